@@ -1,0 +1,6 @@
+"""Layers that store their offset from the identity."""
+
+from keras_rin.layers.rin import RIN
+from keras_rin.layers.rin_cell import RINCell
+
+__all__ = ["RIN", "RINCell"]

@@ -1,0 +1,204 @@
+"""RIN: a Recurrent Identity Network over a sequence."""
+
+from operator import attrgetter
+
+import keras
+from keras import ops
+
+from keras_rin.layers.rin_cell import RINCell
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class RIN(keras.layers.RNN):
+    """Recurrent Identity Network, used like `keras.layers.SimpleRNN`.
+
+    h_t = activation(x_t W + h_{t-1} + h_{t-1} U + b)
+
+    The recurrent matrix is U + I; `recurrent_kernel` stores the offset U, so
+    that regularisation acts on the distance from the identity. `RINCell`
+    says more about the step, and about why it is written so.
+
+    With the weights of a `SimpleRNN` whose `recurrent_kernel` is U + I the
+    two layers compute the same function, unless recurrent dropout acts,
+    which here leaves the identity path alone.
+
+    Args:
+        units: Positive integer, the size of the state and of the output.
+        activation: Activation function. Defaults to `"relu"`; `None` for a
+            linear layer.
+        use_bias: Boolean, whether the layer has a bias. Defaults to `True`.
+        kernel_initializer: Initializer of W. Defaults to `"glorot_uniform"`.
+        recurrent_initializer: Initializer of the offset U. Defaults to
+            `None`: the paper's normal distribution with standard deviation
+            0.001. `Chain(g)` starts the recurrence at I + g C, with C the
+            chain; `ChainIdentity(g, d - 1)` at g C + d I.
+        bias_initializer: Initializer of b. Defaults to `"zeros"`.
+        kernel_regularizer: Regularizer of W. Defaults to `None`.
+        recurrent_regularizer: Regularizer of the offset U:
+            `keras.regularizers.L2` pulls towards the identity. Defaults to
+            `None`.
+        bias_regularizer: Regularizer of b. Defaults to `None`.
+        activity_regularizer: Regularizer of the output. Defaults to `None`.
+        kernel_constraint: Constraint on W. Defaults to `None`.
+        recurrent_constraint: Constraint on the offset U. Defaults to `None`.
+        bias_constraint: Constraint on b. Defaults to `None`.
+        dropout: Float in [0, 1], the fraction of the inputs to drop, the
+            same at every step. Defaults to 0.
+        recurrent_dropout: Float in [0, 1], the fraction of the state to drop
+            on its way through U, never on the identity path. Defaults to 0.
+        seed: Integer seed of the dropout masks. Defaults to `None`.
+        return_sequences: Boolean, whether to return the output of every step
+            or of the last alone. Defaults to `False`.
+        return_state: Boolean, whether to return the last state as well.
+            Defaults to `False`.
+        go_backwards: Boolean, whether to read the sequence from its end; the
+            outputs then stand in the order read. Defaults to `False`.
+        stateful: Boolean, whether the last state of sample i is the initial
+            state of sample i in the next batch. Defaults to `False`.
+        unroll: Boolean, whether to write the loop out, for short sequences.
+            Defaults to `False`.
+        zero_output_for_mask: Boolean, whether masked steps give zeros rather
+            than the output before them. Defaults to `False`.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        sequences: Tensor of shape `(batch, time, features)`.
+        initial_state: Tensor of shape `(batch, units)`, or a list that holds
+            it. Defaults to `None`: zeros, or the kept state if `stateful`.
+        mask: Boolean tensor of shape `(batch, time)`; steps that are `False`
+            leave the state as it is. Defaults to `None`.
+        training: Boolean, whether dropout acts. Defaults to `False`.
+
+    Returns:
+        The output `(batch, units)`, or `(batch, time, units)` with
+        `return_sequences`; with `return_state` also the state
+        `(batch, units)`.
+
+    Raises:
+        ValueError: If an argument of the cell is wrong (see `RINCell`), if
+            the input is not `(batch, time, features)` or its number of
+            features changes, if `mask` or `initial_state` does not fit the
+            input, or if `stateful` has no fixed batch size.
+
+    Example:
+
+    >>> layer = keras_rin.layers.RIN(16, return_sequences=True)
+    >>> tuple(layer(np.ones((32, 10, 4))).shape)
+    (32, 10, 16)
+
+    Reference:
+        Hu, Huber, Anumula and Liu, 2018, Overcoming the vanishing gradient
+        problem in plain recurrent networks (arXiv 1801.06105).
+    """
+
+    def __init__(
+        self,
+        units,
+        activation="relu",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer=None,
+        *,
+        activity_regularizer=None,
+        return_sequences=False,
+        return_state=False,
+        go_backwards=False,
+        stateful=False,
+        unroll=False,
+        zero_output_for_mask=False,
+        name=None,
+        dtype=None,
+        trainable=True,
+        **kwargs,
+    ):
+        cell = RINCell(
+            units,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            name="rin_cell",
+            dtype=dtype,
+            trainable=trainable,
+            **kwargs,
+        )
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+            zero_output_for_mask=zero_output_for_mask,
+            activity_regularizer=activity_regularizer,
+            name=name,
+            dtype=dtype,
+            trainable=trainable,
+        )
+        self.input_spec = keras.InputSpec(ndim=3)
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        features = sequences_shape[-1]
+        if features is None:
+            raise ValueError(
+                f"{self.name} needs to know the number of features, the last "
+                f"axis of its input. Received: shape={tuple(sequences_shape)}"
+            )
+        super().build(sequences_shape, initial_state_shape)
+        self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        batch, time, _ = sequences.shape
+        if mask is not None:
+            _check_shape("mask", mask, (batch, time))
+        if initial_state is not None:
+            for state in keras.tree.flatten(initial_state):
+                _check_shape("initial_state", state, (batch, self.units))
+        return super().call(sequences, initial_state, mask, training)
+
+    units = property(attrgetter("cell.units"))
+    activation = property(attrgetter("cell.activation"))
+    use_bias = property(attrgetter("cell.use_bias"))
+    kernel_initializer = property(attrgetter("cell.kernel_initializer"))
+    recurrent_initializer = property(attrgetter("cell.recurrent_initializer"))
+    bias_initializer = property(attrgetter("cell.bias_initializer"))
+    kernel_regularizer = property(attrgetter("cell.kernel_regularizer"))
+    recurrent_regularizer = property(attrgetter("cell.recurrent_regularizer"))
+    bias_regularizer = property(attrgetter("cell.bias_regularizer"))
+    kernel_constraint = property(attrgetter("cell.kernel_constraint"))
+    recurrent_constraint = property(attrgetter("cell.recurrent_constraint"))
+    bias_constraint = property(attrgetter("cell.bias_constraint"))
+    dropout = property(attrgetter("cell.dropout"))
+    recurrent_dropout = property(attrgetter("cell.recurrent_dropout"))
+    seed = property(attrgetter("cell.seed"))
+
+    @property
+    def effective_recurrent_kernel(self):
+        """The matrix that acts on the state, U + I."""
+        return self.cell.effective_recurrent_kernel
+
+    def get_config(self):
+        config = super().get_config()
+        cell_config = config.pop("cell")["config"]
+        return {**cell_config, **config}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+def _check_shape(name, tensor, expected):
+    received = tuple(ops.shape(tensor))
+    if len(received) != len(expected) or any(
+        _known_to_differ(*sizes)
+        for sizes in zip(received, expected, strict=True)
+    ):
+        raise ValueError(
+            f"`{name}` must have the shape {expected}. "
+            f"Received: {name} of shape {received}"
+        )
+
+
+def _known_to_differ(size, other):
+    # While a model is traced, a size can be None or a tensor.
+    return isinstance(size, int) and isinstance(other, int) and size != other

@@ -1,0 +1,49 @@
+"""Regularizers that measure the distance from the identity."""
+
+import keras
+from keras import ops
+
+from keras_rin import arguments
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class IdentityOffsetL2(keras.regularizers.Regularizer):
+    """L2 on the offset of a square matrix from the identity.
+
+    penalty = l2 * sum((W - I)^2)
+
+    For layers that store the effective matrix W, such as the
+    `recurrent_kernel` of `keras.layers.SimpleRNN` or the `kernel` of a square
+    `keras.layers.Dense`. Layers that store the offset U, such as
+    `keras_rin.layers.RIN`, take plain `keras.regularizers.L2` for the same
+    penalty: IdentityOffsetL2(W = U + I) = L2(U).
+
+    Args:
+        l2: Finite number, at least 0: the strength. Defaults to 0.01.
+
+    Raises:
+        ValueError: If `l2` is negative or not finite, or if the matrix is
+            not square.
+
+    Example:
+
+    >>> regularizer = keras_rin.regularizers.IdentityOffsetL2(0.1)
+    >>> float(regularizer(keras.ops.eye(3)))
+    0.0
+    """
+
+    def __init__(self, l2=0.01):
+        self.l2 = arguments.finite_number("l2", l2, at_least=0)
+
+    def __call__(self, x):
+        if len(x.shape) != 2 or x.shape[0] != x.shape[1]:
+            raise ValueError(
+                "IdentityOffsetL2 needs a square matrix, such as the "
+                "recurrent kernel of a SimpleRNN. "
+                f"Received: shape={tuple(x.shape)}"
+            )
+        offset = x - ops.eye(x.shape[0], dtype=x.dtype)
+        return self.l2 * ops.sum(ops.square(offset))
+
+    def get_config(self):
+        return {"l2": self.l2}

@@ -1,0 +1,57 @@
+"""The adding problem: add up the two marked numbers of a sequence."""
+
+import numpy as np
+
+from keras_rin import arguments
+
+
+def generate(rng, samples, length):
+    """Draws sequences of numbers, two of them marked, and the marked sum.
+
+    Args:
+        rng: A `numpy.random.Generator`.
+        samples: Positive integer, how many sequences.
+        length: Integer of at least 2, the steps of each sequence.
+
+    Returns:
+        `x`, float32 of shape `(samples, length, 2)`: channel 0 holds numbers
+        drawn evenly from [0, 1), channel 1 is 1 at two different places
+        drawn evenly, else 0. `y`, float32 of shape `(samples, 1)`: the sum
+        of the two marked numbers.
+
+    Raises:
+        ValueError: If `samples` or `length` is not such an integer.
+        TypeError: If `rng` is not a `numpy.random.Generator`.
+
+    Example:
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = keras_rin.tasks.adding.generate(rng, samples=32, length=100)
+    >>> x.shape, y.shape
+    ((32, 100, 2), (32, 1))
+
+    Reference:
+        Hochreiter and Schmidhuber, 1997, Long short-term memory; the
+        placement of the marks after Hu et al., 2018 (arXiv 1801.06105).
+    """
+    rng = arguments.generator("rng", rng)
+    samples = arguments.integer("samples", samples)
+    length = arguments.integer("length", length, at_least=2)
+    values = rng.random((samples, length), dtype=np.float32)
+    first = rng.integers(length, size=samples)
+    second = (first + rng.integers(1, length, size=samples)) % length
+    marks = np.zeros_like(values)
+    row = np.arange(samples)
+    marks[row, first] = marks[row, second] = 1
+    x = np.stack([values, marks], axis=-1)
+    y = (values * marks).sum(axis=1, keepdims=True)
+    return x, y
+
+
+def baseline_loss():
+    """The mean squared error of always answering 1, the mean sum: 1/6.
+
+    Returns:
+        A float, the variance of the sum of two numbers even on [0, 1).
+    """
+    return 1 / 6

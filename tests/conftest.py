@@ -1,0 +1,24 @@
+import keras
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def seed_keras():
+    keras.utils.set_random_seed(0)
+
+
+@pytest.fixture
+def float64():
+    """Everything Keras makes in this test is float64."""
+    floatx, policy = keras.config.floatx(), keras.config.dtype_policy()
+    keras.config.set_floatx("float64")
+    keras.config.set_dtype_policy("float64")
+    yield
+    keras.config.set_floatx(floatx)
+    keras.config.set_dtype_policy(policy)

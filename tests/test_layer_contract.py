@@ -1,0 +1,129 @@
+"""The questions every layer is asked. A new layer is one more row."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_rin.initializers import Chain
+from keras_rin.initializers import ChainIdentity
+from keras_rin.layers import RIN
+from keras_rin.layers import RINCell
+from keras_rin.regularizers import IdentityOffsetL2
+
+# name: (how to make it, input shape, output shape, number of weights)
+LAYERS = {
+    "RIN": (lambda **kw: RIN(4, **kw), (5, 3), (4,), 3),
+    "RIN with everything": (
+        lambda **kw: RIN(
+            4,
+            activation="elu",
+            use_bias=False,
+            kernel_initializer="he_normal",
+            recurrent_initializer=ChainIdentity(0.9, -1),
+            kernel_regularizer="l1",
+            recurrent_regularizer=keras.regularizers.L2(0.1),
+            activity_regularizer="l2",
+            kernel_constraint="max_norm",
+            recurrent_constraint="unit_norm",
+            dropout=0.1,
+            recurrent_dropout=0.2,
+            seed=3,
+            return_sequences=True,
+            go_backwards=True,
+            unroll=True,
+            zero_output_for_mask=True,
+            **kw,
+        ),
+        (5, 3),
+        (5, 4),
+        2,
+    ),
+    "RNN(RINCell)": (
+        lambda **kw: keras.layers.RNN(RINCell(4, **kw), **kw),
+        (5, 3),
+        (4,),
+        3,
+    ),
+    "RNN of two cells": (
+        lambda **kw: keras.layers.RNN(
+            [RINCell(4, **kw), RINCell(2, **kw)], **kw
+        ),
+        (5, 3),
+        (2,),
+        6,
+    ),
+    "SimpleRNN with our start and penalty": (
+        lambda **kw: keras.layers.SimpleRNN(
+            4,
+            recurrent_initializer=Chain(0.5),
+            recurrent_regularizer=IdentityOffsetL2(0.1),
+            **kw,
+        ),
+        (5, 3),
+        (4,),
+        3,
+    ),
+}
+
+
+@pytest.fixture(params=LAYERS)
+def row(request):
+    return LAYERS[request.param]
+
+
+def model_of(row):
+    make, input_shape, output_shape, _ = row
+    model = keras.Sequential([keras.Input(input_shape), make()])
+    model.compile("sgd", "mse")
+    return model, np.ones((6, *input_shape)), np.ones((6, *output_shape))
+
+
+def test_the_config_survives_json(row):
+    layer = row[0](name="mine")
+    config = json.loads(json.dumps(layer.get_config()))
+    again = type(layer).from_config(config)
+    assert again.get_config() == layer.get_config()
+    assert again.name == "mine"
+
+
+def test_the_shape_promised_is_the_shape_given(row):
+    make, input_shape, output_shape, _ = row
+    symbolic = make()(keras.Input(input_shape, batch_size=6))
+    eager = make()(np.ones((6, *input_shape)))
+    assert tuple(symbolic.shape) == tuple(eager.shape) == (6, *output_shape)
+
+
+def test_it_has_its_weights(row):
+    model, _, _ = model_of(row)
+    assert len(model.trainable_weights) == row[3]
+
+
+def test_a_step_of_training_moves_every_weight(row):
+    model, x, y = model_of(row)
+    before = model.get_weights()
+    model.fit(x, y, verbose=0)
+    after = model.get_weights()
+    assert all(np.isfinite(weight).all() for weight in after)
+    for one, other in zip(before, after, strict=True):
+        assert not np.array_equal(one, other)
+
+
+def test_a_saved_model_answers_the_same(row, tmp_path):
+    model, x, _ = model_of(row)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(
+        model.predict(x, verbose=0), again.predict(x, verbose=0)
+    )
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_it_computes_in_the_policy_asked_for(row, policy):
+    make, input_shape, _, _ = row
+    layer = make(dtype=policy)
+    output = layer(np.ones((2, *input_shape)))
+    compute = policy.removeprefix("mixed_")
+    assert keras.backend.standardize_dtype(output.dtype) == compute
+    assert {weight.dtype for weight in layer.weights} == {"float32"}

@@ -1,0 +1,340 @@
+import keras
+import numpy as np
+import pytest
+import witnesses
+
+from keras_rin.layers import RIN
+
+MASKS = {
+    "leading": [0, 0, 1, 1, 1, 1],
+    "trailing": [1, 1, 1, 1, 0, 0],
+    "alternating": [1, 0, 1, 0, 1, 0],
+    "whole row": [0, 0, 0, 0, 0, 0],
+    "one step": [0, 0, 0, 1, 0, 0],
+}
+
+
+def built_rin(units, shape, **kwargs):
+    rin = RIN(
+        units,
+        recurrent_initializer=keras.initializers.RandomNormal(
+            stddev=0.3 / np.sqrt(units)
+        ),
+        bias_initializer=keras.initializers.RandomNormal(stddev=0.1),
+        **kwargs,
+    )
+    rin.build(shape)
+    return rin
+
+
+def mask_of(pattern, batch):
+    mask = np.ones((batch, len(MASKS[pattern])), bool)
+    mask[::2] = MASKS[pattern]
+    return mask
+
+
+def assert_same(one, other, rtol=1e-5, atol=1e-5):
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(one),
+        keras.ops.convert_to_numpy(other),
+        rtol=rtol,
+        atol=atol,
+    )
+
+
+@pytest.mark.parametrize("activation", witnesses.ACTIVATIONS)
+def test_states_follow_the_formula_in_float64(rng, activation):
+    x = rng.normal(size=(4, 20, 3)).astype("float32")
+    rin = built_rin(5, x.shape, activation=activation, return_sequences=True)
+    expected = witnesses.numpy_rin(x, rin.get_weights(), activation)
+    assert_same(rin(x), expected)
+
+
+@pytest.mark.parametrize("activation", [*witnesses.ACTIVATIONS, "softplus"])
+@pytest.mark.parametrize("units", [1, 2, 17, 64])
+def test_rin_is_simple_rnn_with_the_effective_kernel(rng, units, activation):
+    x = rng.normal(size=(3, 6, 2)).astype("float32")
+    rin = built_rin(units, x.shape, activation=activation)
+    assert_same(rin(x), witnesses.simple_rnn_of(rin)(x))
+
+
+@pytest.mark.parametrize("activation", [*witnesses.ACTIVATIONS, "softplus"])
+def test_gradients_are_those_of_simple_rnn(rng, activation):
+    x = rng.normal(size=(3, 6, 2)).astype("float32")
+    y = rng.normal(size=(3, 8)).astype("float32")
+    rin = built_rin(8, x.shape, activation=activation)
+    simple_rnn = witnesses.simple_rnn_of(rin)
+    mine = witnesses.gradients(rin, x, y)
+    theirs = witnesses.gradients(simple_rnn, x, y)
+    for one, other in zip(mine, theirs, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("pattern", MASKS)
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_masks_act_as_on_simple_rnn(rng, pattern, go_backwards):
+    mask = mask_of(pattern, batch=4)
+    x = rng.normal(size=(*mask.shape, 2)).astype("float32")
+    options = {"go_backwards": go_backwards, "return_sequences": True}
+    rin = built_rin(5, x.shape, **options)
+    assert_same(rin(x, mask=mask), witnesses.simple_rnn_of(rin)(x, mask=mask))
+
+
+@pytest.mark.parametrize("pattern", MASKS)
+def test_gradients_under_a_mask_are_those_of_simple_rnn(rng, pattern):
+    mask = mask_of(pattern, batch=4)
+    x = rng.normal(size=(*mask.shape, 2)).astype("float32")
+    y = rng.normal(size=(4, 5)).astype("float32")
+    rin = built_rin(5, x.shape)
+    simple_rnn = witnesses.simple_rnn_of(rin)
+    mine = witnesses.gradients(rin, x, y, mask=mask)
+    theirs = witnesses.gradients(simple_rnn, x, y, mask=mask)
+    for one, other in zip(mine, theirs, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("pattern", MASKS)
+def test_masked_steps_leave_the_state_as_it_is(rng, pattern):
+    mask = mask_of(pattern, batch=4)
+    x = rng.normal(size=(*mask.shape, 2)).astype("float32")
+    rin = built_rin(5, x.shape)
+    states = witnesses.numpy_rin(x, rin.get_weights(), "relu", mask=mask)
+    assert_same(rin(x, mask=mask), states[:, -1])
+
+
+def test_masked_steps_can_give_zeros(rng):
+    mask = mask_of("alternating", batch=2)
+    x = rng.normal(size=(*mask.shape, 2)).astype("float32")
+    rin = built_rin(
+        5, x.shape, return_sequences=True, zero_output_for_mask=True
+    )
+    output = keras.ops.convert_to_numpy(rin(x, mask=mask))
+    np.testing.assert_array_equal(output[~mask], 0)
+    assert np.abs(output[mask]).max() > 0
+
+
+def test_a_masking_layer_before_acts_like_the_mask(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    x[0, 4:] = 0
+    rin = built_rin(5, x.shape)
+    model = keras.Sequential([keras.Input((6, 3)), keras.layers.Masking(), rin])
+    mask = np.any(x != 0, axis=-1)
+    assert_same(model(x), rin(x, mask=mask))
+
+
+def test_going_backwards_reads_the_sequence_from_its_end(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    rin = built_rin(5, x.shape, go_backwards=True, return_sequences=True)
+    expected = witnesses.numpy_rin(x[:, ::-1], rin.get_weights(), "relu")
+    assert_same(rin(x), expected)
+
+
+def test_unrolled_is_the_same(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    rin = built_rin(5, x.shape, unroll=True)
+    expected = witnesses.numpy_rin(x, rin.get_weights(), "relu")
+    assert_same(rin(x), expected[:, -1])
+
+
+def test_the_initial_state_is_where_it_starts(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    h = rng.normal(size=(2, 5)).astype("float32")
+    rin = built_rin(5, x.shape)
+    expected = witnesses.numpy_rin(x, rin.get_weights(), "relu", h)
+    assert_same(rin(x, initial_state=h), expected[:, -1])
+    assert_same(rin(x, initial_state=[h]), expected[:, -1])
+
+
+def test_the_returned_state_is_the_last_output(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    rin = built_rin(5, x.shape, return_sequences=True, return_state=True)
+    outputs, state = rin(x)
+    assert_same(outputs[:, -1], state, rtol=0, atol=0)
+
+
+def test_stateful_halves_make_the_whole(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    rin = built_rin(5, x.shape, stateful=True)
+    rin(x[:, :4])
+    expected = witnesses.numpy_rin(x, rin.get_weights(), "relu")
+    assert_same(rin(x[:, 4:]), expected[:, -1])
+    rin.reset_state()
+    assert_same(rin(x), expected[:, -1])
+
+
+def test_stateful_is_as_on_simple_rnn(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    rin = built_rin(5, x.shape, stateful=True, return_sequences=True)
+    simple_rnn = witnesses.simple_rnn_of(rin)
+    for _ in range(3):
+        assert_same(rin(x), simple_rnn(x))
+
+
+@pytest.mark.parametrize("recurrent_dropout", [0.0, 0.5])
+def test_a_zero_offset_holds_the_state(recurrent_dropout):
+    rin = RIN(
+        5,
+        recurrent_initializer="zeros",
+        recurrent_dropout=recurrent_dropout,
+    )
+    h = np.arange(10, dtype="float32").reshape(2, 5)
+    held = rin(np.zeros((2, 300, 1)), initial_state=h, training=True)
+    assert_same(held, h, rtol=0, atol=0)
+
+
+def test_recurrent_dropout_acts_on_the_offset(rng):
+    rin = RIN(
+        50,
+        activation=None,
+        kernel_initializer="zeros",
+        recurrent_initializer=keras.initializers.Constant(0.5),
+        recurrent_dropout=0.5,
+        seed=1,
+    )
+    h = np.ones((1, 50), "float32")
+    dropped = rin(np.zeros((1, 1, 1)), initial_state=h, training=True)
+    kept = rin(np.zeros((1, 1, 1)), initial_state=h)
+    assert_same(kept, h + 0.5 * h.sum())
+    # Each unit that is kept counts twice: an even number of halves is added.
+    added = np.unique(keras.ops.convert_to_numpy(dropped) - h)
+    assert added.size == 1 and added % 1 == 0 and added != 25
+
+
+def test_dropout_repeats_with_its_seed(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    outputs = []
+    for seed in (7, 7, 8):
+        keras.utils.set_random_seed(0)
+        rin = built_rin(5, x.shape, dropout=0.5, seed=seed)
+        outputs.append(keras.ops.convert_to_numpy(rin(x, training=True)))
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    assert not np.array_equal(outputs[0], outputs[2])
+
+
+def test_the_seed_stays_in_the_config():
+    assert RIN(3, seed=7).get_config()["seed"] == 7
+
+
+def test_the_activity_regularizer_is_kept_and_counted(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    rin = built_rin(5, x.shape, activity_regularizer="l2")
+    output = keras.ops.convert_to_numpy(rin(x))
+    (loss,) = rin.losses
+    assert_same(loss, 0.01 * np.sum(output**2) / len(x))
+    assert rin.get_config()["activity_regularizer"]["class_name"] == "L2"
+
+
+def test_weight_regularizers_see_the_offset():
+    rin = RIN(5, recurrent_initializer="ones", recurrent_regularizer="l2")
+    rin.build((None, None, 2))
+    assert_same(rin.losses[0], 0.01 * 25)
+
+
+def test_constraints_act_on_the_offset():
+    rin = RIN(3, recurrent_constraint="non_neg")
+    rin.build((None, None, 2))
+    constrained = rin.cell.recurrent_kernel.constraint(-np.ones((3, 3)))
+    assert_same(constrained, np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize(
+    "policy", ["mixed_float16", "mixed_bfloat16", "float64"]
+)
+def test_the_dtype_policy_reaches_the_cell(policy):
+    rin = RIN(3, dtype=policy)
+    output = rin(np.ones((2, 4, 2)))
+    assert rin.cell.dtype_policy.name == policy
+    assert keras.backend.standardize_dtype(output.dtype) == rin.compute_dtype
+    assert rin.cell.recurrent_kernel.dtype == rin.variable_dtype
+
+
+def test_a_frozen_layer_trains_nothing():
+    rin = RIN(3, trainable=False)
+    rin.build((None, None, 2))
+    assert rin.trainable_weights == []
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda: keras.layers.Bidirectional(RIN(4, return_sequences=True)),
+        lambda: keras.layers.TimeDistributed(RIN(4)),
+        lambda: keras.layers.RNN(
+            keras.layers.StackedRNNCells([RIN(4).cell, RIN(3).cell])
+        ),
+    ],
+    ids=["Bidirectional", "TimeDistributed", "StackedRNNCells"],
+)
+def test_keras_wrappers_take_it(rng, wrap):
+    layer = wrap()
+    nested = isinstance(layer, keras.layers.TimeDistributed)
+    x = rng.normal(size=(2, 3, 6, 2) if nested else (2, 6, 2))
+    inputs = keras.Input(x.shape[1:])
+    model = keras.Model(inputs, layer(inputs))
+    model.compile("sgd", "mse")
+    shape = model.output_shape[1:]
+    model.fit(x, np.zeros((2, *shape)), verbose=0)
+    assert model.predict(x, verbose=0).shape == (2, *shape)
+
+
+def test_bidirectional_is_one_rin_each_way(rng):
+    x = rng.normal(size=(2, 6, 2)).astype("float32")
+    layer = keras.layers.Bidirectional(RIN(4))
+    output = keras.ops.convert_to_numpy(layer(x))
+    for half, direction in zip(
+        (layer.forward_layer, layer.backward_layer), (1, -1), strict=True
+    ):
+        states = witnesses.numpy_rin(
+            x[:, ::direction], half.get_weights(), "relu"
+        )
+        part = output[:, :4] if direction == 1 else output[:, 4:]
+        assert_same(part, states[:, -1])
+
+
+def test_arguments_read_as_on_simple_rnn():
+    ours, theirs = RIN(4), keras.layers.SimpleRNN(4)
+    missing = [name for name in theirs.get_config() if not hasattr(ours, name)]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "shape, message",
+    [
+        ((2, 5), "expected ndim=3, found ndim=2"),
+        ((2, 5, 1, 1), "expected ndim=3, found ndim=4"),
+        ((2, 5, 4), "expected axis -1 of input shape to have value 3"),
+    ],
+)
+def test_inputs_must_fit(shape, message):
+    rin = built_rin(4, (None, None, 3))
+    with pytest.raises(ValueError, match=message):
+        rin(np.ones(shape))
+
+
+def test_the_number_of_features_must_be_known():
+    with pytest.raises(ValueError, match="number of features"):
+        RIN(3)(keras.Input((5, None)))
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 4), (3, 5), (2, 5, 1)])
+def test_a_mask_must_fit(shape):
+    with pytest.raises(
+        ValueError, match=r"`mask` must have the shape \(2, 5\)"
+    ):
+        RIN(3)(np.ones((2, 5, 1)), mask=np.ones(shape, bool))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 4), (1, 3)])
+def test_an_initial_state_must_fit(shape):
+    with pytest.raises(ValueError, match="`initial_state` must have the shape"):
+        RIN(3)(np.ones((2, 5, 1)), initial_state=np.ones(shape))
+
+
+def test_stateful_needs_a_batch_size():
+    with pytest.raises(ValueError, match="batch size must be static"):
+        RIN(3, stateful=True)(keras.Input((5, 1)))
+
+
+def test_unknown_arguments_are_refused():
+    with pytest.raises(ValueError, match="Unrecognized keyword.*'unit'"):
+        RIN(3, unit=4)

@@ -1,0 +1,65 @@
+"""Independent computations that the tests compare with."""
+
+import keras
+import numpy as np
+
+ACTIVATIONS = {
+    "relu": lambda z: np.maximum(z, 0),
+    "tanh": np.tanh,
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "linear": lambda z: z,
+    "elu": lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
+}
+
+
+def numpy_rin(x, weights, activation, h=None, mask=None):
+    """The states (batch, time, units) of a RIN, step by step in float64."""
+    x = np.asarray(x, "float64")
+    kernel, offset, bias = (np.asarray(w, "float64") for w in weights)
+    effective = offset + np.eye(len(offset))
+    h = np.zeros((len(x), len(offset))) if h is None else h
+    states = []
+    for t in range(x.shape[1]):
+        new = ACTIVATIONS[activation](x[:, t] @ kernel + h @ effective + bias)
+        h = new if mask is None else np.where(mask[:, t, None], new, h)
+        states.append(h)
+    return np.stack(states, axis=1)
+
+
+def simple_rnn_of(rin, **kwargs):
+    """The SimpleRNN whose recurrent kernel is the U + I of a built RIN."""
+    config = {
+        key: value
+        for key, value in rin.get_config().items()
+        if key not in ("name", "recurrent_initializer", "zero_output_for_mask")
+    }
+    simple_rnn = keras.layers.SimpleRNN(**{**config, **kwargs})
+    simple_rnn.build(
+        (rin.states and rin.states[0].shape[0], None, features(rin))
+    )
+    kernel, offset, *bias = rin.cell.get_weights()
+    simple_rnn.cell.set_weights([kernel, offset + np.eye(len(offset)), *bias])
+    return simple_rnn
+
+
+def features(rin):
+    return rin.cell.kernel.shape[0]
+
+
+def gradients(layer, x, y, **kwargs):
+    """Gradients of a squared error by one SGD step, on any backend.
+
+    The first is with respect to the input, through a Dense layer before.
+    """
+    inputs = keras.Input(batch_shape=x.shape, dtype=layer.compute_dtype)
+    before = keras.layers.Dense(
+        x.shape[-1],
+        kernel_initializer="identity",
+        dtype=layer.dtype_policy,
+    )
+    outputs = layer(before(inputs), **kwargs)
+    model = keras.Model(inputs, outputs)
+    model.compile(keras.optimizers.SGD(1.0), "mse", run_eagerly=False)
+    start = model.get_weights()
+    model.train_on_batch(x, y)
+    return [b - a for a, b in zip(model.get_weights(), start, strict=True)]
