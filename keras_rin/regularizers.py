@@ -36,6 +36,7 @@ class IdentityOffsetL2(keras.regularizers.Regularizer):
         self.l2 = arguments.finite_number("l2", l2, at_least=0)
 
     def __call__(self, x):
+        x = ops.convert_to_tensor(x)
         if len(x.shape) != 2 or x.shape[0] != x.shape[1]:
             raise ValueError(
                 "IdentityOffsetL2 needs a square matrix, such as the "

@@ -1,6 +1,10 @@
-import keras
-import numpy as np
-import pytest
+import os
+
+os.environ.setdefault("JAX_ENABLE_X64", "1")  # JAX drops float64 without it
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
 
 
 @pytest.fixture

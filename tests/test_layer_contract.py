@@ -48,7 +48,10 @@ LAYERS = {
     ),
     "RNN of two cells": (
         lambda **kw: keras.layers.RNN(
-            [RINCell(4, **kw), RINCell(2, **kw)], **kw
+            keras.layers.StackedRNNCells(
+                [RINCell(4, **kw), RINCell(2, **kw)], **kw
+            ),
+            **kw,
         ),
         (5, 3),
         (2,),

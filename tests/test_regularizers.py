@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from witnesses import assert_same
 
 from keras_rin.layers import RIN
 from keras_rin.regularizers import IdentityOffsetL2
@@ -11,15 +12,13 @@ def test_on_the_effective_matrix_it_is_l2_on_the_offset(rng, units):
     offset = rng.normal(size=(units, units)).astype("float32")
     ours = IdentityOffsetL2(0.3)(offset + np.eye(units, dtype="float32"))
     theirs = keras.regularizers.L2(0.3)(offset)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert_same(ours, theirs)
 
 
 def test_it_is_the_formula(rng):
     w = rng.normal(size=(4, 4))
     expected = 0.3 * np.sum((w - np.eye(4)) ** 2)
-    np.testing.assert_allclose(
-        IdentityOffsetL2(0.3)(w.astype("f4")), expected, rtol=1e-5
-    )
+    assert_same(IdentityOffsetL2(0.3)(w.astype("f4")), expected)
 
 
 def test_simple_rnn_at_the_identity_costs_nothing():
@@ -29,7 +28,7 @@ def test_simple_rnn_at_the_identity_costs_nothing():
         recurrent_regularizer=IdentityOffsetL2(0.1),
     )
     layer.build((None, None, 2))
-    assert float(layer.losses[0]) == 0
+    assert_same(layer.losses[0], 0, atol=0)
 
 
 def test_on_an_offset_it_would_pull_to_twice_the_identity():
@@ -39,10 +38,8 @@ def test_on_an_offset_it_would_pull_to_twice_the_identity():
         recurrent_regularizer=IdentityOffsetL2(0.1),
     )
     layer.build((None, None, 2))
-    assert float(layer.losses[0]) == 0
-    np.testing.assert_array_equal(
-        layer.effective_recurrent_kernel, 2 * np.eye(5)
-    )
+    assert_same(layer.losses[0], 0, atol=0)
+    assert_same(layer.effective_recurrent_kernel, 2 * np.eye(5))
 
 
 def test_the_config_makes_the_same_penalty():

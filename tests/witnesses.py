@@ -12,6 +12,16 @@ ACTIVATIONS = {
 }
 
 
+def to_numpy(tensor):
+    return keras.ops.convert_to_numpy(tensor)
+
+
+def assert_same(one, other, rtol=1e-5, atol=1e-5):
+    np.testing.assert_allclose(
+        to_numpy(one), to_numpy(other), rtol=rtol, atol=atol
+    )
+
+
 def numpy_rin(x, weights, activation, h=None, mask=None):
     """The states (batch, time, units) of a RIN, step by step in float64."""
     x = np.asarray(x, "float64")

@@ -1,0 +1,76 @@
+"""Adds up the two marked numbers of a sequence: RIN beside its relatives.
+
+    python examples/adding_problem.py
+    python examples/adding_problem.py --length=200 --seed=0 --seed=1
+
+Trains each layer, prints one table, and draws the learning curves above the
+line of an answer that knows nothing: always 1, with the loss 1/6.
+"""
+
+import comparison
+import keras
+import numpy as np
+from absl import app
+from absl import flags
+from absl import logging
+
+from keras_rin.initializers import ChainIdentity
+from keras_rin.layers import RIN
+from keras_rin.tasks import adding
+
+LAYERS = {
+    "RIN": lambda units: RIN(units),
+    "RIN chain": lambda units: RIN(
+        units, recurrent_initializer=ChainIdentity(1, -1)
+    ),
+    "IRNN": lambda units: keras.layers.SimpleRNN(
+        units, "relu", recurrent_initializer="identity"
+    ),
+    "SimpleRNN": lambda units: keras.layers.SimpleRNN(units),
+    "LSTM": lambda units: keras.layers.LSTM(units),
+}
+
+FLAGS = flags.FLAGS
+flags.DEFINE_integer("length", 100, "Steps of a sequence.", lower_bound=2)
+flags.DEFINE_integer("samples", 5_000, "To train on.", lower_bound=1)
+flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
+flags.DEFINE_string("output", "runs/adding_problem", "Where to write.")
+
+
+def build_model(layer):
+    model = keras.Sequential(
+        [
+            keras.Input((None, 2)),
+            LAYERS[layer](FLAGS.units),
+            keras.layers.Dense(1),
+        ]
+    )
+    optimizer = keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0)
+    model.compile(optimizer, "mse")
+    return model
+
+
+def main(argv):
+    del argv
+    logging.set_verbosity(logging.ERROR)
+    output = comparison.prepare_output(FLAGS.output)
+    rng = np.random.default_rng(0)
+    splits = [
+        adding.generate(rng, samples, FLAGS.length)
+        for samples in (FLAGS.samples, 1_000, 1_000)
+    ]
+    metric = comparison.Metric(
+        "loss",
+        label="mean squared error",
+        mode="min",
+        baseline=adding.baseline_loss(),
+        baseline_label="always 1",
+    )
+    runs = comparison.train_all(
+        build_model, FLAGS.layers, splits, metric, output
+    )
+    comparison.report(runs, metric, output)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,239 @@
+"""Trains networks side by side: one table, one picture, nothing lost."""
+
+import dataclasses
+import io
+import itertools
+import json
+import math
+import os
+import pathlib
+import platform
+import statistics
+import sys
+import tempfile
+import time
+
+import keras
+import numpy as np
+from absl import app
+from absl import flags
+from matplotlib.figure import Figure
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from tqdm.keras import TqdmCallback
+
+FLAGS = flags.FLAGS
+flags.DEFINE_integer("units", 100, "Width of each layer.", lower_bound=1)
+flags.DEFINE_integer("epochs", 40, "Epochs of training.", lower_bound=1)
+flags.DEFINE_integer("batch_size", 32, "Samples a step.", lower_bound=1)
+flags.DEFINE_float("learning_rate", 1e-3, "Of Adam.", lower_bound=0)
+flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several seeds.")
+flags.DEFINE_bool("smoke", False, "One epoch on 64 samples: does it run?")
+
+LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+
+
+@dataclasses.dataclass
+class Metric:
+    """What is reported, and what an answer that knows nothing gets."""
+
+    name: str  # as in the logs of Keras
+    label: str
+    mode: str  # "max" or "min": which way is better
+    baseline: float
+    baseline_label: str
+
+    def best(self, runs):
+        better = {"max": max, "min": min}[self.mode]
+        return better(runs, key=lambda run: better(run.validation))
+
+
+@dataclasses.dataclass
+class Run:
+    """One network, trained once; `score` is on the test data."""
+
+    layer: str
+    seed: int
+    parameters: int
+    score: float
+    validation: list  # the metric after each epoch
+    seconds_per_epoch: float
+    finished: bool
+    model: str  # the file of its best weights on the validation data
+
+
+class EpochTimer(keras.callbacks.Callback):
+    """Seconds of each epoch, validation included."""
+
+    def on_train_begin(self, logs=None):
+        self.seconds = []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._start = time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.seconds.append(time.perf_counter() - self._start)
+
+
+def prepare_output(directory):
+    """Makes the output directory, or stops before anything is trained."""
+    path = pathlib.Path(directory)
+    try:
+        (path / "models").mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise app.UsageError(
+            "--output must be a directory that can be written. "
+            f"Received: --output={directory} ({error})"
+        ) from error
+
+
+def train_all(build, layers, splits, metric, output):
+    """Trains `build(layer)` for every seed and layer, until Ctrl-C.
+
+    Returns the runs so far. The best network of each is kept in a file.
+    """
+    if FLAGS.smoke:
+        splits = [(x[:64], y[:64]) for x, y in splits]
+    runs = []
+    for seed in FLAGS.seed:
+        for layer in layers:
+            keras.utils.set_random_seed(seed)
+            file = output / "models" / f"{layer}-{seed}.keras"
+            run = _train(build(layer), layer, seed, splits, metric, file)
+            if run.validation:
+                runs.append(run)
+            if not run.finished:
+                print("\nInterrupted: here is what there is.", file=sys.stderr)
+                return runs
+    return runs
+
+
+def _train(model, layer, seed, splits, metric, file):
+    train, validation, test = splits
+    monitor = f"val_{metric.name}"
+    history, timer = keras.callbacks.History(), EpochTimer()
+    keep_best = keras.callbacks.ModelCheckpoint(
+        file,
+        monitor=monitor,
+        mode=metric.mode,
+        save_best_only=True,
+    )
+    bar = TqdmCallback(verbose=0, desc=f"{layer}, seed {seed}")
+    file.unlink(missing_ok=True)
+    finished = True
+    try:
+        model.fit(
+            *train,
+            validation_data=validation,
+            epochs=1 if FLAGS.smoke else FLAGS.epochs,
+            batch_size=FLAGS.batch_size,
+            callbacks=[history, timer, keep_best, bar],
+            verbose=0,
+        )
+    except KeyboardInterrupt:
+        finished = False
+    if file.exists():
+        model = keras.models.load_model(file)
+    scores = model.evaluate(*test, verbose=0, return_dict=True)
+    return Run(
+        layer=layer,
+        seed=seed,
+        parameters=model.count_params(),
+        score=scores[metric.name],
+        validation=history.history.get(monitor, []),
+        seconds_per_epoch=_steady(timer.seconds),
+        finished=finished,
+        model=str(file),
+    )
+
+
+def _steady(seconds):
+    # The first epoch compiles; it counts only where there is no other.
+    return statistics.median(seconds[1:] or seconds or [math.nan])
+
+
+def report(runs, metric, output):
+    """Prints the table; writes table.md, results.json, learning_curves.png."""
+    record = {
+        "command": " ".join(["python", *sys.argv]),
+        "seeds": FLAGS.seed,
+        "versions": f"Python {platform.python_version()}, Keras "
+        f"{keras.__version__} on {keras.backend.backend()}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
+        "metric": dataclasses.asdict(metric),
+        "runs": [dataclasses.asdict(run) for run in runs],
+    }
+    (output / "results.json").write_text(json.dumps(record, indent=1) + "\n")
+    text = table(runs, metric)
+    print(f"\n{text}")
+    (output / "table.md").write_text(text)
+    _draw(runs, metric).savefig(output / "learning_curves.png", dpi=120)
+    print(f"Written to {output}: table.md, results.json, learning_curves.png")
+
+
+def table(runs, metric):
+    """The results as a table in Markdown: median, worst and best."""
+    grid = Table(box=box.MARKDOWN)
+    for column in ("layer", "parameters", metric.label, "seconds an epoch"):
+        grid.add_column(
+            column, justify="left" if column == "layer" else "right"
+        )
+    for layer, group in _by_layer(runs).items():
+        grid.add_row(
+            layer
+            + ("" if all(run.finished for run in group) else " (cut off)"),
+            f"{group[0].parameters:,}",
+            _spread([run.score for run in group]),
+            _spread([run.seconds_per_epoch for run in group]),
+        )
+    grid.add_row(metric.baseline_label, "0", _spread([metric.baseline]), "")
+    console = Console(file=io.StringIO(), width=200)
+    console.print(grid)
+    lines = console.file.getvalue().strip().splitlines()
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _spread(values):
+    middle = f"{statistics.median(values):.3g}"
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({min(values):.3g} to {max(values):.3g})"
+
+
+def _by_layer(runs):
+    groups = {}
+    for run in runs:
+        groups.setdefault(run.layer, []).append(run)
+    return groups
+
+
+def _draw(runs, metric):
+    """Median over seeds, shaded from the worst to the best."""
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    styles = itertools.cycle(LINE_STYLES)
+    for layer, group in _by_layer(runs).items():
+        epochs = min(len(run.validation) for run in group)
+        curves = np.array([run.validation[:epochs] for run in group])
+        steps = np.arange(1, epochs + 1)
+        (line,) = axes.plot(
+            steps, np.median(curves, 0), linestyle=next(styles), label=layer
+        )
+        axes.fill_between(
+            steps,
+            curves.min(0),
+            curves.max(0),
+            alpha=0.15,
+            color=line.get_color(),
+        )
+    axes.axhline(
+        metric.baseline, color="grey", linewidth=1, label=metric.baseline_label
+    )
+    axes.set_xlabel("epoch")
+    axes.set_ylabel(f"{metric.label} (validation)")
+    axes.set_yscale("linear" if metric.mode == "max" else "log")
+    axes.legend(fontsize="small")
+    return figure

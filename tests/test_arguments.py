@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from keras_rin import arguments
+
+
+@pytest.mark.parametrize("value", [1, np.int32(1), np.uint8(1)])
+def test_whole_numbers_become_integers(value):
+    number = arguments.integer("n", value)
+    assert number == 1 and type(number) is int
+
+
+@pytest.mark.parametrize("value", [0, -3, 1.0, "1", None, True, [1]])
+def test_an_integer_is_one_or_it_is_named(value):
+    with pytest.raises(ValueError, match="`n` must be an integer.*n="):
+        arguments.integer("n", value)
+
+
+@pytest.mark.parametrize("value", [0, 0.5, np.float32(1), np.int64(1)])
+def test_numbers_within_the_bounds_become_floats(value):
+    number = arguments.finite_number("x", value, 0, 1)
+    assert number == value and type(number) is float
+
+
+@pytest.mark.parametrize(
+    "value", [-0.1, 1.1, float("nan"), float("inf"), "1", None, True, [1.0]]
+)
+def test_a_number_outside_the_bounds_is_named(value):
+    with pytest.raises(ValueError, match=r"`x` must .* \[0, 1\]. Received: x="):
+        arguments.finite_number("x", value, 0, 1)
+
+
+def test_a_generator_is_handed_back():
+    rng = np.random.default_rng(0)
+    assert arguments.generator("rng", rng) is rng

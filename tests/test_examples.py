@@ -1,0 +1,126 @@
+"""The examples as a user runs them, in a process of their own."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import comparison
+import image_data
+import keras
+import pytest
+import sequential_images
+from absl import app
+from absl import flags
+from absl.testing import flagsaver
+
+import keras_rin  # noqa: F401  a saved RIN needs it to be loaded
+
+EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+MNIST = pathlib.Path(os.environ.get("TFDS_DATA_DIR", "")) / "mnist"
+
+
+def run(script, *arguments):
+    return subprocess.run(
+        [sys.executable, EXAMPLES / script, *arguments],
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_sequential_images_ends_with_table_picture_and_models(tmp_path):
+    finished = run("sequential_images.py", "--smoke", f"--output={tmp_path}")
+    assert finished.returncode == 0, finished.stderr
+    for name in ("RIN", "RIN paper", "RIN chain", "SimpleRNN", "LSTM"):
+        assert f"| {name} " in finished.stdout
+    assert "answers the same" in finished.stdout
+    assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
+    assert (tmp_path / "saved_model" / "saved_model.pb").exists()
+    model = keras.models.load_model(tmp_path / "best_rin.keras")
+    assert model.count_params() == 11_210
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert len(record["runs"]) == 5
+
+
+@pytest.mark.skipif(
+    not MNIST.exists(), reason="TFDS_DATA_DIR names no folder with mnist in it"
+)
+def test_sequential_images_reads_mnist_through_tfds(tmp_path):
+    finished = run(
+        "sequential_images.py",
+        "--smoke",
+        "--dataset=mnist",
+        "--permute",
+        "--layers=RIN",
+        f"--output={tmp_path}",
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "| RIN " in finished.stdout
+
+
+def test_adding_problem_ends_with_table_and_picture(tmp_path):
+    finished = run(
+        "adding_problem.py", "--smoke", "--length=10", f"--output={tmp_path}"
+    )
+    assert finished.returncode == 0, finished.stderr
+    for name in ("RIN", "RIN chain", "IRNN", "SimpleRNN", "LSTM", "always 1"):
+        assert f"| {name} " in finished.stdout
+    assert (tmp_path / "learning_curves.png").exists()
+
+
+def test_ctrl_c_keeps_the_best_weights_and_the_table(tmp_path):
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            EXAMPLES / "sequential_images.py",
+            "--epochs=10000",
+            "--units=8",
+            f"--output={tmp_path}",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    best = tmp_path / "models" / "RIN-0.keras"
+    while not best.exists() and process.poll() is None:
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "| RIN (cut off) " in output and "LSTM" not in output
+    assert keras.models.load_model(tmp_path / "best_rin.keras").built
+    assert (tmp_path / "saved_model" / "saved_model.pb").exists()
+
+
+def test_missing_data_says_where_it_looked_and_what_to_do(tmp_path):
+    with pytest.raises(FileNotFoundError, match="--data_dir.*--download") as e:
+        image_data.load("mnist", data_dir=tmp_path)
+    assert str(tmp_path) in str(e.value)
+
+
+def test_digits_are_split_once_and_for_all():
+    parts = image_data.load("digits")
+    assert [len(images) for images, _ in parts] == [1294, 143, 360]
+    assert [len(labels) for _, labels in parts] == [1294, 143, 360]
+    rows = {image.tobytes() for images, _ in parts for image in images}
+    assert len(rows) == 1797  # no digit stands in two of them
+
+
+def test_an_output_that_cannot_be_written_stops_before_training(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(app.UsageError, match="--output must be a directory"):
+        comparison.prepare_output(file / "runs")
+
+
+@pytest.mark.parametrize(
+    "flag", ["dataset=imagenet", "layers=GRU", "units=0", "seed=a"]
+)
+def test_wrong_flags_are_named(flag):
+    name = flag.split("=")[0]
+    with flagsaver.flagsaver(), pytest.raises(flags.Error, match=name):
+        sequential_images.FLAGS(["sequential_images.py", f"--{flag}"])

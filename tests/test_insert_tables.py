@@ -1,0 +1,29 @@
+import json
+
+import comparison
+import insert_tables
+import pytest
+
+
+@pytest.mark.parametrize(
+    "page", insert_tables.PAGES, ids=lambda page: page.name
+)
+def test_the_tables_shown_are_those_of_the_results(page):
+    text = page.read_text()
+    assert insert_tables.with_tables(text) == text, (
+        "run python docs/insert_tables.py"
+    )
+
+
+RESULTS = sorted(
+    (insert_tables.ROOT / "docs" / "results").glob("*/results.json")
+)
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.parent.name)
+def test_a_table_holds_what_its_runs_recorded(path):
+    record = json.loads(path.read_text())
+    runs = [comparison.Run(**run) for run in record["runs"]]
+    metric = comparison.Metric(**record["metric"])
+    table = (path.parent / "table.md").read_text()
+    assert table == comparison.table(runs, metric)

@@ -1,0 +1,101 @@
+"""What is public is documented, registered, and does what its example says."""
+
+import doctest
+import inspect
+import pathlib
+import re
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rin
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def public_objects():
+    for room in (
+        keras_rin.initializers,
+        keras_rin.layers,
+        keras_rin.regularizers,
+    ):
+        for name, item in vars(room).items():
+            if inspect.isclass(item):
+                yield f"{room.__name__}.{name}", item
+    for task in keras_rin.tasks.__all__:
+        module = getattr(keras_rin.tasks, task)
+        for name, item in vars(module).items():
+            if inspect.isfunction(item) and not name.startswith("_"):
+                yield f"{module.__name__}.{name}", item
+
+
+PUBLIC = dict(public_objects())
+CLASSES = {name: item for name, item in PUBLIC.items() if inspect.isclass(item)}
+
+
+def section(item, title):
+    lines = inspect.getdoc(item).split(f"\n{title}:\n")[1].splitlines()
+    body = []
+    for line in lines:
+        if line and not line.startswith(" "):
+            break
+        body.append(line)
+    return "\n".join(body)
+
+
+def make(item):
+    needs_units = "units" in inspect.signature(item).parameters
+    return item(3) if needs_units else item()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_example_does_what_it_says(name):
+    names = {"np": np, "keras": keras, "keras_rin": keras_rin}
+    finder = doctest.DocTestFinder(recurse=False)
+    for test in finder.find(PUBLIC[name], name, globs=names):
+        assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_argument_is_documented(name):
+    parameters = inspect.signature(PUBLIC[name]).parameters.values()
+    wanted = {p.name for p in parameters if p.kind != p.VAR_KEYWORD}
+    if wanted:
+        arguments = section(PUBLIC[name], "Args")
+        documented = set(re.findall(r"^    (\w+): ", arguments, re.M))
+        of_every_layer = set(re.findall(r"`(\w+)`", arguments.split("**")[-1]))
+        assert wanted <= documented | of_every_layer
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_argument_documented_is_in_the_config(name):
+    documented = re.findall(
+        r"^    (\w+): ", section(CLASSES[name], "Args"), re.M
+    )
+    config = make(CLASSES[name]).get_config()
+    assert set(documented) - {"activity_regularizer"} <= set(config)
+    assert set(config) - {"name", "dtype", "trainable"} <= set(documented)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_it_is_registered_under_our_name(name):
+    registered = keras.saving.get_registered_name(CLASSES[name])
+    assert registered == f"keras_rin>{CLASSES[name].__name__}"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_first_line_is_a_sentence(name):
+    first = inspect.getdoc(PUBLIC[name]).splitlines()[0]
+    assert first.endswith(".") and len(first) <= 80 or ":" in first
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_readme_lists_it(name):
+    assert f"`{name}`" in (ROOT / "README.md").read_text()
+
+
+def test_the_changelog_has_this_version():
+    version = keras_rin.__version__.split(".dev")[0]
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert f"## [{version}]" in changelog or "## [Unreleased]" in changelog
