@@ -15,6 +15,7 @@ from keras_rin.regularizers import IdentityOffsetL2
 # name: (how to make it, input shape, output shape, number of weights)
 LAYERS = {
     "RIN": (lambda **kw: RIN(4, **kw), (5, 3), (4,), 3),
+    "RIN, not fused": (lambda **kw: RIN(4, fused=False, **kw), (5, 3), (4,), 3),
     "RIN with everything": (
         lambda **kw: RIN(
             4,

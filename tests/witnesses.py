@@ -8,6 +8,7 @@ ACTIVATIONS = {
     "tanh": np.tanh,
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
     "linear": lambda z: z,
+    "leaky_relu": lambda z: np.where(z > 0, z, 0.2 * z),
     "elu": lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
 }
 
@@ -36,12 +37,20 @@ def numpy_rin(x, weights, activation, h=None, mask=None):
     return np.stack(states, axis=1)
 
 
+NOT_FOR_SIMPLE_RNN = {
+    "name",
+    "recurrent_initializer",
+    "zero_output_for_mask",
+    "fused",
+}
+
+
 def simple_rnn_of(rin, **kwargs):
     """The SimpleRNN whose recurrent kernel is the U + I of a built RIN."""
     config = {
         key: value
         for key, value in rin.get_config().items()
-        if key not in ("name", "recurrent_initializer", "zero_output_for_mask")
+        if key not in NOT_FOR_SIMPLE_RNN
     }
     simple_rnn = keras.layers.SimpleRNN(**{**config, **kwargs})
     simple_rnn.build(

@@ -6,6 +6,9 @@ import keras
 from keras import ops
 
 from keras_rin.layers.rin_cell import RINCell
+from keras_rin.recurrence import BACKENDS
+from keras_rin.recurrence import PULLBACKS
+from keras_rin.recurrence import identity_recurrence
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -59,6 +62,11 @@ class RIN(keras.layers.RNN):
             Defaults to `False`.
         zero_output_for_mask: Boolean, whether masked steps give zeros rather
             than the output before them. Defaults to `False`.
+        fused: `"auto"`, `True` or `False`: whether to run the sequence through
+            `keras_rin.recurrence`, faster and with the same results, or
+            through the loop of `keras.layers.RNN`. `"auto"` takes the fast
+            one where it can; `True` raises where it cannot. Defaults to
+            `"auto"`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -78,7 +86,8 @@ class RIN(keras.layers.RNN):
         ValueError: If an argument of the cell is wrong (see `RINCell`), if
             the input is not `(batch, time, features)` or its number of
             features changes, if `mask` or `initial_state` does not fit the
-            input, or if `stateful` has no fixed batch size.
+            input, if `stateful` has no fixed batch size, or if `fused=True`
+            and something prevents it: the message says what.
 
     Example:
 
@@ -106,6 +115,7 @@ class RIN(keras.layers.RNN):
         stateful=False,
         unroll=False,
         zero_output_for_mask=False,
+        fused="auto",
         name=None,
         dtype=None,
         trainable=True,
@@ -136,6 +146,16 @@ class RIN(keras.layers.RNN):
             trainable=trainable,
         )
         self.input_spec = keras.InputSpec(ndim=3)
+        self.fused = fused
+        if not (fused == "auto" or isinstance(fused, bool)):
+            raise ValueError(
+                '`fused` must be "auto", True or False. '
+                f"Received: fused={fused!r}"
+            )
+        if fused is True and self._obstacles():
+            raise ValueError(
+                f"`fused=True` cannot be had with {self._obstacles()}."
+            )
 
     def build(self, sequences_shape, initial_state_shape=None):
         features = sequences_shape[-1]
@@ -155,6 +175,66 @@ class RIN(keras.layers.RNN):
             for state in keras.tree.flatten(initial_state):
                 _check_shape("initial_state", state, (batch, self.units))
         return super().call(sequences, initial_state, mask, training)
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        if self.fused is False or self._obstacles(training):
+            return super().inner_loop(sequences, initial_state, mask, training)
+        x = self._as_read(sequences)
+        drop = self.cell.get_dropout_mask(x[0])
+        if training and drop is not None:
+            x = x * drop
+        if mask is not None:
+            mask = self._as_read(ops.cast(mask, "bool"))
+        states = identity_recurrence(
+            self.cell.project(x),
+            initial_state[0],
+            self.cell.recurrent_kernel,
+            self.cell.activation,
+            mask=mask,
+            return_sequences=self.return_sequences,
+            compiled=training is True,
+        )
+        state = states[-1] if self.return_sequences else states
+        outputs = self._shown(states, mask)
+        if not self.return_sequences:
+            return outputs, outputs, [state]
+        return outputs[-1], ops.swapaxes(outputs, 0, 1), [state]
+
+    def _obstacles(self, training=True):
+        """What keeps this layer from the fused loop, in words."""
+        obstacles = []
+        if keras.backend.backend() not in BACKENDS:
+            obstacles.append(f"the backend {keras.backend.backend()}")
+        if self.activation not in PULLBACKS:
+            known = ", ".join(phi.__name__ for phi in PULLBACKS)
+            obstacles.append(
+                f"activation={keras.activations.serialize(self.activation)!r} "
+                f"(only {known})"
+            )
+        if self.unroll:
+            obstacles.append("unroll=True")
+        if training and self.recurrent_dropout:
+            obstacles.append(f"recurrent_dropout={self.recurrent_dropout}")
+        return " and ".join(obstacles)
+
+    def _as_read(self, x):
+        """Time first, in the order in which it is read."""
+        x = ops.swapaxes(x, 0, 1)
+        return ops.flip(x, 0) if self.go_backwards else x
+
+    def _shown(self, states, mask):
+        """The outputs Keras makes of the states where steps are masked."""
+        if mask is None:
+            return states
+        if self.zero_output_for_mask:
+            shown = mask
+        elif keras.backend.backend() == "jax":
+            return states
+        else:  # zeros up to the first step that counts
+            shown = ops.cumsum(ops.cast(mask, "int32"), axis=0) > 0
+        if not self.return_sequences:
+            shown = shown[-1]
+        return ops.where(shown[..., None], states, 0)
 
     units = property(attrgetter("cell.units"))
     activation = property(attrgetter("cell.activation"))
@@ -180,7 +260,7 @@ class RIN(keras.layers.RNN):
     def get_config(self):
         config = super().get_config()
         cell_config = config.pop("cell")["config"]
-        return {**cell_config, **config}
+        return {**cell_config, **config, "fused": self.fused}
 
     @classmethod
     def from_config(cls, config):

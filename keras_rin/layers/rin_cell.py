@@ -109,15 +109,17 @@ class RINCell(keras.layers.SimpleRNNCell):
         identity = ops.eye(self.units, dtype=self.recurrent_kernel.dtype)
         return self.recurrent_kernel + identity
 
+    def project(self, x):
+        """The part of a step that does not wait for the state, x W + b."""
+        z = ops.matmul(x, self.kernel)
+        return z + self.bias if self.use_bias else z
+
     def call(self, inputs, states, training=False):
         nested = isinstance(states, (list, tuple))
         h = states[0] if nested else states
         x, through_offset = self._dropped(inputs, h, training)
-        z = ops.matmul(x, self.kernel)
-        if self.use_bias:
-            z = z + self.bias
         carried = h + ops.matmul(through_offset, self.recurrent_kernel)
-        h = self.activation(z + carried)
+        h = self.activation(self.project(x) + carried)
         return h, [h] if nested else h
 
     def _dropped(self, x, h, training):

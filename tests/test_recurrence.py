@@ -1,0 +1,338 @@
+"""The fused loop against a float64 loop, autodiff and finite differences."""
+
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import witnesses
+from keras import ops
+from witnesses import assert_same
+from witnesses import to_numpy
+
+from keras_rin.layers import RIN
+from keras_rin.recurrence import PULLBACKS
+from keras_rin.recurrence import identity_recurrence
+
+BACKEND = keras.backend.backend()
+PHIS = {phi.__name__: phi for phi in PULLBACKS}
+if BACKEND == "jax":
+    del PHIS["tanh"]  # Keras makes it float32 of float64 there
+MASKS = {
+    "none": lambda t, b: None,
+    "leading": lambda t, b: np.repeat(np.arange(t)[:, None] >= 2, b, 1),
+    "trailing": lambda t, b: np.repeat(np.arange(t)[:, None] < t - 2, b, 1),
+    "rows": lambda t, b: np.repeat(np.arange(b)[None] != 1, t, 0),
+    "alternating": lambda t, b: np.indices((t, b)).sum(0) % 2 < 1,
+}
+COMPILED = [False, True] if BACKEND == "tensorflow" else [False]
+
+
+def case(time=7, batch=3, units=5, dtype="float64", seed=0):
+    rng = np.random.default_rng(seed)
+    sizes = (time, batch, units), (batch, units), (units, units)
+    return [(0.5 * rng.normal(size=size)).astype(dtype) for size in sizes]
+
+
+def tensor(array):
+    return None if array is None else ops.convert_to_tensor(array)
+
+
+def step_by_step(z, h, u, name, mask=None):
+    """The witness: with z as the input, W = I and b = 0."""
+    weights = np.eye(len(u)), u, np.zeros(len(u))
+    mask = None if mask is None else mask.T
+    states = witnesses.numpy_rin(
+        z.swapaxes(0, 1), weights, name, h.astype("float64"), mask
+    )
+    return states.swapaxes(0, 1)
+
+
+def run(args, name, mask=None, **kwargs):
+    tensors = [tensor(array) for array in args]
+    return to_numpy(
+        identity_recurrence(*tensors, PHIS[name], tensor(mask), **kwargs)
+    )
+
+
+def by_autodiff(z, h, u, phi, mask):
+    states = []
+    for t in range(z.shape[0]):
+        new = phi(z[t] + h + h @ u)
+        h = new if mask is None else ops.where(mask[t][:, None], new, h)
+        states.append(h)
+    return ops.stack(states)
+
+
+def gradients(loss, args):
+    tensors = [tensor(array) for array in args]
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(tensors)
+            value = loss(*tensors)
+        return [to_numpy(g) for g in tape.gradient(value, tensors)]
+    if BACKEND == "jax":
+        import jax
+
+        return jax.jit(jax.grad(loss, argnums=range(len(args))))(*tensors)
+    leaves = [t.detach().requires_grad_() for t in tensors]
+    loss(*leaves).backward()
+    return [leaf.grad.numpy() for leaf in leaves]
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("name", PHIS)
+def test_states_are_those_of_the_float64_loop(name, mask, compiled):
+    args, mask = case(), MASKS[mask](7, 3)
+    expected = step_by_step(*args, name, mask)
+    # TensorFlow and NumPy round the slope of leaky_relu to float32.
+    assert_same(run(args, name, mask, compiled=compiled), expected, 1e-6, 1e-8)
+
+
+@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("name", PHIS)
+def test_gradients_are_those_of_autodiff(
+    name, mask, compiled, return_sequences
+):
+    phi, mask = PHIS[name], tensor(MASKS[mask](7, 3))
+    weight = tensor(case(seed=1)[0])
+
+    def fused(*args):
+        states = identity_recurrence(
+            *args, phi, mask, return_sequences, compiled
+        )
+        return ops.sum(states * (weight if return_sequences else weight[-1]))
+
+    def plain(*args):
+        states = by_autodiff(*args, phi, mask) * weight
+        return ops.sum(states if return_sequences else states[-1])
+
+    for one, other in zip(
+        gradients(fused, case()), gradients(plain, case()), strict=True
+    ):
+        assert_same(one, other, 1e-6, 1e-8)
+
+
+@pytest.mark.parametrize("name", PHIS)
+def test_gradients_are_finite_differences(name):
+    args, direction = case(seed=3), case(seed=4)
+
+    def loss(*args):
+        return np.sum(step_by_step(*args, name) ** 2)
+
+    def along(epsilon):
+        return loss(
+            *(a + epsilon * d for a, d in zip(args, direction, strict=True))
+        )
+
+    got = gradients(
+        lambda *args: ops.sum(identity_recurrence(*args, PHIS[name]) ** 2),
+        args,
+    )
+    slope = sum(
+        np.sum(to_numpy(g) * d) for g, d in zip(got, direction, strict=True)
+    )
+    assert_same(slope, (along(1e-6) - along(-1e-6)) / 2e-6, 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("time", [1, 4096])
+def test_sequences_may_be_short_and_long(time, compiled):
+    args = case(time=time, batch=2, units=3)
+    args[2] -= 0.6 * np.eye(3)
+    expected = step_by_step(*args, "sigmoid")
+    assert_same(run(args, "sigmoid", compiled=compiled), expected, 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu", "elu"])
+def test_nan_and_infinity_reach_the_output(name, bad, compiled):
+    z, h, u = case(dtype="float32")
+    z[2, 1, 3] = bad
+    states = run((z, h, 0 * u), name, compiled=compiled)
+    assert not np.isfinite(states[2:, 1, 3]).any()
+    assert np.isfinite(states[:, [0, 2]]).all()
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize(
+    "dtype, tolerance",
+    [("float32", 1e-5), ("float16", 2e-2), ("bfloat16", 1e-1)],
+)
+def test_it_computes_in_the_dtype_it_gets(dtype, tolerance, compiled):
+    args = [ops.cast(tensor(array), dtype) for array in case()]
+    got = identity_recurrence(*args, keras.activations.tanh, compiled=compiled)
+    exact = [to_numpy(ops.cast(array, "float32")) for array in args]
+    assert keras.backend.standardize_dtype(got.dtype) == dtype
+    expected = step_by_step(*exact, "tanh")
+    assert_same(ops.cast(got, "float32"), expected, 0, tolerance)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="asks TensorFlow's tape")
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_second_derivatives_are_refused(compiled):
+    import tensorflow as tf
+
+    z, h, u = (tf.constant(array) for array in case())
+    tanh = keras.activations.tanh
+    with tf.GradientTape() as outer:
+        outer.watch(z)
+        with tf.GradientTape() as inner:
+            inner.watch(z)
+            states = identity_recurrence(z, h, u, tanh, compiled=compiled)
+            loss = tf.reduce_sum(states**2)
+        gradient = inner.gradient(loss, z)
+    with pytest.raises((NotImplementedError, LookupError)):
+        outer.gradient(gradient, z)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="reads XLA's own listing")
+@pytest.mark.parametrize("masked", [False, True])
+def test_nothing_is_hidden_from_the_compiler(masked):
+    import tensorflow as tf
+
+    args = [tf.constant(array, "float32") for array in case(time=50)]
+    mask = tf.constant(MASKS["leading"](50, 3)) if masked else None
+
+    @tf.function(jit_compile=True)
+    def training_step(*args):
+        with tf.GradientTape() as tape:
+            tape.watch(args)
+            states = identity_recurrence(
+                *args, keras.activations.relu, mask, compiled=True
+            )
+        return tape.gradient(states, args)
+
+    listing = training_step.experimental_get_compiler_ir(*args)
+    hlo = listing(stage="optimized_hlo")
+    loops = re.findall(r" while\(.*", hlo)
+    assert len(loops) == 2
+    assert all('known_trip_count":{"n":"50"}' in loop for loop in loops)
+    for copy_to_host in ("outfeed", "infeed", "send(", "recv("):
+        assert copy_to_host not in hlo
+
+
+COUNT_COMPILATIONS = """
+import os, pathlib, sys
+os.environ["XLA_FLAGS"] = "--xla_dump_to=" + sys.argv[1]
+import keras, numpy
+from keras_rin.layers import RIN
+
+model = keras.Sequential([RIN(4), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+for batch, time in [(3, 8), (3, 16), (2, 8), (3, 8), (3, 16), (2, 8)]:
+    x, y = numpy.ones((batch, time, 2)), numpy.ones((batch, 1))
+    model.fit(x, y, verbose=0)
+    dumped = pathlib.Path(sys.argv[1]).glob("*after_optimizations.txt")
+    print("compiled:", len(list(dumped)))
+"""
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="reads what XLA dumps")
+def test_a_new_shape_compiles_once_and_an_old_one_never(tmp_path):
+    finished = subprocess.run(
+        [sys.executable, "-c", COUNT_COMPILATIONS, tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    counts = [int(n) for n in re.findall(r"compiled: (\d+)", finished.stdout)]
+    first, second, third, *again = counts
+    assert 0 < first < second < third
+    assert again == [third] * 3
+
+
+# The layer through the fused loop, against itself through Keras's.
+
+OPTIONS = {
+    "last output": {},
+    "sequences": {"return_sequences": True},
+    "backwards": {"return_sequences": True, "go_backwards": True},
+    "zeros where masked": {
+        "return_sequences": True,
+        "zero_output_for_mask": True,
+    },
+    "last output, zeros where masked": {"zero_output_for_mask": True},
+    "dropout": {"dropout": 0.5, "seed": 1},
+    "no bias": {"use_bias": False},
+    "state": {"return_state": True, "return_sequences": True},
+}
+
+
+def pair(options, shape):
+    """The same RIN fused and not, with the same weights."""
+    start = keras.initializers.RandomNormal(stddev=0.2, seed=1)
+    layers = []
+    for fused in (True, False):
+        layer = RIN(5, fused=fused, recurrent_initializer=start, **options)
+        layer.build(shape)
+        layers.append(layer)
+    layers[1].set_weights(layers[0].get_weights())
+    return layers
+
+
+@pytest.mark.parametrize("start_at", ["zeros", "a state"])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("option", OPTIONS)
+def test_the_fused_layer_is_the_other_one(rng, option, mask, start_at):
+    x = rng.normal(size=(4, 6, 3)).astype("float32")
+    mask = MASKS[mask](6, 4)
+    kwargs = {
+        "mask": None if mask is None else mask.T,
+        "training": option == "dropout",
+    }
+    if start_at == "a state":
+        kwargs["initial_state"] = rng.normal(size=(4, 5)).astype("float32")
+    fused, other = (
+        keras.tree.flatten(layer(x, **kwargs))
+        for layer in pair(OPTIONS[option], x.shape)
+    )
+    for one, two in zip(fused, other, strict=True):
+        assert_same(one, two)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize(
+    "option", ["last output", "sequences", "backwards", "zeros where masked"]
+)
+def test_the_fused_layer_has_the_gradients_of_the_other(rng, option, mask):
+    x = rng.normal(size=(4, 6, 3)).astype("float32")
+    mask = MASKS[mask](6, 4)
+    kwargs = {} if mask is None else {"mask": mask.T}
+    options = OPTIONS[option]
+    shape = (4, 6, 5) if "return_sequences" in options else (4, 5)
+    y = rng.normal(size=shape).astype("float32")
+    fused, other = (
+        witnesses.gradients(layer, x, y, **kwargs)
+        for layer in pair(options, x.shape)
+    )
+    for one, two in zip(fused, other, strict=True):
+        assert_same(one, two)
+
+
+@pytest.mark.parametrize(
+    "options, reason",
+    [
+        ({"activation": "softplus"}, "activation='softplus'"),
+        ({"unroll": True}, "unroll=True"),
+        ({"recurrent_dropout": 0.1}, "recurrent_dropout=0.1"),
+    ],
+)
+def test_what_prevents_the_fused_loop_is_named(options, reason):
+    with pytest.raises(ValueError, match=f"`fused=True` cannot.*{reason}"):
+        RIN(3, fused=True, **options)
+    RIN(3, fused="auto", **options)
+
+
+@pytest.mark.parametrize("fused", ["yes", None, 1])
+def test_fused_is_one_of_three(fused):
+    with pytest.raises(ValueError, match='`fused` must be "auto", True or'):
+        RIN(3, fused=fused)
