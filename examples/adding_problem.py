@@ -10,6 +10,7 @@ line of an answer that knows nothing: always 1, with the loss 1/6.
 import comparison
 import keras
 import numpy as np
+import outputs
 from absl import app
 from absl import flags
 from absl import logging
@@ -53,7 +54,7 @@ def build_model(layer):
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = comparison.prepare_output(FLAGS.output)
+    output = outputs.prepare(FLAGS.output)
     rng = np.random.default_rng(0)
     splits = [
         adding.generate(rng, samples, FLAGS.length)

@@ -1,26 +1,18 @@
 """Trains networks side by side: one table, one picture, nothing lost."""
 
 import dataclasses
-import io
 import itertools
 import json
 import math
-import os
-import pathlib
-import platform
 import statistics
 import sys
-import tempfile
 import time
 
 import keras
 import numpy as np
-from absl import app
+import outputs
 from absl import flags
 from matplotlib.figure import Figure
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from tqdm.keras import TqdmCallback
 
 FLAGS = flags.FLAGS
@@ -76,20 +68,6 @@ class EpochTimer(keras.callbacks.Callback):
         self.seconds.append(time.perf_counter() - self._start)
 
 
-def prepare_output(directory):
-    """Makes the output directory, or stops before anything is trained."""
-    path = pathlib.Path(directory)
-    try:
-        (path / "models").mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            return path
-    except OSError as error:
-        raise app.UsageError(
-            "--output must be a directory that can be written. "
-            f"Received: --output={directory} ({error})"
-        ) from error
-
-
 def train_all(build, layers, splits, metric, output):
     """Trains `build(layer)` for every seed and layer, until Ctrl-C.
 
@@ -97,6 +75,7 @@ def train_all(build, layers, splits, metric, output):
     """
     if FLAGS.smoke:
         splits = [(x[:64], y[:64]) for x, y in splits]
+    (output / "models").mkdir(exist_ok=True)
     runs = []
     for seed in FLAGS.seed:
         for layer in layers:
@@ -158,11 +137,8 @@ def _steady(seconds):
 def report(runs, metric, output):
     """Prints the table; writes table.md, results.json, learning_curves.png."""
     record = {
-        "command": " ".join(["python", *sys.argv]),
-        "seeds": FLAGS.seed,
-        "versions": f"Python {platform.python_version()}, Keras "
-        f"{keras.__version__} on {keras.backend.backend()}",
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
+        **outputs.made_by(),
+        "backend": keras.backend.backend(),
         "metric": dataclasses.asdict(metric),
         "runs": [dataclasses.asdict(run) for run in runs],
     }
@@ -176,24 +152,20 @@ def report(runs, metric, output):
 
 def table(runs, metric):
     """The results as a table in Markdown: median, worst and best."""
-    grid = Table(box=box.MARKDOWN)
-    for column in ("layer", "parameters", metric.label, "seconds an epoch"):
-        grid.add_column(
-            column, justify="left" if column == "layer" else "right"
-        )
+    rows = []
     for layer, group in _by_layer(runs).items():
-        grid.add_row(
-            layer
-            + ("" if all(run.finished for run in group) else " (cut off)"),
-            f"{group[0].parameters:,}",
-            _spread([run.score for run in group]),
-            _spread([run.seconds_per_epoch for run in group]),
+        finished = all(run.finished for run in group)
+        rows.append(
+            [
+                layer if finished else f"{layer} (cut off)",
+                f"{group[0].parameters:,}",
+                _spread([run.score for run in group]),
+                _spread([run.seconds_per_epoch for run in group]),
+            ]
         )
-    grid.add_row(metric.baseline_label, "0", _spread([metric.baseline]), "")
-    console = Console(file=io.StringIO(), width=200)
-    console.print(grid)
-    lines = console.file.getvalue().strip().splitlines()
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    rows.append([metric.baseline_label, "0", _spread([metric.baseline]), ""])
+    header = ["layer", "parameters", metric.label, "seconds an epoch"]
+    return outputs.markdown(header, rows)
 
 
 def _spread(values):

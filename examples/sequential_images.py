@@ -11,6 +11,7 @@ import comparison
 import image_data
 import keras
 import numpy as np
+import outputs
 import tensorflow as tf
 from absl import app
 from absl import flags
@@ -89,7 +90,7 @@ def save(model, x, output):
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = comparison.prepare_output(FLAGS.output)
+    output = outputs.prepare(FLAGS.output)
     splits = load_sequences()
     features, labels = splits[0][0].shape[-1], splits[2][1]
     metric = comparison.Metric(

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import time
 
-import comparison
 import image_data
 import keras
+import outputs
 import pytest
 import sequential_images
 from absl import app
@@ -114,7 +114,7 @@ def test_an_output_that_cannot_be_written_stops_before_training(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(app.UsageError, match="--output must be a directory"):
-        comparison.prepare_output(file / "runs")
+        outputs.prepare(file / "runs")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,159 @@
+"""What the benchmarks compare: each a function of a size that gives a step.
+
+A step is a function without arguments that returns when its work is done. The
+training step is forward, backward and an SGD update; the forward step answers
+alone. Only the last output is returned.
+"""
+
+import importlib.util
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_rin.layers import RIN
+from keras_rin.layers import RINCell
+
+KERAS_LAYERS = {
+    "RIN": RIN,
+    "RIN, not fused": lambda units: RIN(units, fused=False),
+    "RNN(RINCell)": lambda units: keras.layers.RNN(RINCell(units)),
+    "SimpleRNN": lambda units: keras.layers.SimpleRNN(
+        units, "relu", recurrent_initializer="identity"
+    ),
+    "GRU": keras.layers.GRU,
+    "LSTM": keras.layers.LSTM,
+}
+
+
+def data(size):
+    batch, time, features, units = size
+    rng = np.random.default_rng(0)
+    x = 0.1 * rng.normal(size=(batch, time, features)).astype("float32")
+    return x, np.zeros((batch, units), "float32")
+
+
+def keras_layer(name, jit_compile):
+    def contender(size, training):
+        _, time, features, units = size
+        model = keras.Sequential(
+            [keras.Input((time, features)), KERAS_LAYERS[name](units)]
+        )
+        optimizer = keras.optimizers.SGD(1e-6)
+        model.compile(optimizer, "mse", jit_compile=jit_compile)
+        x, y = data(size)
+        if training:
+            return lambda: model.train_on_batch(x, y)
+        return lambda: model.predict_on_batch(x)
+
+    return contender
+
+
+def products(size, training):
+    """The matrix products of a step and nothing else: the floor."""
+    batch, time, _, units = size
+    x, _ = data(size)
+    kernel = tf.zeros((x.shape[-1], units))
+    offset = tf.linalg.diag(tf.fill([units], 0.5))
+
+    def chain(h):
+        return tf.while_loop(
+            lambda t, _: t < time, lambda t, h: (t + 1, h @ offset), (0, h)
+        )[1]
+
+    @tf.function(jit_compile=True)
+    def loops(h):
+        return chain(chain(h)) if training else chain(h)
+
+    @tf.function
+    def step(x):
+        flat = tf.reshape(x, (-1, x.shape[-1]))
+        z = flat @ kernel
+        h = loops(tf.ones((batch, units)))
+        if training:
+            return (
+                h,
+                tf.matmul(z, z, transpose_a=True),
+                tf.matmul(flat, z, transpose_a=True),
+            )
+        return h, z
+
+    return lambda: step(x)[0].numpy()
+
+
+def jax_scan(size, training):
+    """The same recurrence in JAX, differentiated by JAX."""
+    import jax
+    from jax import numpy as jnp
+
+    units = size[-1]
+    x, y = data(size)
+    weights = [
+        jnp.zeros((x.shape[-1], units)),
+        jnp.zeros((units, units)),
+        jnp.zeros(units),
+    ]
+
+    def last_state(weights, x):
+        w, u, b = weights
+        z = jnp.swapaxes(x, 0, 1) @ w + b
+
+        def step(h, z_t):
+            return jax.nn.relu(z_t + h + h @ u), None
+
+        return jax.lax.scan(step, jnp.zeros((len(x), units)), z)[0]
+
+    @jax.jit
+    def train(weights, x, y):
+        def loss(weights):
+            return jnp.mean((last_state(weights, x) - y) ** 2)
+
+        slopes = jax.grad(loss)(weights)
+        return [w - 1e-6 * g for w, g in zip(weights, slopes, strict=True)]
+
+    forward = jax.jit(last_state)
+    if training:
+        return lambda: jax.block_until_ready(train(weights, x, y))
+    return lambda: jax.block_until_ready(forward(weights, x))
+
+
+def torch_layer(name, threads):
+    def contender(size, training):
+        import torch
+
+        x, y = (torch.from_numpy(array) for array in data(size))
+        make = {"RNN": torch.nn.RNN, "LSTM": torch.nn.LSTM}[name]
+        options = {"nonlinearity": "relu"} if name == "RNN" else {}
+        layer = make(x.shape[-1], size[-1], batch_first=True, **options)
+        optimizer = torch.optim.SGD(layer.parameters(), 1e-6)
+
+        def forward():
+            torch.set_num_threads(threads)
+            with torch.no_grad():
+                return layer(x)[0][:, -1].sum().item()
+
+        def train():
+            torch.set_num_threads(threads)
+            optimizer.zero_grad()
+            ((layer(x)[0][:, -1] - y) ** 2).mean().backward()
+            optimizer.step()
+
+        return train if training else forward
+
+    return contender
+
+
+def installed():
+    """All contenders that can run here, by name."""
+    found = {"products alone": products}
+    for name in KERAS_LAYERS:
+        found[name] = keras_layer(name, jit_compile="auto")
+        found[f"{name}, XLA"] = keras_layer(name, jit_compile=True)
+    if importlib.util.find_spec("jax"):
+        found["JAX lax.scan"] = jax_scan
+    if importlib.util.find_spec("torch"):
+        for name in ("RNN", "LSTM"):
+            for threads in (1, 2):
+                label = f"torch.nn.{name}, {threads} thread(s)"
+                found[label] = torch_layer(name, threads)
+    return found

@@ -1,0 +1,76 @@
+"""How much memory does a training step take at its peak?
+
+    python -m benchmarks.peak_memory
+
+Each contender trains in a process of its own, for what a process once held
+stays in its peak. The growth of the peak over that of the built model goes to
+OUTPUT/results.json and table.md.
+"""
+
+import concurrent.futures
+import json
+import multiprocessing
+import resource
+
+from absl import app
+from absl import flags
+from absl import logging
+from tqdm import tqdm
+
+from benchmarks import contenders
+from examples import outputs
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("output", "docs/results/peak_memory", "Where to write.")
+
+# batch, time, features, units
+SIZES = [(32, 784, 1, 100), (128, 200, 64, 256), (128, 784, 64, 256)]
+NAMES = ["RIN", "RIN, XLA", "SimpleRNN", "SimpleRNN, XLA", "LSTM"]
+
+
+def growth(name, size):
+    """MiB that three training steps add to the peak of this process."""
+    warm = contenders.installed()[name]((1, 2, size[2], size[3]), True)
+    warm()
+    step = contenders.installed()[name](size, True)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(3):
+        step()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (after - before) / 1024
+
+
+def in_a_process(name, size):
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
+        return pool.submit(growth, name, size).result()
+
+
+def main(argv):
+    del argv
+    logging.set_verbosity(logging.ERROR)
+    output = outputs.prepare(FLAGS.output)
+    cases = [(name, size) for size in SIZES for name in NAMES]
+    records = [
+        {"contender": name, "size": size, "mib": in_a_process(name, size)}
+        for name, size in tqdm(cases)
+    ]
+    record = {**outputs.made_by(), "records": records}
+    (output / "results.json").write_text(json.dumps(record, indent=1) + "\n")
+    text = outputs.markdown(
+        ["batch time features units", "", "MiB"],
+        [
+            [
+                " ".join(map(str, r["size"])),
+                r["contender"],
+                f"{r['mib']:.0f}",
+            ]
+            for r in records
+        ],
+    )
+    print(f"\n{text}")
+    (output / "table.md").write_text(text)
+
+
+if __name__ == "__main__":
+    app.run(main)

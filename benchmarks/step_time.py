@@ -1,0 +1,162 @@
+"""How long does one step take, against other layers and the bare products?
+
+    python -m benchmarks.step_time           # the sizes of the docs
+    python -m benchmarks.step_time --grid    # 72 sizes, RIN and SimpleRNN
+
+The contenders of a size take turns in one process. Medians and spread go to
+OUTPUT/results.json after each size, and from there into tables and a picture.
+A cell holds the median in milliseconds, the quartiles, and the ratio of the
+median to that of the faster SimpleRNN, compiled or not.
+"""
+
+import itertools
+import json
+import statistics
+import time
+
+from absl import app
+from absl import flags
+from absl import logging
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from benchmarks import contenders
+from examples import outputs
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("output", "docs/results/step_time", "Where to write.")
+flags.DEFINE_integer("repeats", 15, "Timed steps each.", lower_bound=1)
+flags.DEFINE_float("seconds", 60, "For the timed steps of a size, about.")
+flags.DEFINE_bool("grid", False, "All sizes, RIN against SimpleRNN.")
+flags.DEFINE_bool("smoke", False, "One tiny size: does it run?")
+flags.DEFINE_multi_enum("mode", None, ["training", "forward"], "Of step.")
+
+# batch, time, features, units
+SIZES = [
+    (1, 784, 1, 32),
+    (32, 64, 1, 32),
+    (32, 784, 1, 100),
+    (128, 200, 64, 256),
+    (128, 784, 64, 256),
+]
+GRID = itertools.product(
+    (1, 32, 128), (64, 784, 4096), (1, 64), (32, 100, 256, 512)
+)
+SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
+IN_GRID = ("RIN", "RIN, XLA", *SIMPLE_RNN)
+
+
+def milliseconds(step):
+    start = time.perf_counter()
+    step()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def measure(makers, size, training):
+    """First step and timed steps of each contender, taking turns."""
+    steps, first = {}, {}
+    for name, make in makers.items():
+        steps[name] = make(size, training)
+        first[name] = milliseconds(steps[name])
+    for step in steps.values():
+        step()  # the second step may trace once more
+    timed = {name: [] for name in steps}
+    end = time.perf_counter() + FLAGS.seconds
+    for turn in range(FLAGS.repeats):
+        if turn >= 3 and time.perf_counter() > end:
+            break
+        for name, step in steps.items():
+            timed[name].append(milliseconds(step))
+    return [
+        {
+            "contender": name,
+            "size": size,
+            "mode": "training" if training else "forward",
+            "first_ms": first[name],
+            "ms": timed[name],
+        }
+        for name in steps
+    ]
+
+
+def cells(records):
+    """{(size, mode): {contender: ms of each step}}, in the order measured."""
+    table = {}
+    for record in records:
+        key = tuple(record["size"]), record["mode"]
+        table.setdefault(key, {})[record["contender"]] = record["ms"]
+    return table
+
+
+def ratio(times, name):
+    """Median of a contender over that of the faster SimpleRNN."""
+    faster = min(statistics.median(times[other]) for other in SIMPLE_RNN)
+    return statistics.median(times[name]) / faster
+
+
+def cell(times, name):
+    """Median, quartiles, and the ratio to the faster SimpleRNN."""
+    low, middle, high = statistics.quantiles(times[name], n=4)
+    quartiles = f"{low:.3g} to {high:.3g}"
+    return f"{middle:.3g} ({quartiles}) {ratio(times, name):.2f}"
+
+
+def table(records, mode):
+    """Sizes against contenders, whichever are more downwards."""
+    groups = {
+        " ".join(map(str, size)): times
+        for (size, of_mode), times in cells(records).items()
+        if of_mode == mode
+    }
+    names = list(next(iter(groups.values())))
+    rows = [["batch time features units", *groups]]
+    rows += [
+        [name, *(cell(times, name) for times in groups.values())]
+        for name in names
+    ]
+    if len(groups) > len(names):
+        rows = list(zip(*rows, strict=True))
+    return outputs.markdown(rows[0], rows[1:])
+
+
+def draw(records):
+    """How RIN compares with the faster SimpleRNN, size by size."""
+    groups = cells(records)
+    figure = Figure(figsize=(7, 1 + 0.3 * len(groups)), layout="constrained")
+    axes = figure.subplots()
+    labels = [f"{mode}  {size}" for size, mode in groups]
+    for name, marker in (("RIN", "o"), ("RIN, XLA", "x")):
+        ratios = [ratio(times, name) for times in groups.values()]
+        axes.plot(ratios, labels, marker, color="black", label=name)
+    axes.axvline(1, color="grey", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_xlabel("time of a step / that of the faster SimpleRNN")
+    axes.set_ylabel("(batch, time, features, units)")
+    axes.invert_yaxis()
+    axes.legend()
+    return figure
+
+
+def main(argv):
+    del argv
+    logging.set_verbosity(logging.ERROR)
+    output = outputs.prepare(FLAGS.output)
+    makers = contenders.installed()
+    if FLAGS.grid or FLAGS.smoke:
+        makers = {name: makers[name] for name in IN_GRID}
+    sizes = list(GRID) if FLAGS.grid else SIZES
+    sizes = [(2, 5, 1, 3)] if FLAGS.smoke else sizes
+    modes = FLAGS.mode or ["training", "forward"]
+    record = {**outputs.made_by(), "records": []}
+    for size, mode in tqdm(list(itertools.product(sizes, modes))):
+        record["records"] += measure(makers, size, mode == "training")
+        (output / "results.json").write_text(json.dumps(record) + "\n")
+    for mode in modes:
+        text = table(record["records"], mode)
+        print(f"\n{mode}, ms\n\n{text}")
+        (output / f"{mode}.md").write_text(text)
+    draw(record["records"]).savefig(output / "ratios.png", dpi=120)
+
+
+if __name__ == "__main__":
+    app.run(main)

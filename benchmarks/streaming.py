@@ -1,0 +1,98 @@
+"""How long does one time step take in production, state in and state out?
+
+    python -m benchmarks.streaming
+
+Batch 1, one time step a call, the state handed back in: what a model that
+follows a live signal does. Percentiles go to OUTPUT/results.json and table.md.
+"""
+
+import json
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import app
+from absl import flags
+from absl import logging
+from tqdm import tqdm
+
+from benchmarks import contenders
+from examples import outputs
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("output", "docs/results/streaming", "Where to write.")
+flags.DEFINE_integer("steps", 5_000, "Timed time steps.", lower_bound=1)
+
+PERCENTILES = (50, 90, 99, 99.9)
+SIZES = [(1, 32), (1, 100), (64, 256)]  # features, units
+LAYERS = ["RIN", "SimpleRNN", "GRU", "LSTM"]
+
+
+def streamed(name, features, units):
+    """A compiled function (x, state) -> state."""
+    layer = contenders.KERAS_LAYERS[name](units)
+    layer.return_state = True
+    layer.build((1, 1, features))
+    states = layer.get_initial_state(1)
+
+    @tf.function(jit_compile=True)
+    def step(x, *states):
+        return layer(x, initial_state=list(states))[1:]
+
+    return step, states
+
+
+def microseconds(name, features, units):
+    step, states = streamed(name, features, units)
+    x = tf.constant(np.full((1, 1, features), 0.1, "float32"))
+    states = step(x, *states)
+    ticks = [time.perf_counter()]
+    for _ in range(FLAGS.steps):
+        states = step(x, *states)
+        states[0].numpy()
+        ticks.append(time.perf_counter())
+    return 1e6 * np.diff(ticks)
+
+
+def main(argv):
+    del argv
+    logging.set_verbosity(logging.ERROR)
+    output = outputs.prepare(FLAGS.output)
+    cases = [(name, *size) for size in SIZES for name in LAYERS]
+    records = [
+        {
+            "layer": name,
+            "features": features,
+            "units": units,
+            "microseconds": dict(
+                zip(
+                    map(str, PERCENTILES),
+                    np.percentile(
+                        microseconds(name, features, units), PERCENTILES
+                    ),
+                    strict=True,
+                )
+            ),
+        }
+        for name, features, units in tqdm(cases)
+    ]
+    record = {**outputs.made_by(), "keras": keras.__version__}
+    record |= {"steps": FLAGS.steps, "records": records}
+    (output / "results.json").write_text(json.dumps(record, indent=1) + "\n")
+    header = ["layer", "features", "units"]
+    header += [f"{p} % below, µs" for p in PERCENTILES]
+    text = outputs.markdown(
+        header,
+        [
+            [r["layer"], str(r["features"]), str(r["units"])]
+            + [f"{value:.0f}" for value in r["microseconds"].values()]
+            for r in records
+        ],
+    )
+    print(f"\n{text}")
+    (output / "table.md").write_text(text)
+
+
+if __name__ == "__main__":
+    app.run(main)

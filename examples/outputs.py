@@ -1,0 +1,71 @@
+"""Where results go: a directory, a table, and what they were made on."""
+
+import importlib.metadata
+import io
+import os
+import pathlib
+import platform
+import sys
+import tempfile
+
+from absl import app
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def prepare(directory):
+    """Makes the output directory, or stops before any work is done."""
+    path = pathlib.Path(directory)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise app.UsageError(
+            "--output must be a directory that can be written. "
+            f"Received: --output={directory} ({error})"
+        ) from error
+
+
+def markdown(header, rows):
+    """A table in Markdown, its first column to the left."""
+    grid = Table(box=box.MARKDOWN)
+    for number, title in enumerate(header):
+        grid.add_column(title, justify="right" if number else "left")
+    for row in rows:
+        grid.add_row(*row)
+    console = Console(file=io.StringIO(), width=1000)
+    console.print(grid)
+    lines = console.file.getvalue().strip().splitlines()
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def made_by():
+    """Command, machine and versions, as they go into a results file."""
+    names = ("keras-rin", "keras", "tensorflow", "jax", "torch", "numpy")
+    return {
+        "command": " ".join(["python", *sys.argv]),
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
+        "processor": _processor(),
+        "python": platform.python_version(),
+        "versions": {
+            name: version for name in names if (version := _version(name))
+        },
+    }
+
+
+def _version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor():
+    try:
+        with open("/proc/cpuinfo") as lines:
+            names = [line for line in lines if line.startswith("model name")]
+        return names[0].split(":")[1].strip()
+    except (OSError, IndexError):
+        return platform.processor()

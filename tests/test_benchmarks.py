@@ -1,0 +1,33 @@
+"""The benchmarks run; what they measure is not a matter of tests."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    "module, flags, tables",
+    [
+        ("step_time", ["--smoke"], ["training.md", "forward.md"]),
+        ("streaming", ["--steps=3"], ["table.md"]),
+    ],
+)
+def test_a_benchmark_writes_its_records_and_its_table(
+    tmp_path, module, flags, tables
+):
+    finished = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{module}", *flags]
+        + [f"--output={tmp_path}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert json.loads((tmp_path / "results.json").read_text())["records"]
+    for table in tables:
+        assert "| SimpleRNN" in (tmp_path / table).read_text()
