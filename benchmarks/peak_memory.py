@@ -8,7 +8,6 @@ OUTPUT/results.json and table.md.
 """
 
 import concurrent.futures
-import json
 import multiprocessing
 import resource
 
@@ -55,21 +54,17 @@ def main(argv):
         {"contender": name, "size": size, "mib": in_a_process(name, size)}
         for name, size in tqdm(cases)
     ]
-    record = {**outputs.made_by(), "records": records}
-    (output / "results.json").write_text(json.dumps(record, indent=1) + "\n")
-    text = outputs.markdown(
-        ["batch time features units", "", "MiB"],
-        [
-            [
-                " ".join(map(str, r["size"])),
-                r["contender"],
-                f"{r['mib']:.0f}",
-            ]
-            for r in records
-        ],
-    )
-    print(f"\n{text}")
-    (output / "table.md").write_text(text)
+    record = {"tables": "benchmarks.peak_memory", "records": records}
+    outputs.write(output, record, tables)
+
+
+def tables(record):
+    rows = [
+        [" ".join(map(str, r["size"])), r["contender"], f"{r['mib']:.0f}"]
+        for r in record["records"]
+    ]
+    header = ["batch time features units", "", "MiB"]
+    return {"table.md": outputs.markdown(header, rows)}
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     python -m benchmarks.step_time --grid    # 72 sizes, RIN and SimpleRNN
 
 The contenders of a size take turns in one process. Medians and spread go to
-OUTPUT/results.json after each size, and from there into tables and a picture.
+OUTPUT/results.json, and from there into tables and a picture.
 A cell holds the median in milliseconds, the quartiles, and the ratio of the
 median to that of the faster SimpleRNN, compiled or not.
 """
@@ -101,13 +101,15 @@ def cell(times, name):
     return f"{middle:.3g} ({quartiles}) {ratio(times, name):.2f}"
 
 
-def table(records, mode):
+def tables(record):
     """Sizes against contenders, whichever are more downwards."""
-    groups = {
-        " ".join(map(str, size)): times
-        for (size, of_mode), times in cells(records).items()
-        if of_mode == mode
-    }
+    found = {}
+    for (size, mode), times in cells(record["records"]).items():
+        found.setdefault(mode, {})[" ".join(map(str, size))] = times
+    return {f"{mode}.md": _table(groups) for mode, groups in found.items()}
+
+
+def _table(groups):
     names = list(next(iter(groups.values())))
     rows = [["batch time features units", *groups]]
     rows += [
@@ -147,15 +149,14 @@ def main(argv):
     sizes = list(GRID) if FLAGS.grid else SIZES
     sizes = [(2, 5, 1, 3)] if FLAGS.smoke else sizes
     modes = FLAGS.mode or ["training", "forward"]
-    record = {**outputs.made_by(), "records": []}
+    records = []
     for size, mode in tqdm(list(itertools.product(sizes, modes))):
-        record["records"] += measure(makers, size, mode == "training")
-        (output / "results.json").write_text(json.dumps(record) + "\n")
-    for mode in modes:
-        text = table(record["records"], mode)
-        print(f"\n{mode}, ms\n\n{text}")
-        (output / f"{mode}.md").write_text(text)
-    draw(record["records"]).savefig(output / "ratios.png", dpi=120)
+        records += measure(makers, size, mode == "training")
+        record = {"tables": "benchmarks.step_time", "records": records}
+        (output / "unfinished.json").write_text(json.dumps(record))
+    outputs.write(output, record, tables)
+    (output / "unfinished.json").unlink()
+    draw(records).savefig(output / "ratios.png", dpi=120)
 
 
 if __name__ == "__main__":

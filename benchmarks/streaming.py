@@ -6,10 +6,8 @@ Batch 1, one time step a call, the state handed back in: what a model that
 follows a live signal does. Percentiles go to OUTPUT/results.json and table.md.
 """
 
-import json
 import time
 
-import keras
 import numpy as np
 import tensorflow as tf
 from absl import app
@@ -77,21 +75,23 @@ def main(argv):
         }
         for name, features, units in tqdm(cases)
     ]
-    record = {**outputs.made_by(), "keras": keras.__version__}
-    record |= {"steps": FLAGS.steps, "records": records}
-    (output / "results.json").write_text(json.dumps(record, indent=1) + "\n")
+    record = {
+        "tables": "benchmarks.streaming",
+        "steps": FLAGS.steps,
+        "records": records,
+    }
+    outputs.write(output, record, tables)
+
+
+def tables(record):
     header = ["layer", "features", "units"]
     header += [f"{p} % below, µs" for p in PERCENTILES]
-    text = outputs.markdown(
-        header,
-        [
-            [r["layer"], str(r["features"]), str(r["units"])]
-            + [f"{value:.0f}" for value in r["microseconds"].values()]
-            for r in records
-        ],
-    )
-    print(f"\n{text}")
-    (output / "table.md").write_text(text)
+    rows = [
+        [r["layer"], str(r["features"]), str(r["units"])]
+        + [f"{value:.0f}" for value in r["microseconds"].values()]
+        for r in record["records"]
+    ]
+    return {"table.md": outputs.markdown(header, rows)}
 
 
 if __name__ == "__main__":

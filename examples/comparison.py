@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 import math
 import statistics
 import sys
@@ -137,21 +136,19 @@ def _steady(seconds):
 def report(runs, metric, output):
     """Prints the table; writes table.md, results.json, learning_curves.png."""
     record = {
-        **outputs.made_by(),
+        "tables": "comparison",
         "backend": keras.backend.backend(),
         "metric": dataclasses.asdict(metric),
         "runs": [dataclasses.asdict(run) for run in runs],
     }
-    (output / "results.json").write_text(json.dumps(record, indent=1) + "\n")
-    text = table(runs, metric)
-    print(f"\n{text}")
-    (output / "table.md").write_text(text)
+    outputs.write(output, record, tables)
     _draw(runs, metric).savefig(output / "learning_curves.png", dpi=120)
-    print(f"Written to {output}: table.md, results.json, learning_curves.png")
 
 
-def table(runs, metric):
-    """The results as a table in Markdown: median, worst and best."""
+def tables(record):
+    """The results in Markdown: median, worst and best over the seeds."""
+    runs = [Run(**run) for run in record["runs"]]
+    metric = Metric(**record["metric"])
     rows = []
     for layer, group in _by_layer(runs).items():
         finished = all(run.finished for run in group)
@@ -165,7 +162,7 @@ def table(runs, metric):
         )
     rows.append([metric.baseline_label, "0", _spread([metric.baseline]), ""])
     header = ["layer", "parameters", metric.label, "seconds an epoch"]
-    return outputs.markdown(header, rows)
+    return {"table.md": outputs.markdown(header, rows)}
 
 
 def _spread(values):

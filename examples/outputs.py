@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import io
+import json
 import os
 import pathlib
 import platform
@@ -39,6 +40,17 @@ def markdown(header, rows):
     console.print(grid)
     lines = console.file.getvalue().strip().splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def write(directory, record, tables):
+    """Writes results.json and the tables made of it, and prints these."""
+    record = {**made_by(), **record}
+    # Tables come from what a file gives back, tuples become lists there.
+    text = json.dumps(record)
+    (directory / "results.json").write_text(text + "\n")
+    for name, table in tables(json.loads(text)).items():
+        (directory / name).write_text(table)
+        print(f"\n{directory / name}\n\n{table}")
 
 
 def made_by():

@@ -105,7 +105,7 @@ def _backward(upstream, states, offset, mask, activation):
     pull_back = PULLBACKS[activation]
     transposed = ops.transpose(offset)
     length = ops.shape(states)[0] - 1
-    every_state = len(upstream.shape) == 3
+    arriving = _arriving(upstream, length)
     keep = None if mask is None else mask[:, :, None]
     # The scan carries what leaves step `t + 1` before its product, so that
     # XLA can write it where it is stored instead of computing it twice.
@@ -116,15 +116,27 @@ def _backward(upstream, states, offset, mask, activation):
         return moved if keep is None else ops.where(keep, moved, g)
 
     def step(g, t):
-        last = ops.where(t == length - 1, upstream, 0.0)
         g = through_offset(g, None if mask is None else keep_next[t])
-        g = g + (upstream[t] if every_state else last)
+        g = g + arriving(t)
         pulled = pull_back(g, states[t + 1])
         return pulled if mask is None else ops.where(keep[t], pulled, g)
 
     dz = _scan(step, ops.zeros_like(states[0]), length, reverse=True)
     d_initial = through_offset(dz[0], None if mask is None else keep[0])
     return dz if mask is None else ops.where(keep, dz, 0.0), d_initial
+
+
+def _arriving(upstream, length):
+    """The gradient that the loss gives h_t itself, as a function of t."""
+    if len(upstream.shape) == 3:
+        return lambda t: upstream[t]
+
+    def at_the_last_step(t):
+        if isinstance(t, int):
+            return upstream if t == length - 1 else 0.0
+        return ops.where(t == length - 1, upstream, 0.0)
+
+    return at_the_last_step
 
 
 def _summed_products(states, dz):
@@ -145,6 +157,8 @@ def _scan(step, state, length, reverse=False):
     """
     if keras.backend.backend() == "tensorflow":
         return _tensorflow_scan(step, state, length, reverse)
+    if keras.backend.backend() == "torch":
+        return _bare_scan(step, state, length, reverse)
 
     def twice(state, t):
         state = step(state, t)
@@ -153,6 +167,14 @@ def _scan(step, state, length, reverse=False):
     steps = ops.arange(length)
     states = ops.scan(twice, state, steps, reverse=reverse)[1]
     return states if reverse else ops.concatenate([state[None], states])
+
+
+def _bare_scan(step, state, length, reverse):
+    states = [] if reverse else [state]
+    for t in reversed(range(length)) if reverse else range(length):
+        state = step(state, t)
+        states.append(state)
+    return ops.stack(states[::-1] if reverse else states)
 
 
 def _tensorflow_scan(step, state, length, reverse):

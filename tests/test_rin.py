@@ -304,6 +304,17 @@ def test_inputs_must_fit(shape, message):
         rin(np.ones(shape))
 
 
+def test_a_sequence_has_at_least_one_step():
+    with pytest.raises(ValueError, match="at least one time step"):
+        RIN(3)(np.ones((2, 0, 1)))
+
+
+def test_float64_input_is_cast_to_the_policy(rng):
+    x = rng.normal(size=(2, 5, 1))
+    rin = built_rin(3, x.shape)
+    assert_same(rin(x), rin(x.astype("float32")), rtol=0, atol=0)
+
+
 def test_the_number_of_features_must_be_known():
     with pytest.raises(ValueError, match="number of features"):
         RIN(3)(keras.Input((5, None)))

@@ -72,7 +72,8 @@ class RIN(keras.layers.RNN):
     Call arguments:
         sequences: Tensor of shape `(batch, time, features)`.
         initial_state: Tensor of shape `(batch, units)`, or a list that holds
-            it. Defaults to `None`: zeros, or the kept state if `stateful`.
+            it, cast to the compute dtype like the input. Defaults to `None`:
+            zeros, or the kept state if `stateful`.
         mask: Boolean tensor of shape `(batch, time)`; steps that are `False`
             leave the state as it is. Defaults to `None`.
         training: Boolean, whether dropout acts. Defaults to `False`.
@@ -84,10 +85,11 @@ class RIN(keras.layers.RNN):
 
     Raises:
         ValueError: If an argument of the cell is wrong (see `RINCell`), if
-            the input is not `(batch, time, features)` or its number of
-            features changes, if `mask` or `initial_state` does not fit the
-            input, if `stateful` has no fixed batch size, or if `fused=True`
-            and something prevents it: the message says what.
+            the input is not `(batch, time, features)`, has no time steps or
+            another number of features than before, if `mask` or
+            `initial_state` does not fit the input, if `stateful` has no fixed
+            batch size, or if `fused=True` and something prevents it: the
+            message says what.
 
     Example:
 
@@ -169,6 +171,11 @@ class RIN(keras.layers.RNN):
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
         batch, time, _ = sequences.shape
+        if time == 0:
+            raise ValueError(
+                f"{self.name} needs at least one time step. "
+                f"Received: sequences of shape {tuple(sequences.shape)}"
+            )
         if mask is not None:
             _check_shape("mask", mask, (batch, time))
         if initial_state is not None:
