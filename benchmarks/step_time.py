@@ -28,6 +28,7 @@ flags.DEFINE_string("output", "docs/results/step_time", "Where to write.")
 flags.DEFINE_integer("repeats", 15, "Timed steps each.", lower_bound=1)
 flags.DEFINE_float("seconds", 60, "For the timed steps of a size, about.")
 flags.DEFINE_bool("grid", False, "All sizes, RIN against SimpleRNN.")
+flags.DEFINE_float("most_gflop", 1e6, "Leave out steps of more work.")
 flags.DEFINE_bool("smoke", False, "One tiny size: does it run?")
 flags.DEFINE_multi_enum("mode", None, ["training", "forward"], "Of step.")
 
@@ -44,6 +45,12 @@ GRID = itertools.product(
 )
 SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
 IN_GRID = ("RIN", "RIN, XLA", *SIMPLE_RNN)
+
+
+def gflop(size):
+    """The work of a training step's three products."""
+    batch, time, _, units = size
+    return 6e-9 * batch * time * units**2
 
 
 def milliseconds(step):
@@ -146,7 +153,8 @@ def main(argv):
     makers = contenders.installed()
     if FLAGS.grid or FLAGS.smoke:
         makers = {name: makers[name] for name in IN_GRID}
-    sizes = list(GRID) if FLAGS.grid else SIZES
+    sizes = GRID if FLAGS.grid else SIZES
+    sizes = [size for size in sizes if gflop(size) <= FLAGS.most_gflop]
     sizes = [(2, 5, 1, 3)] if FLAGS.smoke else sizes
     modes = FLAGS.mode or ["training", "forward"]
     records = []
