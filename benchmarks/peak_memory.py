@@ -20,7 +20,6 @@ from benchmarks import contenders
 from examples import outputs
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "docs/results/peak_memory", "Where to write.")
 
 # batch, time, features, units
 SIZES = [(32, 784, 1, 100), (128, 200, 64, 256), (128, 784, 64, 256)]
@@ -49,7 +48,8 @@ def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
     output = outputs.prepare(FLAGS.output)
-    cases = [(name, size) for size in SIZES for name in NAMES]
+    sizes = [(2, 5, 1, 3)] if FLAGS.smoke else SIZES
+    cases = [(name, size) for size in sizes for name in NAMES]
     records = [
         {"contender": name, "size": size, "mib": in_a_process(name, size)}
         for name, size in tqdm(cases)
@@ -68,4 +68,6 @@ def tables(record):
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string("output", "docs/results/peak_memory", "Where to write.")
+    flags.DEFINE_bool("smoke", False, "One tiny size: does it run?")
     app.run(main)

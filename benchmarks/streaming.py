@@ -19,8 +19,6 @@ from benchmarks import contenders
 from examples import outputs
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "docs/results/streaming", "Where to write.")
-flags.DEFINE_integer("steps", 5_000, "Timed time steps.", lower_bound=1)
 
 PERCENTILES = (50, 90, 99, 99.9)
 SIZES = [(1, 32), (1, 100), (64, 256)]  # features, units
@@ -41,12 +39,12 @@ def streamed(name, features, units):
     return step, states
 
 
-def microseconds(name, features, units):
+def microseconds(name, features, units, steps):
     step, states = streamed(name, features, units)
     x = tf.constant(np.full((1, 1, features), 0.1, "float32"))
     states = step(x, *states)
     ticks = [time.perf_counter()]
-    for _ in range(FLAGS.steps):
+    for _ in range(steps):
         states = step(x, *states)
         states[0].numpy()
         ticks.append(time.perf_counter())
@@ -57,6 +55,7 @@ def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
     output = outputs.prepare(FLAGS.output)
+    steps = 3 if FLAGS.smoke else FLAGS.steps
     cases = [(name, *size) for size in SIZES for name in LAYERS]
     records = [
         {
@@ -67,7 +66,7 @@ def main(argv):
                 zip(
                     map(str, PERCENTILES),
                     np.percentile(
-                        microseconds(name, features, units), PERCENTILES
+                        microseconds(name, features, units, steps), PERCENTILES
                     ),
                     strict=True,
                 )
@@ -77,7 +76,7 @@ def main(argv):
     ]
     record = {
         "tables": "benchmarks.streaming",
-        "steps": FLAGS.steps,
+        "steps": steps,
         "records": records,
     }
     outputs.write(output, record, tables)
@@ -95,4 +94,7 @@ def tables(record):
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string("output", "docs/results/streaming", "Where to write.")
+    flags.DEFINE_bool("smoke", False, "One tiny size: does it run?")
+    flags.DEFINE_integer("steps", 5_000, "Timed time steps.", lower_bound=1)
     app.run(main)

@@ -32,10 +32,10 @@ LAYERS = {
 }
 
 FLAGS = flags.FLAGS
+flags.DEFINE_string("output", "runs/adding_problem", "Where to write.")
 flags.DEFINE_integer("length", 100, "Steps of a sequence.", lower_bound=2)
 flags.DEFINE_integer("samples", 5_000, "To train on.", lower_bound=1)
 flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
-flags.DEFINE_string("output", "runs/adding_problem", "Where to write.")
 
 
 def build_model(layer):

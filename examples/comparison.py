@@ -181,7 +181,7 @@ def _by_layer(runs):
 
 def _draw(runs, metric):
     """Median over seeds, shaded from the worst to the best."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     styles = itertools.cycle(LINE_STYLES)
     for layer, group in _by_layer(runs).items():
@@ -204,5 +204,5 @@ def _draw(runs, metric):
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"{metric.label} (validation)")
     axes.set_yscale("linear" if metric.mode == "max" else "log")
-    axes.legend(fontsize="small")
+    figure.legend(loc="outside right upper", fontsize="small")
     return figure

@@ -25,7 +25,7 @@ def prepare(directory):
     except OSError as error:
         raise app.UsageError(
             "--output must be a directory that can be written. "
-            f"Received: --output={directory} ({error})"
+            f"Received: --output={path} ({error})"
         ) from error
 
 

@@ -33,11 +33,11 @@ LAYERS = {
 }
 
 FLAGS = flags.FLAGS
+flags.DEFINE_string("output", "runs/sequential_images", "Where to write.")
 flags.DEFINE_enum("dataset", "digits", image_data.NAMES, "What to classify.")
 flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
 flags.DEFINE_bool("download", False, "Fetch data that is not there.")
 flags.DEFINE_bool("permute", False, "Shuffle the pixels, all images alike.")
-flags.DEFINE_string("output", "runs/sequential_images", "Where to write.")
 flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
 
 
