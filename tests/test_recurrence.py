@@ -318,6 +318,27 @@ def test_the_fused_layer_has_the_gradients_of_the_other(rng, option, mask):
         assert_same(one, two)
 
 
+def test_the_fused_layer_keeps_its_state_like_the_other(rng):
+    x = rng.normal(size=(4, 6, 3)).astype("float32")
+    fused, other = pair({"stateful": True}, x.shape)
+    for _ in range(3):
+        assert_same(fused(x, training=True), other(x, training=True))
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="reads TensorFlow's graph")
+@pytest.mark.parametrize("training, loops", [(True, 1), (False, 0)])
+def test_only_training_compiles_by_itself(training, loops):
+    import tensorflow as tf
+
+    layer = RIN(3)
+    x = tf.ones((2, 5, 1))
+    graph = tf.function(lambda: layer(x, training=training))
+    layer(x)
+    functions = graph.get_concrete_function().graph.as_graph_def().library
+    compiled = [f for f in functions.function if f.attr["_XlaMustCompile"].b]
+    assert len(compiled) == loops
+
+
 @pytest.mark.parametrize(
     "options, reason",
     [

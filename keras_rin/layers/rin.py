@@ -208,11 +208,11 @@ class RIN(keras.layers.RNN):
         return outputs[-1], ops.swapaxes(outputs, 0, 1), [state]
 
     def _runs_fused(self, training):
-        if self.fused == "auto":
-            # What TensorFlow traces to answer, it may be about to export, and
-            # without a gradient Keras's loop is as fast.
-            worthwhile = training or keras.backend.backend() != "tensorflow"
-            return worthwhile and not self._obstacles(training)
+        # What TensorFlow traces to answer, it may be about to export; and
+        # without a gradient Keras's loop is as fast there.
+        plain = not training and keras.backend.backend() == "tensorflow"
+        if self.fused == "auto" and plain:
+            return False
         return self.fused and not self._obstacles(training)
 
     def _obstacles(self, training=True):
