@@ -5,8 +5,13 @@ import pathlib
 import subprocess
 import sys
 
+import keras
 import pytest
 
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="the benchmarks compare under TensorFlow",
+)
 ROOT = pathlib.Path(__file__).parents[1]
 
 
