@@ -57,7 +57,9 @@ def made_by():
     """Command, machine and versions, as they go into a results file."""
     names = ("keras-rin", "keras", "tensorflow", "jax", "torch", "numpy")
     return {
-        "command": " ".join(["python", *sys.argv]),
+        "command": " ".join(
+            ["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]]
+        ),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
         "processor": _processor(),
         "python": platform.python_version(),
