@@ -13,7 +13,14 @@ ROOT = PACKAGE.parent
 # room: (what of ours it may import, what of others)
 ROOMS = {
     "__init__": (
-        {"initializers", "layers", "regularizers", "tasks", "version"},
+        {
+            "constraints",
+            "initializers",
+            "layers",
+            "regularizers",
+            "tasks",
+            "version",
+        },
         set(),
     ),
     "layers": ({"arguments", "layers", "recurrence"}, {"keras"}),
@@ -21,6 +28,7 @@ ROOMS = {
     "tasks": ({"arguments", "tasks"}, {"numpy"}),
     "initializers": ({"arguments"}, {"keras"}),
     "regularizers": ({"arguments"}, {"keras"}),
+    "constraints": ({"arguments"}, {"keras"}),
     "arguments": (set(), {"math", "numbers", "numpy", "operator"}),
     "version": (set(), set()),
 }

@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 def public_objects():
     for room in (
+        keras_rin.constraints,
         keras_rin.initializers,
         keras_rin.layers,
         keras_rin.regularizers,
