@@ -1,6 +1,7 @@
 """Identity-parametrised and non-normal layers for Keras 3."""
 
 from keras_rin import constraints
+from keras_rin import diagnostics
 from keras_rin import initializers
 from keras_rin import layers
 from keras_rin import regularizers
@@ -10,6 +11,7 @@ from keras_rin.version import __version__
 __all__ = [
     "__version__",
     "constraints",
+    "diagnostics",
     "initializers",
     "layers",
     "regularizers",

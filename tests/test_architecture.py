@@ -15,6 +15,7 @@ ROOMS = {
     "__init__": (
         {
             "constraints",
+            "diagnostics",
             "initializers",
             "layers",
             "regularizers",
@@ -25,6 +26,18 @@ ROOMS = {
     ),
     "layers": ({"arguments", "layers", "recurrence"}, {"keras"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
+    "diagnostics": (
+        {"arguments", "diagnostics"},
+        {
+            "contextlib",
+            "jax",
+            "keras",
+            "numpy",
+            "tensorflow",
+            "torch",
+            "typing",
+        },
+    ),
     "tasks": ({"arguments", "tasks"}, {"numpy"}),
     "initializers": ({"arguments"}, {"keras"}),
     "regularizers": ({"arguments"}, {"keras"}),
