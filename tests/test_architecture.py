@@ -45,7 +45,7 @@ ROOMS = {
     "arguments": (set(), {"math", "numbers", "numpy", "operator"}),
     "version": (set(), set()),
 }
-STANDARD = {"math", "operator"}
+STANDARD = {"collections", "math", "operator"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
