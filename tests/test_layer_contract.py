@@ -9,6 +9,7 @@ import pytest
 from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity
 from keras_rin.layers import RIN
+from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RINCell
 from keras_rin.regularizers import IdentityOffsetL2
 
@@ -43,6 +44,12 @@ LAYERS = {
     ),
     "RNN(RINCell)": (
         lambda **kw: keras.layers.RNN(RINCell(4, **kw), **kw),
+        (5, 3),
+        (4,),
+        3,
+    ),
+    "NoisyRNN": (
+        lambda **kw: NoisyRNN(RINCell(4, **kw), stddev=0, **kw),
         (5, 3),
         (4,),
         3,

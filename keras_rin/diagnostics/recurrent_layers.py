@@ -72,7 +72,9 @@ def built_cell(layer):
             "`layer` must be a recurrent layer or cell of Keras. "
             f"Received: layer={layer!r}"
         )
-    cell = getattr(layer, "cell", layer)
+    cell = layer
+    while isinstance(getattr(cell, "cell", None), keras.layers.Layer):
+        cell = cell.cell
     if isinstance(cell, keras.layers.StackedRNNCells) or not hasattr(
         cell, "state_size"
     ):

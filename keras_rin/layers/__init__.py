@@ -1,6 +1,7 @@
 """Layers that store their offset from the identity."""
 
+from keras_rin.layers.noisy_rnn import NoisyRNN
 from keras_rin.layers.rin import RIN
 from keras_rin.layers.rin_cell import RINCell
 
-__all__ = ["RIN", "RINCell"]
+__all__ = ["NoisyRNN", "RIN", "RINCell"]

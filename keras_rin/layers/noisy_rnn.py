@@ -1,0 +1,127 @@
+"""NoisyRNN: any recurrent cell with noise in its state."""
+
+import keras
+from keras import ops
+
+from keras_rin import arguments
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class NoisyRNN(keras.layers.RNN):
+    """Any recurrent cell, with fresh noise in its output state each step.
+
+    h_t <- h_t + z_t, z_t drawn from N(0, stddev^2) for each unit and step
+
+    The noise enters the recurrence: what is added at one step is carried on
+    by the next, as in the theory of Fisher memory. It acts whenever the
+    layer is called, in training and in inference alike. Of an LSTM it
+    enters h, not c.
+
+    Args:
+        cell: A recurrent cell of Keras, such as
+            `keras.layers.SimpleRNNCell`, `keras.layers.GRUCell` or
+            `keras_rin.layers.RINCell`.
+        stddev: Finite number, at least 0: the standard deviation of the
+            noise. Defaults to 0.1.
+        seed: Integer seed of the noise. Defaults to `None`.
+        return_sequences: Boolean, whether to return the outputs of all
+            steps. Defaults to `False`: the last one.
+        return_state: Boolean, whether to return the last states as well.
+            Defaults to `False`.
+        go_backwards: Boolean, whether to read from the last step to the
+            first. Defaults to `False`.
+        stateful: Boolean, whether a batch starts from the last states of the
+            one before. Defaults to `False`.
+        unroll: Boolean, whether to unroll the loop. Defaults to `False`.
+        zero_output_for_mask: Boolean, whether outputs of masked steps are
+            zeros. Defaults to `False`.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        sequences: Tensor of shape `(batch, time, features)`.
+        initial_state: List of tensors, the states before the first step.
+            Defaults to zeros.
+        mask: Boolean tensor of shape `(batch, time)`; where it is `False`
+            the state stays. Defaults to `None`.
+        training: Boolean, whether dropout acts. Defaults to `False`.
+
+    Returns:
+        What `keras.layers.RNN` returns.
+
+    Raises:
+        ValueError: If `stddev` is negative or not finite, or if `cell` is a
+            stack of cells.
+
+    Example:
+
+    >>> cell = keras_rin.layers.RINCell(8)
+    >>> layer = keras_rin.layers.NoisyRNN(cell, stddev=0.05)
+    >>> tuple(layer(np.ones((32, 10, 4))).shape)
+    (32, 8)
+
+    Reference:
+        Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
+        systems, for the noise at every step.
+    """
+
+    def __init__(self, cell, stddev=0.1, seed=None, **kwargs):
+        self.stddev = arguments.finite_number("stddev", stddev, at_least=0)
+        if isinstance(cell, (list, tuple, keras.layers.StackedRNNCells)):
+            raise ValueError(
+                "`cell` must be one cell: stack NoisyRNN layers instead. "
+                f"Received: cell={cell}"
+            )
+        super().__init__(_NoisyCell(cell), **kwargs)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        *others, features = sequences_shape
+        noise = keras.tree.flatten(self.cell.output_size)[0]
+        super().build((*others, features + noise), initial_state_shape)
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        noise = self.stddev * keras.random.normal(
+            (*ops.shape(sequences)[:2], self.cell.output_size),
+            dtype=self.compute_dtype,
+            seed=self.seed_generator,
+        )
+        noisy = ops.concatenate([sequences, noise], axis=-1)
+        return super().call(noisy, initial_state, mask, training)
+
+    def get_config(self):
+        config = super().get_config()
+        config["cell"] = config["cell"]["config"]["cell"]
+        return {**config, "stddev": self.stddev, "seed": self.seed}
+
+
+class _NoisyCell(keras.layers.Layer):
+    # The noise comes beside the input: JAX draws no numbers inside a loop.
+    def __init__(self, cell):
+        super().__init__(dtype=cell.dtype_policy)
+        self.cell = cell
+        self.state_size = cell.state_size
+        self.output_size = getattr(
+            cell, "output_size", keras.tree.flatten(cell.state_size)[0]
+        )
+
+    def build(self, input_shape):
+        *others, width = input_shape
+        if not self.cell.built:  # a cell that was saved comes back built
+            self.cell.build((*others, width - self.output_size))
+        self.built = True
+
+    def get_initial_state(self, batch_size=None):
+        return self.cell.get_initial_state(batch_size)
+
+    def call(self, inputs, states, training=False):
+        features = inputs.shape[-1] - self.output_size
+        x, noise = inputs[..., :features], inputs[..., features:]
+        _, states = self.cell(x, states, training=training)
+        if not isinstance(states, (list, tuple)):
+            states = [states]
+        h, *others = states
+        return h + noise, [h + noise, *others]
+
+    def get_config(self):
+        return {"cell": keras.saving.serialize_keras_object(self.cell)}
