@@ -13,18 +13,26 @@ ROOT = PACKAGE.parent
 # room: (what of ours it may import, what of others)
 ROOMS = {
     "__init__": (
-        {"initializers", "layers", "regularizers", "tasks", "version"},
+        {
+            "diagnostics",
+            "initializers",
+            "layers",
+            "regularizers",
+            "tasks",
+            "version",
+        },
         set(),
     ),
     "layers": ({"arguments", "layers", "recurrence"}, {"keras"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
     "tasks": ({"arguments", "tasks"}, {"numpy"}),
+    "diagnostics": ({"arguments", "diagnostics"}, {"numpy", "scipy"}),
     "initializers": ({"arguments"}, {"keras"}),
     "regularizers": ({"arguments"}, {"keras"}),
     "arguments": (set(), {"math", "numbers", "numpy", "operator"}),
     "version": (set(), set()),
 }
-STANDARD = {"math", "operator"}
+STANDARD = {"math", "operator", "typing"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -15,6 +15,9 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 def public_objects():
+    for name in keras_rin.diagnostics.__all__:
+        item = getattr(keras_rin.diagnostics, name)
+        yield f"keras_rin.diagnostics.{name}", item
     for room in (
         keras_rin.initializers,
         keras_rin.layers,
