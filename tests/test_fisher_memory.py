@@ -313,6 +313,7 @@ def test_a_kernel_of_keras_is_taken_as_it_is():
     "matrix, message",
     [
         (np.eye(2), "spectral radius below 1.*`horizon`.*radius of 1$"),
+        ((1 - 1e-7) * np.eye(2), "radius below 1.* of 0.9999999$"),
         (np.diag([0.1, -1.5]), "spectral radius below 1.* of 1.5$"),
         (np.ones((2, 3)), r"`recurrent_matrix`.*square.*\(2, 3\)"),
         (np.ones(4), r"`recurrent_matrix`.*square.*\(4,\)"),
