@@ -158,7 +158,7 @@ def decoding_table(record):
 def spread(values):
     """Median, and worst and best over the seeds where they differ."""
     low, middle, high = (
-        f"{f(values):.3g}" for f in (min, statistics.median, max)
+        f"{round(f(values), 6):.3g}" for f in (min, statistics.median, max)
     )
     return middle if low == high else f"{middle} ({low} to {high})"
 
@@ -190,6 +190,7 @@ def draw_decoding(record):
             scores = [run["accuracy"][setting] for run in runs]
             axes.plot(scores, [row] * len(scores), "o", alpha=0.6)
         axes.set(title=setting, xlabel="R² of the first signal")
+        axes.set_xlim(-0.2, 1.1)
         axes.set_yticks(range(len(NETWORKS)), NETWORKS)
     axes.invert_yaxis()
     return figure

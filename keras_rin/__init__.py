@@ -1,5 +1,6 @@
 """Identity-parametrised and non-normal layers for Keras 3."""
 
+from keras_rin import constraints
 from keras_rin import diagnostics
 from keras_rin import initializers
 from keras_rin import layers
@@ -9,6 +10,7 @@ from keras_rin.version import __version__
 
 __all__ = [
     "__version__",
+    "constraints",
     "diagnostics",
     "initializers",
     "layers",

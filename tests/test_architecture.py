@@ -14,6 +14,7 @@ ROOT = PACKAGE.parent
 ROOMS = {
     "__init__": (
         {
+            "constraints",
             "diagnostics",
             "initializers",
             "layers",
@@ -25,14 +26,27 @@ ROOMS = {
     ),
     "layers": ({"arguments", "layers", "recurrence"}, {"keras"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
+    "diagnostics": (
+        {"arguments", "diagnostics"},
+        {
+            "contextlib",
+            "jax",
+            "keras",
+            "numpy",
+            "scipy",
+            "tensorflow",
+            "torch",
+            "typing",
+        },
+    ),
     "tasks": ({"arguments", "tasks"}, {"numpy"}),
-    "diagnostics": ({"arguments", "diagnostics"}, {"numpy", "scipy"}),
     "initializers": ({"arguments"}, {"keras"}),
     "regularizers": ({"arguments"}, {"keras"}),
+    "constraints": ({"arguments"}, {"keras"}),
     "arguments": (set(), {"math", "numbers", "numpy", "operator"}),
     "version": (set(), set()),
 }
-STANDARD = {"math", "operator", "typing"}
+STANDARD = {"collections", "math", "operator"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

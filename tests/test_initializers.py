@@ -6,7 +6,13 @@ from witnesses import to_numpy
 
 from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity
+from keras_rin.initializers import FeedbackChain
+from keras_rin.initializers import Offset
+from keras_rin.initializers import PerGate
+from keras_rin.initializers import Ramp
 from keras_rin.layers import RIN
+
+SQUARE = [Chain(), ChainIdentity(), FeedbackChain(), Ramp(), Offset("zeros")]
 
 
 def as_numpy(initializer, units, dtype=None):
@@ -61,7 +67,7 @@ def test_in_rin_a_chain_comes_on_top_of_the_identity():
     assert_same(layer.effective_recurrent_kernel, expected)
 
 
-@pytest.mark.parametrize("initializer", [Chain(), ChainIdentity()])
+@pytest.mark.parametrize("initializer", SQUARE)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", None])
 def test_the_dtype_is_the_one_asked_for(initializer, dtype):
     made = initializer((3, 3), dtype=dtype)
@@ -69,14 +75,25 @@ def test_the_dtype_is_the_one_asked_for(initializer, dtype):
     assert keras.backend.standardize_dtype(made.dtype) == wanted
 
 
-@pytest.mark.parametrize("initializer", [Chain(0.3), ChainIdentity(0.3, -0.7)])
+@pytest.mark.parametrize(
+    "initializer",
+    [
+        Chain(0.3),
+        ChainIdentity(0.3, -0.7),
+        FeedbackChain(0.9, 0.1),
+        Ramp(0.2),
+        Offset(Chain(0.3)),
+        PerGate(Chain(0.3), gates=1),
+        PerGate([Chain(0.5)], gates=1),
+    ],
+)
 def test_the_config_makes_the_same_matrix(initializer):
     config = keras.initializers.serialize(initializer)
     again = keras.initializers.deserialize(config)
     np.testing.assert_array_equal(as_numpy(initializer, 4), as_numpy(again, 4))
 
 
-@pytest.mark.parametrize("initializer", [Chain(), ChainIdentity()])
+@pytest.mark.parametrize("initializer", SQUARE)
 @pytest.mark.parametrize("shape", [(3, 4), (3,), (3, 3, 3), ()])
 def test_other_shapes_are_refused(initializer, shape):
     with pytest.raises(ValueError, match="square matrices"):
@@ -88,6 +105,9 @@ def test_other_shapes_are_refused(initializer, shape):
     [
         (lambda gain: Chain(gain), "gain"),
         (lambda gain: ChainIdentity(chain_gain=gain), "chain_gain"),
+        (lambda gain: FeedbackChain(gain), "gain"),
+        (lambda feedback: FeedbackChain(feedback=feedback), "feedback"),
+        (lambda limit: Ramp(limit), "limit"),
     ],
 )
 @pytest.mark.parametrize("gain", [-1, float("nan"), float("inf"), "1", None])
@@ -100,3 +120,129 @@ def test_gains_must_be_finite_and_not_negative(make, name, gain):
 def test_the_identity_gain_must_be_finite(gain):
     with pytest.raises(ValueError, match="`identity_gain` must"):
         ChainIdentity(identity_gain=gain)
+
+
+@pytest.mark.parametrize("units", [1, 2, 7])
+def test_a_feedback_chain_has_two_diagonals(units):
+    expected = 0.9 * np.eye(units, k=1) + 0.1 * np.eye(units, k=-1)
+    np.testing.assert_allclose(
+        as_numpy(FeedbackChain(0.9, 0.1), units), expected
+    )
+
+
+def test_the_spectral_radius_of_a_feedback_chain_is_the_closed_form():
+    matrix = as_numpy(FeedbackChain(0.99, 0.21), 100, "float64")
+    radius = np.abs(np.linalg.eigvals(matrix)).max()
+    expected = 2 * np.sqrt(0.99 * 0.21) * np.cos(np.pi / 101)
+    np.testing.assert_allclose(radius, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("units", [2, 5])
+def test_a_ramp_rises_with_the_place_of_the_receiver(units):
+    ramp = as_numpy(Ramp(0.01), units)
+    for j in range(units):
+        for i in range(units):
+            expected = 0.01 * (j - i) / (units - 1)
+            np.testing.assert_allclose(ramp[i, j], expected, atol=1e-8)
+
+
+def test_a_ramp_of_one_unit_is_zero():
+    assert as_numpy(Ramp(), 1) == 0
+
+
+@pytest.mark.parametrize(
+    "initializer",
+    [Chain(0.9), FeedbackChain(), keras.initializers.Orthogonal(seed=0)],
+)
+def test_an_offset_starts_rin_where_the_effective_start_does(initializer):
+    layer = RIN(5, recurrent_initializer=Offset(initializer))
+    layer.build((None, None, 2))
+    expected = as_numpy(initializer, 5)
+    assert_same(layer.effective_recurrent_kernel, expected)
+
+
+def pulse_through(layer, gate):
+    """The recurrent kernel of one gate, as the built layer holds it."""
+    layer.build((None, None, 2))
+    kernel = to_numpy(layer.cell.recurrent_kernel)
+    return kernel[:, gate * layer.units :][:, : layer.units]
+
+
+def test_per_gate_starts_every_gate_of_an_lstm():
+    layer = keras.layers.LSTM(4, recurrent_initializer=PerGate(Chain(0.7)))
+    for gate in range(4):
+        assert_same(pulse_through(layer, gate), 0.7 * np.eye(4, k=1))
+
+
+def test_the_mixed_start_puts_the_chain_in_the_cell_gate():
+    mixed = PerGate([Ramp(), Ramp(), Chain(1.02), Ramp()])
+    layer = keras.layers.LSTM(6, recurrent_initializer=mixed)
+    assert_same(pulse_through(layer, 2), 1.02 * np.eye(6, k=1))
+    for gate in (0, 1, 3):
+        assert_same(pulse_through(layer, gate), as_numpy(Ramp(), 6))
+
+
+def carries_to_next_unit(layer):
+    """With every gate held open, does a pulse on unit 0 reach unit 1 first?"""
+    layer.build((None, None, 1))
+    h = np.eye(1, layer.units, dtype="float32")
+    states = [h, 0 * h] if isinstance(layer, keras.layers.LSTM) else [h]
+    output = to_numpy(layer(np.zeros((1, 1, 1)), initial_state=states))[0]
+    return np.abs(output - (h[0] / 2 if len(states) == 1 else 0)).argmax()
+
+
+@pytest.mark.parametrize(
+    "layer, gates",
+    [(keras.layers.LSTM, "ifco"), (keras.layers.GRU, "zrh")],
+    ids=["LSTM", "GRU"],
+)
+def test_the_gates_stand_in_the_order_of_keras(layer, gates):
+    starts = [Chain() if gate in "ch" else "zeros" for gate in gates]
+    start = PerGate(starts, gates=len(gates))
+    assert carries_to_next_unit(layer(4, recurrent_initializer=start)) == 1
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+def test_gates_draw_different_numbers(seed):
+    normal = keras.initializers.RandomNormal(seed=seed)
+    kernel = to_numpy(PerGate(normal)((3, 12)))
+    assert len(np.unique(kernel)) == 36
+
+
+def test_a_seeded_start_draws_the_same_again():
+    start = PerGate(keras.initializers.Orthogonal(seed=7))
+    assert_same(start((3, 12)), start((3, 12)))
+
+
+def test_per_gate_takes_a_function_as_keras_does():
+    start = PerGate(lambda shape, dtype: keras.ops.ones(shape, dtype))
+    assert_same(start((3, 12)), np.ones((3, 12)))
+
+
+def test_per_gate_starts_input_kernels_too():
+    source = PerGate(keras.initializers.Identity(0.9))
+    one = np.eye(2, 5) * 0.9
+    assert_same(source((2, 20)), np.hstack([one] * 4))
+
+
+@pytest.mark.parametrize("shape", [(3, 13), ()])
+def test_gates_that_do_not_divide_the_kernel_are_refused(shape):
+    with pytest.raises(ValueError, match="last axis.*Received: shape="):
+        PerGate()(shape)
+
+
+@pytest.mark.parametrize("gates", [0, -1, 1.5, None])
+def test_gates_must_be_a_positive_integer(gates):
+    with pytest.raises(ValueError, match="`gates` must be an integer"):
+        PerGate(gates=gates)
+
+
+def test_a_list_must_have_one_start_a_gate():
+    with pytest.raises(ValueError, match="gates=4.*Received: 3 of them"):
+        PerGate([Chain(), Chain(), Chain()])
+
+
+@pytest.mark.parametrize("start", [Offset, PerGate])
+def test_no_initializer_at_all_is_refused(start):
+    with pytest.raises(ValueError, match="Received: initializer=None"):
+        start(None)

@@ -15,10 +15,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 def public_objects():
-    for name in keras_rin.diagnostics.__all__:
-        item = getattr(keras_rin.diagnostics, name)
-        yield f"keras_rin.diagnostics.{name}", item
     for room in (
+        keras_rin.constraints,
         keras_rin.initializers,
         keras_rin.layers,
         keras_rin.regularizers,
@@ -26,6 +24,9 @@ def public_objects():
         for name, item in vars(room).items():
             if inspect.isclass(item):
                 yield f"{room.__name__}.{name}", item
+    for name in keras_rin.diagnostics.__all__:
+        item = getattr(keras_rin.diagnostics, name)
+        yield f"{keras_rin.diagnostics.__name__}.{name}", item
     for task in keras_rin.tasks.__all__:
         module = getattr(keras_rin.tasks, task)
         for name, item in vars(module).items():

@@ -1,6 +1,6 @@
 """How far a recurrent matrix is from normal, and what that lets it do."""
 
-from typing import NamedTuple
+import typing
 
 import numpy as np
 import scipy.linalg
@@ -160,8 +160,8 @@ def transient_amplification(recurrent_matrix, input_vector=None, steps=None):
     return np.array(sizes)
 
 
-class ProductVersusPower(NamedTuple):
-    """Natural logarithms of spectral radii, one for each draw."""
+class ProductVersusPower(typing.NamedTuple):
+    """What `product_versus_power` finds; see there."""
 
     power: np.ndarray
     product: np.ndarray

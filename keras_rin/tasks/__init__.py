@@ -1,6 +1,8 @@
 """Tasks for recurrent networks, as NumPy arrays."""
 
 from keras_rin.tasks import adding
+from keras_rin.tasks import character_stream
+from keras_rin.tasks import copying
 from keras_rin.tasks import sequential_pixels
 
-__all__ = ["adding", "sequential_pixels"]
+__all__ = ["adding", "character_stream", "copying", "sequential_pixels"]

@@ -1,0 +1,102 @@
+"""What the diagnostics read from a Keras recurrent layer."""
+
+import contextlib
+
+import keras
+import numpy as np
+from keras import ops
+
+GATES = {
+    keras.layers.LSTMCell: ("input", "forget", "cell", "output"),
+    keras.layers.GRUCell: ("update", "reset", "candidate"),
+}
+
+
+def recurrent_matrices(layer):
+    """The square matrices that act on the state of a recurrent layer.
+
+    Rows send and columns receive: h_{t-1} W. For a layer that stores its
+    offset from the identity, such as `keras_rin.layers.RIN`, the matrix is
+    the effective one, U + I.
+
+    Args:
+        layer: A built recurrent layer or cell of Keras, of shape
+            `(units, gates * units)` in its `recurrent_kernel`: SimpleRNN,
+            RIN, LSTM, GRU, and their cells.
+
+    Returns:
+        A dict of float64 arrays `(units, units)`: `"input"`, `"forget"`,
+        `"cell"`, `"output"` for an LSTM; `"update"`, `"reset"`,
+        `"candidate"` for a GRU; `"recurrent"` where there is one matrix;
+        else `"gate_0"` and so on.
+
+    Raises:
+        ValueError: If the layer has no recurrent kernel, several cells, or
+            no weights yet.
+
+    Example:
+
+    >>> layer = keras.layers.SimpleRNN(3, recurrent_initializer="identity")
+    >>> layer.build((None, None, 1))
+    >>> keras_rin.diagnostics.recurrent_matrices(layer)["recurrent"]
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    cell = built_cell(layer)
+    kernel = getattr(cell, "effective_recurrent_kernel", None)
+    if kernel is None:
+        kernel = getattr(cell, "recurrent_kernel", None)
+    shape = () if kernel is None else tuple(kernel.shape)
+    if len(shape) != 2 or shape[1] % shape[0]:
+        raise ValueError(
+            f"{layer.name} has no recurrent kernel of shape (units, gates * "
+            f"units). Received: layer={layer}, recurrent_kernel shape={shape}"
+        )
+    kernel = np.asarray(ops.convert_to_numpy(kernel), "float64")
+    parts = np.split(kernel, shape[1] // shape[0], axis=1)
+    return dict(zip(_names(cell, len(parts)), parts, strict=True))
+
+
+def _names(cell, count):
+    for kind, names in GATES.items():
+        if isinstance(cell, kind):
+            return names
+    return [f"gate_{k}" for k in range(count)] if count > 1 else ["recurrent"]
+
+
+def built_cell(layer):
+    """The one cell of a recurrent layer, which has its weights."""
+    if not isinstance(layer, keras.layers.Layer):
+        raise ValueError(
+            "`layer` must be a recurrent layer or cell of Keras. "
+            f"Received: layer={layer!r}"
+        )
+    cell = getattr(layer, "cell", layer)
+    if isinstance(cell, keras.layers.StackedRNNCells) or not hasattr(
+        cell, "state_size"
+    ):
+        raise ValueError(
+            "`layer` must have one recurrent cell: pass a layer of a stack, "
+            "or one direction of a Bidirectional, by itself. "
+            f"Received: layer={layer}"
+        )
+    if not cell.built:
+        raise ValueError(
+            f"{layer.name} has no weights yet: build it, or call it on data. "
+            f"Received: layer={layer}"
+        )
+    return cell
+
+
+@contextlib.contextmanager
+def undisturbed(cell):
+    """Leaves the random state and the dropout masks of a cell as they were."""
+    kept = [(v, ops.copy(v.value)) for v in cell.variables if not v.trainable]
+    try:
+        yield
+    finally:
+        for variable, value in kept:
+            variable.assign(value)
+        for name in ("reset_dropout_mask", "reset_recurrent_dropout_mask"):
+            getattr(cell, name, lambda: None)()

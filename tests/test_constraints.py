@@ -1,0 +1,147 @@
+import keras
+import numpy as np
+import pytest
+from witnesses import assert_same
+from witnesses import to_numpy
+
+from keras_rin.constraints import Orthogonal
+from keras_rin.initializers import PerGate
+from keras_rin.layers import RIN
+
+
+def nearest(matrix):
+    """By the singular value decomposition, in float64."""
+    left, _, right = np.linalg.svd(np.asarray(matrix, "float64"))
+    return left @ right
+
+
+def departure(matrix):
+    matrix = np.asarray(matrix, "float64")
+    return np.linalg.norm(matrix.T @ matrix - np.eye(len(matrix)), 2)
+
+
+def matrices(rng, units):
+    gaussian = rng.normal(size=(units, units)) / np.sqrt(units)
+    orthogonal = nearest(gaussian)
+    return {
+        "gaussian": gaussian,
+        "large": 1e3 * gaussian,
+        "small": 1e-3 * gaussian,
+        "after an update": orthogonal + 1e-3 * gaussian,
+        "ill-conditioned": orthogonal * np.logspace(0, -3, units),
+        "orthogonal": orthogonal,
+        "a reflection": orthogonal * np.sign(rng.normal(size=units)),
+    }
+
+
+@pytest.mark.parametrize("units", [1, 2, 5, 64])
+def test_it_is_the_nearest_orthogonal_matrix(rng, units):
+    for name, matrix in matrices(rng, units).items():
+        made = to_numpy(Orthogonal()(matrix.astype("float32")))
+        expected = nearest(matrix.astype("float32"))
+        np.testing.assert_allclose(made, expected, atol=1e-5, err_msg=name)
+        assert departure(made) < 2e-6, name
+
+
+def test_float64_is_kept_to_its_own_precision(rng, float64):
+    gaussian = rng.normal(size=(20, 20))
+    made = to_numpy(Orthogonal()(keras.ops.convert_to_tensor(gaussian)))
+    # On Torch, Keras 3.15 multiplies float64 matrices in float32.
+    atol = 1e-6 if keras.backend.backend() == "torch" else 1e-12
+    np.testing.assert_allclose(made, nearest(gaussian), atol=atol)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_the_dtype_is_kept(dtype):
+    made = Orthogonal()(keras.ops.ones((1, 1), dtype))
+    assert keras.backend.standardize_dtype(made.dtype) == dtype
+
+
+def test_an_offset_makes_u_plus_i_orthogonal(rng):
+    offset = 0.3 * rng.normal(size=(6, 6)).astype("float32")
+    made = to_numpy(Orthogonal(offset=True)(offset))
+    expected = nearest(offset + np.eye(6)) - np.eye(6)
+    np.testing.assert_allclose(made, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("gates", [3, 4])
+def test_each_gate_is_made_orthogonal_by_itself(rng, gates):
+    kernel = rng.normal(size=(5, 5 * gates)).astype("float32")
+    made = np.split(to_numpy(Orthogonal(gates=gates)(kernel)), gates, axis=1)
+    for part, gate in zip(np.split(kernel, gates, axis=1), made, strict=True):
+        np.testing.assert_allclose(gate, nearest(part), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "layer, gates, offset",
+    [
+        (keras.layers.SimpleRNN, 1, False),
+        (keras.layers.GRU, 3, False),
+        (keras.layers.LSTM, 4, False),
+        (RIN, 1, True),
+    ],
+    ids=["SimpleRNN", "GRU", "LSTM", "RIN"],
+)
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_training_leaves_the_recurrence_orthogonal(
+    rng, layer, gates, offset, jit_compile
+):
+    if jit_compile and keras.backend.backend() == "torch":
+        pytest.skip("Torch's compiler is not there on every machine.")
+    rnn = layer(
+        8,
+        recurrent_initializer=PerGate("glorot_uniform", gates=gates),
+        recurrent_constraint=Orthogonal(offset, gates),
+    )
+    model = keras.Sequential([rnn, keras.layers.Dense(1)])
+    model.compile("adam", "mse", jit_compile=jit_compile)
+    x = rng.normal(size=(20, 6, 3)).astype("float32")
+    model.fit(x, x[:, 0, :1], batch_size=10, epochs=2, verbose=0)
+    kernel = to_numpy(rnn.cell.recurrent_kernel).astype("float64")
+    for gate in np.split(kernel, gates, axis=1):
+        assert departure(gate + np.eye(8) * offset) < 1e-5
+
+
+def test_a_thousand_updates_do_not_wear_it_out(rng):
+    rnn = keras.layers.SimpleRNN(16, recurrent_constraint=Orthogonal())
+    model = keras.Sequential([rnn, keras.layers.Dense(1)])
+    jit_compile = keras.backend.backend() != "torch"
+    optimizer = keras.optimizers.Adam(0.01)
+    model.compile(optimizer, "mse", jit_compile=jit_compile)
+    x = rng.normal(size=(4000, 3, 1)).astype("float32")
+    start = None
+    for _ in range(2):
+        model.fit(x, x[:, 0], batch_size=8, verbose=0)
+        kernel = to_numpy(rnn.cell.recurrent_kernel)
+        assert start is None or np.abs(kernel - start).max() > 0.01
+        assert departure(kernel) < 1e-5
+        start = kernel
+
+
+def test_a_matrix_of_zeros_stays_finite():
+    assert_same(Orthogonal()(np.zeros((3, 3), "float32")), np.zeros((3, 3)))
+
+
+def test_nan_is_not_hidden():
+    broken = np.full((3, 3), np.nan, "float32")
+    assert np.isnan(to_numpy(Orthogonal()(broken))).all()
+
+
+def test_the_config_makes_the_same_constraint():
+    config = keras.constraints.serialize(Orthogonal(offset=True, gates=3))
+    again = keras.constraints.deserialize(config)
+    assert (again.offset, again.gates) == (True, 3)
+
+
+@pytest.mark.parametrize(
+    "shape, gates", [((3, 4), 1), ((3,), 1), ((3, 3), 4), ((2, 3, 3), 1)]
+)
+def test_other_shapes_are_refused(shape, gates):
+    with pytest.raises(ValueError, match="needs a weight of shape.*Received"):
+        Orthogonal(gates=gates)(np.ones(shape, "float32"))
+
+
+@pytest.mark.parametrize("gates", [0, 2.5, None])
+def test_gates_must_be_a_positive_integer(gates):
+    with pytest.raises(ValueError, match="`gates` must be an integer"):
+        Orthogonal(gates=gates)

@@ -1,0 +1,115 @@
+import keras
+import numpy as np
+import pytest
+from witnesses import to_numpy
+
+import keras_rin
+from keras_rin.diagnostics import gradient_horizon
+from keras_rin.layers import RIN
+
+
+def built(layer, features=2):
+    layer.build((None, None, features))
+    return layer
+
+
+def size(jacobian):
+    """Frobenius norm over the root of the number of outputs."""
+    return np.sqrt((jacobian**2).sum() / jacobian.shape[-1])
+
+
+def test_it_is_the_product_of_the_jacobians(rng):
+    layer = built(keras.layers.SimpleRNN(4))
+    kernel, recurrent, _ = layer.cell.get_weights()
+    x = rng.normal(size=(3, 6, 2))
+    squares = np.zeros((3, 7))
+    for row in range(3):
+        states = [np.zeros(4)]
+        for t in range(6):
+            states.append(np.tanh(x[row, t] @ kernel + states[-1] @ recurrent))
+        jacobian = np.eye(4)
+        squares[row, 6] = 1
+        for t in reversed(range(6)):
+            jacobian = recurrent @ np.diag(1 - states[t + 1] ** 2) @ jacobian
+            squares[row, t] = size(jacobian) ** 2
+    expected = np.sqrt(squares.mean(axis=0))
+    np.testing.assert_allclose(gradient_horizon(layer, x), expected, rtol=1e-4)
+
+
+def finite_differences(cell, x, t, step=1e-2):
+    """d h_T / d s_t of one sequence by nudging each entry of the state."""
+
+    def last(nudge):
+        states = [np.zeros((1, 3), "float32") for _ in nudge]
+        for moment in range(x.shape[1] + 1):
+            if moment == t:
+                states = [s + n for s, n in zip(states, nudge, strict=True)]
+            if moment < x.shape[1]:
+                states = [
+                    to_numpy(s) for s in cell(x[:, moment], list(states))[1]
+                ]
+        return states[0][0].astype("float64")
+
+    count = len(keras.tree.flatten(cell.state_size))
+    rows = []
+    for entry in range(3 * count):
+        nudge = np.zeros((3 * count, 1), "float32")
+        nudge[entry] = step
+        nudge = nudge.reshape(count, 3)
+        rows.append((last(nudge) - last(-nudge)) / (2 * step))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("layer", [keras.layers.LSTM, keras.layers.GRU, RIN])
+def test_it_agrees_with_finite_differences(rng, layer):
+    layer = built(layer(3))
+    x = rng.normal(size=(1, 3, 2)).astype("float32")
+    found = gradient_horizon(layer, x)
+    for t in range(3):
+        expected = size(finite_differences(layer.cell, x, t))
+        np.testing.assert_allclose(found[t], expected, rtol=5e-3)
+
+
+def test_an_orthogonal_linear_recurrence_keeps_every_gradient(rng):
+    start = keras_rin.initializers.Offset("orthogonal")
+    layer = built(RIN(20, None, recurrent_initializer=start))
+    sizes = gradient_horizon(layer, rng.normal(size=(2, 30, 2)), directions=3)
+    np.testing.assert_allclose(sizes, np.ones(31), rtol=1e-4)
+
+
+def test_few_directions_estimate_what_all_give(rng):
+    layer = built(keras.layers.GRU(30))
+    x = rng.normal(size=(8, 10, 2))
+    exact = gradient_horizon(layer, x, directions=30)
+    estimates = [
+        gradient_horizon(layer, x, 5, np.random.default_rng(seed))
+        for seed in range(3)
+    ]
+    mean = np.sqrt(np.mean(np.square(estimates), axis=0))
+    np.testing.assert_allclose(mean, exact, rtol=0.25)
+    assert np.std(estimates, axis=0)[0] > 0
+    again = gradient_horizon(layer, x, 30, np.random.default_rng(9))
+    np.testing.assert_allclose(again, exact, rtol=1e-3)
+
+
+def test_mixed_precision_runs(rng):
+    layer = built(RIN(4, dtype="mixed_bfloat16"))
+    sizes = gradient_horizon(layer, rng.normal(size=(2, 3, 2)))
+    np.testing.assert_allclose(sizes[-1], 1, rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [np.zeros((3, 2)), np.zeros((1, 0, 2)), np.full((1, 3, 2), np.nan)],
+)
+def test_other_inputs_are_refused(x):
+    with pytest.raises(ValueError, match="`x` must be finite and of shape"):
+        gradient_horizon(built(RIN(3)), x)
+
+
+def test_directions_and_rng_are_checked():
+    layer, x = built(RIN(3)), np.zeros((1, 2, 2))
+    with pytest.raises(ValueError, match="`directions` must be an integer"):
+        gradient_horizon(layer, x, directions=0)
+    with pytest.raises(TypeError, match="`rng` must be"):
+        gradient_horizon(layer, x, rng=3)

@@ -1,0 +1,130 @@
+import keras
+import numpy as np
+import pytest
+from witnesses import to_numpy
+
+from keras_rin.diagnostics import hidden_chain
+from keras_rin.initializers import Chain
+from keras_rin.layers import RIN
+
+
+def with_recurrence(matrix, layer=keras.layers.SimpleRNN, **kwargs):
+    """A linear layer with this effective matrix and ones at its input."""
+    layer = layer(len(matrix), None, kernel_initializer="ones", **kwargs)
+    layer.build((None, None, 1))
+    kernel, _, bias = layer.cell.get_weights()
+    stored = matrix - np.eye(len(matrix)) * isinstance(layer, RIN)
+    layer.cell.set_weights([kernel, stored, bias])
+    return layer
+
+
+def entering_at(layer, unit):
+    kernel, recurrent, bias = layer.cell.get_weights()
+    layer.cell.set_weights([np.eye(1, len(bias), unit), recurrent, bias])
+    return layer
+
+
+@pytest.mark.parametrize("layer", [keras.layers.SimpleRNN, RIN])
+def test_a_shuffled_chain_is_found_in_its_order(rng, layer):
+    order = rng.permutation(9)
+    matrix = np.zeros((9, 9))
+    matrix[order[:-1], order[1:]] = 1.5
+    found = hidden_chain(entering_at(with_recurrence(matrix, layer), order[0]))
+    np.testing.assert_array_equal(found.order, order)
+    profile = dict(
+        zip(found.difference, found.mean_weight["recurrent"], strict=True)
+    )
+    assert profile.pop(1) == 1.5
+    assert not any(profile.values())
+
+
+def test_backward_weights_stand_at_negative_differences():
+    matrix = np.eye(6, k=1) + 0.125 * np.eye(6, k=-1)
+    found = hidden_chain(entering_at(with_recurrence(matrix), 0), steps=5)
+    means = found.mean_weight["recurrent"]
+    assert means[found.difference == 1] == 1
+    assert means[found.difference == -1] == 0.125
+
+
+def test_the_profile_is_the_mean_over_pairs(rng):
+    layer = keras.layers.LSTM(6)
+    layer.build((None, None, 2))
+    found = hidden_chain(layer, steps=20, pulse=[1.0, -2.0])
+    kernel = to_numpy(layer.cell.recurrent_kernel)
+    place = {unit: p for p, unit in enumerate(found.order)}
+    for g, gate in enumerate(["input", "forget", "cell", "output"]):
+        matrix = kernel[:, 6 * g : 6 * g + 6]
+        pairs = {}
+        for i in range(6):
+            for j in range(6):
+                pairs.setdefault(place[j] - place[i], []).append(matrix[i, j])
+        for k, difference in enumerate(found.difference):
+            weights = np.array(pairs[difference])
+            assert np.isclose(found.mean_weight[gate][k], weights.mean())
+            error = found.standard_error[gate][k]
+            if len(weights) == 1:
+                assert np.isnan(error)
+            else:
+                expected = np.sqrt(weights.var(ddof=1) / len(weights))
+                assert np.isclose(error, expected)
+
+
+def test_units_are_ordered_by_the_peak_of_their_absolute_response(rng):
+    matrix = rng.normal(size=(7, 7)) / np.sqrt(7)
+    layer = with_recurrence(matrix)
+    found = hidden_chain(layer, steps=30)
+    h, states = np.ones(7), []
+    for _ in range(31):
+        states.append(h)
+        h = h @ matrix
+    np.testing.assert_allclose(found.activity, states, atol=1e-4)
+    peaks = np.abs(states).argmax(axis=0)[found.order]
+    assert (np.diff(peaks) >= 0).all()
+
+
+def test_silent_units_are_left_out():
+    layer = keras.layers.SimpleRNN(6, "relu", recurrent_initializer=Chain())
+    layer.build((None, None, 1))
+    kernel = np.array([[1, 1, -1, -1, -1, -1]], "float32")
+    _, recurrent, bias = layer.cell.get_weights()
+    layer.cell.set_weights([kernel, recurrent, bias])
+    assert set(hidden_chain(layer, steps=1).order) == {0, 1, 2}
+
+
+def test_ties_are_drawn_by_lot():
+    layer = with_recurrence(np.zeros((30, 30)))
+    orders = {
+        tuple(hidden_chain(layer, rng=np.random.default_rng(seed)).order)
+        for seed in range(3)
+    }
+    assert len(orders) == 3
+    once, again = hidden_chain(layer), hidden_chain(layer)
+    np.testing.assert_array_equal(once.order, again.order)
+
+
+@pytest.mark.parametrize("pulse", [[1, 2, 3], 1.0, [[1.0, 1.0]], [np.nan, 1]])
+def test_a_pulse_of_another_shape_is_refused(pulse):
+    layer = keras.layers.SimpleRNN(3)
+    layer.build((None, None, 2))
+    with pytest.raises(ValueError, match=r"`pulse` must be.*\(2,\)"):
+        hidden_chain(layer, pulse=pulse)
+
+
+def test_a_pulse_that_excites_nobody_is_refused():
+    layer = with_recurrence(np.eye(3))
+    with pytest.raises(ValueError, match="excite at least two.*Excited: 0"):
+        hidden_chain(layer, pulse=[0.0])
+
+
+def test_a_response_that_explodes_is_refused():
+    layer = with_recurrence(1e30 * np.eye(3))
+    with pytest.raises(ValueError, match="is not finite.*steps=100"):
+        hidden_chain(layer)
+
+
+def test_steps_and_rng_are_checked():
+    layer = with_recurrence(np.eye(3))
+    with pytest.raises(ValueError, match="`steps` must be an integer"):
+        hidden_chain(layer, steps=0)
+    with pytest.raises(TypeError, match="`rng` must be"):
+        hidden_chain(layer, rng=3)

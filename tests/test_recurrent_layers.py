@@ -1,0 +1,126 @@
+import keras
+import numpy as np
+import pytest
+from witnesses import to_numpy
+
+import keras_rin
+from keras_rin.diagnostics import gradient_horizon
+from keras_rin.diagnostics import hidden_chain
+from keras_rin.diagnostics import recurrent_matrices
+from keras_rin.layers import RIN
+
+
+def built(layer, features=2):
+    layer.build((None, None, features))
+    return layer
+
+
+@pytest.mark.parametrize(
+    "layer, names",
+    [
+        (keras.layers.LSTM, ["input", "forget", "cell", "output"]),
+        (keras.layers.GRU, ["update", "reset", "candidate"]),
+        (keras.layers.SimpleRNN, ["recurrent"]),
+    ],
+    ids=["LSTM", "GRU", "SimpleRNN"],
+)
+def test_each_gate_has_its_matrix(layer, names):
+    layer = built(layer(5))
+    matrices = recurrent_matrices(layer)
+    assert list(matrices) == names
+    together = np.hstack(list(matrices.values()))
+    np.testing.assert_array_equal(
+        together, to_numpy(layer.cell.recurrent_kernel)
+    )
+    assert together.dtype == np.float64
+
+
+def test_of_a_rin_it_is_the_effective_matrix():
+    start = keras_rin.initializers.Offset("orthogonal")
+    layer = built(RIN(5, recurrent_initializer=start))
+    matrix = recurrent_matrices(layer)["recurrent"]
+    np.testing.assert_allclose(matrix @ matrix.T, np.eye(5), atol=1e-6)
+
+
+def test_a_cell_is_read_like_its_layer():
+    layer = built(keras.layers.GRU(5))
+    of_cell = recurrent_matrices(layer.cell)
+    for gate, matrix in recurrent_matrices(layer).items():
+        np.testing.assert_array_equal(matrix, of_cell[gate])
+
+
+class TwoGatedCell(keras.layers.Layer):
+    state_size = output_size = 3
+
+    def build(self, input_shape):
+        self.recurrent_kernel = self.add_weight((3, 6), name="kernel")
+
+
+def test_gates_of_an_unknown_cell_are_numbered():
+    cell = TwoGatedCell()
+    cell.build((None, 2))
+    assert list(recurrent_matrices(cell)) == ["gate_0", "gate_1"]
+
+
+def stacked():
+    cells = [keras.layers.GRUCell(3), keras.layers.GRUCell(3)]
+    return built(keras.layers.RNN(cells))
+
+
+DIAGNOSTICS = [
+    recurrent_matrices,
+    hidden_chain,
+    lambda layer: gradient_horizon(layer, np.zeros((1, 3, 2))),
+]
+DIAGNOSTICS_IDS = ["recurrent_matrices", "hidden_chain", "gradient_horizon"]
+
+
+@pytest.mark.parametrize("diagnose", DIAGNOSTICS, ids=DIAGNOSTICS_IDS)
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: keras.layers.Dense(3), "one recurrent cell.*Received: layer="),
+        (stacked, "one recurrent cell"),
+        (
+            lambda: keras.layers.Bidirectional(keras.layers.LSTM(3)),
+            "one direction",
+        ),
+        (lambda: keras.layers.LSTM(3), "has no weights yet"),
+        (lambda: np.eye(3), "must be a recurrent layer"),
+    ],
+    ids=["Dense", "stack", "Bidirectional", "unbuilt", "matrix"],
+)
+def test_other_layers_are_refused(diagnose, make, message):
+    with pytest.raises(ValueError, match=message):
+        diagnose(make())
+
+
+@pytest.mark.parametrize("diagnose", [recurrent_matrices, hidden_chain])
+def test_a_layer_without_a_recurrent_kernel_is_refused(diagnose):
+    cell = TwoGatedCell()
+    cell.built = True
+    with pytest.raises(ValueError, match="has no recurrent kernel"):
+        diagnose(cell)
+
+
+@pytest.mark.parametrize("diagnose", DIAGNOSTICS, ids=DIAGNOSTICS_IDS)
+@pytest.mark.parametrize("raises", [False, True])
+def test_the_model_stays_as_it_was(diagnose, raises, rng):
+    layer = keras.layers.GRU(
+        4, dropout=0.5, recurrent_dropout=0.5, seed=1, stateful=True
+    )
+    model = keras.Sequential([layer])
+    x = rng.normal(size=(2, 3, 2)).astype("float32")
+    model(x)
+    before = [to_numpy(v).copy() for v in model.variables]
+    if raises:
+        layer.cell.recurrent_kernel.assign(np.full((4, 12), 1e30))
+        before = [to_numpy(v).copy() for v in model.variables]
+    try:
+        diagnose(layer)
+    except ValueError:
+        assert raises
+    for old, new in zip(before, model.variables, strict=True):
+        np.testing.assert_array_equal(old, to_numpy(new))
+    fresh = layer.cell.get_dropout_mask(keras.ops.ones((2, 2)))
+    assert keras.tree.flatten(fresh)[0].shape == (2, 2)
