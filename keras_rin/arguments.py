@@ -39,3 +39,35 @@ def generator(name, value):
             f"numpy.random.default_rng(0). Received: {name}={value!r}"
         )
     return value
+
+
+def square_matrix(name, value):
+    matrix = np.asarray(value)
+    units = len(matrix) if matrix.ndim else 0
+    if not units or matrix.shape != (units, units):
+        raise ValueError(
+            f"`{name}` must be a square matrix. "
+            f"Received: {name} of shape {matrix.shape}"
+        )
+    return _finite(name, matrix)
+
+
+def vector(name, value, size):
+    """The vector, or the first unit where there is none."""
+    array = np.eye(1, size)[0] if value is None else np.asarray(value)
+    if array.shape != (size,):
+        raise ValueError(
+            f"`{name}` must have the shape ({size},). "
+            f"Received: {name} of shape {array.shape}"
+        )
+    return _finite(name, array)
+
+
+def _finite(name, array):
+    if np.iscomplexobj(array) or not np.isfinite(array).all():
+        raise ValueError(
+            f"`{name}` must hold finite real numbers. "
+            f"Received: {name} of {array.dtype}, "
+            f"{np.isfinite(array).sum()} of {array.size} finite"
+        )
+    return array.astype("float64")

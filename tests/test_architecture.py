@@ -33,6 +33,7 @@ ROOMS = {
             "jax",
             "keras",
             "numpy",
+            "scipy",
             "tensorflow",
             "torch",
             "typing",

@@ -33,3 +33,27 @@ def test_a_number_outside_the_bounds_is_named(value):
 def test_a_generator_is_handed_back():
     rng = np.random.default_rng(0)
     assert arguments.generator("rng", rng) is rng
+
+
+def test_a_square_matrix_becomes_float64():
+    matrix = arguments.square_matrix("w", [[1, 2], [3, 4]])
+    assert matrix.dtype == "float64" and matrix.shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "value", [3, [1, 2], [[1, 2]], [], [[np.inf]], [[1j]], np.ones((1, 1, 1))]
+)
+def test_a_square_matrix_is_one_or_it_is_named(value):
+    with pytest.raises(ValueError, match="`w` must .*Received: w of"):
+        arguments.square_matrix("w", value)
+
+
+def test_without_a_vector_it_is_the_first_unit():
+    np.testing.assert_array_equal(arguments.vector("v", None, 3), [1, 0, 0])
+    np.testing.assert_array_equal(arguments.vector("v", [1, 2], 2), [1, 2])
+
+
+@pytest.mark.parametrize("value", [1, [1], [[1, 2]], [1, np.nan], [1j, 2]])
+def test_a_vector_fits_or_it_is_named(value):
+    with pytest.raises(ValueError, match="`v` must .*Received: v of"):
+        arguments.vector("v", value, 2)

@@ -75,6 +75,23 @@ def test_adding_problem_ends_with_table_and_picture(tmp_path):
     assert (tmp_path / "learning_curves.png").exists()
 
 
+def test_memory_curves_ends_with_tables_and_pictures(tmp_path):
+    finished = run("memory_curves.py", "--smoke", f"--output={tmp_path}")
+    assert finished.returncode == 0, finished.stderr
+    for table in ("networks.md", "decoding.md"):
+        written = (tmp_path / table).read_text()
+        assert "| chain + identity |" in written and written in finished.stdout
+    assert (tmp_path / "memory_curves.png").stat().st_size > 10_000
+    assert (tmp_path / "decoding.png").stat().st_size > 10_000
+
+
+def test_random_products_ends_with_its_table(tmp_path):
+    finished = run("random_products.py", "--smoke", f"--output={tmp_path}")
+    assert finished.returncode == 0, finished.stderr
+    assert "| as drawn " in finished.stdout
+    assert (tmp_path / "table.md").read_text() in finished.stdout
+
+
 def interrupted(process):
     """Presses Ctrl-C, again where a library has swallowed it."""
     for _ in range(3):

@@ -1,7 +1,29 @@
 """What a recurrent matrix, or a layer, remembers: mathematics on arrays."""
 
+from keras_rin.diagnostics.fisher_memory import fisher_memory_curve
+from keras_rin.diagnostics.fisher_memory import optimal_input_vector
+from keras_rin.diagnostics.fisher_memory import spatial_memory_matrix
+from keras_rin.diagnostics.fisher_memory import total_memory
 from keras_rin.diagnostics.gradients import gradient_horizon
 from keras_rin.diagnostics.hidden_chain import hidden_chain
+from keras_rin.diagnostics.nonnormality import henrici_departure
+from keras_rin.diagnostics.nonnormality import numerical_radius
+from keras_rin.diagnostics.nonnormality import product_versus_power
+from keras_rin.diagnostics.nonnormality import spectral_radius
+from keras_rin.diagnostics.nonnormality import transient_amplification
 from keras_rin.diagnostics.recurrent_layers import recurrent_matrices
 
-__all__ = ["gradient_horizon", "hidden_chain", "recurrent_matrices"]
+__all__ = [
+    "fisher_memory_curve",
+    "gradient_horizon",
+    "henrici_departure",
+    "hidden_chain",
+    "numerical_radius",
+    "optimal_input_vector",
+    "product_versus_power",
+    "recurrent_matrices",
+    "spatial_memory_matrix",
+    "spectral_radius",
+    "total_memory",
+    "transient_amplification",
+]

@@ -1,0 +1,354 @@
+from fractions import Fraction
+
+import keras
+import numpy as np
+import pytest
+import scipy.linalg
+from witnesses import to_numpy
+
+from keras_rin.diagnostics import fisher_memory_curve
+from keras_rin.diagnostics import optimal_input_vector
+from keras_rin.diagnostics import spatial_memory_matrix
+from keras_rin.diagnostics import total_memory
+
+
+def chain(units, gain, identity_gain=0, feedback=0):
+    return (
+        gain * np.eye(units, k=1)
+        + identity_gain * np.eye(units)
+        + feedback * np.eye(units, k=-1)
+    )
+
+
+def chain_curve(units, gain):
+    """The closed form, in powers that do not overflow."""
+    lag = np.arange(units)
+    if gain == 1:
+        return 1 / (lag + 1)
+    return (1 - gain**-2) / (1 - float(gain) ** (-2 * lag - 2))
+
+
+def orthogonal(rng, units):
+    return np.linalg.qr(rng.normal(size=(units, units))).Q
+
+
+def gaussian(rng, units, radius=0.9):
+    matrix = rng.normal(size=(units, units))
+    return radius * matrix / np.abs(np.linalg.eigvals(matrix)).max()
+
+
+def symmetric(rng, units):
+    basis = orthogonal(rng, units)
+    return basis.T * rng.uniform(-0.99, 0.99, units) @ basis
+
+
+NORMAL = {
+    "symmetric": symmetric,
+    "scaled orthogonal": lambda rng, units: 0.99 * orthogonal(rng, units),
+    "scaled identity": lambda rng, units: 0.96 * np.eye(units),
+    "zero": lambda rng, units: np.zeros((units, units)),
+}
+STABLE = {
+    **NORMAL,
+    "gaussian": gaussian,
+    "chain": lambda rng, units: chain(units, 1.05),
+    "feedback chain": lambda rng, units: chain(units, 0.99, feedback=0.04),
+    "chain and identity": lambda rng, units: chain(units, 1.02, 0.1),
+}
+
+
+@pytest.mark.parametrize("kind", NORMAL)
+def test_the_total_memory_of_a_normal_matrix_is_1(kind, rng):
+    matrix = NORMAL[kind](rng, 30)
+    vector = rng.normal(size=30)
+    vector /= np.linalg.norm(vector)
+    assert total_memory(matrix, vector) == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", STABLE)
+def test_the_totals_over_an_orthonormal_basis_sum_to_the_units(kind, rng):
+    matrix, basis = STABLE[kind](rng, 40), orthogonal(rng, 40)
+    totals = [total_memory(matrix, vector) for vector in basis]
+    assert sum(totals) == pytest.approx(40, rel=1e-9)
+    assert max(totals) <= 40
+
+
+@pytest.mark.parametrize("kind", STABLE)
+def test_the_curve_sums_to_the_total(kind, rng):
+    matrix, vector = STABLE[kind](rng, 20), rng.normal(size=20)
+    curve = fisher_memory_curve(matrix, vector, lags=2_000)
+    assert curve.sum() == pytest.approx(total_memory(matrix, vector))
+
+
+@pytest.mark.parametrize("gain", [0.5, 0.95, 1, 1.02, 1.05, 1.1, 1.5, 2])
+def test_a_chain_has_its_closed_form_however_it_amplifies(gain):
+    curve = fisher_memory_curve(chain(100, gain), lags=150)
+    np.testing.assert_allclose(curve[:100], chain_curve(100, gain), rtol=1e-9)
+    assert (curve[100:] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "gain, total", [(0.95, 3.03), (1, 5.19), (1.02, 7.61), (1.05, 12.09)]
+)
+def test_totals_of_chains_that_others_have_found_too(gain, total):
+    assert total_memory(chain(100, gain)) == pytest.approx(total, abs=0.006)
+
+
+# Found with mpmath at 80 digits: C summed over doubled powers, its Cholesky
+# factor, and the curve summed until nothing was left.
+@pytest.mark.parametrize(
+    "matrix, total",
+    [
+        (chain(25, 1, 0.2), 5.6189040683315104),
+        (chain(25, 1.05, 0.2), 6.6873685082120943),
+        (chain(25, 0.99, 0, 0.04), 3.6936053051672094),
+    ],
+)
+def test_totals_agree_with_80_digits(matrix, total):
+    assert total_memory(matrix) == pytest.approx(total, rel=1e-12)
+
+
+def exact_curve(matrix, vector, lags, horizon):
+    """The definition in rational numbers, without any rounding."""
+
+    def fractions(array):
+        return np.vectorize(Fraction, otypes=[object])(array)
+
+    matrix, trace = fractions(matrix), fractions(vector)
+    power, covariance = fractions(np.eye(len(matrix))), 0
+    for _ in range(horizon):
+        covariance = covariance + power.T.dot(power)
+        power = power.dot(matrix)
+    curve = []
+    for _ in range(lags):
+        curve.append(float(trace.dot(solve(covariance, trace))))
+        trace = trace.dot(matrix)
+    return curve
+
+
+def solve(matrix, vector):
+    """Gauss and Jordan, for arrays of fractions."""
+    rows = np.column_stack([matrix, vector])
+    for i in range(len(rows)):
+        rows[i] = rows[i] / rows[i, i]
+        for j in range(len(rows)):
+            if j != i:
+                rows[j] = rows[j] - rows[j, i] * rows[i]
+    return rows[:, -1]
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 7, 12])
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.array([[1, 2, -1], [0.5, -1, 3], [2, 0, 1]]),
+        chain(8, 3, 0.5),
+        chain(6, 16, 0.25, 0.125),
+        np.diag([4, 0.25, -1]),
+    ],
+)
+def test_a_finite_horizon_agrees_with_exact_fractions(matrix, horizon):
+    vector = np.arange(1.0, len(matrix) + 1)
+    curve = fisher_memory_curve(matrix, vector, horizon=horizon)
+    exact = exact_curve(matrix, vector, horizon, horizon)
+    np.testing.assert_allclose(curve, exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [1, 0.3])
+def test_it_agrees_with_the_lyapunov_equation_of_scipy(noise, rng):
+    matrix, vector = gaussian(rng, 30), rng.normal(size=30)
+    covariance = scipy.linalg.solve_discrete_lyapunov(
+        matrix.T, noise * np.eye(30)
+    )
+    memory = scipy.linalg.solve_discrete_lyapunov(
+        matrix, np.linalg.inv(covariance)
+    )
+    traces = [vector @ np.linalg.matrix_power(matrix, k) for k in range(30)]
+    np.testing.assert_allclose(
+        fisher_memory_curve(matrix, vector, noise),
+        [trace @ np.linalg.solve(covariance, trace) for trace in traces],
+        rtol=1e-9,
+    )
+    np.testing.assert_allclose(
+        spatial_memory_matrix(matrix, noise), memory, rtol=1e-9, atol=1e-12
+    )
+
+
+def simulate(matrix, inputs, noise, rng=None):
+    """The last state of h_t = h_{t-1} W + s_t v + z_t, for each sample."""
+    state = np.zeros((inputs.shape[0], len(matrix)))
+    for t in range(inputs.shape[1]):
+        state = state @ matrix + inputs[:, t]
+        if rng is not None:
+            state += rng.normal(scale=noise**0.5, size=state.shape)
+    return state
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "chain", "feedback chain"])
+def test_a_simulation_of_the_noisy_network_finds_the_same_curve(kind, rng):
+    units, steps, samples, noise = 5, 12, 20_000, 0.25
+    matrix, vector = STABLE[kind](rng, units), rng.normal(size=units)
+    silence = np.zeros((samples, steps, units))
+    covariance = np.cov(simulate(matrix, silence, noise, rng).T)
+    # A pulse at lag k, for all k at once, without noise.
+    pulses = np.eye(steps)[::-1, :, None] * vector
+    traces = simulate(matrix, pulses, noise)
+    found = np.einsum("ki,ij,kj->k", traces, np.linalg.inv(covariance), traces)
+    curve = fisher_memory_curve(matrix, vector, noise, horizon=steps)
+    # With a sample covariance, J / found is chi-square distributed with
+    # samples - units degrees of freedom, divided by their number.
+    there = curve > 0
+    error = (2 / (samples - units)) ** 0.5
+    assert np.abs(curve[there] / found[there] - 1).max() < 4 * error
+    assert np.abs(found[~there]).max(initial=0) < 1e-12
+
+
+@pytest.mark.parametrize("horizon", [None, 13])
+def test_an_orthogonal_change_of_basis_changes_nothing(horizon, rng):
+    matrix, vector = chain(20, 1.1, 0.1), rng.normal(size=20)
+    basis = orthogonal(rng, 20)
+    turned = basis.T @ matrix @ basis
+    np.testing.assert_allclose(
+        fisher_memory_curve(turned, vector @ basis, horizon=horizon),
+        fisher_memory_curve(matrix, vector, horizon=horizon),
+        rtol=1e-8,
+    )
+    np.testing.assert_allclose(
+        spatial_memory_matrix(turned, horizon=horizon),
+        basis.T @ spatial_memory_matrix(matrix, horizon=horizon) @ basis,
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("horizon", [1, 10, 31])
+def test_an_isometry_remembers_every_step_alike(horizon, rng):
+    curve = fisher_memory_curve(orthogonal(rng, 12), horizon=horizon)
+    np.testing.assert_allclose(curve, np.full(horizon, 1 / horizon))
+    assert total_memory(np.eye(12), horizon=horizon) == pytest.approx(1)
+
+
+def test_a_long_horizon_is_for_ever(rng):
+    matrix = gaussian(rng, 15)
+    np.testing.assert_allclose(
+        fisher_memory_curve(matrix, lags=40, horizon=2_000),
+        fisher_memory_curve(matrix, lags=40),
+    )
+
+
+def test_memory_is_inversely_proportional_to_the_noise():
+    matrix = chain(10, 1.02, 0.1)
+    for memory in (fisher_memory_curve, total_memory):
+        np.testing.assert_allclose(
+            4 * memory(matrix, noise=4), memory(matrix, noise=1)
+        )
+    np.testing.assert_allclose(
+        4 * spatial_memory_matrix(matrix, 4), spatial_memory_matrix(matrix)
+    )
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "feedback chain"])
+def test_no_input_is_remembered_better_than_the_optimal_one(kind, rng):
+    matrix = STABLE[kind](rng, 20)
+    vector = optimal_input_vector(matrix)
+    assert np.linalg.norm(vector) == pytest.approx(1)
+    best = total_memory(matrix, vector)
+    others = rng.normal(size=(50, 20))
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    nearby = vector + 1e-3 * others
+    nearby /= np.linalg.norm(nearby, axis=1, keepdims=True)
+    for other in (*others, *nearby):
+        assert total_memory(matrix, other) <= best
+
+
+@pytest.mark.parametrize("gain", [0.9, 1.02, 1.5])
+def test_the_best_input_of_a_chain_is_its_first_unit(gain):
+    np.testing.assert_allclose(
+        optimal_input_vector(chain(30, gain)), np.eye(30)[0], atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("gain, digits", [(1.1, 12), (1.2, 11), (1.3, 7)])
+def test_amplification_up_to_1e11_is_borne_in_any_basis(gain, digits, rng):
+    basis = orthogonal(rng, 100)
+    turned = basis.T @ chain(100, gain) @ basis
+    total = total_memory(turned, basis[0])
+    expected = chain_curve(100, gain).sum()
+    assert total == pytest.approx(expected, rel=10.0**-digits)
+
+
+@pytest.mark.parametrize(
+    "matrix, horizon",
+    [
+        (chain(200, 1, 0.2), None),
+        (chain(200, 1, 0.2), 200),
+        (1e9 * np.eye(2), 1_000),
+    ],
+)
+def test_what_double_precision_cannot_hold_is_refused(matrix, horizon):
+    with pytest.raises(ValueError, match="amplifies too much .* trace"):
+        total_memory(matrix, horizon=horizon)
+    with pytest.raises(ValueError, match="amplifies too much .* trace"):
+        fisher_memory_curve(matrix, horizon=horizon)
+
+
+def test_a_kernel_of_keras_is_taken_as_it_is():
+    kernel = keras.initializers.Orthogonal(seed=0)((16, 16))
+    with pytest.raises(ValueError, match=r"spectral radius of (1|0\.99999)"):
+        fisher_memory_curve(to_numpy(kernel))
+    curve = fisher_memory_curve(to_numpy(kernel), horizon=8)
+    np.testing.assert_allclose(curve, np.full(8, 1 / 8), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        fisher_memory_curve,
+        total_memory,
+        spatial_memory_matrix,
+        optimal_input_vector,
+    ],
+)
+@pytest.mark.parametrize(
+    "matrix, message",
+    [
+        (np.eye(2), "spectral radius below 1.*`horizon`.*radius of 1$"),
+        ((1 - 1e-7) * np.eye(2), "radius below 1.* of 0.9999999$"),
+        (np.diag([0.1, -1.5]), "spectral radius below 1.* of 1.5$"),
+        (np.ones((2, 3)), r"`recurrent_matrix`.*square.*\(2, 3\)"),
+        (np.ones(4), r"`recurrent_matrix`.*square.*\(4,\)"),
+        (np.ones((0, 0)), r"`recurrent_matrix`.*square.*\(0, 0\)"),
+        (np.diag([0.1, np.nan]), "`recurrent_matrix`.*finite.*3 of 4"),
+        (np.diag([0.1, np.inf]), "`recurrent_matrix`.*finite.*3 of 4"),
+        (0.1j * np.eye(2), "`recurrent_matrix`.*real.*complex"),
+    ],
+)
+def test_a_wrong_matrix_is_named(function, matrix, message):
+    with pytest.raises(ValueError, match=message):
+        function(matrix)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"input_vector": np.ones(3)}, r"`input_vector`.*\(2,\).*\(3,\)"),
+        ({"input_vector": np.ones((1, 2))}, r"`input_vector`.*\(1, 2\)"),
+        ({"input_vector": [1, np.nan]}, "`input_vector`.*1 of 2 finite"),
+        ({"noise": 0}, "`noise` must be above 0.*noise=0"),
+        ({"noise": -1}, "`noise`.*noise=-1"),
+        ({"noise": np.ones(2)}, "`noise`.*number"),
+        ({"horizon": 0}, "`horizon`.*horizon=0"),
+        ({"horizon": 2.5}, "`horizon`.*horizon=2.5"),
+        ({"lags": 0}, "`lags`.*lags=0"),
+        ({"lags": 5, "horizon": 4}, "`lags`.*lags=5, horizon=4"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fisher_memory_curve(0.5 * np.eye(2), **arguments)
+
+
+def test_lags_are_those_asked_for_or_the_horizon_or_the_units():
+    matrix = chain(5, 0.9)
+    assert len(fisher_memory_curve(matrix)) == 5
+    assert len(fisher_memory_curve(matrix, horizon=9)) == 9
+    assert len(fisher_memory_curve(matrix, horizon=9, lags=3)) == 3

@@ -1,0 +1,199 @@
+import numpy as np
+import pytest
+from scipy.special import digamma
+
+from keras_rin.diagnostics import henrici_departure
+from keras_rin.diagnostics import numerical_radius
+from keras_rin.diagnostics import product_versus_power
+from keras_rin.diagnostics import spectral_radius
+from keras_rin.diagnostics import transient_amplification
+
+
+def orthogonal(rng, units):
+    return np.linalg.qr(rng.normal(size=(units, units))).Q
+
+
+def normal_matrices(rng, units):
+    basis = orthogonal(rng, units)
+    yield basis
+    yield 0.5 * np.eye(units)
+    yield basis.T * rng.normal(size=units) @ basis
+    yield np.roll(np.eye(units), 1, axis=1) + 0.3 * np.eye(units)
+
+
+def test_the_spectral_radius_is_the_largest_modulus(rng):
+    basis = rng.normal(size=(3, 3))
+    turn = [[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 0.9]]
+    matrix = np.linalg.solve(basis, turn @ basis)
+    assert spectral_radius(matrix) == pytest.approx(1)
+    assert spectral_radius([[0.5, 9], [0, -2]]) == 2
+
+
+def test_normal_matrices_have_no_departure_and_their_radii_agree(rng):
+    for matrix in normal_matrices(rng, 20):
+        assert henrici_departure(matrix) < 1e-12
+        assert numerical_radius(matrix) == pytest.approx(
+            spectral_radius(matrix), rel=1e-9
+        )
+
+
+@pytest.mark.parametrize("gain, feedback", [(1.02, 0), (0.99, 0.04)])
+def test_the_departure_of_a_chain_has_a_closed_form(gain, feedback, rng):
+    matrix = gain * np.eye(50, k=1) + feedback * np.eye(50, k=-1)
+    departure = (gain - feedback) * 7  # times sqrt(units - 1)
+    assert henrici_departure(matrix) == pytest.approx(departure)
+
+
+def test_the_departure_is_what_the_eigenvalues_leave_of_the_norm(rng):
+    matrix, basis = rng.normal(size=(30, 30)), orthogonal(rng, 30)
+    eigenvalues = np.linalg.eigvals(matrix)
+    squared = (matrix**2).sum() - (np.abs(eigenvalues) ** 2).sum()
+    departure = henrici_departure(matrix)
+    assert departure == pytest.approx(squared**0.5)
+    assert henrici_departure(basis.T @ matrix @ basis) == pytest.approx(
+        departure
+    )
+
+
+@pytest.mark.parametrize("units", [1, 2, 5, 40])
+def test_the_numerical_radius_of_a_chain_is_a_cosine(units):
+    radius = numerical_radius(3 * np.eye(units, k=1))
+    assert radius == pytest.approx(3 * np.cos(np.pi / (units + 1)), abs=1e-12)
+
+
+@pytest.mark.parametrize("a, b, c", [(0.5, 3, -0.9), (1, 1, 1), (-2, 0.1, 0)])
+def test_two_units_have_an_ellipse_with_the_eigenvalues_as_foci(a, b, c):
+    radius = abs(a + c) / 2 + np.hypot(a - c, b) / 2
+    assert numerical_radius([[a, b], [0, c]]) == pytest.approx(radius)
+
+
+def test_the_largest_form_may_lie_at_any_angle(rng):
+    for angle in rng.uniform(0, np.pi, 5):
+        cos, sin = 2 * np.cos(angle), 2 * np.sin(angle)
+        matrix = np.zeros((5, 5))
+        matrix[:2, :2] = [[cos, -sin], [sin, cos]]
+        matrix[2:, 2:] = np.eye(3, k=1)
+        assert numerical_radius(matrix) == pytest.approx(2, rel=1e-9)
+
+
+def test_no_unit_vector_and_no_power_exceeds_the_numerical_radius(rng):
+    matrix = rng.normal(size=(4, 4)) + 2 * np.eye(4, k=1)
+    radius = numerical_radius(matrix)
+    vectors = rng.normal(size=(50_000, 4)) + 1j * rng.normal(size=(50_000, 4))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    forms = np.abs(np.einsum("ni,ij,nj->n", vectors.conj(), matrix, vectors))
+    assert 0.97 * radius < forms.max() <= radius
+    for k in range(1, 20):
+        power = np.linalg.matrix_power(matrix, k)
+        assert np.linalg.norm(power, 2) <= 2 * radius**k
+
+
+def test_amplification_is_the_norm_after_each_power(rng):
+    matrix, vector = rng.normal(size=(6, 6)), rng.normal(size=6)
+    sizes = transient_amplification(matrix, vector, steps=9)
+    expected = [
+        np.linalg.norm(vector @ np.linalg.matrix_power(matrix, k))
+        for k in range(10)
+    ]
+    np.testing.assert_allclose(sizes, expected)
+
+
+def test_a_chain_amplifies_until_its_end():
+    sizes = transient_amplification(1.1 * np.eye(20, k=1))
+    np.testing.assert_allclose(sizes[:20], 1.1 ** np.arange(20))
+    assert sizes[20] == 0 and len(sizes) == 21
+
+
+def factors_drawn(seed, units, factors):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(factors, units, units)) / units**0.5
+
+
+def log_radius(matrix):
+    return np.log(np.abs(np.linalg.eigvals(matrix)).max())
+
+
+def test_power_and_product_agree_with_the_matrices_written_out():
+    drawn = factors_drawn(3, units=8, factors=6)
+    # The 6th power of this matrix of 6 x 6 blocks holds the product.
+    cycle = np.zeros((48, 48))
+    for i, factor in enumerate(drawn):
+        j = (i + 1) % 6
+        cycle[8 * i : 8 * i + 8, 8 * j : 8 * j + 8] = factor
+    found = product_versus_power(8, 6, 1, np.random.default_rng(3))
+    assert found.product == pytest.approx([6 * log_radius(cycle)])
+    power = np.linalg.matrix_power(drawn[0], 6)
+    assert found.power == pytest.approx([log_radius(power)])
+
+
+def test_one_factor_is_power_and_product_alike(rng):
+    power, product = product_versus_power(10, 1, 5, rng)
+    np.testing.assert_allclose(power, product)
+    assert power.shape == product.shape == (5,)
+
+
+def test_nothing_overflows_and_the_product_follows_its_lyapunov_exponent(rng):
+    units, factors = 4, 2_000
+    power, product = product_versus_power(units, factors, 5, rng)
+    exponent = (np.log(2 / units) + digamma(units / 2)) / 2
+    assert np.isfinite([power, product]).all()
+    assert product.mean() / factors == pytest.approx(exponent, abs=0.02)
+
+
+def test_the_power_outgrows_the_product_at_50_steps(rng):
+    # 40 other draws had means of 2.71 and -0.12, a median ratio of 13.
+    power, product = product_versus_power(100, 50, 20, rng)
+    assert power.mean() == pytest.approx(2.71, abs=3 * 2.32 / 20**0.5)
+    assert product.mean() == pytest.approx(-0.12, abs=3 * 0.46 / 20**0.5)
+    assert (power > product).mean() > 0.7
+    assert 4 < np.exp(np.median(power - product)) < 40
+
+
+def test_normalised_the_power_has_radius_1():
+    seed, units, factors = 5, 12, 7
+    drawn = factors_drawn(seed, units, factors)
+    size = sum(log_radius(factor) for factor in drawn)
+    rng = np.random.default_rng(seed)
+    power, product = product_versus_power(units, factors, 1, rng, True)
+    expected = log_radius(np.linalg.multi_dot(drawn)) - size
+    np.testing.assert_allclose(power, [0], atol=1e-12)
+    np.testing.assert_allclose(product, [expected])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        spectral_radius,
+        henrici_departure,
+        numerical_radius,
+        transient_amplification,
+    ],
+)
+@pytest.mark.parametrize("matrix", [np.ones((2, 3)), [[np.nan]], [[1j]]])
+def test_a_wrong_matrix_is_named(function, matrix):
+    with pytest.raises(ValueError, match="`recurrent_matrix`.*Received"):
+        function(matrix)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"input_vector": np.ones(3)}, r"`input_vector`.*\(2,\).*\(3,\)"),
+        ({"steps": 0}, "`steps`.*steps=0"),
+    ],
+)
+def test_a_wrong_pulse_is_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        transient_amplification(np.eye(2), **arguments)
+
+
+@pytest.mark.parametrize("name", ["units", "factors", "draws"])
+def test_sizes_start_at_one(name, rng):
+    sizes = {"units": 2, "factors": 2, "draws": 2, name: 0}
+    with pytest.raises(ValueError, match=f"`{name}`.*{name}=0"):
+        product_versus_power(**sizes, rng=rng)
+
+
+def test_a_seed_is_no_generator():
+    with pytest.raises(TypeError, match="numpy.random.Generator"):
+        product_versus_power(2, 2, 2, 0)
