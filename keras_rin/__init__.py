@@ -4,6 +4,7 @@ from keras_rin import constraints
 from keras_rin import diagnostics
 from keras_rin import initializers
 from keras_rin import layers
+from keras_rin import plots
 from keras_rin import regularizers
 from keras_rin import tasks
 from keras_rin.version import __version__
@@ -14,6 +15,7 @@ __all__ = [
     "diagnostics",
     "initializers",
     "layers",
+    "plots",
     "regularizers",
     "tasks",
 ]

@@ -18,6 +18,7 @@ ROOMS = {
             "diagnostics",
             "initializers",
             "layers",
+            "plots",
             "regularizers",
             "tasks",
             "version",
@@ -26,6 +27,7 @@ ROOMS = {
     ),
     "layers": ({"arguments", "layers", "recurrence"}, {"keras"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
+    "plots": ({"arguments"}, {"matplotlib", "numpy"}),
     "diagnostics": (
         {"arguments", "diagnostics"},
         {

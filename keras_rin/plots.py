@@ -1,0 +1,232 @@
+"""Pictures of the diagnostics. matplotlib is imported when one is drawn."""
+
+import numpy as np
+
+from keras_rin import arguments
+
+
+def memory_curves(curves, ax=None):
+    """Draws Fisher memory curves over the lag.
+
+    Args:
+        curves: Dict of arrays `(lags,)` by name, as
+            `keras_rin.diagnostics.fisher_memory_curve` returns them.
+        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If `curves` is not a dict that holds a curve.
+
+    Example:
+
+    >>> curves = {"chain": 1 / np.arange(1, 10)}
+    >>> figure = keras_rin.plots.memory_curves(curves)
+    >>> figure.savefig(path)
+    """
+    ax = _axes(ax)
+    for name, curve in _named("curves", curves).items():
+        ax.plot(np.arange(len(curve)), curve, label=name)
+    ax.set_xlabel("lag k (steps)")
+    ax.set_ylabel("Fisher memory J(k)")
+    ax.legend()
+    return ax.figure
+
+
+def eigenvalues(recurrent_matrix, levels=(-3, -2, -1), points=40, ax=None):
+    """Draws eigenvalues within their pseudospectra and the unit circle.
+
+    The contour of level e encloses every number that is an eigenvalue of
+    some matrix within 10^e of W, in the spectral norm. Around a normal
+    matrix these are discs of that radius; how much larger they are shows
+    how far W is from normal.
+
+    Args:
+        recurrent_matrix: Array W `(units, units)`.
+        levels: Rising sequence of numbers, the exponents e. Empty for the
+            eigenvalues alone. Defaults to (-3, -2, -1).
+        points: Positive integer, the points of the grid along each axis, a
+            singular value decomposition each. Defaults to 40.
+        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If `recurrent_matrix` is not square, real and finite.
+
+    Example:
+
+    >>> chain = np.eye(10, k=1)
+    >>> figure = keras_rin.plots.eigenvalues(chain, points=10)
+    >>> figure.savefig(path)
+
+    Reference:
+        Trefethen and Embree, 2005, Spectra and pseudospectra.
+    """
+    matrix = arguments.square_matrix("recurrent_matrix", recurrent_matrix)
+    ax = _axes(ax)
+    spectrum = np.linalg.eigvals(matrix)
+    side = 1.2 * max(1, np.abs(spectrum).max())
+    if levels:
+        grid = np.linspace(-side, side, points)
+        distance = _smallest_singular_values(matrix, grid)
+        lines = ax.contour(
+            grid,
+            grid,
+            np.log10(np.maximum(distance, 1e-300)),
+            levels=levels,
+            colors="grey",
+            linewidths=0.8,
+            linestyles="solid",
+        )
+        ax.clabel(lines, fmt="$10^{%d}$")
+    circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
+    ax.plot(circle.real, circle.imag, ":", color="black", linewidth=1)
+    ax.plot(spectrum.real, spectrum.imag, ".", color="black")
+    ax.set_xlabel("real part")
+    ax.set_ylabel("imaginary part")
+    ax.set_aspect("equal")
+    return ax.figure
+
+
+def hidden_chain(found, ax=None):
+    """Draws the mean weight over the order difference, gate by gate.
+
+    Args:
+        found: What `keras_rin.diagnostics.hidden_chain` returns.
+        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`. The band is one standard error.
+
+    Example:
+
+    >>> layer = keras.layers.LSTM(8)
+    >>> layer.build((None, None, 1))
+    >>> found = keras_rin.diagnostics.hidden_chain(layer)
+    >>> figure = keras_rin.plots.hidden_chain(found)
+    >>> figure.savefig(path)
+    """
+    ax = _axes(ax)
+    for gate, mean in found.mean_weight.items():
+        error = np.nan_to_num(found.standard_error[gate])
+        _band(ax, found.difference, mean - error, mean, mean + error, gate)
+    ax.axvline(0, color="grey", linewidth=0.8)
+    ax.set_xlabel("order difference, receiver - sender (units)")
+    ax.set_ylabel("mean weight")
+    ax.legend()
+    return ax.figure
+
+
+def gradient_horizon(sizes, ax=None):
+    """Draws the size of the gradient of the last state, back in time.
+
+    Args:
+        sizes: Dict of arrays `(time + 1,)` by name, as
+            `keras_rin.diagnostics.gradient_horizon` returns them.
+        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If `sizes` is not a dict that holds a curve.
+
+    Example:
+
+    >>> sizes = {"leaky": 0.9 ** np.arange(10)[::-1]}
+    >>> figure = keras_rin.plots.gradient_horizon(sizes)
+    >>> figure.savefig(path)
+    """
+    ax = _axes(ax)
+    for name, size in _named("sizes", sizes).items():
+        back = np.asarray(size)[::-1]
+        ax.plot(np.where(back > 0, back, np.nan), label=name)
+    ax.set_yscale("log")
+    ax.set_xlabel("steps before the last")
+    ax.set_ylabel(r"size of $\partial h_T / \partial s_t$")
+    ax.legend()
+    return ax.figure
+
+
+def learning_curves(curves, ylabel="validation loss", baseline=None, ax=None):
+    """Draws a quantity over epochs, the spread over seeds as a band.
+
+    Args:
+        curves: Dict of arrays `(seeds, epochs)` by name. The line is the
+            median over seeds, the band reaches from the lowest to the
+            highest.
+        ylabel: String, what the quantity is, with its unit. Defaults to
+            `"validation loss"`.
+        baseline: Number, a level to beat, drawn as a thin line. Defaults to
+            `None`.
+        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If `curves` is not a dict that holds a curve.
+
+    Example:
+
+    >>> curves = {"RIN": [[1.0, 0.5], [0.9, 0.7]]}
+    >>> figure = keras_rin.plots.learning_curves(curves, baseline=1)
+    >>> figure.savefig(path)
+    """
+    ax = _axes(ax)
+    for name, runs in _named("curves", curves).items():
+        runs = np.atleast_2d(np.asarray(runs, "float64"))
+        epochs = np.arange(1, runs.shape[1] + 1)
+        low, middle, high = np.nanquantile(runs, (0, 0.5, 1), axis=0)
+        _band(ax, epochs, low, middle, high, name)
+    if baseline is not None:
+        ax.axhline(baseline, color="grey", linewidth=0.8)
+    ax.set_xlabel("epoch")
+    ax.set_ylabel(ylabel)
+    ax.legend()
+    return ax.figure
+
+
+def _axes(ax):
+    import matplotlib.figure
+
+    if ax is None:
+        figure = matplotlib.figure.Figure(figsize=(6, 4), layout="constrained")
+        ax = figure.subplots()
+    # Told apart by dash as well as by tone, so that grey will do.
+    ax.set_prop_cycle(
+        color=["black", "#1f77b4", "#d95f02", "#7f7f7f", "#1b7837"],
+        linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))],
+    )
+    return ax
+
+
+def _band(ax, x, low, middle, high, label):
+    (line,) = ax.plot(x, middle, label=label)
+    ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, lw=0)
+
+
+def _named(name, curves):
+    if not isinstance(curves, dict) or not curves:
+        raise ValueError(
+            f"`{name}` must be a dict of arrays by name. "
+            f"Received: {name}={curves!r}"
+        )
+    return curves
+
+
+def _smallest_singular_values(matrix, grid):
+    """Of z I - W, at each z of a square grid; W real, so half will do."""
+    eye = np.eye(len(matrix))
+    lower = grid[: (len(grid) + 1) // 2]
+    values = [
+        np.linalg.svd(
+            (grid[:, None, None] + 1j * y) * eye - matrix, compute_uv=False
+        )[:, -1]
+        for y in lower
+    ]
+    mirrored = values[: len(grid) // 2][::-1]
+    return np.array([*values, *mirrored])
