@@ -1,5 +1,6 @@
 """Identity-parametrised and non-normal layers for Keras 3."""
 
+from keras_rin import callbacks
 from keras_rin import constraints
 from keras_rin import diagnostics
 from keras_rin import initializers
@@ -11,6 +12,7 @@ from keras_rin.version import __version__
 
 __all__ = [
     "__version__",
+    "callbacks",
     "constraints",
     "diagnostics",
     "initializers",

@@ -14,6 +14,7 @@ ROOT = PACKAGE.parent
 ROOMS = {
     "__init__": (
         {
+            "callbacks",
             "constraints",
             "diagnostics",
             "initializers",
@@ -27,6 +28,7 @@ ROOMS = {
     ),
     "layers": ({"arguments", "layers", "recurrence"}, {"keras"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
+    "callbacks": ({"arguments", "diagnostics"}, {"keras", "numpy", "time"}),
     "plots": ({"arguments"}, {"matplotlib", "numpy"}),
     "diagnostics": (
         {"arguments", "diagnostics"},

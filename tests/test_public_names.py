@@ -32,7 +32,11 @@ def is_of(room, name, item):
 
 PUBLIC = dict(public_objects(keras_rin))
 PUBLIC.pop("keras_rin.__version__")
-CLASSES = {name: item for name, item in PUBLIC.items() if inspect.isclass(item)}
+CLASSES = {
+    name: item
+    for name, item in PUBLIC.items()
+    if inspect.isclass(item) and not issubclass(item, keras.callbacks.Callback)
+}
 
 
 def section(item, title):

@@ -1,0 +1,220 @@
+"""Diagnostics that follow a model while it trains."""
+
+import math
+import time
+
+import keras
+import numpy as np
+
+from keras_rin import arguments
+from keras_rin import diagnostics
+from keras_rin.diagnostics import recurrent_layers
+
+THRESHOLD = 0.01
+
+
+class RecurrentDiagnostics(keras.callbacks.Callback):
+    """Adds what the recurrent kernels of a model are like to the epoch logs.
+
+    For each matrix W of `keras_rin.diagnostics.recurrent_matrices`, in every
+    recurrent layer of the model, the logs gain `{layer}_{quantity}`, or
+    `{layer}_{gate}_{quantity}` where there are gates:
+
+    - `spectral_radius`: the largest modulus of an eigenvalue;
+    - `henrici_departure`: the distance from normality, 0 where W is normal;
+    - `distance_from_identity`: the Frobenius norm of W - I;
+    - `distance_from_orthogonal`: that of W - Q, Q the nearest orthogonal
+      matrix;
+    - `total_memory`, without gates: the Fisher memory of the linear network,
+      a mean over the rows of the input kernel at length 1; NaN where the
+      spectral radius is not below 1;
+
+    and with `x`, for each recurrent layer of a Sequential or functional
+    model:
+
+    - `gradient_at_start`: the size of the gradient of the last state with
+      respect to the initial one;
+    - `gradient_horizon`: the steps before the last over which that size
+      stays at 0.01 or more.
+
+    Callbacks that read logs, such as `keras.callbacks.CSVLogger`, must stand
+    after this one in the list. A measurement takes time, which `seconds`
+    counts. The first is made after the first epoch; the next ones follow
+    where they keep within the budget, and epochs between have NaN. Weights
+    and random states stay as they are.
+
+    Args:
+        x: Array `(batch, ...)`, a few inputs of the model on which to follow
+            the gradient. Defaults to `None`: the gradient is not followed.
+        budget: Number in (0, 1], the share of the training time that
+            measurements may take. Defaults to 0.02. `None` measures after
+            every epoch.
+
+    Raises:
+        ValueError: If `budget` is not such a number; when training begins,
+            or for a model not yet built after the first epoch, if it has no
+            layer with a recurrent kernel, or if `x` is given for a model
+            that is neither Sequential nor functional.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.layers.SimpleRNN(4, name="rnn")])
+    >>> model.compile("sgd", "mse")
+    >>> history = model.fit(
+    ...     np.ones((8, 5, 1)),
+    ...     np.ones((8, 4)),
+    ...     verbose=0,
+    ...     callbacks=[keras_rin.callbacks.RecurrentDiagnostics()],
+    ... )
+    >>> [name for name in history.history if "radius" in name]
+    ['rnn_spectral_radius']
+    """
+
+    def __init__(self, x=None, budget=0.02):
+        super().__init__()
+        self.x = x
+        if budget is not None and not arguments.finite_number(
+            "budget", budget, 0, 1
+        ):
+            raise ValueError("`budget` must be above 0. Received: budget=0")
+        self.budget = math.inf if budget is None else budget
+
+    def on_train_begin(self, logs=None):
+        self.seconds = 0.0
+        self._longest = 0.0
+        self._unknown = {}
+        self._before = None
+        self._begin = time.perf_counter()
+        if self.model.built:
+            self._layers()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if logs is None:
+            return
+        if self._is_due():
+            start = time.perf_counter()
+            values = self._measure()
+            took = time.perf_counter() - start
+            self.seconds += took
+            self._longest = max(self._longest, took)
+            self._unknown = dict.fromkeys(values, math.nan)
+            logs.update(values)
+        else:
+            logs.update(self._unknown)
+
+    def _is_due(self):
+        elapsed = time.perf_counter() - self._begin
+        return self.seconds + self._longest <= self.budget * elapsed
+
+    def _measure(self):
+        values = {}
+        for layer in self._layers():
+            values.update(_of_matrices(layer))
+        if self.x is not None:
+            for layer, x in self._with_inputs():
+                values.update(_of_gradient(layer, x))
+        return values
+
+    def _layers(self):
+        layers = list(_recurrent_layers(self.model))
+        if not layers:
+            raise ValueError(
+                "RecurrentDiagnostics needs a layer with a recurrent kernel. "
+                f"Received: a model with {self.model.layers}"
+            )
+        return layers
+
+    def _with_inputs(self):
+        """Each recurrent layer with what `x` becomes before it."""
+        layers = [one for one in self.model.layers if _has_matrices(one)]
+        if self._before is None:
+            self._before = _model_up_to(self.model, layers)
+        with recurrent_layers.undisturbed(self.model):
+            inputs = self._before(keras.tree.flatten(self.x), training=False)
+        inputs = keras.tree.flatten(inputs)
+        return zip(layers, inputs, strict=True)
+
+
+def _recurrent_layers(layer):
+    """All layers and cells within that have recurrent matrices."""
+    if _has_matrices(layer):
+        yield layer
+        return
+    inner = list(getattr(layer, "layers", ()))
+    inner += getattr(getattr(layer, "cell", None), "cells", ())
+    for name in ("forward_layer", "backward_layer", "layer"):
+        inner += [getattr(layer, name)] if hasattr(layer, name) else []
+    for one in inner:
+        yield from _recurrent_layers(one)
+
+
+def _has_matrices(layer):
+    try:
+        return bool(diagnostics.recurrent_matrices(layer))
+    except ValueError:
+        return False
+
+
+def _model_up_to(model, layers):
+    try:
+        inputs = [keras.tree.flatten(layer.input)[0] for layer in layers]
+        return keras.Model(model.inputs, inputs)
+    except (AttributeError, ValueError) as error:
+        raise ValueError(
+            "`x` needs a Sequential or functional model, whose layers know "
+            f"their inputs. Received: a model of type {type(model).__name__}"
+        ) from error
+
+
+def _of_gradient(layer, x):
+    x = keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))
+    sizes = diagnostics.gradient_horizon(layer, x)[::-1]
+    small = np.flatnonzero(~(sizes >= THRESHOLD))
+    horizon = small[0] - 1 if len(small) else len(sizes) - 1
+    return {
+        f"{layer.name}_gradient_at_start": float(sizes[-1]),
+        f"{layer.name}_gradient_horizon": float(horizon),
+    }
+
+
+def _of_matrices(layer):
+    matrices = diagnostics.recurrent_matrices(layer)
+    values = {}
+    for gate, matrix in matrices.items():
+        name = f"{layer.name}_{gate}" if len(matrices) > 1 else layer.name
+        quantities = dict(QUANTITIES)
+        if len(matrices) == 1:
+            quantities["total_memory"] = lambda w: _total_memory(layer, w)
+        finite = np.isfinite(matrix).all()
+        for quantity, function in quantities.items():
+            value = float(function(matrix)) if finite else math.nan
+            values[f"{name}_{quantity}"] = value
+    return values
+
+
+def _distance_from_identity(matrix):
+    return np.linalg.norm(matrix - np.eye(len(matrix)))
+
+
+def _distance_from_orthogonal(matrix):
+    return np.linalg.norm(np.linalg.svd(matrix, compute_uv=False) - 1)
+
+
+QUANTITIES = {
+    "spectral_radius": diagnostics.spectral_radius,
+    "henrici_departure": diagnostics.henrici_departure,
+    "distance_from_identity": _distance_from_identity,
+    "distance_from_orthogonal": _distance_from_orthogonal,
+}
+
+
+def _total_memory(layer, matrix):
+    kernel = recurrent_layers.built_cell(layer).kernel
+    rows = np.asarray(keras.ops.convert_to_numpy(kernel), "float64")
+    rows = rows[np.linalg.norm(rows, axis=1) > 0]
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    try:
+        memory = diagnostics.spatial_memory_matrix(matrix)
+    except ValueError:  # unstable, or beyond double precision
+        return math.nan
+    return np.einsum("ri,ij,rj->r", rows, memory, rows).mean()

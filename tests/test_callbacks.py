@@ -1,0 +1,211 @@
+import csv
+import math
+
+import keras
+import numpy as np
+import pytest
+from scipy import linalg
+from witnesses import to_numpy
+
+from keras_rin import callbacks
+from keras_rin import diagnostics
+from keras_rin.callbacks import RecurrentDiagnostics
+from keras_rin.initializers import Chain
+from keras_rin.initializers import Offset
+from keras_rin.layers import RIN
+
+
+def data(features=2):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(16, 6, features)).astype("float32")
+    return x, x[:, 0, :1]
+
+
+def model_of(*layers, **kwargs):
+    model = keras.Sequential([*layers, keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.01), "mse", **kwargs)
+    return model
+
+
+def fit(model, *others, epochs=2, **kwargs):
+    callback = RecurrentDiagnostics(**{"budget": None, **kwargs})
+    history = model.fit(
+        *data(), epochs=epochs, verbose=0, callbacks=[callback, *others]
+    )
+    return history.history, callback
+
+
+def test_the_last_logs_describe_the_trained_layer():
+    start = Offset(Chain(0.9))
+    layer = RIN(5, recurrent_initializer=start, name="rin")
+    logs, _ = fit(model_of(layer))
+    w = to_numpy(layer.effective_recurrent_kernel).astype("float64")
+    eigenvalues = np.linalg.eigvals(w)
+    nearest, _ = linalg.polar(w)
+    rows = to_numpy(layer.cell.kernel).astype("float64")
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    expected = {
+        "spectral_radius": np.abs(eigenvalues).max(),
+        "henrici_departure": np.sqrt(
+            (w**2).sum() - (np.abs(eigenvalues) ** 2).sum()
+        ),
+        "distance_from_identity": np.linalg.norm(w - np.eye(5)),
+        "distance_from_orthogonal": np.linalg.norm(w - nearest),
+        "total_memory": np.mean(
+            [diagnostics.total_memory(w, row) for row in rows]
+        ),
+    }
+    for quantity, value in expected.items():
+        found = logs[f"rin_{quantity}"]
+        assert len(found) == 2
+        np.testing.assert_allclose(
+            found[-1], value, rtol=1e-4, err_msg=quantity
+        )
+
+
+def test_the_gradient_is_followed_through_the_layers_before():
+    first = keras.layers.GRU(3, return_sequences=True, name="first")
+    second = keras.layers.SimpleRNN(4, name="second")
+    model = model_of(first, second)
+    x, _ = data()
+    logs, _ = fit(model, x=x[:4])
+    for layer, inputs in ((first, x[:4]), (second, to_numpy(first(x[:4])))):
+        sizes = diagnostics.gradient_horizon(layer, inputs)
+        found = logs[f"{layer.name}_gradient_at_start"][-1]
+        np.testing.assert_allclose(found, sizes[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "gain, horizon", [(1.0, 6), (0.1, 2), (0.3, 3), (0.001, 0)]
+)
+def test_the_horizon_is_where_the_gradient_falls_below_a_hundredth(
+    gain, horizon
+):
+    layer = keras.layers.SimpleRNN(
+        3,
+        None,
+        recurrent_initializer=keras.initializers.Identity(gain * 1.001),
+        trainable=False,
+        name="rnn",
+    )
+    logs, _ = fit(model_of(layer), x=data()[0])
+    assert logs["rnn_gradient_horizon"] == [horizon, horizon]
+
+
+def test_every_gate_and_every_layer_is_followed():
+    two = [keras.layers.GRUCell(3), keras.layers.SimpleRNNCell(3)]
+    both_ways = keras.layers.Bidirectional(
+        keras.layers.LSTM(2, name="lstm", return_sequences=True)
+    )
+    inner = keras.Sequential([keras.layers.RNN(two)])
+    logs, _ = fit(model_of(both_ways, inner), epochs=1)
+    radii = [name for name in logs if name.endswith("spectral_radius")]
+    assert len(radii) == 2 * 4 + 3 + 1
+    assert "forward_lstm_cell_spectral_radius" in radii
+    assert "backward_lstm_forget_spectral_radius" in radii
+    assert sum("total_memory" in name for name in logs) == 1
+
+
+def test_training_goes_on_as_without_it():
+    def train(*callbacks):
+        keras.utils.set_random_seed(1)
+        first = keras.layers.LSTM(3, return_sequences=True, dropout=0.3)
+        second = keras.layers.GRU(
+            3, recurrent_dropout=0.3, stateful=True, seed=2
+        )
+        inputs = keras.Input(batch_shape=(4, 6, 2))
+        model = model_of(inputs, first, second)
+        history = model.fit(
+            *data(),
+            epochs=3,
+            batch_size=4,
+            verbose=0,
+            callbacks=list(callbacks),
+        )
+        return history.history["loss"], model.get_weights()
+
+    x, _ = data()
+    loss, weights = train()
+    followed = RecurrentDiagnostics(x[:4], budget=None)
+    same_loss, same_weights = train(followed)
+    assert loss == same_loss
+    for one, other in zip(weights, same_weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_csv_logger_after_it_writes_all(tmp_path):
+    path = tmp_path / "log.csv"
+    layer = keras.layers.SimpleRNN(3, name="rnn")
+    fit(model_of(layer), keras.callbacks.CSVLogger(path), epochs=3)
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert len(rows) == 3
+    assert all(float(row["rnn_spectral_radius"]) > 0 for row in rows)
+
+
+class Clock:
+    """A clock on which each look takes a second."""
+
+    def __init__(self):
+        self.now = 0
+
+    def perf_counter(self):
+        self.now += 1
+        return self.now
+
+
+def test_measurements_keep_within_the_budget(monkeypatch):
+    monkeypatch.setattr(callbacks, "time", Clock())
+    layer = keras.layers.SimpleRNN(2, name="rnn")
+    logs, callback = fit(model_of(layer), epochs=60, budget=0.1)
+    measured = [not math.isnan(r) for r in logs["rnn_spectral_radius"]]
+    assert measured[0] and sum(measured) > 3
+    assert callback.seconds == sum(measured)
+    assert callback.seconds <= 0.1 * callbacks.time.now
+
+
+def test_an_unstable_recurrence_has_no_total_memory():
+    start = keras.initializers.Identity(1.5)
+    layer = keras.layers.SimpleRNN(
+        3, recurrent_initializer=start, trainable=False, name="rnn"
+    )
+    logs, _ = fit(model_of(layer), epochs=1)
+    assert math.isnan(logs["rnn_total_memory"][0])
+    assert logs["rnn_spectral_radius"] == [1.5]
+
+
+def test_training_that_fails_is_followed_to_the_end():
+    layer = keras.layers.SimpleRNN(3, name="rnn")
+    model = model_of(layer)
+    model.build((None, 6, 2))
+    layer.cell.recurrent_kernel.assign(np.full((3, 3), np.nan))
+    logs, _ = fit(model, x=data()[0])
+    assert math.isnan(logs["rnn_spectral_radius"][0])
+    assert math.isnan(logs["rnn_gradient_at_start"][0])
+
+
+def test_a_model_without_recurrence_is_refused():
+    model = model_of(keras.layers.Flatten())
+    with pytest.raises(ValueError, match="needs a layer with a recurrent"):
+        fit(model)
+
+
+def test_x_needs_a_model_whose_layers_know_their_inputs():
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.rnn = keras.layers.SimpleRNN(1)
+
+        def call(self, x):
+            return self.rnn(x)
+
+    model = Own()
+    model.compile("sgd", "mse")
+    fit(model, epochs=1)
+    with pytest.raises(ValueError, match="`x` needs a Sequential or funct"):
+        fit(model, x=data()[0])
+
+
+@pytest.mark.parametrize("budget", [0, -1, 2, "all", np.nan])
+def test_the_budget_is_a_share(budget):
+    with pytest.raises(ValueError, match="`budget` must be"):
+        RecurrentDiagnostics(budget=budget)
