@@ -91,15 +91,19 @@ def eigenvalues(recurrent_matrix, levels=(-3, -2, -1), points=40, ax=None):
     return ax.figure
 
 
-def hidden_chain(found, ax=None):
+def hidden_chain(found, reach=None, ax=None):
     """Draws the mean weight over the order difference, gate by gate.
 
     Args:
-        found: What `keras_rin.diagnostics.hidden_chain` returns.
+        found: What `keras_rin.diagnostics.hidden_chain` returns, or a list
+            of it, for several networks.
+        reach: Positive integer, the largest difference to draw; far out few
+            pairs are left to average. Defaults to `None`: all.
         ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
 
     Returns:
-        The matplotlib `Figure`. The band is one standard error.
+        The matplotlib `Figure`. The band is one standard error: of one
+        network over its pairs of units, of several over the networks.
 
     Example:
 
@@ -110,14 +114,28 @@ def hidden_chain(found, ax=None):
     >>> figure.savefig(path)
     """
     ax = _axes(ax)
-    for gate, mean in found.mean_weight.items():
-        error = np.nan_to_num(found.standard_error[gate])
-        _band(ax, found.difference, mean - error, mean, mean + error, gate)
+    networks = found if isinstance(found, list) else [found]
+    reach = reach or min(len(one.order) for one in networks) - 1
+    difference = np.arange(-reach, reach + 1)
+    for gate in networks[0].mean_weight:
+        means = [_within(one, one.mean_weight[gate], reach) for one in networks]
+        if len(networks) > 1:
+            error = np.std(means, axis=0, ddof=1) / np.sqrt(len(networks))
+        else:
+            error = networks[0].standard_error[gate]
+            error = _within(networks[0], error, reach)
+        error = np.nan_to_num(error)
+        mean = np.mean(means, axis=0)
+        _band(ax, difference, mean - error, mean, mean + error, gate)
     ax.axvline(0, color="grey", linewidth=0.8)
     ax.set_xlabel("order difference, receiver - sender (units)")
     ax.set_ylabel("mean weight")
     ax.legend()
     return ax.figure
+
+
+def _within(found, profile, reach):
+    return profile[np.abs(found.difference) <= reach]
 
 
 def gradient_horizon(sizes, ax=None):

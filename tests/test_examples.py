@@ -92,6 +92,52 @@ def test_random_products_ends_with_its_table(tmp_path):
     assert (tmp_path / "table.md").read_text() in finished.stdout
 
 
+def test_watch_a_chain_emerge_ends_with_table_and_pictures(tmp_path):
+    finished = run(
+        "watch_a_chain_emerge.py", "--smoke", "--seed=0", f"--output={tmp_path}"
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert (tmp_path / "table.md").read_text() in finished.stdout
+    for picture in ("hidden_chain.png", "henrici_departure.png"):
+        assert (tmp_path / picture).stat().st_size > 10_000
+
+
+def test_which_start_ends_with_its_table(tmp_path):
+    finished = run(
+        "which_start.py",
+        "--smoke",
+        "--length=5",
+        "--length=10",
+        "--layers=chain",
+        "--layers=GRU",
+        f"--output={tmp_path}",
+    )
+    assert finished.returncode == 0, finished.stderr
+    table = (tmp_path / "table.md").read_text()
+    assert "| chain " in table and "10 steps" in table
+    assert table in finished.stdout
+
+
+def test_gated_chains_learns_to_copy_and_to_read(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("the quick brown fox jumps over the lazy dog. " * 50)
+    for name, arguments in (
+        ("copying", ["--layers=LSTM mixed", "--layers=GRU chain"]),
+        ("text", ["--layers=GRU mixed", f"--text_file={text}"]),
+    ):
+        output = tmp_path / name
+        finished = run(
+            "gated_chains.py",
+            "--smoke",
+            f"--task={name}",
+            *arguments,
+            f"--output={output}",
+        )
+        assert finished.returncode == 0, finished.stderr
+        assert "| knows nothing " in finished.stdout
+        assert (output / "learning_curves.png").exists()
+
+
 def interrupted(process):
     """Presses Ctrl-C, again where a library has swallowed it."""
     for _ in range(3):

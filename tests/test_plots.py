@@ -83,6 +83,18 @@ def test_the_hidden_chain_has_a_band_of_its_standard_error():
     np.testing.assert_allclose(sorted(at_zero), [0.15, 0.25])
 
 
+def test_several_networks_have_the_standard_error_between_them():
+    other = FOUND._replace(mean_weight={"cell": np.array([0.3, 0.2, 0.5])})
+    figure = plots.hidden_chain([FOUND, other], reach=1)
+    np.testing.assert_allclose(lines(figure)["cell"][1], [0.2, 0.2, 0.7])
+    vertices = figure.axes[0].collections[0].get_paths()[0].vertices
+    at_one = vertices[vertices[:, 0] == 1, 1]
+    error = np.std([0.9, 0.5], ddof=1) / np.sqrt(2)
+    np.testing.assert_allclose(
+        [at_one.min(), at_one.max()], [0.7 - error, 0.7 + error]
+    )
+
+
 def contour(figure):
     (paths,) = figure.axes[0].collections[0].get_paths()
     return paths.vertices

@@ -1,0 +1,132 @@
+"""Does a chain help LSTM and GRU? Starts side by side, on copying or on text.
+
+    python examples/gated_chains.py
+    python examples/gated_chains.py --task=text --data_dir=DIR
+    python examples/gated_chains.py --task=text --text_file=FILE
+
+Trains each layer, prints one table, and draws the learning curves above the
+line of an answer that knows nothing. The text is tiny Shakespeare through
+TFDS, or any file; its tenths before last and last validate and test.
+"""
+
+import pathlib
+
+import comparison
+import keras
+import numpy as np
+import outputs
+import tensorflow_datasets as tfds
+from absl import app
+from absl import flags
+from absl import logging
+
+from keras_rin.initializers import Chain
+from keras_rin.initializers import PerGate
+from keras_rin.initializers import Ramp
+from keras_rin.tasks import character_stream
+from keras_rin.tasks import copying
+
+KERNELS = {"LSTM": keras.layers.LSTM, "GRU": keras.layers.GRU}
+CHAIN, RAMP = Chain(1.02), Ramp()
+STARTS = {
+    "LSTM": {},
+    "LSTM chain": {"recurrent_initializer": PerGate(CHAIN)},
+    "LSTM mixed": {"recurrent_initializer": PerGate([RAMP, RAMP, CHAIN, RAMP])},
+    "GRU": {},
+    "GRU chain": {"recurrent_initializer": PerGate(CHAIN, gates=3)},
+    "GRU mixed": {"recurrent_initializer": PerGate([RAMP, RAMP, CHAIN], 3)},
+}
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("output", "runs/gated_chains", "Where to write.")
+flags.DEFINE_enum("task", "copying", ["copying", "text"], "What to learn.")
+flags.DEFINE_integer("length", 40, "Steps of a sequence.", lower_bound=11)
+flags.DEFINE_integer("copied", 5, "Symbols to copy.", lower_bound=1)
+flags.DEFINE_integer("samples", 5_000, "To copy, in training.", lower_bound=1)
+flags.DEFINE_string("text_file", None, "A text in UTF-8 to learn instead.")
+flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
+flags.DEFINE_multi_enum("layers", list(STARTS), list(STARTS), "To compare.")
+
+
+def build_model(layer, classes):
+    make = KERNELS[layer.split()[0]]
+    model = keras.Sequential(
+        [
+            make(FLAGS.units, return_sequences=True, **STARTS[layer]),
+            keras.layers.Dense(classes),
+        ]
+    )
+    model.compile(
+        keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    return model
+
+
+def copying_splits():
+    rng = np.random.default_rng(0)
+    splits = [
+        copying.generate(rng, samples, FLAGS.length, FLAGS.copied)
+        for samples in (FLAGS.samples, 1_000, 1_000)
+    ]
+    return splits, copying.baseline_loss(FLAGS.length, FLAGS.copied)
+
+
+def text_splits():
+    text = read_text()
+    characters = character_stream.alphabet(text)
+    cuts = [0, 8 * len(text) // 10, 9 * len(text) // 10, len(text)]
+    parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    one_hot = np.eye(len(characters), dtype="float32")
+    splits = []
+    for part in parts:
+        x, y = character_stream.generate(part, characters, 1, FLAGS.length)
+        splits.append((one_hot[x], y))
+    return splits, character_stream.baseline_loss(parts[2])
+
+
+def read_text():
+    if FLAGS.text_file:
+        return pathlib.Path(FLAGS.text_file).read_text(encoding="utf-8")
+    builder = tfds.builder("tiny_shakespeare", data_dir=FLAGS.data_dir)
+    if not pathlib.Path(builder.data_dir).exists():
+        raise app.UsageError(
+            f"No prepared tiny_shakespeare in {builder.data_dir}. Name the "
+            "folder that holds it with --data_dir or TFDS_DATA_DIR, or a text "
+            "of your own with --text_file."
+        )
+    parts = [
+        example["text"].decode()
+        for split in ("train", "validation", "test")
+        for example in tfds.as_numpy(builder.as_dataset(split=split))
+    ]
+    return "".join(parts)
+
+
+def main(argv):
+    del argv
+    logging.set_verbosity(logging.ERROR)
+    output = outputs.prepare(FLAGS.output)
+    splits, baseline = {"copying": copying_splits, "text": text_splits}[
+        FLAGS.task
+    ]()
+    classes = int(max(y.max() for _, y in splits)) + 1
+    metric = comparison.Metric(
+        "loss",
+        label="cross-entropy (nats a step)",
+        mode="min",
+        baseline=baseline,
+        baseline_label="knows nothing",
+    )
+    runs = comparison.train_all(
+        lambda layer: build_model(layer, classes),
+        FLAGS.layers,
+        splits,
+        metric,
+        output,
+    )
+    comparison.report(runs, metric, output)
+
+
+if __name__ == "__main__":
+    app.run(main)
