@@ -1,0 +1,118 @@
+"""What do the diagnostics cost at 512 units, and the callback of an epoch?
+
+    python -m benchmarks.diagnostics_cost
+
+Seconds of each analysis, several times, and the share of the training time
+that the callback took in its default budget, go to OUTPUT/results.json and
+from there into a table.
+"""
+
+import statistics
+import time
+
+import keras
+import numpy as np
+from absl import app
+from absl import flags
+from absl import logging
+from tqdm import tqdm
+
+from benchmarks import contenders
+from examples import outputs
+from keras_rin import diagnostics
+from keras_rin.callbacks import RecurrentDiagnostics
+from keras_rin.initializers import Chain
+from keras_rin.layers import RIN
+
+FLAGS = flags.FLAGS
+
+
+def analyses(units):
+    """Each analysis as a function without arguments."""
+    chain = np.asarray(Chain(1.02)((units, units)), "float64")
+    layers = {
+        "SimpleRNN": keras.layers.SimpleRNN(units),
+        "LSTM": keras.layers.LSTM(units),
+    }
+    for layer in layers.values():
+        layer.build((None, None, 1))
+    x = np.random.default_rng(0).normal(size=(4, 100, 1))
+    found = {
+        "fisher_memory_curve": lambda: diagnostics.fisher_memory_curve(chain),
+        "total_memory": lambda: diagnostics.total_memory(chain),
+        "optimal_input_vector": lambda: diagnostics.optimal_input_vector(chain),
+        "henrici_departure": lambda: diagnostics.henrici_departure(chain),
+        "numerical_radius": lambda: diagnostics.numerical_radius(chain),
+    }
+    for name, layer in layers.items():
+        found[f"hidden_chain, {name}"] = lambda layer=layer: (
+            diagnostics.hidden_chain(layer)
+        )
+        found[f"gradient_horizon, {name}, 100 steps"] = lambda layer=layer: (
+            diagnostics.gradient_horizon(layer, x)
+        )
+    return found
+
+
+def seconds(function):
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def callback_share(units, epochs):
+    """The callback's part of a fit on digits-like data, by its own count."""
+    x, y = contenders.data((1437, 64, 1, units))
+    model = keras.Sequential([RIN(units)])
+    model.compile("adam", "mse")
+    callback = RecurrentDiagnostics(x[:4])
+    start = time.perf_counter()
+    model.fit(x, y, epochs=epochs, verbose=0, callbacks=[callback])
+    return callback.seconds / (time.perf_counter() - start)
+
+
+def tables(record):
+    rows = [
+        [
+            name,
+            f"{statistics.median(times):.2g}",
+            f"{min(times):.2g} to {max(times):.2g}",
+        ]
+        for name, times in record["seconds"].items()
+    ]
+    header = [f"at {record['units']} units", "seconds, median", "range"]
+    shares = [
+        [f"RecurrentDiagnostics, {epochs} epochs", f"{100 * share:.1f} %"]
+        for epochs, share in record["shares"].items()
+    ]
+    return {
+        "table.md": outputs.markdown(header, rows),
+        "callback.md": outputs.markdown(["", "of the fit"], shares),
+    }
+
+
+def main(argv):
+    del argv
+    logging.set_verbosity(logging.ERROR)
+    output = outputs.prepare(FLAGS.output)
+    units, repeats = (8, 1) if FLAGS.smoke else (512, 3)
+    found = analyses(units)
+    record = {
+        "tables": "benchmarks.diagnostics_cost",
+        "units": units,
+        "seconds": {
+            name: [seconds(function) for _ in range(repeats)]
+            for name, function in tqdm(found.items())
+        },
+        "shares": {
+            epochs: callback_share(8 if FLAGS.smoke else 100, epochs)
+            for epochs in ((2,) if FLAGS.smoke else (10, 100))
+        },
+    }
+    outputs.write(output, record, tables)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("output", "docs/results/diagnostics_cost", "Where to.")
+    flags.DEFINE_bool("smoke", False, "Few units: does it run?")
+    app.run(main)

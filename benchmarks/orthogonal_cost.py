@@ -1,0 +1,104 @@
+"""What does it cost to keep a recurrence orthogonal?
+
+    python -m benchmarks.orthogonal_cost
+
+A training step of SimpleRNN and of RIN with and without the constraint, taking
+turns in one process; beside them the singular value decomposition that the
+constraint does without. Medians and ratios go to OUTPUT.
+"""
+
+import statistics
+import time
+
+import keras
+import numpy as np
+from absl import app
+from absl import flags
+from absl import logging
+from tqdm import tqdm
+
+from benchmarks import contenders
+from examples import outputs
+from keras_rin.constraints import Orthogonal
+from keras_rin.layers import RIN
+
+FLAGS = flags.FLAGS
+
+
+def stepper(layer, size):
+    model = keras.Sequential([layer])
+    model.compile(keras.optimizers.Adam(1e-3), "mse")
+    x, y = contenders.data(size)
+    return lambda: model.train_on_batch(x, y)
+
+
+def steps(size):
+    units = size[-1]
+    kernel = np.random.default_rng(0).normal(size=(units, units))
+    return {
+        "SimpleRNN": stepper(keras.layers.SimpleRNN(units), size),
+        "SimpleRNN, constrained": stepper(
+            keras.layers.SimpleRNN(units, recurrent_constraint=Orthogonal()),
+            size,
+        ),
+        "RIN": stepper(RIN(units), size),
+        "RIN, constrained": stepper(
+            RIN(units, recurrent_constraint=Orthogonal(offset=True)), size
+        ),
+        "SVD alone": lambda: np.linalg.svd(kernel.astype("float32")),
+    }
+
+
+def milliseconds(step):
+    start = time.perf_counter()
+    step()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def measure(size, repeats):
+    found = steps(size)
+    for step in found.values():
+        step(), step()
+    times = {name: [] for name in found}
+    for _ in range(repeats):
+        for name, step in found.items():
+            times[name].append(milliseconds(step))
+    return {"size": size, "ms": times}
+
+
+def tables(record):
+    rows = []
+    for one in record["records"]:
+        ms = {name: statistics.median(t) for name, t in one["ms"].items()}
+        cells = [
+            f"{ms[f'{name}, constrained']:.3g} / {ms[name]:.3g} = "
+            f"{ms[f'{name}, constrained'] / ms[name]:.2f}"
+            for name in ("SimpleRNN", "RIN")
+        ]
+        label = " ".join(map(str, one["size"]))
+        rows.append([label, *cells, f"{ms['SVD alone']:.3g}"])
+    header = [
+        "batch time features units",
+        "SimpleRNN, ms with / without",
+        "RIN, ms with / without",
+        "SVD alone, ms",
+    ]
+    return {"table.md": outputs.markdown(header, rows)}
+
+
+def main(argv):
+    del argv
+    logging.set_verbosity(logging.ERROR)
+    output = outputs.prepare(FLAGS.output)
+    sizes = [(32, 200, 1, units) for units in (32, 100, 256, 512)]
+    sizes = [(2, 5, 1, 3)] if FLAGS.smoke else sizes
+    repeats = 2 if FLAGS.smoke else 15
+    records = [measure(size, repeats) for size in tqdm(sizes)]
+    record = {"tables": "benchmarks.orthogonal_cost", "records": records}
+    outputs.write(output, record, tables)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("output", "docs/results/orthogonal_cost", "Where to.")
+    flags.DEFINE_bool("smoke", False, "One tiny size: does it run?")
+    app.run(main)
