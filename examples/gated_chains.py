@@ -38,14 +38,6 @@ STARTS = {
 }
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "runs/gated_chains", "Where to write.")
-flags.DEFINE_enum("task", "copying", ["copying", "text"], "What to learn.")
-flags.DEFINE_integer("length", 40, "Steps of a sequence.", lower_bound=11)
-flags.DEFINE_integer("copied", 5, "Symbols to copy.", lower_bound=1)
-flags.DEFINE_integer("samples", 5_000, "To copy, in training.", lower_bound=1)
-flags.DEFINE_string("text_file", None, "A text in UTF-8 to learn instead.")
-flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
-flags.DEFINE_multi_enum("layers", list(STARTS), list(STARTS), "To compare.")
 
 
 def build_model(layer, classes):
@@ -129,4 +121,14 @@ def main(argv):
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string("output", "runs/gated_chains", "Where to write.")
+    flags.DEFINE_enum("task", "copying", ["copying", "text"], "What to learn.")
+    flags.DEFINE_integer("length", 40, "Steps of a sequence.", lower_bound=11)
+    flags.DEFINE_integer("copied", 5, "Symbols to copy.", lower_bound=1)
+    flags.DEFINE_integer(
+        "samples", 5_000, "To copy, in training.", lower_bound=1
+    )
+    flags.DEFINE_string("text_file", None, "A text in UTF-8 to learn instead.")
+    flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
+    flags.DEFINE_multi_enum("layers", list(STARTS), list(STARTS), "To compare.")
     app.run(main)

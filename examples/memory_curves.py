@@ -37,10 +37,10 @@ NETWORKS = {
         1.02 * np.eye(units, k=1) + 0.1 * np.eye(units)
     ),
 }
-# activation, standard deviation of the noise
+# activation, variance of the noise
 SETTINGS = {
-    "linear": (lambda z: z, 0),
-    "linear, noise": (lambda z: z, 0.1),
+    "linear": (None, 0),
+    "linear, noise": (None, 0.01),
     "elu": (lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))), 0),
 }
 LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
@@ -70,24 +70,6 @@ def theory(matrix):
     }
 
 
-def accuracy(matrix, activation, noise, samples, rng):
-    """R^2 of the first of `units` signals, read from the last state."""
-    units = len(matrix)
-    signals = rng.normal(size=(units, 2 * samples))
-    states = np.zeros((2 * samples, units))
-    for signal in signals:
-        states = states @ matrix
-        states[:, 0] += signal
-        if noise:
-            states += noise * rng.normal(size=states.shape)
-        states = activation(states)
-    states = np.column_stack([states, np.ones(2 * samples)])
-    train, test = np.split(states, 2)
-    y_train, y_test = np.split(signals[0], 2)
-    weights = np.linalg.lstsq(train, y_train)[0]
-    return 1 - np.mean((test @ weights - y_test) ** 2) / y_test.var()
-
-
 def run_network(network, seed, units, samples):
     rng = np.random.default_rng(seed)
     matrix = NETWORKS[network](rng, units)
@@ -96,8 +78,14 @@ def run_network(network, seed, units, samples):
         "seed": seed,
         **theory(matrix),
         "accuracy": {
-            name: accuracy(matrix, *setting, samples, rng)
-            for name, setting in SETTINGS.items()
+            name: diagnostics.first_signal_accuracy(
+                matrix,
+                noise=noise,
+                activation=activation,
+                samples=samples,
+                rng=rng,
+            )
+            for name, (activation, noise) in SETTINGS.items()
         },
     }
 

@@ -34,13 +34,6 @@ STARTS = {
 }
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "runs/watch_a_chain_emerge", "Where to write.")
-flags.DEFINE_enum("start", "orthogonal", list(STARTS), "Of the recurrence.")
-flags.DEFINE_integer("units", 50, "Width of the layer.", lower_bound=2)
-flags.DEFINE_integer("epochs", 60, "Epochs of training.", lower_bound=1)
-flags.DEFINE_float("learning_rate", 1e-3, "Of Adam.", lower_bound=0)
-flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "One network each.")
-flags.DEFINE_bool("smoke", False, "One epoch on 64 samples: does it run?")
 
 
 def build_model(features, classes):
@@ -148,4 +141,13 @@ def main(argv):
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string(
+        "output", "runs/watch_a_chain_emerge", "Where to write."
+    )
+    flags.DEFINE_enum("start", "orthogonal", list(STARTS), "Of the recurrence.")
+    flags.DEFINE_integer("units", 50, "Width of the layer.", lower_bound=2)
+    flags.DEFINE_integer("epochs", 60, "Epochs of training.", lower_bound=1)
+    flags.DEFINE_float("learning_rate", 1e-3, "Of Adam.", lower_bound=0)
+    flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "One network each.")
+    flags.DEFINE_bool("smoke", False, "One epoch on 64 samples: does it run?")
     app.run(main)

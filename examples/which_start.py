@@ -45,10 +45,7 @@ LAYERS = {
 }
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "runs/which_start", "Where to write.")
-flags.DEFINE_multi_integer("length", [50, 100, 200], "Steps of a sequence.")
-flags.DEFINE_integer("samples", 5_000, "To train on.", lower_bound=1)
-flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
+
 
 METRIC = comparison.Metric(
     "loss", "mean squared error", "min", adding.baseline_loss(), "always 1"
@@ -116,4 +113,8 @@ def main(argv):
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string("output", "runs/which_start", "Where to write.")
+    flags.DEFINE_multi_integer("length", [50, 100, 200], "Steps of a sequence.")
+    flags.DEFINE_integer("samples", 5_000, "To train on.", lower_bound=1)
+    flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
     app.run(main)

@@ -1,5 +1,6 @@
 """What a recurrent matrix, or a layer, remembers: mathematics on arrays."""
 
+from keras_rin.diagnostics.decoding import first_signal_accuracy
 from keras_rin.diagnostics.fisher_memory import fisher_memory_curve
 from keras_rin.diagnostics.fisher_memory import optimal_input_vector
 from keras_rin.diagnostics.fisher_memory import spatial_memory_matrix
@@ -14,6 +15,7 @@ from keras_rin.diagnostics.nonnormality import transient_amplification
 from keras_rin.diagnostics.recurrent_layers import recurrent_matrices
 
 __all__ = [
+    "first_signal_accuracy",
     "fisher_memory_curve",
     "gradient_horizon",
     "henrici_departure",

@@ -1,0 +1,86 @@
+"""What a linear read-out finds of the first signal in the last state."""
+
+import numpy as np
+
+from keras_rin import arguments
+
+
+def first_signal_accuracy(
+    recurrent_matrix,
+    input_vector=None,
+    noise=0.0,
+    activation=None,
+    steps=None,
+    samples=2_000,
+    rng=None,
+):
+    """How well the first of many signals can be read from the last state.
+
+    R^2 = 1 - mean (a . h_T + b - s_1)^2 / var s_1
+
+    A network runs from rest, h_t = activation(h_{t-1} W + s_t v + z_t), on
+    signals s_t ~ N(0, 1) with the noise z_t ~ N(0, noise I). The read-out a, b
+    is fitted by least squares on as many sequences as R^2 is then measured
+    on, so that a read-out which finds nothing comes out a little below 0.
+
+    Without an activation, and with samples enough, R^2 tends to
+    c S^-1 c^T, where c = v W^(T - 1) is the trace of the first signal and S
+    the covariance of the state. Unlike the memory curve this counts the
+    other signals as noise.
+
+    Args:
+        recurrent_matrix: Array W of shape `(units, units)`.
+        input_vector: Array v of shape `(units,)`. Defaults to `None`: the
+            first unit alone.
+        noise: Number, at least 0, the variance of the noise that enters each
+            unit at each step. Defaults to 0.
+        activation: Function of an array. Defaults to `None`: linear.
+        steps: Positive integer T. Defaults to `None`: the number of units.
+        samples: Positive integer, the sequences to fit on, and again to
+            measure on. Defaults to 2000.
+        rng: A `numpy.random.Generator`. Defaults to `None`: one of seed 0.
+
+    Returns:
+        R^2, a float: at most 1.
+
+    Raises:
+        ValueError: If `recurrent_matrix` is not square, real and finite, if
+            `input_vector` does not fit it, if `noise` is negative, or if
+            `steps` or `samples` is below 1.
+        TypeError: If `rng` is not a `numpy.random.Generator`.
+
+    Example:
+
+    >>> chain = np.eye(20, k=1)
+    >>> accuracy = keras_rin.diagnostics.first_signal_accuracy(chain)
+    >>> round(accuracy, 6)
+    1.0
+
+    Reference:
+        Orhan and Pitkow, 2020 (arXiv 1905.13715), figure 2.
+    """
+    matrix = arguments.square_matrix("recurrent_matrix", recurrent_matrix)
+    units = len(matrix)
+    vector = arguments.vector("input_vector", input_vector, units)
+    noise = arguments.finite_number("noise", noise, at_least=0)
+    steps = arguments.integer("steps", units if steps is None else steps)
+    samples = arguments.integer("samples", samples)
+    rng = np.random.default_rng(0) if rng is None else rng
+    arguments.generator("rng", rng)
+    signals = rng.normal(size=(steps, 2 * samples))
+    states = np.zeros((2 * samples, units))
+    for signal in signals:
+        states = states @ matrix + np.outer(signal, vector)
+        if noise:
+            states += np.sqrt(noise) * rng.normal(size=states.shape)
+        if activation is not None:
+            states = activation(states)
+    return _r_squared(states, signals[0])
+
+
+def _r_squared(states, signal):
+    states = np.column_stack([states, np.ones(len(states))])
+    train, test = np.split(states, 2)
+    y_train, y_test = np.split(signal, 2)
+    weights = np.linalg.lstsq(train, y_train)[0]
+    return float(1 - np.mean((test @ weights - y_test) ** 2) / y_test.var())
