@@ -13,8 +13,19 @@ ROOT = PACKAGE.parent
 # room: (what of ours it may import, what of others)
 ROOMS = {
     "__init__": (
-        {"initializers", "layers", "regularizers", "tasks", "version"},
+        {
+            "constructions",
+            "initializers",
+            "layers",
+            "regularizers",
+            "tasks",
+            "version",
+        },
         set(),
+    ),
+    "constructions": (
+        {"arguments", "constructions", "layers"},
+        {"keras", "numpy", "scipy", "typing"},
     ),
     "layers": ({"arguments", "layers", "recurrence"}, {"keras"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),

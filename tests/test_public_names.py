@@ -23,6 +23,9 @@ def public_objects():
         for name, item in vars(room).items():
             if inspect.isclass(item):
                 yield f"{room.__name__}.{name}", item
+    for name in keras_rin.constructions.__all__:
+        item = getattr(keras_rin.constructions, name)
+        yield f"keras_rin.constructions.{name}", item
     for task in keras_rin.tasks.__all__:
         module = getattr(keras_rin.tasks, task)
         for name, item in vars(module).items():
@@ -45,8 +48,13 @@ def section(item, title):
 
 
 def make(item):
-    needs_units = "units" in inspect.signature(item).parameters
-    return item(3) if needs_units else item()
+    parameters = inspect.signature(item).parameters.values()
+    needed = [
+        p
+        for p in parameters
+        if p.kind != p.VAR_KEYWORD and p.default is p.empty
+    ]
+    return item(*[3] * len(needed))
 
 
 @pytest.mark.parametrize("name", PUBLIC)
