@@ -112,11 +112,8 @@ def main(argv):
     output = outputs.prepare(FLAGS.output)
     points = [50] if FLAGS.smoke else sorted(FLAGS.points)
     runs = []
-    try:
-        for n in tqdm(points):
-            runs.append(fit_and_ask(n))
-    except KeyboardInterrupt:
-        print("\nInterrupted: here is what there is.")
+    for n in tqdm(points):
+        runs.append(fit_and_ask(n))
     record = {
         "tables": "memorise_random_labels",
         "batch_sizes": FLAGS.batch_size,

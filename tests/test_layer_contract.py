@@ -91,7 +91,7 @@ LAYERS = {
     ),
     "ResidualDenseStack": (
         lambda **kw: ResidualDenseStack(
-            3, 8, outer_initializer="he_normal", **kw
+            3, 8, output_initializer="he_normal", **kw
         ),
         (4,),
         (4,),
@@ -102,8 +102,8 @@ LAYERS = {
             2,
             3,
             activation="tanh",
-            inner_initializer="glorot_normal",
-            outer_initializer=keras.initializers.RandomNormal(stddev=0.1),
+            kernel_initializer="glorot_normal",
+            output_initializer=keras.initializers.RandomNormal(stddev=0.1),
             activity_regularizer="l2",
             **kw,
         ),

@@ -13,10 +13,10 @@ from keras_rin.constructions import perfect_fit
 def answers(model, x):
     """An independent pass in float64, by the formula of the docstring."""
     (mean,) = (np.float64(layer.mean) for layer in model.layers[:1])
-    a, inner, bias, outer, w, b = (np.float64(v) for v in model.get_weights())
+    a, kernel, output, bias, w, b = (np.float64(v) for v in model.get_weights())
     h = (np.float32(x) - mean) @ a
-    for unit in range(len(inner)):
-        h = h + np.maximum(h @ inner[unit] + bias[unit], 0) @ outer[unit]
+    for u, v, s in zip(kernel, output, bias, strict=True):
+        h = h + np.maximum(h @ u + s, 0) @ v
     return (h @ w + b).argmax(axis=1)
 
 
@@ -72,7 +72,7 @@ def test_it_has_as_many_weights_as_the_theorem_says(thousand):
     width = model.layers[1].units
     assert width == np.ceil(np.log(n))
     stack = model.layers[2]
-    neurons = stack.depth * stack.units
+    neurons = stack.depth * stack.width
     assert n <= neurons < n + stack.depth
     assert model.count_params() == (
         d * width + neurons * (2 * width + 1) + r * (width + 1)
@@ -84,10 +84,10 @@ def test_the_margin_is_the_distance_from_the_nearest_threshold(thousand):
     """Neuron i against the points from the i-th largest one on."""
     x, _, model, margin = thousand
     mean = np.float64(model.layers[0].mean)
-    a, inner, bias, *_ = (np.float64(v) for v in model.get_weights())
+    a, kernel, _, bias, *_ = (np.float64(v) for v in model.get_weights())
     z = (np.float32(x) - mean) @ a
     z = z[np.argsort(-np.linalg.norm(z, axis=1))]
-    directions, thresholds = np.concatenate(inner, axis=1), -bias.ravel()
+    directions, thresholds = np.concatenate(kernel, axis=1), -bias.ravel()
     scores = z @ directions[:, : len(z)] - thresholds[: len(z)]
     waiting = np.tri(len(z), dtype=bool)
     assert np.diag(scores).min() > 0

@@ -7,30 +7,30 @@ from witnesses import assert_same
 from keras_rin.layers import ResidualDenseStack
 
 
-def built_stack(depth, units, shape, **kwargs):
+def built_stack(depth, width, shape, **kwargs):
     stack = ResidualDenseStack(
         depth,
-        units,
-        outer_initializer=keras.initializers.RandomNormal(stddev=0.2),
+        width,
+        output_initializer=keras.initializers.RandomNormal(stddev=0.2),
         **kwargs,
     )
     stack.build(shape)
-    stack.bias.assign(np.linspace(-1, 1, depth * units).reshape(depth, units))
+    stack.bias.assign(np.linspace(-1, 1, depth * width).reshape(depth, width))
     return stack
 
 
 def unit_by_unit(x, weights, activation):
     h = x.astype("float64")
-    for inner, bias, outer in zip(*weights, strict=True):
-        h = h + witnesses.ACTIVATIONS[activation](h @ inner + bias) @ outer
+    for kernel, output, bias in zip(*weights, strict=True):
+        h = h + witnesses.ACTIVATIONS[activation](h @ kernel + bias) @ output
     return h
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "linear"])
-@pytest.mark.parametrize("depth, units", [(1, 1), (7, 3), (3, 8)])
-def test_it_follows_the_formula_in_float64(rng, depth, units, activation):
+@pytest.mark.parametrize("depth, width", [(1, 1), (7, 3), (3, 8)])
+def test_it_follows_the_formula_in_float64(rng, depth, width, activation):
     x = rng.normal(size=(4, 5)).astype("float32")
-    stack = built_stack(depth, units, x.shape, activation=activation)
+    stack = built_stack(depth, width, x.shape, activation=activation)
     assert_same(stack(x), unit_by_unit(x, stack.get_weights(), activation))
 
 
@@ -50,20 +50,16 @@ def test_its_gradients_are_those_of_layers_of_keras(rng):
         inner = keras.layers.Dense(5, activation="relu")(h)
         h = h + keras.layers.Dense(3, use_bias=False)(inner)
     units = keras.Model(inputs, h)
-    units.set_weights(
-        [w for unit in zip(*stack.get_weights(), strict=True) for w in unit]
-    )
+    kernels, outputs, biases = stack.get_weights()
+    by_unit = zip(kernels, biases, outputs, strict=True)
+    units.set_weights([weight for unit in by_unit for weight in unit])
     for model in (units, stacked := keras.Sequential([stack])):
         model.compile(keras.optimizers.SGD(0.1), "mse")
         model.train_on_batch(x, y)
-    for mine, theirs in zip(
-        stacked.get_weights(), _by_kind(units.get_weights()), strict=True
-    ):
-        assert_same(mine, theirs)
-
-
-def _by_kind(weights):
-    return [np.stack(weights[kind::3]) for kind in range(3)]
+    mine, theirs = stacked.get_weights(), units.get_weights()
+    assert_same(mine[0], theirs[0::3])
+    assert_same(mine[1], theirs[2::3])
+    assert_same(mine[2], theirs[1::3])
 
 
 def test_at_the_start_it_changes_nothing(rng):

@@ -9,7 +9,7 @@ from keras_rin import arguments
 from keras_rin.constructions import peeling
 from keras_rin.layers.residual_dense_stack import ResidualDenseStack
 
-UNITS = 64  # neurons of a residual unit
+HIDDEN = 64  # at most, in a residual unit
 ENOUGH = 1e-3  # a margin with which float32 has no trouble
 ALLOWED = 0.25  # of the distance of two surrogates, lost to rounding
 
@@ -171,8 +171,8 @@ class _Stack:
 
     def __init__(self, cloud, width):
         n, self.width = len(cloud.points), width
-        self.depth = -(-n // UNITS)
-        self.units = -(-n // self.depth)
+        self.depth = -(-n // HIDDEN)
+        self.hidden = -(-n // self.depth)
         self.projection, z = cloud.projected(width - 1)
         self.order = np.argsort(-np.linalg.norm(z, axis=1), kind="stable")
         self.corners, spacing = _corners(cloud.classes, width - 1)
@@ -180,28 +180,28 @@ class _Stack:
         # Points already moved stand at height -1, where nothing fires.
         targets = np.column_stack([corners - z, np.full(n, -1.0)])
         height = np.linalg.norm(self.corners, axis=1).max() + 2
-        self.inner = np.zeros((self.depth, width, self.units))
-        self.inner[:, -1] = height
-        self.bias = np.full((self.depth, self.units), -1.0)
-        self.outer = np.zeros((self.depth, self.units, width))
+        self.kernel = np.zeros((self.depth, width, self.hidden))
+        self.kernel[:, -1] = height
+        self.bias = np.full((self.depth, self.hidden), -1.0)
+        self.output_kernel = np.zeros((self.depth, self.hidden, width))
         self.margin, self.lost, self.weakest = np.inf, 0.0, 0
         roundoff = np.finfo("float32").eps * (1 + np.sqrt(width) / 4) / spacing
         reach = cloud.reach(self.order, self.projection)
-        for i, start in enumerate(range(0, n, self.units)):
+        for i, start in enumerate(range(0, n, self.hidden)):
             self._add(i, start, z, targets, reach[start], roundoff)
             if self.lost > ALLOWED:
                 break
 
     def _add(self, i, start, z, targets, reach, roundoff):
         """Writes unit i, which moves the points from `start` on."""
-        rows = slice(start, min(start + self.units, len(z)))
+        rows = slice(start, min(start + self.hidden, len(z)))
         neurons = range(rows.stop - start)
         u, t, gaps, v, fires = peeling.unit_of(
             z, start, rows.stop, targets[rows], ENOUGH * reach
         )
-        self.inner[i, :-1, neurons] = u
+        self.kernel[i, :-1, neurons] = u
         self.bias[i, neurons] = -t
-        self.outer[i, neurons] = v
+        self.output_kernel[i, neurons] = v
         self.margin = min(self.margin, gaps.min() / reach)
         # What each neuron adds rounds on its own, so that squares add up.
         lost = roundoff * reach * np.sqrt(fires @ np.sum(v**2, axis=1))
@@ -244,8 +244,8 @@ def _model(cloud, stack):
             ),
             ResidualDenseStack(
                 stack.depth,
-                stack.units,
-                inner_initializer="zeros",
+                stack.hidden,
+                kernel_initializer="zeros",
                 dtype="float32",
             ),
             keras.layers.Dense(cloud.classes, dtype="float32", name="logits"),
@@ -256,9 +256,9 @@ def _model(cloud, stack):
     model.set_weights(
         [
             np.pad(projection, [(0, 0), (0, 1)]),
-            stack.inner,
+            stack.kernel,
+            stack.output_kernel,
             stack.bias,
-            stack.outer,
             np.pad(stack.corners, [(0, 0), (0, 1)]).T,
             -np.sum(stack.corners**2, axis=1) / 2,
         ]

@@ -16,17 +16,17 @@ class ResidualDenseStack(keras.layers.Layer):
     runs over it: a thousand units build, save and compile as one layer does.
     In Keras h is a row; in the paper it is a column, h + V relu(U h + s).
 
-    The weights are `inner_kernel` U `(depth, features, units)`, `bias` s
-    `(depth, units)` and `outer_kernel` V `(depth, units, features)`. With
-    the default start, V = 0, the layer changes nothing.
+    The weights are `kernel` U `(depth, features, width)`, `output_kernel` V
+    `(depth, width, features)` and `bias` s `(depth, width)`. With the default
+    start, V = 0, the layer changes nothing.
 
     Args:
         depth: Positive integer, the number of residual units.
-        units: Positive integer, the neurons of each unit.
+        width: Positive integer, the hidden units of each residual unit.
         activation: Activation function. Defaults to `"relu"`.
-        inner_initializer: Initializer of U, all units at once. Defaults to
+        kernel_initializer: Initializer of U, all units at once. Defaults to
             `"he_normal"`, whose variance Keras then divides by `depth`.
-        outer_initializer: Initializer of V. Defaults to `"zeros"`.
+        output_initializer: Initializer of V. Defaults to `"zeros"`.
         **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer`.
 
     Call arguments:
@@ -36,12 +36,12 @@ class ResidualDenseStack(keras.layers.Layer):
         A tensor of the shape of `x`.
 
     Raises:
-        ValueError: If `depth` or `units` is not a positive integer, or if
+        ValueError: If `depth` or `width` is not a positive integer, or if
             the number of features is not known, or another one than before.
 
     Example:
 
-    >>> layer = keras_rin.layers.ResidualDenseStack(depth=100, units=8)
+    >>> layer = keras_rin.layers.ResidualDenseStack(depth=100, width=8)
     >>> tuple(layer(np.ones((32, 4))).shape)
     (32, 4)
 
@@ -53,10 +53,10 @@ class ResidualDenseStack(keras.layers.Layer):
     def __init__(
         self,
         depth,
-        units,
+        width,
         activation="relu",
-        inner_initializer="he_normal",
-        outer_initializer="zeros",
+        kernel_initializer="he_normal",
+        output_initializer="zeros",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -64,10 +64,10 @@ class ResidualDenseStack(keras.layers.Layer):
         # the compiler of Torch unrolls it: `jit_compile="auto"` stays off.
         self.supports_jit = keras.backend.backend() == "jax"
         self.depth = arguments.integer("depth", depth)
-        self.units = arguments.integer("units", units)
+        self.width = arguments.integer("width", width)
         self.activation = keras.activations.get(activation)
-        self.inner_initializer = keras.initializers.get(inner_initializer)
-        self.outer_initializer = keras.initializers.get(outer_initializer)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.output_initializer = keras.initializers.get(output_initializer)
 
     def build(self, input_shape):
         features = input_shape[-1]
@@ -76,28 +76,28 @@ class ResidualDenseStack(keras.layers.Layer):
                 f"{self.name} needs to know the number of features, the last "
                 f"axis of its input. Received: shape={tuple(input_shape)}"
             )
-        self.inner_kernel = self.add_weight(
-            name="inner_kernel",
-            shape=(self.depth, features, self.units),
-            initializer=self.inner_initializer,
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(self.depth, features, self.width),
+            initializer=self.kernel_initializer,
+        )
+        self.output_kernel = self.add_weight(
+            name="output_kernel",
+            shape=(self.depth, self.width, features),
+            initializer=self.output_initializer,
         )
         self.bias = self.add_weight(
-            name="bias", shape=(self.depth, self.units), initializer="zeros"
-        )
-        self.outer_kernel = self.add_weight(
-            name="outer_kernel",
-            shape=(self.depth, self.units, features),
-            initializer=self.outer_initializer,
+            name="bias", shape=(self.depth, self.width), initializer="zeros"
         )
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
 
     def call(self, x):
         def unit(h, weights):
-            inner, bias, outer = weights
-            active = self.activation(ops.matmul(h, inner) + bias)
-            return h + ops.matmul(active, outer), None
+            kernel, output_kernel, bias = weights
+            hidden = self.activation(ops.matmul(h, kernel) + bias)
+            return h + ops.matmul(hidden, output_kernel), None
 
-        weights = (self.inner_kernel, self.bias, self.outer_kernel)
+        weights = (self.kernel, self.output_kernel, self.bias)
         weights = tuple(ops.convert_to_tensor(weight) for weight in weights)
         return ops.scan(unit, x, weights)[0]
 
@@ -108,12 +108,12 @@ class ResidualDenseStack(keras.layers.Layer):
         return {
             **super().get_config(),
             "depth": self.depth,
-            "units": self.units,
+            "width": self.width,
             "activation": keras.activations.serialize(self.activation),
-            "inner_initializer": keras.initializers.serialize(
-                self.inner_initializer
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
             ),
-            "outer_initializer": keras.initializers.serialize(
-                self.outer_initializer
+            "output_initializer": keras.initializers.serialize(
+                self.output_initializer
             ),
         }
