@@ -76,7 +76,9 @@ def test_adding_problem_ends_with_table_and_picture(tmp_path):
 
 
 def test_deep_linear_ends_with_tables_and_picture(tmp_path):
-    finished = run("deep_linear.py", "--smoke", f"--output={tmp_path}")
+    finished = run(
+        "deep_linear.py", "--smoke", "--depth=3", f"--output={tmp_path}"
+    )
     assert finished.returncode == 0, finished.stderr
     assert "| eigenvalue -0.5 " in finished.stdout
     assert "loss > 0.125" in finished.stdout

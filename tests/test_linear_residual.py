@@ -25,9 +25,10 @@ def test_at_the_start_it_changes_nothing(rng):
 def test_a_small_offset_survives_bfloat16():
     layer = LinearResidual("zeros", dtype="bfloat16")
     layer.build((None, 2))
-    layer.set_weights([np.array([[0, 0.001], [0, 0]])])
-    y = keras.ops.cast(layer(np.array([[1.0, 0.0]])), "float32")
-    assert_same(y, [[1, 0.001]], rtol=0.01, atol=0)
+    layer.set_weights([np.full((2, 2), 0.003)])
+    y = keras.ops.cast(layer(np.ones((1, 2))), "float32")
+    # 1.006 is nearer to 1 + 1/128 than to 1, and 1.003 is not.
+    assert_same(y, [[1 + 1 / 128] * 2], rtol=0, atol=0)
 
 
 def test_the_penalty_pulls_towards_the_identity():

@@ -142,7 +142,9 @@ def test_a_global_policy_does_not_change_the_network(thousand):
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
         x, y = thousand[0][:50], thousand[1][:50]
-        assert_fits(perfect_fit(x, y).model, x, y)
+        model, _ = perfect_fit(x, y)
+        assert_fits(model, x, y)
+        assert {layer.compute_dtype for layer in model.layers} == {"float32"}
     finally:
         keras.config.set_dtype_policy(before)
 

@@ -13,7 +13,7 @@ class LinearResidual(keras.layers.Layer):
     A stack of these computes x (I + A_1) ... (I + A_L): one linear map, but
     with the landscape of a deep network. At the default start, A = 0, the
     layer changes nothing. It is computed as x + x A, never as x (I + A): in
-    bfloat16 1 + 0.001 is 1, and the offset would be lost.
+    bfloat16 1 + 0.001 is 1, and that part of the offset would be lost.
 
     The offset A stands in `kernel`, of shape `(features, features)`, so that
     `keras.regularizers.L2` pulls towards the identity.
