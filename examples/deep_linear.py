@@ -21,9 +21,6 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "runs/deep_linear", "Where to write.")
-flags.DEFINE_integer("depth", 20, "Layers for each target.", lower_bound=3)
-flags.DEFINE_multi_integer("depths", [2, 4, 8, 16, 32, 64], "To compare.")
 
 
 def symmetric(*eigenvalues):
@@ -47,9 +44,10 @@ TARGETS = {
         for degrees in (30, 90, 150, 170, 179, 180)
     },
 }
+STARTS = ("identity", "Gaussian")
 
 
-def theory_and_observation(target, curve):
+def theory_and_observation(target, curve, depth):
     """Symmetric targets keep their eigenvectors: each eigenvalue by itself."""
     if not np.allclose(target, target.T):
         return "learned", "learned" if curve[-1] < DONE else "not learned"
@@ -57,7 +55,6 @@ def theory_and_observation(target, curve):
     negative = eigenvalues[eigenvalues < 0]
     if negative.size:
         return f"loss > {np.sum(negative**2) / 2:.3f}", f"loss {curve[-1]:.3f}"
-    depth = FLAGS.depth
     rate = linear_descent.stable_rate(target, depth)
     contraction = 1 - rate * depth * eigenvalues[0] ** (2 - 2 / depth)
     late = [loss for loss in curve if DONE < loss < 1e-5]
@@ -66,10 +63,10 @@ def theory_and_observation(target, curve):
     return f"error x {contraction:.4f} a step", f"error x {seen:.4f} a step"
 
 
-def best_of_rates(depth, start):
+def best_of_rates(depth, steps, start):
     target = symmetric(*np.geomspace(0.5, 2, 10))
     counts = [
-        steps_needed(linear_descent.losses(target, depth, start, rate))
+        steps_needed(linear_descent.losses(target, depth, steps, start, rate))
         for rate in (1, 0.3, 0.1)
     ]
     return min((count for count in counts if count), default=None)
@@ -102,7 +99,7 @@ def draw(curves):
     for name, curve in curves.items():
         steps = EVERY * np.arange(1, len(curve) + 1)
         style = "--" if name.startswith("rotation") else "-"
-        axes.semilogy(steps, curve, style, label=name)
+        axes.loglog(steps, curve, style, label=name)
     axes.set_xlabel("step")
     axes.set_ylabel("loss")
     figure.legend(loc="outside right upper", fontsize="small")
@@ -113,19 +110,27 @@ def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
     output = outputs.prepare(FLAGS.output)
+    depth, steps, depths = FLAGS.depth, FLAGS.steps, FLAGS.depths
+    chosen = list(TARGETS.items())
+    if FLAGS.smoke:
+        steps, depths, chosen = 4 * EVERY, depths[:1], chosen[:3]
     curves, targets, starts = {}, {}, []
-    chosen = list(TARGETS.items())[: 3 if FLAGS.smoke else None]
     for name, target in tqdm(chosen):
-        curve = curves[name] = linear_descent.losses(target, FLAGS.depth)
-        words = theory_and_observation(target, curve)
+        curve = curves[name] = linear_descent.losses(target, depth, steps)
+        words = theory_and_observation(target, curve, depth)
         targets[name] = {"words": words, "steps": steps_needed(curve)}
-    for depth in tqdm(FLAGS.depths[:1] if FLAGS.smoke else FLAGS.depths):
-        steps = [best_of_rates(depth, s) for s in ("identity", "Gaussian")]
-        starts.append({"depth": depth, "steps": steps})
+    for layers in tqdm(depths):
+        needed = [best_of_rates(layers, steps, s) for s in STARTS]
+        starts.append({"depth": layers, "steps": needed})
     record = {"tables": "deep_linear", "targets": targets, "starts": starts}
     outputs.write(output, record, tables)
     draw(curves).savefig(output / "losses.png", dpi=120)
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string("output", "runs/deep_linear", "Where to write.")
+    flags.DEFINE_integer("depth", 20, "Layers for each target.", lower_bound=3)
+    flags.DEFINE_multi_integer("depths", [2, 4, 8, 16, 32, 64], "To compare.")
+    flags.DEFINE_integer("steps", 1_500, "Of descent, at most.", lower_bound=1)
+    flags.DEFINE_bool("smoke", False, "Twenty steps: does it run?")
     app.run(main)

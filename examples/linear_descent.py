@@ -2,14 +2,9 @@
 
 import keras
 import numpy as np
-from absl import flags
 from keras import ops
 
 from keras_rin.layers import LinearResidual
-
-FLAGS = flags.FLAGS
-flags.DEFINE_integer("steps", 1_500, "Of descent, at most.", lower_bound=1)
-flags.DEFINE_bool("smoke", False, "Twenty steps: does it run?")
 
 DONE = 1e-10  # a loss that counts as learned
 EVERY = 5  # steps between two looks at the loss
@@ -29,9 +24,9 @@ class _Losses(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-def losses(target, depth, start="identity", rate=1.0):
+def losses(target, depth, steps, start="identity", rate=1.0):
     """Descends towards R; `rate` is in units of `stable_rate`."""
-    size, steps = len(target), 4 * EVERY if FLAGS.smoke else FLAGS.steps
+    size = len(target)
     keras.utils.set_random_seed(0)
     model = build_model(start, size, depth)
     optimizer = keras.optimizers.SGD(rate * stable_rate(target, depth))

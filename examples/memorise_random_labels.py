@@ -22,15 +22,6 @@ from tqdm import tqdm
 from keras_rin.constructions import perfect_fit
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "runs/memorise_random_labels", "Where to write.")
-flags.DEFINE_multi_integer(
-    "points", [200, 1_000, 5_000, 20_000, 100_000], "To memorise."
-)
-flags.DEFINE_integer("features", 64, "Numbers of a point.", lower_bound=1)
-flags.DEFINE_integer("classes", 10, "Labels to draw from.", lower_bound=1)
-flags.DEFINE_multi_integer("batch_size", [333, 4_096], "To predict with.")
-flags.DEFINE_integer("seed", 0, "Of the points and the labels.")
-flags.DEFINE_bool("smoke", False, "Fifty points: does it run?")
 
 
 def fit_and_ask(n):
@@ -124,4 +115,15 @@ def main(argv):
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string(
+        "output", "runs/memorise_random_labels", "Where to write."
+    )
+    flags.DEFINE_multi_integer(
+        "points", [200, 1_000, 5_000, 20_000, 100_000], "To memorise."
+    )
+    flags.DEFINE_integer("features", 64, "Numbers of a point.", lower_bound=1)
+    flags.DEFINE_integer("classes", 10, "Labels to draw from.", lower_bound=1)
+    flags.DEFINE_multi_integer("batch_size", [333, 4_096], "To predict with.")
+    flags.DEFINE_integer("seed", 0, "Of the points and the labels.")
+    flags.DEFINE_bool("smoke", False, "Fifty points: does it run?")
     app.run(main)
