@@ -2,6 +2,7 @@
 
 from keras_rin import callbacks
 from keras_rin import constraints
+from keras_rin import constructions
 from keras_rin import diagnostics
 from keras_rin import initializers
 from keras_rin import layers
@@ -14,6 +15,7 @@ __all__ = [
     "__version__",
     "callbacks",
     "constraints",
+    "constructions",
     "diagnostics",
     "initializers",
     "layers",

@@ -16,6 +16,7 @@ ROOMS = {
         {
             "callbacks",
             "constraints",
+            "constructions",
             "diagnostics",
             "initializers",
             "layers",
@@ -25,6 +26,10 @@ ROOMS = {
             "version",
         },
         set(),
+    ),
+    "constructions": (
+        {"arguments", "constructions", "layers"},
+        {"keras", "numpy", "scipy", "typing"},
     ),
     "layers": ({"arguments", "layers", "recurrence"}, {"keras"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),

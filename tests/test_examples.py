@@ -138,6 +138,31 @@ def test_gated_chains_learns_to_copy_and_to_read(tmp_path):
         assert (output / "learning_curves.png").exists()
 
 
+def test_deep_linear_ends_with_tables_and_picture(tmp_path):
+    finished = run(
+        "deep_linear.py", "--smoke", "--depth=3", f"--output={tmp_path}"
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "| eigenvalue -0.5 " in finished.stdout
+    assert "loss > 0.125" in finished.stdout
+    assert "| from a Gaussian start |" in finished.stdout
+    assert (tmp_path / "losses.png").exists()
+
+
+def test_memorise_random_labels_ends_with_table_and_picture(tmp_path):
+    finished = run(
+        "memorise_random_labels.py",
+        "--smoke",
+        "--batch_size=7",
+        f"--output={tmp_path}",
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "right, batches of 7 |" in finished.stdout
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert record["runs"][0]["accuracy"] == {"7": 1.0}
+    assert (tmp_path / "parameters.png").exists()
+
+
 def interrupted(process):
     """Presses Ctrl-C, again where a library has swallowed it."""
     for _ in range(3):

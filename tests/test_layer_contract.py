@@ -9,7 +9,9 @@ import pytest
 from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity
 from keras_rin.layers import RIN
+from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
+from keras_rin.layers import ResidualDenseStack
 from keras_rin.layers import RINCell
 from keras_rin.regularizers import IdentityOffsetL2
 
@@ -74,6 +76,46 @@ LAYERS = {
         ),
         (5, 3),
         (4,),
+        3,
+    ),
+    "LinearResidual": (
+        lambda **kw: LinearResidual("he_normal", **kw),
+        (3,),
+        (3,),
+        1,
+    ),
+    "LinearResidual with everything": (
+        lambda **kw: LinearResidual(
+            "he_normal",
+            kernel_regularizer="l2",
+            kernel_constraint="max_norm",
+            activity_regularizer="l1",
+            **kw,
+        ),
+        (5, 3),
+        (5, 3),
+        1,
+    ),
+    "ResidualDenseStack": (
+        lambda **kw: ResidualDenseStack(
+            3, 8, output_initializer="he_normal", **kw
+        ),
+        (4,),
+        (4,),
+        3,
+    ),
+    "ResidualDenseStack with everything": (
+        lambda **kw: ResidualDenseStack(
+            2,
+            3,
+            activation="tanh",
+            kernel_initializer="glorot_normal",
+            output_initializer=keras.initializers.RandomNormal(stddev=0.1),
+            activity_regularizer="l2",
+            **kw,
+        ),
+        (5, 4),
+        (5, 4),
         3,
     ),
 }

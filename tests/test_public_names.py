@@ -50,10 +50,14 @@ def section(item, title):
 
 
 def make(item):
-    parameters = inspect.signature(item).parameters
-    if "cell" in parameters:
-        return item(keras.layers.GRUCell(3))
-    return item(3) if "units" in parameters else item()
+    parameters = inspect.signature(item).parameters.values()
+    needed = [
+        p.name
+        for p in parameters
+        if p.kind != p.VAR_KEYWORD and p.default is p.empty
+    ]
+    cell = keras.layers.GRUCell(3)
+    return item(*[cell if name == "cell" else 3 for name in needed])
 
 
 @pytest.mark.parametrize("name", PUBLIC)

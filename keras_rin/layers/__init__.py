@@ -1,7 +1,15 @@
 """Layers that store their offset from the identity."""
 
+from keras_rin.layers.linear_residual import LinearResidual
 from keras_rin.layers.noisy_rnn import NoisyRNN
+from keras_rin.layers.residual_dense_stack import ResidualDenseStack
 from keras_rin.layers.rin import RIN
 from keras_rin.layers.rin_cell import RINCell
 
-__all__ = ["NoisyRNN", "RIN", "RINCell"]
+__all__ = [
+    "LinearResidual",
+    "NoisyRNN",
+    "RIN",
+    "RINCell",
+    "ResidualDenseStack",
+]

@@ -1,0 +1,228 @@
+"""A linear map as a product of many that are near the identity."""
+
+import keras
+import numpy as np
+import scipy.linalg
+
+from keras_rin import arguments
+from keras_rin.layers.linear_residual import LinearResidual
+
+ROUNDING = 1e-12  # relative to 1: a part this near the identity is left out
+
+
+def near_identity_factors(matrix, depth):
+    """Factors a matrix into many that differ little from the identity.
+
+    (I + A_depth) ... (I + A_2) (I + A_1) = R
+
+    With the polar form R = O P, the first factors are equal roots of the
+    positive P, the last ones equal roots of the rotation O. How many go to
+    each is chosen so that the largest spectral norm of an A_i is smallest:
+
+    max |A_i| <= (4 pi + 3 gamma) / depth  wherever depth >= 3 gamma,
+
+    and near (pi + gamma) / depth for large depths, where gamma is the largest
+    |ln| of a singular value. With fewer factors than about pi + gamma some
+    |A_i| reach 1, and the theorem on critical points says nothing about them.
+
+    R acts on columns, as in the paper. A Keras layer acts on rows: its
+    `kernel` is the transpose of A_i, as in `linear_residual_network`.
+
+    Args:
+        matrix: Array of shape `(d, d)` with a positive determinant, R.
+        depth: Positive integer, the number of factors.
+
+    Returns:
+        A float64 array of shape `(depth, d, d)`, A_1 first.
+
+    Raises:
+        ValueError: If `matrix` is not square and finite, is singular, or has
+            a negative determinant, which no product of matrices nearer than 1
+            to the identity has; or if `depth` is not a positive integer.
+
+    Example:
+
+    >>> factors = keras_rin.constructions.near_identity_factors([[4.0]], 2)
+    >>> factors.ravel()
+    array([1., 1.])
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), theorem 2.1; the sufficient depth and the bound are those
+        of its later version. The polar form is ours.
+    """
+    depth = arguments.integer("depth", depth)
+    matrix = _invertible(matrix)
+    if depth == 1:
+        return matrix[None] - np.eye(len(matrix))
+    left, values, axes = np.linalg.svd(matrix)
+    logs = np.log(values)
+    logs[np.abs(logs) < ROUNDING] = 0
+    angles, planes = _planes(left @ axes)
+    stretches = _split(logs, angles, depth)
+    first = axes.T * np.expm1(logs / max(stretches, 1)) @ axes
+    last = _turned(angles / max(depth - stretches, 1), planes)
+    return np.stack([first] * stretches + [last] * (depth - stretches))
+
+
+def linear_residual_network(matrix, depth):
+    """Builds x -> R x as a Keras model of layers near the identity.
+
+    y = x (I + A_1') (I + A_2') ... (I + A_depth') = x R'
+
+    x is a row, as in Keras, and ' the transpose: y is R x as a row. It is one
+    `keras_rin.layers.LinearResidual` for each of `near_identity_factors`.
+
+    Args:
+        matrix: Array of shape `(d, d)` with a positive determinant, R.
+        depth: Positive integer, the number of layers.
+
+    Returns:
+        A `keras.Sequential` from `(batch, d)` to `(batch, d)`.
+
+    Raises:
+        ValueError: As `near_identity_factors` does.
+
+    Example:
+
+    >>> turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    >>> model = keras_rin.constructions.linear_residual_network(turn, 8)
+    >>> y = model.predict(np.array([[1.0, 0.0]]), verbose=0)
+    >>> bool(np.allclose(y, [[0.0, 1.0]], atol=1e-6))
+    True
+    """
+    factors = near_identity_factors(matrix, depth)
+    layers = [LinearResidual() for _ in factors]
+    model = keras.Sequential([keras.Input(factors.shape[1:2]), *layers])
+    for layer, factor in zip(layers, factors, strict=True):
+        layer.set_weights([factor.T])
+    return model
+
+
+def gradient_lower_bound(factors, matrix, covariance=None):
+    """How steep the loss of a deep linear network is at the least.
+
+    |grad f|^2 >= 4 L (1 - tau)^(2 (L - 1)) sigma_min(Sigma) (f(A) - C)
+
+    Here f(A) = E |(I + A_L) ... (I + A_1) x - y|^2 with y = R x + noise,
+    Sigma = E x x', C is the loss that the noise leaves, and tau the largest
+    spectral norm of an A_i: below tau = 1 every critical point is a global
+    minimum. The paper prints the exponent L - 1 and the square of sigma_min,
+    with which the inequality fails; `docs/depth.md` has the two examples.
+
+    Args:
+        factors: Array of shape `(L, d, d)`, A_1 first.
+        matrix: Array of shape `(d, d)`, R.
+        covariance: Array of shape `(d, d)`, symmetric and without negative
+            eigenvalues, Sigma. Defaults to `None`: the identity.
+
+    Returns:
+        A float, at least 0: the right side of the inequality. It is 0 where
+        tau is at least 1 and L at least 2.
+
+    Raises:
+        ValueError: If the shapes do not fit or numbers are not finite.
+
+    Example:
+
+    >>> zeros = np.zeros((5, 2, 2))
+    >>> keras_rin.constructions.gradient_lower_bound(zeros, 2 * np.eye(2))
+    40.0
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), theorem 2.2 and equation 2.3.
+    """
+    factors = np.asarray(factors, "float64")
+    matrix = _square("matrix", matrix)
+    sigma = np.eye(len(matrix)) if covariance is None else covariance
+    sigma = _square("covariance", sigma)
+    if factors.ndim != 3 or not (
+        factors.shape[1:] == matrix.shape == sigma.shape
+    ):
+        raise ValueError(
+            "`factors` must be of shape (L, d, d), `matrix` and `covariance` "
+            f"of shape (d, d). Received: shapes {factors.shape}, "
+            f"{matrix.shape} and {sigma.shape}"
+        )
+    product = np.eye(len(matrix))
+    for factor in factors:
+        product = product + factor @ product
+    error = product - matrix
+    excess = np.sum(error @ sigma * error)
+    tau = np.linalg.norm(factors, ord=2, axis=(1, 2)).max()
+    slope = max(1 - tau, 0.0) ** (2 * (len(factors) - 1))
+    least = max(np.linalg.eigvalsh(sigma)[0], 0.0)
+    return float(4 * len(factors) * slope * least * excess)
+
+
+def _square(name, matrix):
+    matrix = np.asarray(matrix, "float64")
+    if matrix.ndim != 2 or len(set(matrix.shape)) != 1 or matrix.size == 0:
+        raise ValueError(
+            f"`{name}` must be a square matrix. "
+            f"Received: {name} of shape {matrix.shape}"
+        )
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"`{name}` must be finite. Received: {name}={matrix}")
+    return matrix
+
+
+def _invertible(matrix):
+    matrix = _square("matrix", matrix)
+    condition = np.linalg.cond(matrix)
+    if not condition * np.finfo("float64").eps * len(matrix) < 1:
+        raise ValueError(
+            "`matrix` must be invertible, as every product of matrices nearer "
+            "than 1 to the identity is. Received: a matrix with the condition "
+            f"number {condition:.2g}"
+        )
+    if np.linalg.slogdet(matrix)[0] < 0:
+        raise ValueError(
+            "`matrix` must have a positive determinant, as every product of "
+            "matrices nearer than 1 to the identity has. Received: a negative "
+            "one. With one more dimension, scipy.linalg.block_diag(matrix, -1) "
+            "has a positive determinant and does the same to the others."
+        )
+    return matrix
+
+
+def _planes(rotation):
+    """The angles of a rotation, and the plane (two columns) each turns."""
+    blocks, basis = scipy.linalg.schur(rotation, output="real")
+    d = len(rotation)
+    paired = np.flatnonzero(np.diag(blocks, -1))
+    alone = np.setdiff1d(np.arange(d), [*paired, *(paired + 1)])
+    # A rotation has an even number of eigenvalues -1: half a turn a pair.
+    half_turns = alone[np.diag(blocks)[alone] < 0].reshape(-1, 2)
+    sines, cosines = blocks[paired + 1, paired], np.diag(blocks)[paired]
+    angles = np.append(
+        np.arctan2(sines, cosines), np.full(len(half_turns), np.pi)
+    )
+    pairs = np.concatenate([np.stack([paired, paired + 1], 1), half_turns])
+    turning = np.abs(angles) > ROUNDING
+    return angles[turning], basis[:, pairs[turning]]
+
+
+def _split(logs, angles, depth):
+    """How many factors stretch, so that the largest norm is smallest."""
+    stretches = np.arange(depth + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roots = np.nan_to_num(logs / stretches[:, None], nan=0)
+        turns = np.nan_to_num(np.abs(angles) / stretches[::-1, None], nan=0)
+    with np.errstate(over="ignore"):
+        stretched = np.abs(np.expm1(roots)).max(1, initial=0)
+    turned = 2 * np.sin(np.minimum(turns, np.pi) / 2).max(1, initial=0)
+    # No factor at all is no way to turn, or to shrink.
+    stretched[0] = np.inf if logs.any() else 0
+    turned[-1] = np.inf if angles.size else 0
+    return int(np.argmin(np.maximum(stretched, turned)))
+
+
+def _turned(angles, planes):
+    """T - I for the rotation T by each angle in its plane."""
+    one, other = planes[:, :, 0], planes[:, :, 1]
+    shrink = -2 * np.sin(angles / 2) ** 2
+    within = (one * shrink) @ one.T + (other * shrink) @ other.T
+    across = (other * np.sin(angles)) @ one.T
+    return within + across - across.T

@@ -1,0 +1,101 @@
+"""Peels points off a cloud, one neuron each, a unit of neurons at a time.
+
+Sorted by their norm, the longest first, every point can be cut off from all
+that come after it: <a, b> < <a, a> wherever b is shorter than a, or as long
+and not a. So one neuron a point is enough, whatever the points are. It fires
+on its own point, perhaps on points before it in the same unit, which makes a
+triangular system for the moves, and on nothing that comes later.
+"""
+
+import numpy as np
+import scipy.linalg
+
+CHUNK = 8192  # points at a time: memory stays linear in their number
+ROUNDS = 100  # at most, of turning a direction
+
+
+def unit_of(z, start, stop, targets, enough):
+    """The neurons that move the points `start` to `stop` and no later one.
+
+    Args:
+        z: float64 array of shape `(n, k)`, the longest point first.
+        start, stop: Integers, which points are moved.
+        targets: Array of shape `(stop - start, m)`, the moves wanted.
+        enough: Float, the gap at which a direction is good enough.
+
+    Returns:
+        `directions` `(stop - start, k)`, of length 1, `thresholds` and `gaps`
+        `(stop - start,)`, `moves` `(stop - start, m)`, and `fires`, the
+        booleans that say which point (row) fires which neuron (column).
+    """
+    points = z[start:stop]
+    directions, gaps = _directions(z, start, stop, enough)
+    scores = points @ directions.T
+    thresholds = np.diag(scores) - gaps
+    active = np.triu(np.maximum(scores - thresholds, 0))
+    moves = scipy.linalg.solve_triangular(active, targets)
+    return directions, thresholds, gaps, moves, active > 0
+
+
+def _directions(z, start, stop, enough):
+    """Starts at the points themselves and turns where the gap is small."""
+    points = z[start:stop]
+    directions = _unit_length(points)
+    gaps, rivals = _gaps(z, start, np.arange(stop - start), directions)
+    normals = points - z[rivals]
+    for _ in range(ROUNDS):
+        # No direction has a wider gap than half the length of a normal.
+        bound = np.linalg.norm(normals, axis=1) / 2
+        weak = np.flatnonzero(gaps < np.minimum(enough, bound / 2))
+        if weak.size == 0:
+            break
+        turned = _unit_length(normals[weak])
+        found, rivals = _gaps(z, start, weak, turned)
+        better = found > gaps[weak]
+        directions[weak[better]] = turned[better]
+        gaps[weak[better]] = found[better]
+        normals[weak] = _nearest_on_segment(
+            normals[weak], points[weak] - z[rivals]
+        )
+    return directions, gaps
+
+
+def _gaps(z, start, columns, directions):
+    """Half the way from each point, along its direction, to the next later.
+
+    `columns` counts the points from `start`. Returns the gaps and the indices
+    of the points that are next.
+    """
+    best = np.full(len(columns), -np.inf)
+    rivals = start + columns
+    for first in range(start, len(z), CHUNK):
+        scores = directions @ z[first : first + CHUNK].T
+        if first == start:
+            early = np.arange(columns[-1] + 1) <= columns[:, None]
+            scores[:, : columns[-1] + 1][early] = -np.inf
+        top = scores.argmax(axis=1)
+        value = np.take_along_axis(scores, top[:, None], 1)[:, 0]
+        rivals = np.where(value > best, first + top, rivals)
+        best = np.maximum(best, value)
+    own = np.sum(z[start + columns] * directions, axis=1)
+    return np.minimum((own - best) / 2, 1), rivals
+
+
+def _nearest_on_segment(a, b):
+    """The points nearest to the origin on the segments from a to b.
+
+    Repeated with the worst b, they tend to the normal of the widest gap
+    (the algorithm of Gilbert).
+    """
+    step = a - b
+    length = np.sum(step**2, axis=1, keepdims=True)
+    along = np.sum(a * step, axis=1, keepdims=True)
+    share = np.divide(along, length, out=np.zeros_like(along), where=length > 0)
+    return a - np.clip(share, 0, 1) * step
+
+
+def _unit_length(vectors):
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(
+        vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0
+    )

@@ -1,0 +1,95 @@
+"""LinearResidual: the identity plus a linear map."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class LinearResidual(keras.layers.Layer):
+    """The identity plus a linear map, with the offset as its only weight.
+
+    y = x + x A
+
+    A stack of these computes x (I + A_1) ... (I + A_L): one linear map, but
+    with the landscape of a deep network. At the default start, A = 0, the
+    layer changes nothing. It is computed as x + x A, never as x (I + A): in
+    bfloat16 1 + 0.001 is 1, and that part of the offset would be lost.
+
+    The offset A stands in `kernel`, of shape `(features, features)`, so that
+    `keras.regularizers.L2` pulls towards the identity.
+
+    Args:
+        kernel_initializer: Initializer of the offset A. Defaults to
+            `"zeros"`, the identity.
+        kernel_regularizer: Regularizer of the offset A. Defaults to `None`.
+        kernel_constraint: Constraint on the offset A. Defaults to `None`.
+        **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer`.
+
+    Call arguments:
+        x: Tensor of shape `(..., features)`.
+
+    Returns:
+        A tensor of the shape of `x`.
+
+    Raises:
+        ValueError: If the number of features is not known, or another one
+            than before.
+
+    Example:
+
+    >>> layer = keras_rin.layers.LinearResidual()
+    >>> float(layer(np.full((1, 1), 7.0))[0, 0])
+    7.0
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), section 2.
+    """
+
+    def __init__(
+        self,
+        kernel_initializer="zeros",
+        kernel_regularizer=None,
+        kernel_constraint=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+
+    def build(self, input_shape):
+        features = input_shape[-1]
+        if features is None:
+            raise ValueError(
+                f"{self.name} needs to know the number of features, the last "
+                f"axis of its input. Received: shape={tuple(input_shape)}"
+            )
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(features, features),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+
+    def call(self, x):
+        return x + ops.matmul(x, self.kernel)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "kernel_regularizer": keras.regularizers.serialize(
+                self.kernel_regularizer
+            ),
+            "kernel_constraint": keras.constraints.serialize(
+                self.kernel_constraint
+            ),
+        }

@@ -1,0 +1,119 @@
+"""ResidualDenseStack: many equal residual units as one layer."""
+
+import keras
+from keras import ops
+
+from keras_rin import arguments
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class ResidualDenseStack(keras.layers.Layer):
+    """Many equal residual units, one after the other, as a single layer.
+
+    h_0 = x,  h_{i+1} = h_i + activation(h_i U_i + s_i) V_i,  y = h_depth
+
+    Each weight holds that of every unit along a leading axis, and one loop
+    runs over it: a thousand units build, save and compile as one layer does.
+    In Keras h is a row; in the paper it is a column, h + V relu(U h + s).
+
+    The weights are `kernel` U `(depth, features, width)`, `output_kernel` V
+    `(depth, width, features)` and `bias` s `(depth, width)`. With the default
+    start, V = 0, the layer changes nothing.
+
+    Args:
+        depth: Positive integer, the number of residual units.
+        width: Positive integer, the hidden units of each residual unit.
+        activation: Activation function. Defaults to `"relu"`.
+        kernel_initializer: Initializer of U, all units at once. Defaults to
+            `"he_normal"`, whose variance Keras then divides by `depth`.
+        output_initializer: Initializer of V. Defaults to `"zeros"`.
+        **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer`.
+
+    Call arguments:
+        x: Tensor of shape `(..., features)`.
+
+    Returns:
+        A tensor of the shape of `x`.
+
+    Raises:
+        ValueError: If `depth` or `width` is not a positive integer, or if
+            the number of features is not known, or another one than before.
+
+    Example:
+
+    >>> layer = keras_rin.layers.ResidualDenseStack(depth=100, width=8)
+    >>> tuple(layer(np.ones((32, 4))).shape)
+    (32, 4)
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), section 3.
+    """
+
+    def __init__(
+        self,
+        depth,
+        width,
+        activation="relu",
+        kernel_initializer="he_normal",
+        output_initializer="zeros",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        # XLA on TensorFlow has no gradient of the scan of `keras.ops`, and
+        # the compiler of Torch unrolls it: `jit_compile="auto"` stays off.
+        self.supports_jit = keras.backend.backend() == "jax"
+        self.depth = arguments.integer("depth", depth)
+        self.width = arguments.integer("width", width)
+        self.activation = keras.activations.get(activation)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.output_initializer = keras.initializers.get(output_initializer)
+
+    def build(self, input_shape):
+        features = input_shape[-1]
+        if features is None:
+            raise ValueError(
+                f"{self.name} needs to know the number of features, the last "
+                f"axis of its input. Received: shape={tuple(input_shape)}"
+            )
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(self.depth, features, self.width),
+            initializer=self.kernel_initializer,
+        )
+        self.output_kernel = self.add_weight(
+            name="output_kernel",
+            shape=(self.depth, self.width, features),
+            initializer=self.output_initializer,
+        )
+        self.bias = self.add_weight(
+            name="bias", shape=(self.depth, self.width), initializer="zeros"
+        )
+        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+
+    def call(self, x):
+        def unit(h, weights):
+            kernel, output_kernel, bias = weights
+            hidden = self.activation(ops.matmul(h, kernel) + bias)
+            return h + ops.matmul(hidden, output_kernel), None
+
+        weights = (self.kernel, self.output_kernel, self.bias)
+        weights = tuple(ops.convert_to_tensor(weight) for weight in weights)
+        return ops.scan(unit, x, weights)[0]
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "depth": self.depth,
+            "width": self.width,
+            "activation": keras.activations.serialize(self.activation),
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "output_initializer": keras.initializers.serialize(
+                self.output_initializer
+            ),
+        }

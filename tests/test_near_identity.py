@@ -1,0 +1,243 @@
+import keras
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.stats
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from witnesses import assert_same
+
+from keras_rin.constructions import gradient_lower_bound
+from keras_rin.constructions import linear_residual_network
+from keras_rin.constructions import near_identity_factors
+
+
+def product(factors):
+    result = np.eye(factors.shape[1])
+    for factor in factors:
+        result = (np.eye(len(result)) + factor) @ result
+    return result
+
+
+def largest_norm(factors):
+    return max(np.linalg.norm(factor, 2) for factor in factors)
+
+
+def gamma(matrix):
+    return np.abs(np.log(np.linalg.svd(matrix, compute_uv=False))).max()
+
+
+def rotation(angles, basis):
+    """Block-diagonal turns in the planes of an orthogonal basis."""
+    blocks = [[[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]] for a in angles]
+    return basis @ scipy.linalg.block_diag(*blocks) @ basis.T
+
+
+def random_matrix(seed, d, spread):
+    rng = np.random.default_rng(seed)
+    left = scipy.stats.special_ortho_group.rvs(d, random_state=rng)
+    right = scipy.stats.special_ortho_group.rvs(d, random_state=rng)
+    return left * np.exp(rng.uniform(-spread, spread, d)) @ right
+
+
+ANY_MATRIX = st.builds(
+    random_matrix,
+    seed=st.integers(0, 10**6),
+    d=st.integers(2, 9),
+    spread=st.sampled_from([0, 1e-9, 0.1, 1, 5]),
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(matrix=ANY_MATRIX, depth=st.integers(1, 100))
+def test_the_product_is_the_matrix_and_the_norms_keep_the_bound(matrix, depth):
+    factors = near_identity_factors(matrix, depth)
+    assert factors.shape == (depth, *matrix.shape)
+    assert factors.dtype == "float64"
+    scale = np.linalg.norm(matrix, 2)
+    assert_same(product(factors), matrix, rtol=0, atol=1e-11 * scale)
+    if depth >= 3 * gamma(matrix):
+        bound = (4 * np.pi + 3 * gamma(matrix)) / depth
+        assert largest_norm(factors) <= bound
+
+
+@pytest.mark.parametrize(
+    "angles",
+    [
+        (np.pi, np.pi),
+        (np.pi, 0),
+        (np.pi, np.pi - 1e-3),
+        (np.pi - 1e-7, np.pi),
+        (np.pi - 1e-9, np.pi - 2e-9),
+        (np.pi - 1e-14, 1e-14),
+        (1.0, 1.0),
+        (1.0, -1.0 - 1e-9),
+        (0, 0),
+    ],
+    ids=str,
+)
+def test_turns_by_half_and_nearly_half_are_factored(angles):
+    basis = scipy.stats.special_ortho_group.rvs(4, random_state=1)
+    matrix = rotation(angles, basis)
+    factors = near_identity_factors(matrix, 64)
+    assert_same(product(factors), matrix, rtol=0, atol=1e-12)
+    turn = np.abs(angles).max()
+    # The exact norm of T(t) - I, which every factorisation has at least.
+    assert largest_norm(factors) <= 2 * np.sin(turn / 128) + 1e-12
+
+
+def test_minus_the_identity_of_even_dimension_is_a_turn():
+    factors = near_identity_factors(-np.eye(6), 100)
+    assert_same(product(factors), -np.eye(6), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 1000])
+def test_a_positive_matrix_has_equal_roots_alone(rng, depth):
+    half = rng.normal(size=(5, 5))
+    matrix = half @ half.T + 0.1 * np.eye(5)
+    factors = near_identity_factors(matrix, depth)
+    root = scipy.linalg.fractional_matrix_power(matrix, 1 / depth)
+    assert_same(factors, [root - np.eye(5)] * depth, rtol=0, atol=1e-10)
+
+
+def test_many_factors_are_as_near_as_pi_plus_gamma():
+    matrix = -random_matrix(0, 16, 2.0)
+    depth = 4096
+    near = largest_norm(near_identity_factors(matrix, depth)) * depth
+    assert near <= 1.01 * (np.pi + gamma(matrix))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 7])
+def test_the_identity_needs_nothing(depth):
+    assert_same(near_identity_factors(np.eye(3), depth), 0, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("depth", [1, 5])
+def test_a_positive_number_has_its_roots(depth):
+    (factor, *_) = near_identity_factors([[7]], depth)
+    assert_same(factor, [[7 ** (1 / depth) - 1]], rtol=1e-14, atol=0)
+
+
+def test_one_factor_is_the_offset():
+    matrix = random_matrix(3, 4, 1)
+    assert_same(near_identity_factors(matrix, 1)[0], matrix - np.eye(4))
+
+
+def test_a_reflection_is_refused_and_one_more_dimension_helps():
+    mirror = np.diag([1.0, -1.0])
+    with pytest.raises(ValueError, match="positive determinant.*more dimens"):
+        near_identity_factors(mirror, 10)
+    lifted = scipy.linalg.block_diag(mirror, -1)
+    factors = near_identity_factors(lifted, 10)
+    assert_same(product(factors), lifted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "matrix, message",
+    [
+        (np.ones((2, 2)), "invertible.*condition number"),
+        (np.zeros((2, 2)), "invertible.*condition number"),
+        (np.ones((2, 3)), "square matrix.*shape \\(2, 3\\)"),
+        (np.ones(2), "square matrix"),
+        (np.ones((0, 0)), "square matrix"),
+        ([[np.nan]], "finite"),
+        ([[np.inf]], "finite"),
+    ],
+)
+def test_other_matrices_are_refused(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        near_identity_factors(matrix, 10)
+
+
+@pytest.mark.parametrize("depth", [0, -1, 1.5, None])
+def test_the_depth_must_be_whole(depth):
+    with pytest.raises(ValueError, match="`depth` must be an integer"):
+        near_identity_factors(np.eye(2), depth)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 33])
+def test_the_network_multiplies_by_the_matrix(rng, depth):
+    matrix = random_matrix(5, 4, 1)
+    model = linear_residual_network(matrix, depth)
+    x = rng.normal(size=(10, 4)).astype("float32")
+    assert len(model.layers) == depth
+    assert_same(model.predict(x, verbose=0), x @ matrix.T, atol=1e-4)
+
+
+def excess_and_gradient(factors, matrix, sigma):
+    """The loss over that of the noise, and its derivative, in closed form."""
+    identity = np.eye(len(matrix))
+    error = product(factors) - matrix
+    gradient = []
+    for i in range(len(factors)):
+        before = product(factors[:i]) if i else identity
+        after = product(factors[i + 1 :]) if i + 1 < len(factors) else identity
+        gradient.append(2 * after.T @ error @ sigma @ before.T)
+    return np.trace(error @ sigma @ error.T), np.array(gradient)
+
+
+def printed_bound(factors, matrix, sigma):
+    """Equation 2.3 as the paper prints it."""
+    excess, _ = excess_and_gradient(factors, matrix, sigma)
+    depth, tau = len(factors), largest_norm(factors)
+    least = np.linalg.eigvalsh(sigma)[0]
+    return 4 * depth * (1 - tau) ** (depth - 1) * least**2 * excess
+
+
+@pytest.mark.parametrize(
+    "factors, matrix, sigma",
+    [
+        ([-np.eye(6) / 2] * 5, np.zeros((6, 6)), np.eye(6)),
+        ([np.zeros((6, 6))] * 5, 2 * np.eye(6), 10 * np.eye(6)),
+    ],
+    ids=["exponent", "square"],
+)
+def test_the_bound_is_tight_where_the_printed_one_fails(factors, matrix, sigma):
+    factors = np.array(factors)
+    _, gradient = excess_and_gradient(factors, matrix, sigma)
+    steepness = np.sum(gradient**2)
+    assert_same(gradient_lower_bound(factors, matrix, sigma), steepness)
+    assert printed_bound(factors, matrix, sigma) > 9 * steepness
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**6),
+    depth=st.integers(1, 6),
+    d=st.integers(1, 5),
+    tau=st.floats(0.01, 1.5),
+)
+def test_the_gradient_is_never_below_the_bound(seed, depth, d, tau):
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(depth, d, d))
+    factors *= tau / np.linalg.norm(factors, 2, (1, 2))[:, None, None]
+    matrix, half = rng.normal(size=(2, d, d))
+    sigma = half @ half.T
+    _, gradient = excess_and_gradient(factors, matrix, sigma)
+    bound = gradient_lower_bound(factors, matrix, sigma)
+    assert 0 <= bound <= np.sum(gradient**2) * (1 + 1e-9)
+
+
+def test_the_gradient_is_the_one_keras_finds(rng):
+    """The closed form above against a step of SGD through our layers."""
+    factors = 0.3 * rng.normal(size=(4, 3, 3))
+    model = linear_residual_network(np.eye(3), 4)
+    model.set_weights([factor.T for factor in factors])
+    x, matrix = rng.normal(size=(5, 3)), rng.normal(size=(3, 3))
+    # Keras means over samples and features, the theorem over samples alone.
+    model.compile(keras.optimizers.SGD(3.0), "mse")
+    start = model.get_weights()
+    model.train_on_batch(x, x @ matrix.T)
+    steps = np.array(start) - np.array(model.get_weights())
+    _, gradient = excess_and_gradient(factors, matrix, x.T @ x / 5)
+    assert_same(steps, gradient.transpose(0, 2, 1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [[(2, 3), (3, 3), (3, 3)], [(2, 3, 3), (2, 2), (3, 3)], [(1, 2, 2)] * 3],
+)
+def test_the_bound_needs_shapes_that_fit(shapes):
+    with pytest.raises(ValueError, match="must be"):
+        gradient_lower_bound(*(np.ones(shape) for shape in shapes))

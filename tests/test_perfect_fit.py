@@ -1,0 +1,207 @@
+import keras
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from witnesses import assert_same
+from witnesses import to_numpy
+
+from keras_rin.constructions import perfect_fit
+
+
+def answers(model, x):
+    """An independent pass in float64, by the formula of the docstring."""
+    (mean,) = (np.float64(layer.mean) for layer in model.layers[:1])
+    a, kernel, output, bias, w, b = (np.float64(v) for v in model.get_weights())
+    h = (np.float32(x) - mean) @ a
+    for u, v, s in zip(kernel, output, bias, strict=True):
+        h = h + np.maximum(h @ u + s, 0) @ v
+    return (h @ w + b).argmax(axis=1)
+
+
+def assert_fits(model, x, y):
+    np.testing.assert_array_equal(answers(model, x), y)
+    logits = to_numpy(model(np.float32(x)))
+    np.testing.assert_array_equal(logits.argmax(axis=1), y)
+
+
+@st.composite
+def labelled_points(draw):
+    """Points of any size and scale; some twice, some nearly."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n, features = draw(st.integers(1, 60)), draw(st.integers(1, 12))
+    scale = 10.0 ** draw(st.integers(-20, 20))
+    x = rng.normal(size=(n, features)) * scale
+    y = rng.integers(draw(st.integers(1, 100)), size=n)
+    twins = x + 0.1 * scale * rng.normal(size=x.shape)
+    keep = rng.random(n) < draw(st.sampled_from([0, 0.3]))
+    x = np.concatenate([x, x[keep], twins[keep]])
+    y = np.concatenate([y, y[keep], rng.integers(5, size=keep.sum())])
+    return x + draw(st.sampled_from([0, 10])) * scale, y
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(data=labelled_points())
+def test_every_point_gets_its_label(data):
+    x, y = data
+    model, margin = perfect_fit(x, y)
+    assert 1e-6 < margin <= 1
+    assert model.output_shape == (None, y.max() + 1)
+    assert_fits(model, x, y)
+
+
+@pytest.fixture(scope="module")
+def thousand():
+    rng = np.random.default_rng(42)
+    x, y = rng.normal(size=(1000, 64)), rng.integers(10, size=1000)
+    return x, y, *perfect_fit(x, y)
+
+
+@pytest.mark.parametrize("batch_size", [37, 1000])
+def test_random_labels_are_learned_whatever_the_batch(thousand, batch_size):
+    x, y, model, _ = thousand
+    np.testing.assert_array_equal(answers(model, x), y)
+    logits = model.predict(x, batch_size=batch_size, verbose=0)
+    np.testing.assert_array_equal(logits.argmax(axis=1), y)
+
+
+def test_it_has_as_many_weights_as_the_theorem_says(thousand):
+    x, _, model, _ = thousand
+    n, (d, r) = len(x), (64, 10)
+    width = model.layers[1].units
+    assert width == np.ceil(np.log(n))
+    stack = model.layers[2]
+    neurons = stack.depth * stack.width
+    assert n <= neurons < n + stack.depth
+    assert model.count_params() == (
+        d * width + neurons * (2 * width + 1) + r * (width + 1)
+    )
+    assert model.count_params() < 2.5 * (n * np.log(n) + r**2)
+
+
+def test_the_margin_is_the_distance_from_the_nearest_threshold(thousand):
+    """Neuron i against the points from the i-th largest one on."""
+    x, _, model, margin = thousand
+    mean = np.float64(model.layers[0].mean)
+    a, kernel, _, bias, *_ = (np.float64(v) for v in model.get_weights())
+    z = (np.float32(x) - mean) @ a
+    z = z[np.argsort(-np.linalg.norm(z, axis=1))]
+    directions, thresholds = np.concatenate(kernel, axis=1), -bias.ravel()
+    scores = z @ directions[:, : len(z)] - thresholds[: len(z)]
+    waiting = np.tri(len(z), dtype=bool)
+    assert np.diag(scores).min() > 0
+    assert scores[waiting & ~np.eye(len(z), dtype=bool)].max() < 0
+    nearest = np.abs(scores[waiting]).min()
+    largest = np.linalg.norm(x / np.std(x, axis=0), axis=1).max()
+    scale = np.linalg.norm(a * np.std(x, axis=0)[:, None], 2)
+    assert margin == pytest.approx(nearest / (largest * scale), rel=0.3)
+
+
+def test_it_saves_loads_and_trains_on(thousand, tmp_path):
+    x, y = thousand[0][:30], thousand[1][:30]
+    model, _ = perfect_fit(x, y)
+    model.save(tmp_path / "fit.keras")
+    again = keras.models.load_model(tmp_path / "fit.keras")
+    assert_same(
+        again.predict(x, verbose=0), model.predict(x, verbose=0), rtol=0, atol=0
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    again.compile(keras.optimizers.SGD(1e-6), loss, jit_compile=False)
+    history = again.fit(x[:8], y[:8], verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+
+
+def test_points_on_a_line_need_no_distance_in_between():
+    x = np.array([0.0, 1e-3, 2e-3, 1, 1.001, 5, 5.0001])[:, None]
+    y = np.array([2, 0, 1, 1, 0, 1, 0])
+    assert_fits(perfect_fit(x, y).model, x, y)
+
+
+def test_a_point_in_the_middle_of_all_has_no_direction():
+    x = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [0, 0]])
+    y = np.array([0, 0, 0, 0, 1])
+    assert_fits(perfect_fit(x, y).model, x, y)
+
+
+@pytest.mark.parametrize("n, y", [(1, 0), (1, 3), (4, 2)])
+def test_one_point_is_enough(n, y):
+    x, labels = np.full((n, 2), 7.0), np.full(n, y)
+    assert_fits(perfect_fit(x, labels).model, x, labels)
+
+
+def test_features_of_any_scale_and_without_a_difference():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(40, 4)) * [1e-9, 1, 1e9, 0] + [0, 0, 0, 5]
+    y = rng.integers(3, size=40)
+    assert_fits(perfect_fit(x, y).model, x, y)
+
+
+def test_a_global_policy_does_not_change_the_network(thousand):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        x, y = thousand[0][:50], thousand[1][:50]
+        model, _ = perfect_fit(x, y)
+        assert_fits(model, x, y)
+        assert {layer.compute_dtype for layer in model.layers} == {"float32"}
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def test_the_width_asked_for_is_the_width_given(thousand):
+    x, y, *_ = thousand
+    model, _ = perfect_fit(x[:60], y[:60], width=11)
+    assert model.layers[1].units == 11
+    assert_fits(model, x[:60], y[:60])
+
+
+def test_a_width_that_float32_cannot_hold_is_refused_with_one_it_can():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(800, 20)), rng.integers(2, size=800)
+    with pytest.raises(ValueError, match="at width 2, `width=7` can.*x.[0-9]"):
+        perfect_fit(x, y, width=2)
+    assert perfect_fit(x, y, width=7).model
+
+
+def test_points_too_close_for_float32_are_named():
+    x = np.array([[0.0, 0], [1, 0], [1, 2e-7], [5, 5]])
+    with pytest.raises(ValueError, match="no width can.*x.[12]]"):
+        perfect_fit(x, np.array([0, 1, 0, 1]))
+
+
+def test_identical_points_with_two_labels_are_named():
+    x = np.array([[0.0, 1], [2, 3], [0, 1], [-0.0, 1]])
+    with pytest.raises(ValueError, match=r"x\[0\] and x\[3\].*y\[3\]=7"):
+        perfect_fit(x, np.array([1, 1, 1, 7]))
+    # As float32 sees them, these are identical too.
+    x = np.array([[1.0], [1 + 1e-12]])
+    with pytest.raises(ValueError, match=r"x\[0\] and x\[1\] are the same"):
+        perfect_fit(x, np.array([0, 1]))
+
+
+@pytest.mark.parametrize(
+    "x, y, message",
+    [
+        (np.ones(3), [0, 1, 2], "`x` must be of shape"),
+        (np.ones((0, 3)), [], "`x` must be of shape"),
+        (np.ones((3, 0)), [0, 1, 2], "`x` must be of shape"),
+        ([[0.0], [np.nan]], [0, 1], r"`x` must be finite.*x\[1\]=\[nan\]"),
+        ([[np.inf], [0.0]], [0, 1], r"`x` must be finite.*x\[0\]=\[inf\]"),
+        ([[0.0], [1e39]], [0, 1], r"`x` must be finite.*x\[1\]=\[inf\]"),
+        ([[0.0], [1.0]], [0, 1, 0], r"`y` must be integers.*shape \(3,\)"),
+        ([[0.0], [1.0]], [[0], [1]], r"`y` must be integers.*shape \(2, 1\)"),
+        ([[0.0], [1.0]], [0.0, 1.0], "`y` must be integers.*float64"),
+        ([[0.0], [1.0]], ["a", "b"], "`y` must be integers.*<U1"),
+        ([[0.0], [1.0]], [0, -1], r"classes from 0.*y\[1\]=-1"),
+    ],
+)
+def test_other_data_is_refused(x, y, message):
+    with pytest.raises(ValueError, match=message):
+        perfect_fit(x, np.array(y))
+
+
+@pytest.mark.parametrize("width", [0, 1, -3, 2.5, "4"])
+def test_the_width_must_be_whole(width):
+    with pytest.raises(ValueError, match="`width` must be an integer"):
+        perfect_fit(np.eye(3), np.arange(3), width=width)
