@@ -1,6 +1,15 @@
 """Layers that store their offset from the identity."""
 
+from keras_rin.layers.fixed_projection import FixedProjection
+from keras_rin.layers.residual_conv2d import ResidualConv2D
+from keras_rin.layers.residual_dense import ResidualDense
 from keras_rin.layers.rin import RIN
 from keras_rin.layers.rin_cell import RINCell
 
-__all__ = ["RIN", "RINCell"]
+__all__ = [
+    "RIN",
+    "FixedProjection",
+    "RINCell",
+    "ResidualConv2D",
+    "ResidualDense",
+]
