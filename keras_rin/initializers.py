@@ -112,17 +112,14 @@ class ChainIdentity(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class SmallVarianceNormal(keras.initializers.Initializer):
-    """A normal start for residual branches, small enough to need no norms.
+    """A normal start for residual branches, in need of no normalisation.
 
     sigma = 1 / (k^2 c)
 
-    k is the size of the kernel and c its number of output channels; for a
-    kernel that is not square, k^2 is height times width, and for a dense
-    kernel it is 1, sigma = 1 / c. The usual start of a convolution has
-    sigma = 1 / (k sqrt(c)), of which this is the square. With the usual start
-    each residual block adds about half the variance it is given, with this
-    one next to nothing, and so many blocks can be stacked without a
-    normalisation between them.
+    k is the size of the kernel and c its number of output channels. Of a
+    kernel that is not square k^2 is height times width, of a dense one it is
+    1: sigma = 1 / c. This is the square of the usual 1 / (k sqrt(c)), with
+    which each residual block adds half the variance it is given.
 
     Args:
         seed: Integer, 0 or more, that makes every kernel of one shape alike.

@@ -13,10 +13,21 @@ ROOT = PACKAGE.parent
 # room: (what of ours it may import, what of others)
 ROOMS = {
     "__init__": (
-        {"initializers", "layers", "regularizers", "tasks", "version"},
+        {
+            "initializers",
+            "layers",
+            "models",
+            "regularizers",
+            "tasks",
+            "version",
+        },
         set(),
     ),
-    "layers": ({"arguments", "layers", "recurrence"}, {"keras"}),
+    "models": ({"arguments", "layers", "models"}, {"keras"}),
+    "layers": (
+        {"arguments", "initializers", "layers", "recurrence"},
+        {"keras"},
+    ),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
     "tasks": ({"arguments", "tasks"}, {"numpy"}),
     "initializers": ({"arguments"}, {"keras"}),

@@ -23,8 +23,8 @@ def public_objects():
         for name, item in vars(room).items():
             if inspect.isclass(item):
                 yield f"{room.__name__}.{name}", item
-    for task in keras_rin.tasks.__all__:
-        module = getattr(keras_rin.tasks, task)
+    tasks = [getattr(keras_rin.tasks, task) for task in keras_rin.tasks.__all__]
+    for module in (keras_rin.models, *tasks):
         for name, item in vars(module).items():
             if inspect.isfunction(item) and not name.startswith("_"):
                 yield f"{module.__name__}.{name}", item
@@ -45,8 +45,13 @@ def section(item, title):
 
 
 def make(item):
-    needs_units = "units" in inspect.signature(item).parameters
-    return item(3) if needs_units else item()
+    parameters = inspect.signature(item).parameters.values()
+    needed = [
+        p
+        for p in parameters
+        if p.default is p.empty and p.kind != p.VAR_KEYWORD
+    ]
+    return item(*[3 for _ in needed])
 
 
 @pytest.mark.parametrize("name", PUBLIC)

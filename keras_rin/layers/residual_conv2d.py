@@ -100,8 +100,7 @@ class ResidualConv2D(ResidualBranch):
                 '`data_format` must be "channels_last" or "channels_first". '
                 f"Received: data_format={data_format!r}"
             )
-        self._channels_first = self.data_format == "channels_first"
-        self._axis = 1 if self._channels_first else 3
+        self._axis = 1 if self.data_format == "channels_first" else 3
         self.input_spec = keras.InputSpec(ndim=4)
 
     def build(self, input_shape):
@@ -115,26 +114,23 @@ class ResidualConv2D(ResidualBranch):
 
     def call(self, x):
         self.compute_output_shape(x.shape)
-        hidden = self._conv(x, self.kernel, self.strides)
+        # TensorFlow has no convolution with the channels first on a CPU.
+        x = ops.moveaxis(x, self._axis, 3)
+        hidden = _conv(x, self.kernel, self.strides)
         if self.use_bias:
-            shape = (-1, 1, 1) if self._channels_first else (-1,)
-            hidden = hidden + ops.reshape(self.bias, shape)
-        branch = self._conv(self.activation(hidden), self.output_kernel, 1)
-        return self._shortcut(x) + branch
-
-    def _conv(self, x, kernel, strides):
-        return ops.conv(x, kernel, strides, "same", self.data_format)
+            hidden = hidden + self.bias
+        branch = _conv(self.activation(hidden), self.output_kernel)
+        return ops.moveaxis(self._shortcut(x) + branch, 3, self._axis)
 
     def _shortcut(self, x):
         if self.strides != (1, 1):
             x = ops.average_pool(
-                x, self.strides, self.strides, "valid", self.data_format
+                x, self.strides, self.strides, "valid", "channels_last"
             )
-        missing = self.filters - x.shape[self._axis]
+        missing = self.filters - x.shape[3]
         if missing:
-            padding = [(0, 0)] * 4
-            padding[self._axis] = (missing // 2, missing - missing // 2)
-            x = ops.pad(x, padding)
+            half = missing // 2
+            x = ops.pad(x, [(0, 0)] * 3 + [(half, missing - half)])
         return x
 
     def compute_output_shape(self, input_shape):
@@ -171,6 +167,10 @@ class ResidualConv2D(ResidualBranch):
             "strides": self.strides,
             "data_format": self.data_format,
         }
+
+
+def _conv(x, kernel, strides=1):
+    return ops.conv(x, kernel, strides, "same", "channels_last")
 
 
 def _pair(name, value):

@@ -81,6 +81,7 @@ def residual_convnet(
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv
         1611.04231), table 1.
     """
+    arguments.integer("num_classes", num_classes)
     arguments.integer("blocks", blocks)
     _check_widths(stem, widths)
     _check_input_shape(input_shape, len(widths))
@@ -128,12 +129,11 @@ def _check_widths(stem, widths):
 
 def _check_input_shape(input_shape, stages):
     channels_first = keras.config.image_data_format() == "channels_first"
-    sizes = list(input_shape)
     factor = 2 ** (stages - 1)
-    if len(sizes) == 3:
-        sizes.pop(0 if channels_first else 2)
-    if len(sizes) != 2 or any(size and size % factor for size in sizes):
+    sizes = input_shape[1:] if channels_first else input_shape[:2]
+    fits = all(size is None or size % factor == 0 for size in sizes)
+    if len(input_shape) != 3 or not fits:
         raise ValueError(
-            f"`input_shape` must have three entries, its height and width "
-            f"divided by {factor}. Received: input_shape={input_shape}"
+            "`input_shape` must have three entries, height and width divided "
+            f"by {factor}. Received: input_shape={input_shape}"
         )
