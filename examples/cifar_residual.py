@@ -27,13 +27,19 @@ STARTS = {
     "glorot_uniform": keras.initializers.GlorotUniform,
     "he_normal": keras.initializers.HeNormal,
 }
-# Flags that the command line does not set.
+OPTIMIZERS = {
+    "sgd": lambda rate: keras.optimizers.SGD(rate, momentum=0.9),
+    "adam": keras.optimizers.Adam,
+}
+# What stands where the command line says nothing.
 PAPER = {"epochs": 154, "batch_size": 128, "learning_rate": 0.05}
 SMALL = {
-    "epochs": 10,
-    "batch_size": 128,
-    "learning_rate": 0.05,
-    "drops": [3_000, 3_800],
+    "epochs": 5,
+    "batch_size": 32,
+    "learning_rate": 0.003,
+    "drops": [5_000, 7_500],
+    "optimizer": "adam",
+    "augment": False,
     "blocks": 1,
     "widths": [16, 32, 64],
 }
@@ -46,11 +52,13 @@ flags.DEFINE_string("image_folder", None, "Or train/CLASS, test/CLASS in it.")
 flags.DEFINE_integer("image_size", 32, "To scale a folder's to.", 1)
 flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
 flags.DEFINE_bool("download", False, "Fetch data that is not there.")
-flags.DEFINE_bool("flip", True, "Mirror half the images; not for digits.")
+flags.DEFINE_bool("augment", True, "Shift and mirror images in training.")
+flags.DEFINE_bool("flip", True, "Mirror them, which digits do not like.")
 flags.DEFINE_bool("small", False, "A network and a schedule for a laptop.")
 flags.DEFINE_multi_enum("start", list(STARTS)[:1], list(STARTS), "To compare.")
 flags.DEFINE_integer("blocks", 9, "Of each stage.", 1)
 flags.DEFINE_multi_integer("widths", [64, 128, 256], "Of the stages.", 1)
+flags.DEFINE_enum("optimizer", "sgd", list(OPTIMIZERS), "sgd has momentum.")
 flags.DEFINE_multi_integer("drops", [30_000, 50_000], "Steps; rate / 10.", 1)
 flags.DEFINE_float("weight_decay", 1e-4, "L2 of the kernels, times 2.", 0)
 flags.DEFINE_enum("mixed_precision", None, ["bfloat16", "float16"], "Use it.")
@@ -71,7 +79,7 @@ def build_model(start, input_shape, classes):
         FLAGS.drops, rates.tolist()
     )
     model.compile(
-        keras.optimizers.SGD(schedule, momentum=0.9),
+        OPTIMIZERS[FLAGS.optimizer](schedule),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
         jit_compile="auto" if FLAGS.jit_compile is None else FLAGS.jit_compile,
@@ -98,8 +106,15 @@ def main(argv):
     if FLAGS.mixed_precision:
         keras.config.set_dtype_policy(f"mixed_{FLAGS.mixed_precision}")
     output = outputs.prepare(FLAGS.output)
-    splits = load_images()
-    counts = np.bincount(splits[2][1])
+    train, validation, test = load_images()
+    size = FLAGS.batch_size
+    datasets = [
+        image_batches.training(*train, size, FLAGS.augment, FLAGS.flip),
+        image_batches.evaluation(*validation, size),
+        image_batches.evaluation(*test, size),
+    ]
+    input_shape = datasets[0].element_spec[0].shape[1:]
+    counts = np.bincount(test[1])
     metric = comparison.Metric(
         "accuracy",
         label="accuracy",
@@ -107,16 +122,6 @@ def main(argv):
         baseline=counts.max() / counts.sum(),
         baseline_label="most frequent class",
     )
-    datasets = [
-        image_batches.batches(
-            *split,
-            FLAGS.batch_size,
-            training=split is splits[0],
-            flip=FLAGS.flip,
-        )
-        for split in splits
-    ]
-    input_shape = datasets[0].element_spec[0].shape[1:]
 
     def build(start):
         return build_model(start, input_shape, len(counts))

@@ -1,4 +1,4 @@
-"""Batches of standardised images, shifted and mirrored while training."""
+"""Batches of standardised images, moved about where they train."""
 
 import numpy as np
 import tensorflow as tf
@@ -6,30 +6,51 @@ import tensorflow as tf
 BORDER = 2  # pixels on each side: 32 x 32 becomes 36 x 36
 
 
-def batches(images, labels, size, training=False, flip=True):
-    """A dataset of (images, labels), each image with mean 0 and variance 1.
+def training(images, labels, size, augment, flip):
+    """Batches in a new order each epoch.
 
-    In training the images come in a new order each epoch, each one padded by
-    `BORDER` pixels of 0, cut back at random and, with `flip`, mirrored every
-    other time.
+    With `augment` each image gets a border of 0, is cut back at random and,
+    with `flip`, mirrored every other time.
     """
-    images = np.asarray(images)
-    if images.ndim == 3:
-        images = images[..., None]
+    images = _with_channels(images)
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
-    if training:
-        dataset = dataset.shuffle(len(labels))
+    dataset = dataset.shuffle(len(labels))
+    if augment:
+        dataset = dataset.map(
+            lambda image, label: (_moved(image, flip), label),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+    return _standardised(dataset, size)
 
-    def prepare(image, label):
-        if training:
-            image = _moved(image, flip)
-        return tf.image.per_image_standardization(image), label
 
-    dataset = dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE)
-    return dataset.batch(size).prefetch(tf.data.AUTOTUNE)
+def evaluation(images, labels, size):
+    """Batches in the order given, nothing moved."""
+    images = _with_channels(images)
+    dataset = tf.data.Dataset.from_tensor_slices((images, labels))
+    return _standardised(dataset, size)
+
+
+def _with_channels(images):
+    images = np.asarray(images)
+    return images[..., None] if images.ndim == 3 else images
 
 
 def _moved(image, flip):
     border = [(BORDER, BORDER), (BORDER, BORDER), (0, 0)]
     image = tf.image.random_crop(tf.pad(image, border), image.shape)
     return tf.image.random_flip_left_right(image) if flip else image
+
+
+def _standardised(dataset, size):
+    """In batches, each image with mean 0 and variance 1."""
+    return (
+        dataset.batch(size)
+        .map(
+            lambda images, labels: (
+                tf.image.per_image_standardization(images),
+                labels,
+            ),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+        .prefetch(tf.data.AUTOTUNE)
+    )

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 
+import image_batches
 import image_data
 import keras
+import numpy as np
 import outputs
 import pytest
 import sequential_images
@@ -73,6 +75,86 @@ def test_adding_problem_ends_with_table_and_picture(tmp_path):
     for name in ("RIN", "RIN chain", "IRNN", "SimpleRNN", "LSTM", "always 1"):
         assert f"| {name} " in finished.stdout
     assert (tmp_path / "learning_curves.png").exists()
+
+
+@pytest.fixture
+def npz(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (60, 8, 8, 3), "uint8")
+    y = np.arange(60)[:, None] % 3
+    path = tmp_path / "images.npz"
+    np.savez(path, x_train=x, y_train=y, x_test=x[:20], y_test=y[:20])
+    return path
+
+
+def test_cifar_residual_goes_on_where_it_ended(npz, tmp_path):
+    arguments = ["--small", f"--data_npz={npz}", f"--output={tmp_path}"]
+    finished = run("cifar_residual.py", "--epochs=1", *arguments)
+    assert finished.returncode == 0, finished.stderr
+    arguments += ["--start=he_normal", "--start=SmallVarianceNormal"]
+    again = run("cifar_residual.py", "--resume", "--epochs=2", *arguments)
+    assert again.returncode == 0, again.stderr
+    assert "| he_normal " in again.stdout
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert [len(run["validation"]) for run in record["runs"]] == [2, 2]
+    for run_of in finished, again:
+        assert "| SmallVarianceNormal |     74," in run_of.stdout
+    model = keras.models.load_model(record["runs"][1]["model"])
+    assert int(model.optimizer.iterations) <= 2  # one batch an epoch
+
+
+def test_a_file_of_images_is_split_and_its_labels_are_flat(npz):
+    parts = image_data.load_npz(npz)
+    assert [len(images) for images, _ in parts] == [54, 6, 20]
+    assert [labels.shape for _, labels in parts] == [(54,), (6,), (20,)]
+
+
+def test_a_file_without_its_arrays_says_which(tmp_path):
+    np.savez(tmp_path / "x.npz", x_train=[1], x_test=[1])
+    with pytest.raises(ValueError, match="x.npz has no y_train, y_test"):
+        image_data.load_npz(tmp_path / "x.npz")
+
+
+def test_a_folder_of_images_is_read_with_its_classes(tmp_path):
+    for part, count in (("train", 10), ("test", 4)):
+        for label, name in enumerate(("cats", "dogs")):
+            folder = tmp_path / part / name
+            folder.mkdir(parents=True)
+            for number in range(count):
+                image = np.full((6, 5, 3), 100 * label, "uint8")
+                keras.utils.save_img(
+                    folder / f"{number}.png", image, scale=False
+                )
+    parts = image_data.load_folder(tmp_path, size=4)
+    assert [images.shape for images, _ in parts] == [
+        (18, 4, 4, 3),
+        (2, 4, 4, 3),
+        (8, 4, 4, 3),
+    ]
+    for images, labels in parts:
+        np.testing.assert_array_equal(images[:, 0, 0, 0], 100 * labels)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="train is not a folder"):
+        image_data.load_folder(tmp_path, size=4)
+
+
+def test_batches_are_standardised_and_training_ones_moved():
+    image = np.zeros((1, 8, 8), "uint8")
+    image[0, 3, 4] = 255
+    still = image_batches.evaluation(image, [0], 4)
+    (one, labels), *_ = still
+    assert tuple(one.shape) == (1, 8, 8, 1) and int(labels[0]) == 0
+    np.testing.assert_allclose(np.mean(one), 0, atol=1e-5)
+    np.testing.assert_allclose(np.std(one), 1, atol=1e-4)
+
+    keras.utils.set_random_seed(0)
+    moving = image_batches.training(image, [0], 4, True, True).repeat(300)
+    places = {np.unravel_index(np.argmax(x), (8, 8)) for x, _ in moving}
+    rows, columns = (set(axis) for axis in zip(*places, strict=True))
+    assert rows == {1, 2, 3, 4, 5}
+    assert columns == {1, 2, 3, 4, 5, 6}  # 2 to 6, and mirrored
 
 
 def interrupted(process):
