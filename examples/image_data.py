@@ -40,10 +40,12 @@ def load_folder(path, size):
 
     Images are scaled to (size, size) and held in memory, one byte a value.
     """
-    train, test = (
-        _read_folder(pathlib.Path(path) / part, size)
-        for part in ("train", "test")
-    )
+    folders = [pathlib.Path(path) / part for part in ("train", "test")]
+    for folder in folders:
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{folder} is not a folder of images.")
+    names = sorted(child.name for child in folders[0].iterdir())
+    train, test = (_read_folder(folder, names, size) for folder in folders)
     return *_held_out(*_shuffled(*train)), test
 
 
@@ -58,11 +60,13 @@ def _shuffled(images, labels):
     return images[order], labels[order]
 
 
-def _read_folder(path, size):
-    if not path.is_dir():
-        raise FileNotFoundError(f"{path} is not a folder of images.")
+def _read_folder(path, names, size):
     dataset = keras.utils.image_dataset_from_directory(
-        path, batch_size=1_000, image_size=(size, size), shuffle=False
+        path,
+        class_names=names,
+        batch_size=1_000,
+        image_size=(size, size),
+        shuffle=False,
     )
     batches = [
         (images.numpy().round().astype("uint8"), labels.numpy())

@@ -82,6 +82,22 @@ def test_the_penalty_is_that_of_both_kernels_and_the_bias(case):
     )
 
 
+def test_the_config_has_each_option_under_its_own_name(case):
+    options = {
+        f"{weight}_{kind}": make(0.1 * number)
+        for kind, make in {
+            "initializer": keras.initializers.Constant,
+            "regularizer": keras.regularizers.L2,
+            "constraint": keras.constraints.MaxNorm,
+        }.items()
+        for number, weight in enumerate(["kernel", "output", "bias"], 1)
+    }
+    options["activity_regularizer"] = keras.regularizers.L2(0.5)
+    config = case[0](4, **options).get_config()
+    for name, option in options.items():
+        assert config[name]["config"] == option.get_config()
+
+
 @pytest.mark.parametrize(
     "option",
     ["activation", "kernel_initializer", "output_regularizer"],
