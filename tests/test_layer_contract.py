@@ -130,7 +130,8 @@ def model_of(row):
     before = keras.layers.Dense(input_shape[-1], kernel_initializer="identity")
     model = keras.Sequential([keras.Input(input_shape), before, make()])
     model.compile("sgd", "mse")
-    return model, np.ones((6, *input_shape)), np.ones((6, *output_shape))
+    x = np.random.default_rng(0).normal(size=(6, *input_shape))
+    return model, x, np.ones((6, *output_shape))
 
 
 def test_the_config_survives_json(row):

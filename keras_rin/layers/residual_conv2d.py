@@ -67,7 +67,8 @@ class ResidualConv2D(ResidualBranch):
             positive integers, if `data_format` is neither of the two, if
             Keras does not know the activation, an initializer, a regularizer
             or a constraint, if the input has more channels than `filters`, or
-            a height or width that `strides` does not divide.
+            a height or width, where it is known, that `strides` does not
+            divide.
 
     Example:
 
