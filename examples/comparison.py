@@ -1,8 +1,10 @@
 """Trains networks side by side: one table, one picture, nothing lost."""
 
+import csv
 import dataclasses
 import itertools
 import math
+import shutil
 import statistics
 import sys
 import time
@@ -18,8 +20,9 @@ FLAGS = flags.FLAGS
 flags.DEFINE_integer("units", 100, "Width of each layer.", lower_bound=1)
 flags.DEFINE_integer("epochs", 40, "Epochs of training.", lower_bound=1)
 flags.DEFINE_integer("batch_size", 32, "Samples a step.", lower_bound=1)
-flags.DEFINE_float("learning_rate", 1e-3, "Of Adam.", lower_bound=0)
+flags.DEFINE_float("learning_rate", 1e-3, "Of the optimizer.", lower_bound=0)
 flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several seeds.")
+flags.DEFINE_bool("resume", False, "Go on where an earlier run was ended.")
 flags.DEFINE_bool("smoke", False, "One epoch on 64 samples: does it run?")
 
 LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
@@ -35,9 +38,12 @@ class Metric:
     baseline: float
     baseline_label: str
 
+    @property
+    def better(self):
+        return {"max": max, "min": min}[self.mode]
+
     def best(self, runs):
-        better = {"max": max, "min": min}[self.mode]
-        return better(runs, key=lambda run: better(run.validation))
+        return self.better(runs, key=lambda run: self.better(run.validation))
 
 
 @dataclasses.dataclass
@@ -55,25 +61,24 @@ class Run:
 
 
 class EpochTimer(keras.callbacks.Callback):
-    """Seconds of each epoch, validation included."""
-
-    def on_train_begin(self, logs=None):
-        self.seconds = []
+    """Logs the seconds of each epoch, validation included."""
 
     def on_epoch_begin(self, epoch, logs=None):
         self._start = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
-        self.seconds.append(time.perf_counter() - self._start)
+        logs["seconds"] = time.perf_counter() - self._start
 
 
 def train_all(build, layers, splits, metric, output):
     """Trains `build(layer)` for every seed and layer, until Ctrl-C.
 
-    Returns the runs so far. The best network of each is kept in a file.
+    `splits` are pairs of arrays or, already in batches, `tf.data.Dataset`s.
+    Returns the runs so far. The best network of each is kept in a file, the
+    last one beside it, for `--resume`.
     """
     if FLAGS.smoke:
-        splits = [(x[:64], y[:64]) for x, y in splits]
+        splits = [_a_few(split) for split in splits]
     (output / "models").mkdir(exist_ok=True)
     runs = []
     for seed in FLAGS.seed:
@@ -89,43 +94,77 @@ def train_all(build, layers, splits, metric, output):
     return runs
 
 
+def _a_few(split):
+    if isinstance(split, tuple):
+        return tuple(array[:64] for array in split)
+    return split.take(1)
+
+
 def _train(model, layer, seed, splits, metric, file):
     train, validation, test = splits
     monitor = f"val_{metric.name}"
-    history, timer = keras.callbacks.History(), EpochTimer()
+    log, backup = file.with_suffix(".csv"), file.with_suffix(".backup")
+    if not FLAGS.resume:
+        file.unlink(missing_ok=True)
+        log.unlink(missing_ok=True)
+        shutil.rmtree(backup, ignore_errors=True)
     keep_best = keras.callbacks.ModelCheckpoint(
         file,
         monitor=monitor,
         mode=metric.mode,
         save_best_only=True,
+        initial_value_threshold=metric.better(
+            _column(log, monitor), default=None
+        ),
     )
-    bar = TqdmCallback(verbose=0, desc=f"{layer}, seed {seed}")
-    file.unlink(missing_ok=True)
     finished = True
     try:
         model.fit(
-            *train,
+            **_as_arguments(train),
             validation_data=validation,
             epochs=1 if FLAGS.smoke else FLAGS.epochs,
-            batch_size=FLAGS.batch_size,
-            callbacks=[history, timer, keep_best, bar],
+            shuffle=isinstance(train, tuple),
+            callbacks=[
+                EpochTimer(),
+                keras.callbacks.CSVLogger(log, append=True),
+                keep_best,
+                keras.callbacks.BackupAndRestore(
+                    backup, delete_checkpoint=False
+                ),
+                TqdmCallback(verbose=0, desc=f"{layer}, seed {seed}"),
+            ],
             verbose=0,
         )
     except KeyboardInterrupt:
         finished = False
     if file.exists():
         model = keras.models.load_model(file)
-    scores = model.evaluate(*test, verbose=0, return_dict=True)
+    scores = model.evaluate(**_as_arguments(test), verbose=0, return_dict=True)
     return Run(
         layer=layer,
         seed=seed,
         parameters=model.count_params(),
         score=scores[metric.name],
-        validation=history.history.get(monitor, []),
-        seconds_per_epoch=_steady(timer.seconds),
+        validation=_column(log, monitor),
+        seconds_per_epoch=_steady(_column(log, "seconds")),
         finished=finished,
         model=str(file),
     )
+
+
+def _as_arguments(split):
+    if isinstance(split, tuple):
+        x, y = split
+        return {"x": x, "y": y, "batch_size": FLAGS.batch_size}
+    return {"x": split}
+
+
+def _column(log, name):
+    """One number an epoch, from the file that CSVLogger writes."""
+    if not log.exists():
+        return []
+    with log.open(newline="") as lines:
+        return [float(row[name]) for row in csv.DictReader(lines)]
 
 
 def _steady(seconds):

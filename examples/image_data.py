@@ -1,12 +1,15 @@
 """Images and labels as NumPy arrays, read from disk."""
 
 import os
+import pathlib
 
+import keras
 import numpy as np
 import tensorflow_datasets as tfds
 from sklearn.datasets import load_digits
 
-NAMES = ["digits", "mnist", "fashion_mnist", "cifar10"]
+NAMES = ["digits", "mnist", "fashion_mnist", "cifar10", "cifar100"]
+IN_NPZ = ["x_train", "y_train", "x_test", "y_test"]
 
 
 def load(name, data_dir=None, download=False):
@@ -18,10 +21,58 @@ def load(name, data_dir=None, download=False):
         train, test = _digits()
     else:
         train, test = _from_tfds(name, data_dir, download)
-    held_out = len(train[0]) // 10
-    validation = tuple(part[:held_out] for part in train)
-    train = tuple(part[held_out:] for part in train)
-    return train, validation, test
+    return *_held_out(*train), test
+
+
+def load_npz(path):
+    """The same of a file of NumPy with x_train, y_train, x_test, y_test."""
+    with np.load(path) as file:
+        missing = [name for name in IN_NPZ if name not in file]
+        if missing:
+            raise ValueError(f"{path} has no {', '.join(missing)}.")
+        x, y, x_test, y_test = (file[name] for name in IN_NPZ)
+    test = x_test, y_test.ravel()
+    return *_held_out(*_shuffled(x, y.ravel())), test
+
+
+def load_folder(path, size):
+    """The same of PATH/train/CLASS/*.jpg and PATH/test/CLASS/*.jpg.
+
+    Images are scaled to (size, size) and held in memory, one byte a value.
+    """
+    folders = [pathlib.Path(path) / part for part in ("train", "test")]
+    for folder in folders:
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{folder} is not a folder of images.")
+    names = sorted(child.name for child in folders[0].iterdir())
+    train, test = (_read_folder(folder, names, size) for folder in folders)
+    return *_held_out(*_shuffled(*train)), test
+
+
+def _held_out(images, labels):
+    tenth = len(labels) // 10
+    train = images[tenth:], labels[tenth:]
+    return train, (images[:tenth], labels[:tenth])
+
+
+def _shuffled(images, labels):
+    order = np.random.default_rng(0).permutation(len(labels))
+    return images[order], labels[order]
+
+
+def _read_folder(path, names, size):
+    dataset = keras.utils.image_dataset_from_directory(
+        path,
+        class_names=names,
+        batch_size=1_000,
+        image_size=(size, size),
+        shuffle=False,
+    )
+    batches = [
+        (images.numpy().round().astype("uint8"), labels.numpy())
+        for images, labels in dataset
+    ]
+    return tuple(np.concatenate(part) for part in zip(*batches, strict=True))
 
 
 def _digits():

@@ -6,6 +6,7 @@ from keras_rin import constructions
 from keras_rin import diagnostics
 from keras_rin import initializers
 from keras_rin import layers
+from keras_rin import models
 from keras_rin import plots
 from keras_rin import regularizers
 from keras_rin import tasks
@@ -19,6 +20,7 @@ __all__ = [
     "diagnostics",
     "initializers",
     "layers",
+    "models",
     "plots",
     "regularizers",
     "tasks",

@@ -11,7 +11,7 @@ def integer(name, value, at_least=1):
     try:
         number = operator.index(value)
     except TypeError:
-        number = 0
+        number = at_least - 1
     if number < at_least or isinstance(value, bool):
         raise ValueError(
             f"`{name}` must be an integer of at least {at_least}. "

@@ -16,6 +16,12 @@ def test_an_integer_is_one_or_it_is_named(value):
         arguments.integer("n", value)
 
 
+@pytest.mark.parametrize("value", [-1, 1.0, "1", None, False])
+def test_an_integer_that_may_be_0_is_one_all_the_same(value):
+    with pytest.raises(ValueError, match="`n` must be .* at least 0"):
+        arguments.integer("n", value, at_least=0)
+
+
 @pytest.mark.parametrize("value", [0, 0.5, np.float32(1), np.int64(1)])
 def test_numbers_within_the_bounds_become_floats(value):
     number = arguments.finite_number("x", value, 0, 1)

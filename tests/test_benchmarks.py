@@ -37,3 +37,16 @@ def test_a_benchmark_writes_its_records_and_its_table(tmp_path, module, tables):
     assert record["tables"] == f"benchmarks.{module}"
     for table in tables:
         assert "| " in (tmp_path / table).read_text()
+
+
+def test_variance_growth_writes_its_table_and_its_picture(tmp_path):
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks.variance_growth", "--smoke"]
+        + [f"--output={tmp_path}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "| he_normal" in (tmp_path / "table.md").read_text()
+    assert (tmp_path / "growth.png").exists()

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 
+import image_batches
 import image_data
 import keras
+import numpy as np
 import outputs
 import pytest
 import sequential_images
@@ -161,6 +163,92 @@ def test_memorise_random_labels_ends_with_table_and_picture(tmp_path):
     record = json.loads((tmp_path / "results.json").read_text())
     assert record["runs"][0]["accuracy"] == {"7": 1.0}
     assert (tmp_path / "parameters.png").exists()
+
+
+@pytest.fixture
+def npz(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (60, 8, 8, 3), "uint8")
+    y = np.arange(60)[:, None] % 3
+    path = tmp_path / "images.npz"
+    np.savez(path, x_train=x, y_train=y, x_test=x[:20], y_test=y[:20])
+    return path
+
+
+def test_cifar_residual_goes_on_where_it_ended(npz, tmp_path):
+    arguments = ["--small", f"--data_npz={npz}", f"--output={tmp_path}"]
+    finished = run("cifar_residual.py", "--epochs=1", *arguments)
+    assert finished.returncode == 0, finished.stderr
+    again = run("cifar_residual.py", "--resume", "--epochs=2", *arguments)
+    assert again.returncode == 0, again.stderr
+    assert "| SmallVarianceNormal |" in again.stdout
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert [len(run["validation"]) for run in record["runs"]] == [2]
+    backup = tmp_path / "models" / "SmallVarianceNormal-0.backup"
+    epochs = json.loads((backup / "training_metadata.json").read_text())
+    assert epochs["epoch"] == 2
+
+
+def test_a_file_of_images_is_split_and_its_labels_are_flat(npz):
+    parts = image_data.load_npz(npz)
+    assert [len(images) for images, _ in parts] == [54, 6, 20]
+    assert [labels.shape for _, labels in parts] == [(54,), (6,), (20,)]
+
+
+def test_a_file_without_its_arrays_says_which(tmp_path):
+    np.savez(tmp_path / "x.npz", x_train=[1], x_test=[1])
+    with pytest.raises(ValueError, match="x.npz has no y_train, y_test"):
+        image_data.load_npz(tmp_path / "x.npz")
+
+
+def save_images(folder, value, count):
+    folder.mkdir(parents=True)
+    for number in range(count):
+        image = np.full((6, 5, 3), value, "uint8")
+        keras.utils.save_img(folder / f"{number}.png", image, scale=False)
+
+
+def test_a_folder_of_images_is_read_with_its_classes(tmp_path):
+    for label, name in enumerate(("cats", "dogs")):
+        save_images(tmp_path / "train" / name, 100 * label, 10)
+        save_images(tmp_path / "test" / name, 100 * label, 4)
+    parts = image_data.load_folder(tmp_path, size=4)
+    assert [images.shape for images, _ in parts] == [
+        (18, 4, 4, 3),
+        (2, 4, 4, 3),
+        (8, 4, 4, 3),
+    ]
+    for images, labels in parts:
+        np.testing.assert_array_equal(images[:, 0, 0, 0], 100 * labels)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="train is not a folder"):
+        image_data.load_folder(tmp_path, size=4)
+
+
+def test_folders_with_other_classes_are_refused(tmp_path):
+    for folder in ("train/cats", "train/dogs", "test/dogs"):
+        save_images(tmp_path / folder, 0, 1)
+    with pytest.raises(ValueError, match="class_names"):
+        image_data.load_folder(tmp_path, size=4)
+
+
+def test_batches_are_standardised_and_training_ones_moved():
+    image = np.zeros((1, 8, 8), "uint8")
+    image[0, 3, 4] = 255
+    two = np.concatenate([image, 3 * (image // 6)])
+    ((still, labels),) = image_batches.evaluation(two, [0, 1], 4)
+    assert tuple(still.shape) == (2, 8, 8, 1) and list(labels) == [0, 1]
+    np.testing.assert_allclose(np.mean(still, (1, 2)), 0, atol=1e-5)
+    np.testing.assert_allclose(np.std(still, (1, 2)), 1, atol=1e-4)
+
+    keras.utils.set_random_seed(0)
+    moving = image_batches.training(image, [0], 4, True, True).repeat(300)
+    places = {np.unravel_index(np.argmax(x), (8, 8)) for x, _ in moving}
+    rows, columns = (set(axis) for axis in zip(*places, strict=True))
+    assert rows == {1, 2, 3, 4, 5}
+    assert columns == {1, 2, 3, 4, 5, 6}  # 2 to 6, and mirrored
 
 
 def interrupted(process):

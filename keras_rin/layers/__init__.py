@@ -1,15 +1,21 @@
 """Layers that store their offset from the identity."""
 
+from keras_rin.layers.fixed_projection import FixedProjection
 from keras_rin.layers.linear_residual import LinearResidual
 from keras_rin.layers.noisy_rnn import NoisyRNN
+from keras_rin.layers.residual_conv2d import ResidualConv2D
+from keras_rin.layers.residual_dense import ResidualDense
 from keras_rin.layers.residual_dense_stack import ResidualDenseStack
 from keras_rin.layers.rin import RIN
 from keras_rin.layers.rin_cell import RINCell
 
 __all__ = [
+    "RIN",
+    "FixedProjection",
     "LinearResidual",
     "NoisyRNN",
-    "RIN",
     "RINCell",
+    "ResidualConv2D",
+    "ResidualDense",
     "ResidualDenseStack",
 ]

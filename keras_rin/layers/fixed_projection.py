@@ -1,0 +1,97 @@
+"""FixedProjection: an untrained random read-out."""
+
+import keras
+from keras import ops
+
+from keras_rin import arguments
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class FixedProjection(keras.layers.Layer):
+    """A random matrix that training leaves as it is, for the last layer.
+
+    y = x P
+
+    Every trained weight then stands in the layers before. `kernel` P
+    `(features, units)` is drawn once and is saved and exported with the
+    model, but is never among the trainable weights.
+
+    Args:
+        units: Positive integer, the size of the output.
+        kernel_initializer: Initializer of P. Defaults to `None`: a normal
+            distribution with variance 1 / features, so that an output has on
+            average the mean square of the input. The paper names none.
+        seed: Integer seed of the default initializer; another initializer
+            brings its own. Defaults to `None`.
+        activity_regularizer: Regularizer of the output. Defaults to `None`.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        x: Tensor of shape `(..., features)`.
+
+    Returns:
+        Tensor of shape `(..., units)`.
+
+    Raises:
+        ValueError: If `units` is not a positive integer, if Keras does not
+            know the initializer, or if the number of features is not known
+            or is another than before.
+
+    Example:
+
+    >>> layer = keras_rin.layers.FixedProjection(10, seed=0)
+    >>> tuple(layer(np.ones((2, 64))).shape), layer.trainable_weights
+    ((2, 10), [])
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), section 4.
+    """
+
+    def __init__(self, units, kernel_initializer=None, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.units = arguments.integer("units", units)
+        self.seed = seed
+        self.kernel_initializer = keras.initializers.get(
+            kernel_initializer or _keeps_the_mean_square(seed)
+        )
+
+    def build(self, input_shape):
+        features = input_shape[-1]
+        if features is None:
+            raise ValueError(
+                f"{self.name} needs to know the number of features, the last "
+                f"axis of its input. Received: shape={tuple(input_shape)}"
+            )
+        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(features, self.units),
+            initializer=self.kernel_initializer,
+            trainable=False,
+        )
+
+    def call(self, x):
+        return ops.matmul(x, self.kernel)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.units)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "seed": self.seed,
+            "activity_regularizer": keras.regularizers.serialize(
+                self.activity_regularizer
+            ),
+        }
+
+
+def _keeps_the_mean_square(seed):
+    return keras.initializers.VarianceScaling(
+        1.0, "fan_in", "untruncated_normal", seed
+    )

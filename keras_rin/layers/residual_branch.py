@@ -1,0 +1,92 @@
+"""ResidualBranch: the two kernels of a layer that adds to its input."""
+
+import keras
+
+from keras_rin.initializers import SmallVarianceNormal
+
+
+class ResidualBranch(keras.layers.Layer):
+    """What `ResidualDense` and `ResidualConv2D` store, and how it starts.
+
+    The branch is a first kernel, a bias, an activation and a second kernel,
+    the output kernel. Each layer says in its own docstring what its shapes
+    are and how it applies them.
+    """
+
+    def __init__(
+        self,
+        activation="relu",
+        use_bias=True,
+        kernel_initializer=None,
+        output_initializer=None,
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        output_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        output_constraint=None,
+        bias_constraint=None,
+        **kwargs,
+    ):
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.activation = keras.activations.get(activation)
+        self.use_bias = use_bias
+        self.kernel_initializer = _initializer(kernel_initializer)
+        self.output_initializer = _initializer(output_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.output_regularizer = keras.regularizers.get(output_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.output_constraint = keras.constraints.get(output_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+
+    def add_branch(self, kernel_shape, output_shape):
+        """Adds the weights; the last axis of a kernel is its output."""
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=kernel_shape,
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        self.output_kernel = self.add_weight(
+            name="output_kernel",
+            shape=output_shape,
+            initializer=self.output_initializer,
+            regularizer=self.output_regularizer,
+            constraint=self.output_constraint,
+        )
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias",
+                shape=kernel_shape[-1:],
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )
+
+    def get_config(self):
+        initializer = keras.initializers.serialize
+        regularizer = keras.regularizers.serialize
+        constraint = keras.constraints.serialize
+        return {
+            **super().get_config(),
+            "activation": keras.activations.serialize(self.activation),
+            "use_bias": self.use_bias,
+            "kernel_initializer": initializer(self.kernel_initializer),
+            "output_initializer": initializer(self.output_initializer),
+            "bias_initializer": initializer(self.bias_initializer),
+            "kernel_regularizer": regularizer(self.kernel_regularizer),
+            "output_regularizer": regularizer(self.output_regularizer),
+            "bias_regularizer": regularizer(self.bias_regularizer),
+            "activity_regularizer": regularizer(self.activity_regularizer),
+            "kernel_constraint": constraint(self.kernel_constraint),
+            "output_constraint": constraint(self.output_constraint),
+            "bias_constraint": constraint(self.bias_constraint),
+        }
+
+
+def _initializer(identifier):
+    return keras.initializers.get(identifier or SmallVarianceNormal())

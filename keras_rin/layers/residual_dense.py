@@ -1,0 +1,92 @@
+"""ResidualDense: x + activation(x U + b) V."""
+
+import keras
+from keras import ops
+
+from keras_rin import arguments
+from keras_rin.layers.residual_branch import ResidualBranch
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class ResidualDense(ResidualBranch):
+    """A dense layer that adds to its input: the residual block with one ReLU.
+
+    y = x + activation(x U + b) V
+
+    x is a row, of `features` numbers, and so is y. The trained weights, in
+    this order, are `kernel` U `(features, width)`, `output_kernel` V
+    `(width, features)` and `bias` b `(width,)`. They store the offset from
+    the identity: where V or U is zero the layer hands its input on, so
+    weight decay or `keras.regularizers.L2` pulls towards the identity. The
+    layer normalises nothing.
+
+    Args:
+        width: Positive integer, the number of hidden units.
+        activation: Activation function of the hidden units. Defaults to
+            `"relu"`; `None` for a linear layer.
+        use_bias: Boolean, whether the hidden units have a bias. Defaults to
+            `True`.
+        kernel_initializer: Initializer of U. Defaults to `None`:
+            `SmallVarianceNormal`, here a standard deviation of 1 / width.
+        output_initializer: Initializer of V. Defaults to `None`:
+            `SmallVarianceNormal`, here a standard deviation of 1 / features.
+            `"zeros"` starts at the identity exactly.
+        bias_initializer: Initializer of b. Defaults to `"zeros"`.
+        kernel_regularizer: Regularizer of U. Defaults to `None`.
+        output_regularizer: Regularizer of V. Defaults to `None`.
+        bias_regularizer: Regularizer of b. Defaults to `None`.
+        activity_regularizer: Regularizer of the output. Defaults to `None`.
+        kernel_constraint: Constraint on U. Defaults to `None`.
+        output_constraint: Constraint on V. Defaults to `None`.
+        bias_constraint: Constraint on b. Defaults to `None`.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        x: Tensor of shape `(..., features)`.
+
+    Returns:
+        Tensor of the shape of x.
+
+    Raises:
+        ValueError: If `width` is not a positive integer, if Keras does not
+            know the activation, an initializer, a regularizer or a
+            constraint, or if the number of features is not known or is
+            another than before.
+
+    Example:
+
+    >>> layer = keras_rin.layers.ResidualDense(64, output_initializer="zeros")
+    >>> x = np.ones((2, 3), "float32")
+    >>> bool(np.all(keras.ops.convert_to_numpy(layer(x)) == x))
+    True
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), section 3; there x is a column.
+    """
+
+    def __init__(self, width, activation="relu", use_bias=True, **kwargs):
+        super().__init__(activation, use_bias, **kwargs)
+        self.width = arguments.integer("width", width)
+
+    def build(self, input_shape):
+        features = input_shape[-1]
+        if features is None:
+            raise ValueError(
+                f"{self.name} needs to know the number of features, the last "
+                f"axis of its input. Received: shape={tuple(input_shape)}"
+            )
+        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+        self.add_branch((features, self.width), (self.width, features))
+
+    def call(self, x):
+        hidden = ops.matmul(x, self.kernel)
+        if self.use_bias:
+            hidden = hidden + self.bias
+        return x + ops.matmul(self.activation(hidden), self.output_kernel)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "width": self.width}

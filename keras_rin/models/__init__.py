@@ -1,0 +1,5 @@
+"""Whole networks, ready to compile."""
+
+from keras_rin.models.residual_convnet import residual_convnet
+
+__all__ = ["residual_convnet"]

@@ -1,0 +1,107 @@
+import keras
+import numpy as np
+import pytest
+from witnesses import to_numpy
+
+from keras_rin.initializers import SmallVarianceNormal
+from keras_rin.layers import ResidualConv2D
+from keras_rin.layers import ResidualDense
+
+LAYERS = {
+    "dense": (ResidualDense, (None, 4)),
+    "conv": (ResidualConv2D, (None, 4, 4, 4)),
+}
+
+
+@pytest.fixture(params=LAYERS)
+def case(request):
+    return LAYERS[request.param]
+
+
+def test_weights_stand_in_the_order_promised(case):
+    layer_class, shape = case
+    layer = layer_class(4)
+    layer.build(shape)
+    names = [weight.name for weight in layer.weights]
+    assert names == ["kernel", "output_kernel", "bias"]
+
+
+def test_both_kernels_start_small_and_unlike_each_other(case):
+    layer_class, shape = case
+    layer = layer_class(4)
+    layer.build(shape)
+    assert isinstance(layer.kernel_initializer, SmallVarianceNormal)
+    assert isinstance(layer.output_initializer, SmallVarianceNormal)
+    kernel, output_kernel, bias = layer.get_weights()
+    assert not np.array_equal(kernel, output_kernel)
+    assert not bias.any()
+
+
+def test_without_the_second_kernel_the_input_passes_as_it_is(case, rng):
+    layer_class, shape = case
+    layer = layer_class(4, output_initializer="zeros", dtype="bfloat16")
+    x = keras.ops.cast(rng.normal(size=(2, *shape[1:])), "bfloat16")
+    np.testing.assert_array_equal(to_numpy(layer(x)), to_numpy(x))
+
+
+def test_plain_l2_pulls_towards_the_identity(case, rng):
+    layer_class, shape = case
+    layer = layer_class(
+        4,
+        kernel_initializer="glorot_uniform",
+        output_initializer="glorot_uniform",
+        kernel_regularizer=keras.regularizers.L2(0.1),
+        output_regularizer=keras.regularizers.L2(0.1),
+    )
+    model = keras.Sequential([keras.Input(shape[1:]), layer])
+    model.compile(keras.optimizers.SGD(0.5), "mse")
+    x = rng.normal(size=(8, *shape[1:])).astype("float32")
+    distance = [np.abs(to_numpy(model(x)) - x).max()]
+    for _ in range(40):
+        # The loss of the data is 0: what remains is the penalty alone.
+        model.train_on_batch(x, to_numpy(model(x)))
+    distance.append(np.abs(to_numpy(model(x)) - x).max())
+    assert distance[1] < 0.01 * distance[0]
+
+
+def test_the_penalty_is_that_of_both_kernels_and_the_bias(case):
+    layer_class, shape = case
+    layer = layer_class(
+        4,
+        bias_initializer="ones",
+        kernel_regularizer=keras.regularizers.L2(1.0),
+        output_regularizer=keras.regularizers.L2(10.0),
+        bias_regularizer=keras.regularizers.L2(100.0),
+    )
+    layer.build(shape)
+    kernel, output_kernel, bias = layer.get_weights()
+    squares = [np.square(w).sum() for w in (kernel, output_kernel, bias)]
+    expected = np.dot([1, 10, 100], squares)
+    np.testing.assert_allclose(
+        sum(float(to_numpy(loss)) for loss in layer.losses), expected, rtol=1e-5
+    )
+
+
+def test_the_config_has_each_option_under_its_own_name(case):
+    options = {
+        f"{weight}_{kind}": make(0.1 * number)
+        for kind, make in {
+            "initializer": keras.initializers.Constant,
+            "regularizer": keras.regularizers.L2,
+            "constraint": keras.constraints.MaxNorm,
+        }.items()
+        for number, weight in enumerate(["kernel", "output", "bias"], 1)
+    }
+    options["activity_regularizer"] = keras.regularizers.L2(0.5)
+    config = case[0](4, **options).get_config()
+    for name, option in options.items():
+        assert config[name]["config"] == option.get_config()
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["activation", "kernel_initializer", "output_regularizer"],
+)
+def test_names_that_keras_does_not_know_are_refused(case, option):
+    with pytest.raises(ValueError, match="no_such_name"):
+        case[0](4, **{option: "no_such_name"})

@@ -1,0 +1,173 @@
+import keras
+import numpy as np
+import pytest
+from witnesses import assert_same
+from witnesses import to_numpy
+
+from keras_rin.layers import ResidualConv2D
+
+# filters, kernel_size, strides; the input has 5 channels, 12 x 8 pixels
+CASES = [
+    (5, 3, 1),
+    (5, 3, 2),
+    (10, 3, 2),
+    (8, (1, 5), (3, 1)),
+    (6, 2, (4, 8)),
+]
+X_SHAPE = (2, 12, 8, 5)
+
+
+def random_normal(seed):
+    return keras.initializers.RandomNormal(stddev=0.2, seed=seed)
+
+
+def layer_of(case, **kwargs):
+    return ResidualConv2D(
+        *case,
+        kernel_initializer=random_normal(1),
+        output_initializer=random_normal(2),
+        bias_initializer=random_normal(3),
+        **kwargs,
+    )
+
+
+def numpy_shortcut(x, filters, strides):
+    """Means of windows, then zeros: half before, half behind, one left."""
+    down, right = np.broadcast_to(strides, 2)
+    batch, height, width, channels = x.shape
+    windows = (batch, height // down, down, width // right, right, channels)
+    x = x.reshape(windows).mean((2, 4))
+    missing = filters - channels
+    half = missing // 2
+    return np.pad(x, [(0, 0)] * 3 + [(half, missing - half)])
+
+
+def numpy_conv(x, kernel, strides):
+    """A convolution with "same" padding, one place of the kernel at a time."""
+    strides = np.broadcast_to(strides, 2)
+    sizes = np.array(x.shape[1:3])
+    outputs = -(-sizes // strides)
+    window = np.array(kernel.shape[:2])
+    padding = np.maximum((outputs - 1) * strides + window - sizes, 0)
+    before = padding // 2
+    around = list(zip(before, padding - before, strict=True))
+    x = np.pad(x, [(0, 0), *around, (0, 0)])
+    result = np.zeros((len(x), *outputs, kernel.shape[-1]))
+    for i, j in np.ndindex(*window):
+        rows = i + strides[0] * np.arange(outputs[0])
+        columns = j + strides[1] * np.arange(outputs[1])
+        result += x[:, rows][:, :, columns] @ kernel[i, j]
+    return result
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_it_is_the_formula(rng, case, data_format):
+    layer = layer_of(case, data_format=data_format)
+    x = rng.normal(size=X_SHAPE)
+    if data_format == "channels_first":
+        y = layer(np.moveaxis(x, 3, 1).astype("float32"))
+        y = np.moveaxis(to_numpy(y), 1, 3)
+    else:
+        y = layer(x.astype("float32"))
+    first, second, bias = (w.astype("float64") for w in layer.get_weights())
+    hidden = np.maximum(numpy_conv(x, first, case[2]) + bias, 0)
+    branch = numpy_conv(hidden, second, 1)
+    assert_same(y, numpy_shortcut(x, case[0], case[2]) + branch, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_with_a_zero_branch_only_the_shortcut_is_left(rng, case):
+    layer = ResidualConv2D(*case, output_initializer="zeros")
+    x = rng.normal(size=X_SHAPE).astype("float32")
+    assert_same(layer(x), numpy_shortcut(x, case[0], case[2]), atol=1e-6)
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[2]], ids=str)
+def test_it_learns_as_the_layers_of_keras_do(rng, case):
+    filters, kernel_size, strides = case
+    layer = layer_of(case)
+    inputs = keras.Input(X_SHAPE[1:])
+    model = keras.Model(inputs, layer(inputs))
+    conv = keras.layers.Conv2D
+    first = conv(filters, kernel_size, strides, "same", activation="relu")
+    second = conv(filters, kernel_size, padding="same", use_bias=False)
+    pool = keras.layers.AveragePooling2D(strides)
+    shortcut = keras.ops.pad(
+        pool(inputs), [(0, 0)] * 3 + [((filters - 5) // 2, (filters - 4) // 2)]
+    )
+    outputs = keras.layers.add([shortcut, second(first(inputs))])
+    witness = keras.Model(inputs, outputs)
+    kernel, output_kernel, bias = layer.get_weights()
+    first.set_weights([kernel, bias])
+    second.set_weights([output_kernel])
+    x = rng.normal(size=X_SHAPE).astype("float32")
+    y = np.ones(layer.compute_output_shape(X_SHAPE), "float32")
+    for one in (model, witness):
+        one.compile(keras.optimizers.SGD(0.1), "mse")
+        one.train_on_batch(x, y)
+        one.train_on_batch(x, y)
+    assert_same(layer.kernel, first.kernel)
+    assert_same(layer.bias, first.bias)
+    assert_same(layer.output_kernel, second.kernel)
+    assert np.abs(to_numpy(layer.kernel) - kernel).max() > 1e-4
+
+
+def test_sizes_can_stay_open():
+    inputs = keras.Input((None, None, 3))
+    outputs = ResidualConv2D(4, strides=2)(inputs)
+    assert outputs.shape == (None, None, None, 4)
+    model = keras.Model(inputs, outputs)
+    for height, width in [(2, 4), (8, 6)]:
+        y = model.predict(np.ones((1, height, width, 3)), verbose=0)
+        assert y.shape == (1, height // 2, width // 2, 4)
+
+
+@pytest.mark.parametrize("name", ["filters", "kernel_size", "strides"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, None, "4"])
+def test_numbers_below_one_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must.*Received: {name}="):
+        ResidualConv2D(**{"filters": 4, name: value})
+
+
+@pytest.mark.parametrize("value", [(), (3,), (3, 3, 3), (3, 0)])
+def test_a_pair_has_two_numbers(value):
+    with pytest.raises(ValueError, match="`kernel_size` must.*Received"):
+        ResidualConv2D(4, kernel_size=value)
+
+
+def test_a_data_format_is_one_of_two():
+    with pytest.raises(ValueError, match="`data_format` must.*Received.*NHWC"):
+        ResidualConv2D(4, data_format="NHWC")
+
+
+@pytest.mark.parametrize("call", ["eager", "symbolic", "build"])
+@pytest.mark.parametrize(
+    "filters, strides, message",
+    [
+        (4, 1, r"at most filters=4 channels.*shape=\(2, 12, 8, 5\)"),
+        (5, 5, r"strides=\(5, 5\) divides.*shape=\(2, 12, 8, 5\)"),
+        (5, (4, 3), r"strides=\(4, 3\) divides.*shape=\(2, 12, 8, 5\)"),
+    ],
+)
+def test_what_a_shortcut_cannot_carry_is_refused(
+    call, filters, strides, message
+):
+    layer = ResidualConv2D(filters, strides=strides)
+    with pytest.raises(ValueError, match=message):
+        if call == "eager":
+            layer(np.ones(X_SHAPE))
+        elif call == "symbolic":
+            layer(keras.Input(batch_shape=X_SHAPE))
+        else:
+            layer.build(X_SHAPE)
+
+
+def test_an_unknown_number_of_channels_is_refused():
+    with pytest.raises(ValueError, match="channels"):
+        ResidualConv2D(4).build((None, 4, 4, None))
+
+
+def test_images_have_four_axes():
+    with pytest.raises(ValueError, match="expected ndim=4"):
+        ResidualConv2D(4)(np.ones((12, 8, 3)))

@@ -1,0 +1,138 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_rin.initializers import SmallVarianceNormal
+from keras_rin.layers import ResidualConv2D
+from keras_rin.models import residual_convnet
+
+SMALL = {"input_shape": (8, 8, 3), "stem": 4, "widths": (4, 6), "blocks": 2}
+
+
+def sizes(weights):
+    return sum(int(np.prod(weight.shape)) for weight in weights)
+
+
+def blocks_of(model):
+    return [one for one in model.layers if isinstance(one, ResidualConv2D)]
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return residual_convnet()
+
+
+def test_it_has_the_convolutions_of_the_paper_and_their_weights(paper):
+    kernels = paper.trainable_weights
+    assert len(kernels) == 55
+    assert {weight.shape[:2] for weight in kernels} == {(3, 3)}
+    assert sizes(kernels) == 13_538_736
+    assert sizes(paper.non_trainable_weights) == 256 * 10
+
+
+def test_its_stages_have_the_sizes_of_the_paper(paper):
+    shapes = [tuple(block.output.shape[1:]) for block in blocks_of(paper)]
+    expected = [(32, 32, 64), (16, 16, 128), (8, 8, 256)]
+    assert shapes == [shape for shape in expected for _ in range(9)]
+    strides = [block.strides[0] for block in blocks_of(paper)]
+    assert strides == [1] * 9 + ([2] + [1] * 8) * 2
+
+
+def test_with_biases_there_is_one_for_the_stem_and_for_each_block():
+    model = residual_convnet(**SMALL, use_bias=True)
+    biases = [w for w in model.trainable_weights if w.path.endswith("bias")]
+    assert [bias.shape[0] for bias in biases] == [4, 4, 4, 6, 6]
+
+
+def test_depth_widths_classes_and_sizes_are_free():
+    model = residual_convnet(
+        (12, 20, 1), num_classes=3, stem=2, widths=(3, 3, 5), blocks=1
+    )
+    assert model.output_shape == (None, 3)
+    shapes = [tuple(block.output.shape[1:]) for block in blocks_of(model)]
+    assert shapes == [(12, 20, 3), (6, 10, 3), (3, 5, 5)]
+
+
+def test_height_and_width_can_stay_open():
+    model = residual_convnet(**{**SMALL, "input_shape": (None, None, 3)})
+    for shape in [(1, 4, 6, 3), (2, 16, 8, 3)]:
+        logits = model.predict(np.ones(shape), verbose=0)
+        assert logits.shape == (shape[0], 10)
+
+
+def test_no_two_blocks_start_alike():
+    he_normal = keras.initializers.HeNormal()  # called twice, repeats itself
+    for start in (None, "he_normal", he_normal, SmallVarianceNormal()):
+        model = residual_convnet(**SMALL, kernel_initializer=start)
+        kernels = [
+            weight
+            for block in blocks_of(model)
+            for weight in block.get_weights()
+        ]
+        firsts = {kernel.flat[0] for kernel in kernels}
+        assert len(firsts) == len(kernels) == 8
+
+
+def test_the_regularizer_is_on_every_convolution_and_nothing_else():
+    model = residual_convnet(
+        **SMALL, use_bias=True, kernel_regularizer=keras.regularizers.L2(0.5)
+    )
+    squares = [
+        np.square(weight).sum()
+        for weight, variable in zip(
+            model.get_weights(), model.weights, strict=True
+        )
+        if len(variable.shape) == 4
+    ]
+    assert len(squares) == 9
+    penalty = sum(keras.ops.convert_to_numpy(one) for one in model.losses)
+    np.testing.assert_allclose(penalty, 0.5 * sum(squares), rtol=1e-5)
+
+
+def test_it_learns_a_few_images_by_heart(rng):
+    keras.utils.set_random_seed(0)
+    model = residual_convnet(**SMALL, num_classes=2)
+    model.compile(
+        keras.optimizers.Adam(0.02),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    x = rng.normal(size=(8, 8, 8, 3))
+    y = np.arange(8) % 2
+    history = model.fit(x, y, epochs=30, verbose=0).history
+    assert history["accuracy"][-1] == 1 and history["loss"][-1] < 0.1
+
+
+def test_it_works_where_channels_come_first():
+    before = keras.config.image_data_format()
+    try:
+        keras.config.set_image_data_format("channels_first")
+        model = residual_convnet(**{**SMALL, "input_shape": (3, 8, 8)})
+        if keras.backend.backend() != "tensorflow":  # not on its CPU
+            model.predict(np.ones((2, 3, 8, 8)), verbose=0)
+        with pytest.raises(ValueError, match="`input_shape` must"):
+            residual_convnet(**{**SMALL, "input_shape": (3, 7, 8)})
+    finally:
+        keras.config.set_image_data_format(before)
+    assert model.layers[1].output.shape == (None, 4, 8, 8)
+    assert model.layers[-3].output.shape == (None, 6, 4, 4)
+
+
+@pytest.mark.parametrize(
+    "option, message",
+    [
+        ({"num_classes": 0}, "`num_classes` must.*num_classes=0"),
+        ({"stem": 0}, "`stem` must.*stem=0"),
+        ({"blocks": 0}, "`blocks` must.*blocks=0"),
+        ({"widths": ()}, "`widths` must not be empty"),
+        ({"widths": (4, 0)}, "`widths` must be an integer.*widths=0"),
+        ({"widths": (8, 6)}, r"nor shrink.*widths=\(8, 6\)"),
+        ({"stem": 5}, r"nor shrink.*stem=5, widths=\(4, 6\)"),
+        ({"input_shape": (8, 7, 3)}, r"divided by 2.*\(8, 7, 3\)"),
+        ({"input_shape": (8, 8)}, r"three entries.*\(8, 8\)"),
+        ({"kernel_initializer": "no_such_name"}, "no_such_name"),
+    ],
+)
+def test_what_makes_no_network_is_refused(option, message):
+    with pytest.raises(ValueError, match=message):
+        residual_convnet(**{**SMALL, **option})
