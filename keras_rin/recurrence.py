@@ -95,9 +95,9 @@ def identity_recurrence(
                     g, every, x, states, offset, mask, piece, activation
                 )
                 sums = added if sums is None else map(ops.add, sums, added)
-                d_x.append(ops.swapaxes(dz @ ops.transpose(kernel), 0, 1))
+                d_x.append(_times(dz, ops.transpose(kernel)))
             d_kernel, d_bias, d_offset = sums
-            d_x = ops.concatenate(d_x[::-1], axis=1)
+            d_x = ops.swapaxes(ops.concatenate(d_x[::-1]), 0, 1)
             gradients = d_x, d_kernel, d_bias, g, d_offset
             return gradients, _no_second_derivative
 
@@ -119,7 +119,8 @@ def _pieces(time, units):
     What a piece needs of each of its steps, z and dL/dz, is then little beside
     what is kept of every step, the states.
     """
-    wanted = min(16, time * units // 2**13) if time else 1
+    known = isinstance(time, int)  # while a model is traced, it may not be
+    wanted = min(16, time * units // 2**13) if known else 1
     return next((n for n in range(wanted, 1, -1) if time % n == 0), 1)
 
 
@@ -133,7 +134,7 @@ def _steps(sequence, piece):
 
 def _forward(x, kernel, bias, initial_state, offset, mask, piece, phi):
     """Returns `h_0` to `h_T`, of shape `(time + 1, batch, units)`."""
-    z = ops.matmul(_steps(x, piece), kernel) + bias
+    z = _times(_steps(x, piece), kernel) + bias
     keep = None if mask is None else _steps(mask, piece)[:, :, None]
 
     def step(h, t):
@@ -181,6 +182,13 @@ def _at(t, where, value):
     if isinstance(t, int):
         return value if t == where else 0.0
     return ops.where(t == where, value, 0.0)
+
+
+def _times(sequence, matrix):
+    """One product for all steps of a sequence."""
+    flat = ops.reshape(sequence, (-1, matrix.shape[0]))
+    shape = (*ops.shape(sequence)[:-1], matrix.shape[1])
+    return ops.reshape(flat @ matrix, shape)
 
 
 def _summed_products(one, other):
