@@ -64,14 +64,16 @@ def identity_recurrence(
         NotImplementedError: If a derivative of the gradient is asked for.
     """
     forward, backward, phi = _forward, _backward, activation
+    count = _pieces(x.shape[1], offset.shape[0])
+    numbers = range(count)
     backend = keras.backend.backend()
     if compiled and backend == "tensorflow":
         forward, backward = _with_xla(_forward), _with_xla(_backward)
+        # As integers, each would be compiled by itself.
+        numbers = [ops.convert_to_tensor(number) for number in numbers]
     if backend == "jax" or forward is not _forward:
         phi = IN_XLA.get(activation, activation)
-    count = _pieces(x.shape[1], offset.shape[0])
-    # Tensors, or TensorFlow would compile each of them by itself.
-    pieces = [(ops.convert_to_tensor(n), count) for n in range(count)]
+    pieces = [(number, count) for number in numbers]
 
     @ops.custom_gradient
     def recurrence(*inputs):
@@ -82,32 +84,28 @@ def identity_recurrence(
             runs.append(forward(x, kernel, bias, h, offset, mask, piece, phi))
             h = runs[-1][-1]
 
-        @ops.custom_gradient
-        def pull_back(upstream, *inputs):
-            upstream = ops.stop_gradient(upstream)
+        def pull_back(*args, upstream=None):
+            # Torch passes `inputs` and `upstream`, the others `upstream`.
+            upstream = args[0] if upstream is None else upstream
+            g, every = ops.stop_gradient(upstream), None
             if return_sequences:
-                g, every = ops.zeros_like(runs[-1][-1]), upstream
-            else:
-                g, every = upstream, None
-            sums, d_x = None, []
+                g, every = ops.zeros_like(runs[-1][-1]), g
+            sums, d_x = (0.0, 0.0, 0.0), []
             for piece, states in zip(pieces[::-1], runs[::-1], strict=True):
                 dz, g, added = backward(
                     g, every, x, states, offset, mask, piece, activation
                 )
-                sums = added if sums is None else map(ops.add, sums, added)
+                sums = map(ops.add, sums, added)
                 d_x.append(_times(dz, ops.transpose(kernel)))
             d_kernel, d_bias, d_offset = sums
             d_x = ops.swapaxes(ops.concatenate(d_x[::-1]), 0, 1)
             gradients = d_x, d_kernel, d_bias, g, d_offset
-            return gradients, _no_second_derivative
+            return tuple(_once(g, upstream, *inputs) for g in gradients)
 
-        if return_sequences:
-            steps = [ops.swapaxes(states[1:], 0, 1) for states in runs]
-            h = ops.concatenate(steps, axis=1)
-        # Torch passes `inputs` and `upstream`, the other backends `upstream`.
-        return h, lambda *args, upstream=None: pull_back(
-            args[0] if upstream is None else upstream, *inputs
-        )
+        if not return_sequences:
+            return h, pull_back
+        sequences = [ops.swapaxes(states[1:], 0, 1) for states in runs]
+        return ops.concatenate(sequences, axis=1), pull_back
 
     # Copies, for TensorFlow's custom gradients take tensors, not variables.
     return recurrence(*map(ops.copy, (x, kernel, bias, initial_state, offset)))
@@ -245,6 +243,12 @@ def _with_xla(loop):
     import tensorflow as tf
 
     return tf.function(loop, jit_compile=True)
+
+
+@ops.custom_gradient
+def _once(gradient, *made_of):
+    """The gradient itself, which refuses to be differentiated."""
+    return gradient, _no_second_derivative
 
 
 def _no_second_derivative(*args, **kwargs):
