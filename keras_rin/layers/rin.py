@@ -186,14 +186,16 @@ class RIN(keras.layers.RNN):
     def inner_loop(self, sequences, initial_state, mask, training=False):
         if not self._runs_fused(training):
             return super().inner_loop(sequences, initial_state, mask, training)
-        x = self._as_read(sequences)
-        drop = self.cell.get_dropout_mask(x[0])
+        x = self._as_read(ops.cast(sequences, self.compute_dtype))
+        drop = self.cell.get_dropout_mask(x[:, 0])
         if training and drop is not None:
-            x = x * drop
+            x = x * drop[:, None]
         if mask is not None:
             mask = self._as_read(ops.cast(mask, "bool"))
         states = identity_recurrence(
-            self.cell.project(x),
+            x,
+            self.cell.kernel,
+            self.cell.bias if self.use_bias else ops.zeros(self.units, x.dtype),
             initial_state[0],
             self.cell.recurrent_kernel,
             self.cell.activation,
@@ -201,11 +203,10 @@ class RIN(keras.layers.RNN):
             return_sequences=self.return_sequences,
             compiled=training is True,
         )
-        state = states[-1] if self.return_sequences else states
         outputs = self._shown(states, mask)
         if not self.return_sequences:
-            return outputs, outputs, [state]
-        return outputs[-1], ops.swapaxes(outputs, 0, 1), [state]
+            return outputs, outputs, [states]
+        return outputs[:, -1], outputs, [states[:, -1]]
 
     def _runs_fused(self, training):
         # What TensorFlow traces to answer, it may be about to export; and
@@ -233,9 +234,7 @@ class RIN(keras.layers.RNN):
         return " and ".join(obstacles)
 
     def _as_read(self, x):
-        """Time first, in the order in which it is read."""
-        x = ops.swapaxes(x, 0, 1)
-        return ops.flip(x, 0) if self.go_backwards else x
+        return ops.flip(x, 1) if self.go_backwards else x
 
     def _shown(self, states, mask):
         """The outputs Keras makes of the states where steps are masked."""
@@ -246,9 +245,9 @@ class RIN(keras.layers.RNN):
         elif keras.backend.backend() == "jax":
             return states
         else:  # zeros up to the first step that counts
-            shown = ops.cumsum(ops.cast(mask, "int32"), axis=0) > 0
+            shown = ops.cumsum(ops.cast(mask, "int32"), axis=1) > 0
         if not self.return_sequences:
-            shown = shown[-1]
+            shown = shown[:, -1]
         return ops.where(shown[..., None], states, 0)
 
     units = property(attrgetter("cell.units"))
