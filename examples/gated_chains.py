@@ -40,10 +40,11 @@ STARTS = {
 FLAGS = flags.FLAGS
 
 
-def build_model(layer, classes):
+def build_model(layer, features, classes):
     make = KERNELS[layer.split()[0]]
     model = keras.Sequential(
         [
+            keras.Input((None, features)),
             make(FLAGS.units, return_sequences=True, **STARTS[layer]),
             keras.layers.Dense(classes),
         ]
@@ -102,6 +103,7 @@ def main(argv):
     splits, baseline = {"copying": copying_splits, "text": text_splits}[
         FLAGS.task
     ]()
+    features = splits[0][0].shape[-1]
     classes = int(max(y.max() for _, y in splits)) + 1
     metric = comparison.Metric(
         "loss",
@@ -111,7 +113,7 @@ def main(argv):
         baseline_label="knows nothing",
     )
     runs = comparison.train_all(
-        lambda layer: build_model(layer, classes),
+        lambda layer: build_model(layer, features, classes),
         FLAGS.layers,
         splits,
         metric,

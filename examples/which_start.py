@@ -54,7 +54,11 @@ METRIC = comparison.Metric(
 
 def build_model(layer):
     model = keras.Sequential(
-        [LAYERS[layer](FLAGS.units), keras.layers.Dense(1)]
+        [
+            keras.Input((None, 2)),
+            LAYERS[layer](FLAGS.units),
+            keras.layers.Dense(1),
+        ]
     )
     optimizer = keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0)
     model.compile(optimizer, "mse")
