@@ -1,10 +1,10 @@
 """The one loop: h_t = phi(z_t + h_{t-1} + h_{t-1} U), and its gradient.
 
 z holds the projected inputs x_t W + b of one piece of the sequence, so that a
-step is one product and the activation. The gradient is written by hand: backwards, a
-step is again one product, and the gradient of U is a single product over all
-steps, where automatic differentiation would add one up at each. A kernel for
-some device replaces `identity_recurrence`, and nothing else.
+step is one product and the activation. The gradient is written by hand:
+backwards, a step is again one product, and the gradient of U is one large
+product a piece, where automatic differentiation would add one up at each step.
+A kernel for some device replaces `identity_recurrence`, and nothing else.
 """
 
 import functools
