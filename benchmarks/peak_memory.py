@@ -4,11 +4,13 @@
 
 Each contender trains in a process of its own, for what a process once held
 stays in its peak. The growth of the peak over that of the built model goes to
-OUTPUT/results.json and table.md.
+OUTPUT/results.json and table.md. glibc is told to give back what is freed;
+else it keeps some of it, by chance up to twice of what is in use.
 """
 
 import concurrent.futures
 import multiprocessing
+import os
 import resource
 
 from absl import app
@@ -39,6 +41,7 @@ def growth(name, size):
 
 
 def in_a_process(name, size):
+    os.environ |= {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
         return pool.submit(growth, name, size).result()

@@ -1,27 +1,49 @@
-"""The one loop: h_t = phi(z_t + h_{t-1} + h_{t-1} U), and its gradient.
+"""The one loop: h_t = phi(x_t W + b + h_{t-1} + h_{t-1} U), and its gradient.
 
-z holds the projected inputs x_t W + b of one piece of the sequence, so that a
-step is one product and the activation. The gradient is written by hand:
-backwards, a step is again one product, and the gradient of U is one large
-product a piece, where automatic differentiation would add one up at each step.
-A kernel for some device replaces `identity_recurrence`, and nothing else.
+The inputs are projected ahead of the steps, z_t = x_t W + b, so that a step is
+one product and the activation. The gradient is written by hand: backwards, a
+step is again one product, and the gradients of W and U are large products over
+many steps, where automatic differentiation would add them up at each. Both
+directions go through the sequence in pieces, so that only the states are held
+of all steps. A kernel for some device replaces `identity_recurrence`, and
+nothing else.
 """
 
 import functools
+from operator import methodcaller
 
 import keras
 from keras import ops
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
+# A piece holds so many numbers of one sequence, or there are so many pieces:
+# each is a loop to start, and to compile where the whole model is compiled.
+PIECE_SIZE = 2**13
+MOST_PIECES = 16
+
+
+def _where(condition, one, other):
+    # Keras's own takes Torch longer than the product of a step.
+    if keras.backend.backend() == "torch":
+        return one.where(condition, other)
+    return ops.where(condition, one, other)
+
+
 # How g = dL/dh passes back through h = phi(a), told from h alone.
 PULLBACKS = {
     keras.activations.linear: lambda g, h: g,
-    keras.activations.relu: lambda g, h: ops.where(h > 0, g, 0.0),
-    keras.activations.leaky_relu: lambda g, h: ops.where(h > 0, g, 0.2 * g),
-    keras.activations.elu: lambda g, h: ops.where(h > 0, g, g * (h + 1.0)),
+    keras.activations.relu: lambda g, h: _where(h > 0, g, 0.0),
+    keras.activations.leaky_relu: lambda g, h: _where(h > 0, g, 0.2 * g),
+    keras.activations.elu: lambda g, h: _where(h > 0, g, g * (h + 1.0)),
     keras.activations.tanh: lambda g, h: g * (1.0 - h * h),
     keras.activations.sigmoid: lambda g, h: g * h * (1.0 - h),
+}
+
+# For the same reason.
+IN_TORCH = {
+    getattr(keras.activations, name): methodcaller(name)
+    for name in ("relu", "tanh", "sigmoid")
 }
 
 # XLA computes a plain ReLU twice, for the state and for its place among the
@@ -73,6 +95,8 @@ def identity_recurrence(
         numbers = [ops.convert_to_tensor(number) for number in numbers]
     if backend == "jax" or forward is not _forward:
         phi = IN_XLA.get(activation, activation)
+    if backend == "torch":
+        phi = IN_TORCH.get(activation, activation)
     pieces = [(number, count) for number in numbers]
 
     @ops.custom_gradient
@@ -118,7 +142,7 @@ def _pieces(time, units):
     what is kept of every step, the states.
     """
     known = isinstance(time, int)  # while a model is traced, it may not be
-    wanted = min(16, time * units // 2**13) if known else 1
+    wanted = min(MOST_PIECES, time * units // PIECE_SIZE) if known else 1
     return next((n for n in range(wanted, 1, -1) if time % n == 0), 1)
 
 
@@ -137,7 +161,7 @@ def _forward(x, kernel, bias, initial_state, offset, mask, piece, phi):
 
     def step(h, t):
         new = phi(z[t] + h + h @ offset)
-        return new if mask is None else ops.where(keep[t], new, h)
+        return new if mask is None else _where(keep[t], new, h)
 
     return _scan(step, initial_state, ops.shape(z)[0])
 
@@ -159,18 +183,18 @@ def _backward(last, every, x, states, offset, mask, piece, activation):
 
     def through_offset(g, keep):
         moved = g + g @ transposed
-        return moved if keep is None else ops.where(keep, moved, g)
+        return moved if keep is None else _where(keep, moved, g)
 
     def step(g, t):
         g = through_offset(g, None if mask is None else keep_next[t])
         g = g + _at(t, length - 1, last)
         g = g if every is None else g + every[t]
         pulled = pull_back(g, states[t + 1])
-        return pulled if mask is None else ops.where(keep[t], pulled, g)
+        return pulled if mask is None else _where(keep[t], pulled, g)
 
     dz = _scan(step, ops.zeros_like(last), length, reverse=True)
     d_initial = through_offset(dz[0], None if mask is None else keep[0])
-    dz = dz if mask is None else ops.where(keep, dz, 0.0)
+    dz = dz if mask is None else _where(keep, dz, 0.0)
     d_kernel = _summed_products(_steps(x, piece), dz)
     d_offset = _summed_products(states[:-1], dz)
     return dz, d_initial, (d_kernel, ops.sum(dz, axis=(0, 1)), d_offset)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import witnesses
 from keras import ops
+from witnesses import MASKS
 from witnesses import assert_same
 from witnesses import to_numpy
 
-from keras_rin.layers import RIN
+from keras_rin import recurrence
 from keras_rin.recurrence import PULLBACKS
 from keras_rin.recurrence import identity_recurrence
 
@@ -20,13 +21,6 @@ BACKEND = keras.backend.backend()
 PHIS = {phi.__name__: phi for phi in PULLBACKS}
 if BACKEND == "jax":
     del PHIS["tanh"]  # Keras makes it float32 of float64 there
-MASKS = {
-    "none": lambda t, b: None,
-    "leading": lambda t, b: np.repeat(np.arange(t)[:, None] >= 2, b, 1),
-    "trailing": lambda t, b: np.repeat(np.arange(t)[:, None] < t - 2, b, 1),
-    "rows": lambda t, b: np.repeat(np.arange(b)[None] != 1, t, 0),
-    "alternating": lambda t, b: np.indices((t, b)).sum(0) % 2 < 1,
-}
 COMPILED = [False, True] if BACKEND == "tensorflow" else [False]
 
 
@@ -191,29 +185,80 @@ def test_it_computes_in_the_dtype_it_gets(dtype, tolerance, compiled):
     assert_same(ops.cast(got, "float32"), expected, 0, tolerance)
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="asks TensorFlow's tape")
 @pytest.mark.parametrize("compiled", COMPILED)
-def test_second_derivatives_are_refused(compiled):
+@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize("mask", ["none", "alternating"])
+@pytest.mark.parametrize("time", [37, 38, 40])  # 1, 2 and 4 pieces
+def test_pieces_make_the_whole(
+    monkeypatch, time, mask, return_sequences, compiled
+):
+    monkeypatch.setattr(recurrence, "PIECE_SIZE", 50)
+    phi, mask = keras.activations.sigmoid, tensor(MASKS[mask](time, 3))
+
+    def fused(*args):
+        states = of_projected(
+            *args, phi, mask, return_sequences, compiled=compiled
+        )
+        return ops.sum(states**2)
+
+    def plain(*args):
+        states = by_autodiff(*args, phi, mask)
+        return ops.sum((states if return_sequences else states[-1]) ** 2)
+
+    args = case(time=time)
+    args[2] -= 0.6 * np.eye(5)
+    for one, other in zip(
+        gradients(fused, args), gradients(plain, args), strict=True
+    ):
+        assert_same(one, other, 1e-6, 1e-8)
+
+
+def second_derivative(loss, args, by):
+    """Of the summed gradient by the first argument, by another."""
+    if BACKEND == "jax":
+        import jax
+
+        slope = jax.grad(loss)
+        return jax.grad(lambda *args: slope(*args).sum(), by)(*args)
+    if BACKEND == "torch":
+        import torch
+
+        args = [arg.requires_grad_() for arg in args]
+        (slope,) = torch.autograd.grad(loss(*args), args[0], create_graph=True)
+        return torch.autograd.grad(slope.sum(), args[by])
     import tensorflow as tf
 
-    z, h, u = (tf.constant(array) for array in case())
-    tanh = keras.activations.tanh
-    with tf.GradientTape() as outer:
-        outer.watch(z)
-        with tf.GradientTape() as inner:
-            inner.watch(z)
-            states = of_projected(z, h, u, tanh, compiled=compiled)
-            loss = tf.reduce_sum(states**2)
-        gradient = inner.gradient(loss, z)
-    with pytest.raises((NotImplementedError, LookupError)):
-        outer.gradient(gradient, z)
+    with tf.GradientTape() as outer, tf.GradientTape() as inner:
+        outer.watch(args)
+        inner.watch(args)
+        slope = inner.gradient(loss(*args), args[0])
+    return outer.gradient(slope, args[by])
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("by", range(5))
+def test_second_derivatives_are_refused(rng, by, power, compiled):
+    shapes = (3, 7, 2), (2, 5), (5,), (3, 5), (5, 5)
+    args = [tensor(rng.normal(size=shape)) for shape in shapes]
+
+    def loss(*args):
+        states = identity_recurrence(
+            *args, keras.activations.relu, compiled=compiled
+        )
+        return ops.sum(states**power)
+
+    with pytest.raises(NotImplementedError, match="first derivatives only"):
+        second_derivative(loss, args, by)
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="reads XLA's own listing")
+@pytest.mark.parametrize("pieces", [1, 5])
 @pytest.mark.parametrize("masked", [False, True])
-def test_nothing_is_hidden_from_the_compiler(masked):
+def test_nothing_is_hidden_from_the_compiler(monkeypatch, masked, pieces):
     import tensorflow as tf
 
+    monkeypatch.setattr(recurrence, "PIECE_SIZE", 50 * 5 // pieces)
     args = [tf.constant(array, "float32") for array in case(time=50)]
     mask = tf.constant(MASKS["leading"](50, 3)) if masked else None
 
@@ -229,8 +274,9 @@ def test_nothing_is_hidden_from_the_compiler(masked):
     listing = training_step.experimental_get_compiler_ir(*args)
     hlo = listing(stage="optimized_hlo")
     loops = re.findall(r" while\(.*", hlo)
-    assert len(loops) == 2
-    assert all('known_trip_count":{"n":"50"}' in loop for loop in loops)
+    assert len(loops) == 2 * pieces
+    trips = f'known_trip_count":{{"n":"{50 // pieces}"}}'
+    assert all(trips in loop for loop in loops)
     for copy_to_host in ("outfeed", "infeed", "send(", "recv("):
         assert copy_to_host not in hlo
 
@@ -263,112 +309,3 @@ def test_a_new_shape_compiles_once_and_an_old_one_never(tmp_path):
     first, second, third, *again = counts
     assert 0 < first < second < third
     assert again == [third] * 3
-
-
-# The layer through the fused loop, against itself through Keras's.
-
-OPTIONS = {
-    "last output": {},
-    "sequences": {"return_sequences": True},
-    "backwards": {"return_sequences": True, "go_backwards": True},
-    "zeros where masked": {
-        "return_sequences": True,
-        "zero_output_for_mask": True,
-    },
-    "last output, zeros where masked": {"zero_output_for_mask": True},
-    "dropout": {"dropout": 0.5, "seed": 1},
-    "no bias": {"use_bias": False},
-    "state": {"return_state": True, "return_sequences": True},
-}
-
-
-def pair(options, shape):
-    """The same RIN fused and not, with the same weights."""
-    start = keras.initializers.RandomNormal(stddev=0.2, seed=1)
-    layers = []
-    for fused in (True, False):
-        layer = RIN(5, fused=fused, recurrent_initializer=start, **options)
-        layer.build(shape)
-        layers.append(layer)
-    layers[1].set_weights(layers[0].get_weights())
-    return layers
-
-
-@pytest.mark.parametrize("start_at", ["zeros", "a state"])
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("option", OPTIONS)
-def test_the_fused_layer_is_the_other_one(rng, option, mask, start_at):
-    x = rng.normal(size=(4, 6, 3)).astype("float32")
-    mask = MASKS[mask](6, 4)
-    kwargs = {
-        "mask": None if mask is None else mask.T,
-        "training": option == "dropout",
-    }
-    if start_at == "a state":
-        kwargs["initial_state"] = rng.normal(size=(4, 5)).astype("float32")
-    fused, other = (
-        keras.tree.flatten(layer(x, **kwargs))
-        for layer in pair(OPTIONS[option], x.shape)
-    )
-    for one, two in zip(fused, other, strict=True):
-        assert_same(one, two)
-
-
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize(
-    "option", ["last output", "sequences", "backwards", "zeros where masked"]
-)
-def test_the_fused_layer_has_the_gradients_of_the_other(rng, option, mask):
-    x = rng.normal(size=(4, 6, 3)).astype("float32")
-    mask = MASKS[mask](6, 4)
-    kwargs = {} if mask is None else {"mask": mask.T}
-    options = OPTIONS[option]
-    shape = (4, 6, 5) if "return_sequences" in options else (4, 5)
-    y = rng.normal(size=shape).astype("float32")
-    fused, other = (
-        witnesses.gradients(layer, x, y, **kwargs)
-        for layer in pair(options, x.shape)
-    )
-    for one, two in zip(fused, other, strict=True):
-        assert_same(one, two)
-
-
-def test_the_fused_layer_keeps_its_state_like_the_other(rng):
-    x = rng.normal(size=(4, 6, 3)).astype("float32")
-    fused, other = pair({"stateful": True}, x.shape)
-    for _ in range(3):
-        assert_same(fused(x, training=True), other(x, training=True))
-
-
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="reads TensorFlow's graph")
-@pytest.mark.parametrize("training, loops", [(True, 1), (False, 0)])
-def test_only_training_compiles_by_itself(training, loops):
-    import tensorflow as tf
-
-    layer = RIN(3)
-    x = tf.ones((2, 5, 1))
-    graph = tf.function(lambda: layer(x, training=training))
-    layer(x)
-    functions = graph.get_concrete_function().graph.as_graph_def().library
-    compiled = [f for f in functions.function if f.attr["_XlaMustCompile"].b]
-    assert len(compiled) == loops
-
-
-@pytest.mark.parametrize(
-    "options, reason",
-    [
-        ({"activation": "softplus"}, "activation='softplus'"),
-        ({"unroll": True}, "unroll=True"),
-        ({"recurrent_dropout": 0.1}, "recurrent_dropout=0.1"),
-    ],
-)
-def test_what_prevents_the_fused_loop_is_named(options, reason):
-    with pytest.raises(ValueError, match=f"`fused=True` cannot.*{reason}"):
-        RIN(3, fused=True, **options)
-    RIN(3, fused="auto", **options)
-
-
-@pytest.mark.parametrize("fused", ["yes", None, 1])
-def test_fused_is_one_of_three(fused):
-    with pytest.raises(ValueError, match='`fused` must be "auto", True or'):
-        RIN(3, fused=fused)

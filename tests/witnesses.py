@@ -12,6 +12,15 @@ ACTIVATIONS = {
     "elu": lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
 }
 
+# Where a step counts, of shape (time, batch).
+MASKS = {
+    "none": lambda t, b: None,
+    "leading": lambda t, b: np.repeat(np.arange(t)[:, None] >= 2, b, 1),
+    "trailing": lambda t, b: np.repeat(np.arange(t)[:, None] < t - 2, b, 1),
+    "rows": lambda t, b: np.repeat(np.arange(b)[None] != 1, t, 0),
+    "alternating": lambda t, b: np.indices((t, b)).sum(0) % 2 < 1,
+}
+
 
 def to_numpy(tensor):
     return keras.ops.convert_to_numpy(tensor)
