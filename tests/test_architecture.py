@@ -18,6 +18,7 @@ ROOMS = {
             "constraints",
             "constructions",
             "diagnostics",
+            "export",
             "initializers",
             "layers",
             "models",
@@ -39,6 +40,10 @@ ROOMS = {
     ),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
     "callbacks": ({"arguments", "diagnostics"}, {"keras", "numpy", "time"}),
+    "export": (
+        {"export", "layers"},
+        {"keras", "numpy", "tempfile", "tensorflow"},
+    ),
     "plots": ({"arguments"}, {"matplotlib", "numpy"}),
     "diagnostics": (
         {"arguments", "diagnostics"},
