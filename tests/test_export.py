@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_rin.layers import RIN
+from keras_rin.models import residual_convnet
 
 ALONE = """
 import sys
@@ -42,9 +43,6 @@ NOT_ON = {
     ids=["SavedModel", "ONNX"],
 )
 def test_what_is_exported_serves_without_us(rng, tmp_path, name, program):
-    backend = keras.backend.backend()
-    if backend == "torch" or (backend == "jax" and program is ONNX):
-        pytest.skip(NOT_ON[backend])
     model = keras.Sequential(
         [
             keras.Input((None, 2)),
@@ -53,15 +51,35 @@ def test_what_is_exported_serves_without_us(rng, tmp_path, name, program):
             keras.layers.Dense(3),
         ]
     )
-    model.predict(np.ones((1, 2, 2)), verbose=0)  # Keras's ONNX wants that
+    shapes = [(1, 1, 2), (7, 30, 2)]
+    serve_alone(model, tmp_path / name, program, rng, shapes)
+
+
+@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [("saved_model", SAVED_MODEL), ("model.onnx", ONNX)],
+    ids=["SavedModel", "ONNX"],
+)
+def test_a_residual_network_serves_without_us(rng, tmp_path, name, program):
+    model = residual_convnet((None, None, 1), stem=4, widths=(4, 8), blocks=1)
+    shapes = [(1, 6, 4, 1), (3, 8, 8, 1)]
+    serve_alone(model, tmp_path / name, program, rng, shapes)
+
+
+def serve_alone(model, path, program, rng, shapes):
+    backend = keras.backend.backend()
+    if backend == "torch" or (backend == "jax" and program is ONNX):
+        pytest.skip(NOT_ON[backend])
+    model.predict(np.ones(shapes[0]), verbose=0)  # Keras's ONNX wants that
     form = "onnx" if program is ONNX else "tf_saved_model"
-    model.export(tmp_path / name, format=form, verbose=False)
+    model.export(path, format=form, verbose=False)
     inputs = {}
-    for batch, time in [(1, 1), (7, 30)]:
-        file = tmp_path / f"{batch}x{time}.npy"
-        inputs[file] = rng.normal(size=(batch, time, 2)).astype("float32")
+    for number, shape in enumerate(shapes):
+        file = path.with_name(f"{number}.npy")
+        inputs[file] = rng.normal(size=shape).astype("float32")
         np.save(file, inputs[file])
-    command = [sys.executable, "-c", ALONE + program + SERVE, tmp_path / name]
+    command = [sys.executable, "-c", ALONE + program + SERVE, path]
     subprocess.run([*command, *inputs], check=True)
     for file, x in inputs.items():
         answer = np.load(f"{file}.answer.npy")
