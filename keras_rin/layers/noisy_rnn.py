@@ -66,7 +66,8 @@ class NoisyRNN(keras.layers.RNN):
 
     def __init__(self, cell, stddev=0.1, seed=None, **kwargs):
         self.stddev = arguments.finite_number("stddev", stddev, at_least=0)
-        if isinstance(cell, (list, tuple, keras.layers.StackedRNNCells)):
+        stacked = isinstance(cell, keras.layers.StackedRNNCells)
+        if stacked or not isinstance(cell, keras.layers.Layer):
             raise ValueError(
                 "`cell` must be one cell: stack NoisyRNN layers instead. "
                 f"Received: cell={cell}"

@@ -1,0 +1,146 @@
+"""What was written once loads ever after, and what is broken is refused."""
+
+import copy
+import inspect
+import json
+import pathlib
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+from test_public_names import PUBLIC
+
+from keras_rin import layers
+
+FIXTURES = sorted(
+    (pathlib.Path(__file__).parent / "fixtures").glob("*/*.keras")
+)
+CLASSES = {
+    name: item
+    for name, item in PUBLIC.items()
+    if inspect.isclass(item) and hasattr(item, "get_config")
+}
+LAMBDA = {
+    "class_name": "__lambda__",
+    "config": {"value": "4wEAAAAAAAAA", "defaults": None, "closure": None},
+}
+JUNK = [
+    None,
+    "no such thing",
+    "../../../etc/passwd",
+    -1,
+    0,
+    1e300,
+    float("nan"),
+    10**30,
+    [],
+    [[1], [2, 3]],
+    {},
+    {"class_name": "Lambda", "config": {}},
+    LAMBDA,
+    True,
+]
+
+
+@pytest.mark.parametrize(
+    "file", FIXTURES, ids=lambda file: f"{file.parent.name}-{file.stem}"
+)
+def test_a_file_of_a_release_still_answers_the_same(file):
+    model = keras.models.load_model(file)
+    data = np.load(file.with_suffix(".npz"))
+    answer = model.predict(data["x"], verbose=0)
+    np.testing.assert_allclose(answer, data["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_every_class_is_in_a_file_of_each_release():
+    """The layers, and the initializers that their configs name."""
+    for folder in {file.parent for file in FIXTURES}:
+        text = "".join(
+            zipfile.ZipFile(file).read("config.json").decode()
+            for file in folder.glob("*.keras")
+        )
+        missing = [
+            name
+            for name, item in CLASSES.items()
+            if f'"keras_rin>{item.__name__}"' not in text
+        ]
+        assert not missing
+
+
+def configs():
+    """One valid config of each class."""
+    for name, item in CLASSES.items():
+        needed = [
+            keras.layers.GRUCell(3) if p.name == "cell" else 3
+            for p in inspect.signature(item).parameters.values()
+            if p.kind != p.VAR_KEYWORD and p.default is p.empty
+        ]
+        yield name, keras.saving.serialize_keras_object(item(*needed))
+
+
+BROKEN = [
+    (f"{name}-{key}-{number}", good, key, junk)
+    for name, good in configs()
+    for key in good["config"]
+    for number, junk in enumerate(JUNK)
+    # Keras itself says AttributeError of an object that is no policy.
+    if not (key == "dtype" and isinstance(junk, dict))
+]
+
+
+def test_there_are_many_broken_configs():
+    assert len(BROKEN) > 500
+
+
+@pytest.mark.parametrize(
+    ("good", "key", "junk"),
+    [case[1:] for case in BROKEN],
+    ids=[case[0] for case in BROKEN],
+)
+def test_a_broken_config_is_refused_or_what_it_says(good, key, junk):
+    broken = copy.deepcopy(good)
+    broken["config"][key] = junk
+    try:
+        made = keras.saving.deserialize_keras_object(broken)
+    except (ValueError, TypeError, OverflowError) as error:
+        assert str(error)
+        return
+    config = keras.saving.serialize_keras_object(made)
+    # Keras takes the cell of an RNN out of the config that it is given.
+    again = keras.saving.deserialize_keras_object(copy.deepcopy(config))
+    assert json.dumps(keras.saving.serialize_keras_object(again)) == json.dumps(
+        config
+    )
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The bytes of a model, an input and its answer."""
+    file = tmp_path_factory.mktemp("small") / "model.keras"
+    model = keras.Sequential([keras.Input((2, 2)), layers.RIN(2)])
+    model.save(file)
+    x = np.random.default_rng(0).normal(size=(1, 2, 2)).astype("float32")
+    return file.read_bytes(), x, keras.ops.convert_to_numpy(model(x))
+
+
+def loaded_answer(path, damaged, x):
+    path.write_bytes(damaged)
+    return keras.ops.convert_to_numpy(keras.models.load_model(path)(x))
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_a_damaged_file_is_refused_or_harmless(small, tmp_path, part):
+    whole, x, expected = small
+    rng = np.random.default_rng(part)
+    for _ in range(25):
+        cut = whole[: rng.integers(len(whole))]
+        flipped = bytearray(whole)
+        flipped[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        for damaged in (cut, bytes(flipped)):
+            try:
+                answer = loaded_answer(tmp_path / "m.keras", damaged, x)
+            except Exception as error:
+                assert str(error) or type(error) is not Exception
+            else:
+                np.testing.assert_array_equal(answer, expected)
