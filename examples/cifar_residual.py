@@ -35,13 +35,13 @@ OPTIMIZERS = {
 # What stands where the command line says nothing.
 PAPER = {"epochs": 154, "batch_size": 128, "learning_rate": 0.05}
 SMALL = {
-    "epochs": 5,
+    "epochs": 12,
     "batch_size": 32,
     "learning_rate": 0.003,
-    "drops": [5_000, 7_000],
+    "drops": [12_000, 17_000],
     "optimizer": "adam",
     "augment": False,
-    "blocks": 2,
+    "blocks": 1,
     "widths": [16, 32, 64],
 }
 
