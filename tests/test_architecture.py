@@ -38,7 +38,10 @@ ROOMS = {
         {"keras"},
     ),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
-    "callbacks": ({"arguments", "diagnostics"}, {"keras", "numpy", "time"}),
+    "callbacks": (
+        {"arguments", "callbacks", "diagnostics"},
+        {"keras", "numpy", "time"},
+    ),
     "plots": ({"arguments"}, {"matplotlib", "numpy"}),
     "diagnostics": (
         {"arguments", "diagnostics"},
