@@ -40,7 +40,7 @@ ROOMS = {
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
     "callbacks": (
         {"arguments", "callbacks", "diagnostics"},
-        {"keras", "numpy", "time"},
+        {"contextlib", "io", "json", "keras", "numpy", "os", "pathlib", "time"},
     ),
     "plots": ({"arguments"}, {"matplotlib", "numpy"}),
     "diagnostics": (
