@@ -103,7 +103,7 @@ class ResumableTraining(keras.callbacks.Callback):
 
     def _write(self):
         arrays = [keras.ops.convert_to_numpy(v) for v in self._variables()]
-        history = json.dumps(self.history)
+        history = np.bytes_(json.dumps(self.history))
         with _replacing(self.path) as file:
             np.savez(file, *arrays, epoch=self.epoch, history=history)
 
@@ -113,7 +113,7 @@ class ResumableTraining(keras.callbacks.Callback):
             with np.load(content) as file:
                 saved = dict(file)
             self.epoch = int(saved.pop("epoch"))
-            self.history = json.loads(str(saved.pop("history")))
+            self.history = json.loads(saved.pop("history").item())
             self._saved = [saved[f"arr_{i}"] for i in range(len(saved))]
         except Exception as error:  # a damaged archive raises this and that
             raise ValueError(
