@@ -24,6 +24,7 @@ class KeepBest(keras.callbacks.ModelCheckpoint):
             if self._new.exists():
                 self._new.replace(self._file)
         except OSError as error:
+            self._new.unlink(missing_ok=True)
             raise OSError(
                 error.errno,
                 f"The best network cannot be written ({error}); what was "

@@ -180,7 +180,7 @@ def state_of_training(output):
     (path,) = (output / "models").glob("*.npz")
     with np.load(path) as file:
         arrays = dict(file)
-    history = json.loads(str(arrays.pop("history")))
+    history = json.loads(arrays.pop("history").item())
     del history["seconds"]
     return history, {name: a.tobytes() for name, a in arrays.items()}
 
@@ -201,6 +201,40 @@ def test_cifar_residual_goes_on_where_it_ended(npz, tmp_path):
     (ended,) = record["runs"]
     assert ended["validation"] == again[0]["val_accuracy"]
     assert len(ended["validation"]) == 2
+
+
+def test_a_killed_training_goes_on_bit_for_bit(tmp_path):
+    finished = run("kill_and_resume.py", f"--output={tmp_path}")
+    assert finished.returncode == 0, finished.stderr
+    record = json.loads((tmp_path / "results.json").read_text())
+    killed = [fault for fault in record["faults"] if fault["signal"]]
+    refused = [fault for fault in record["faults"] if fault["error"]]
+    assert (len(killed), len(refused)) == (20, 3)
+    assert {fault["signal"] for fault in killed} == {
+        signal.SIGKILL,
+        signal.SIGXFSZ,
+    }
+    assert all(fault["same"] for fault in record["faults"])
+    epochs_done = [fault["epoch"] for fault in record["faults"]]
+    assert epochs_done == sorted(epochs_done) and epochs_done[-1] > 3
+    assert record["end_same"] == 1
+    assert "stops, names the file" in finished.stdout
+
+
+def test_a_loss_not_finite_ends_one_network_and_names_its_weight(tmp_path):
+    finished = run(
+        "adding_problem.py",
+        "--epochs=1",
+        "--samples=64",
+        "--length=5",
+        "--units=4",
+        "--layers=IRNN",
+        "--learning_rate=1e30",
+        f"--output={tmp_path}",
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "IRNN, seed 0: Epoch 1, step 2: the loss is" in finished.stderr
+    assert "The first weight not finite is sequential" in finished.stderr
 
 
 def test_a_file_of_images_is_split_and_its_labels_are_flat(npz):
