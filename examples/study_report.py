@@ -54,17 +54,20 @@ def draw(runs):
     """One panel a task: the median over the rate, in its interval."""
     groups = _by_start([run for run in runs if "score" in run])
     names = sorted({task for task, _ in groups})
+    rates = sorted({run["settings"]["learning_rate"] for run in runs})
     if not names:  # all failed
         return Figure()
     figure = Figure(figsize=(9, 4), layout="constrained")
     panels = figure.subplots(1, len(names), squeeze=False)[0]
     for axes, name in zip(panels, names, strict=True):
-        for (task, start), rates in sorted(groups.items()):
+        for (task, start), group in sorted(groups.items()):
             if task == name:
-                _draw_line(axes, start, dict(sorted(rates.items())))
+                _draw_line(axes, start, dict(sorted(group.items())))
         axes.axhline(1, color="grey", linewidth=1)
-        axes.set(title=name, xscale="log", yscale="log")
-        axes.set(xlabel="learning rate", ylabel="loss / knowing nothing")
+        axes.set(title=name, xscale="log", xlabel="learning rate")
+        axes.set(ylabel="loss / knowing nothing", ylim=(0, None))
+        axes.minorticks_off()
+        axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     panels[-1].legend(fontsize="small")
     return figure
 
