@@ -18,7 +18,8 @@ class RestoreOnNaN(keras.callbacks.Callback):
     it is told to raise lets callbacks write them over what they had saved. As
     this one raises within the step, no callback sees the end of the epoch.
 
-    The weights of the last two steps are kept, which takes twice their memory.
+    The weights of the last two steps are kept: that takes twice their memory,
+    and a copy of each at every step, which tells where a step is short.
     The variables of the optimizer stay as the step left them: to train on,
     compile the model again, or start from a file of
     `keras_rin.callbacks.ResumableTraining`.
