@@ -150,7 +150,8 @@ def installed():
     found = {"products alone": products}
     for name in KERAS_LAYERS:
         found[name] = keras_layer(name, jit_compile="auto")
-        found[f"{name}, XLA"] = keras_layer(name, jit_compile=True)
+        if keras.backend.backend() == "tensorflow":
+            found[f"{name}, XLA"] = keras_layer(name, jit_compile=True)
     if importlib.util.find_spec("jax"):
         found["JAX lax.scan"] = jax_scan
     if importlib.util.find_spec("torch"):

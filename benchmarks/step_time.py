@@ -2,6 +2,7 @@
 
     python -m benchmarks.step_time           # the sizes of the docs
     python -m benchmarks.step_time --grid    # 72 sizes, RIN and SimpleRNN
+    KERAS_BACKEND=torch python -m benchmarks.step_time
 
 The contenders of a size take turns in one process. Medians and spread go to
 OUTPUT/results.json, and from there into tables and a picture.
@@ -14,6 +15,7 @@ import json
 import statistics
 import time
 
+import keras
 from absl import app
 from absl import flags
 from absl import logging
@@ -38,6 +40,7 @@ GRID = itertools.product(
 )
 SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
 IN_GRID = ("RIN", "RIN, XLA", *SIMPLE_RNN)
+ON_OTHERS = ("RIN", "RNN(RINCell)", "SimpleRNN", "LSTM")
 
 
 def gflop(size):
@@ -90,7 +93,8 @@ def cells(records):
 
 def ratio(times, name):
     """Median of a contender over that of the faster SimpleRNN."""
-    faster = min(statistics.median(times[other]) for other in SIMPLE_RNN)
+    simple = [times[other] for other in SIMPLE_RNN if other in times]
+    faster = min(map(statistics.median, simple))
     return statistics.median(times[name]) / faster
 
 
@@ -128,6 +132,8 @@ def draw(records):
     axes = figure.subplots()
     labels = [f"{mode}  {size}" for size, mode in groups]
     for way, marker in (("", "o"), (", XLA", "x")):
+        if not all(f"RIN{way}" in times for times in groups.values()):
+            continue
         ratios = [
             statistics.median(times[f"RIN{way}"])
             / statistics.median(times[f"SimpleRNN{way}"])
@@ -149,7 +155,9 @@ def main(argv):
     logging.set_verbosity(logging.ERROR)
     output = outputs.prepare(FLAGS.output)
     makers = contenders.installed()
-    if FLAGS.grid or FLAGS.smoke:
+    if keras.backend.backend() != "tensorflow":
+        makers = {name: makers[name] for name in ON_OTHERS}
+    elif FLAGS.grid or FLAGS.smoke:
         makers = {name: makers[name] for name in IN_GRID}
     sizes = GRID if FLAGS.grid else SIZES
     sizes = [size for size in sizes if gflop(size) <= FLAGS.most_gflop]

@@ -4,6 +4,7 @@ from keras_rin import callbacks
 from keras_rin import constraints
 from keras_rin import constructions
 from keras_rin import diagnostics
+from keras_rin import export
 from keras_rin import initializers
 from keras_rin import layers
 from keras_rin import models
@@ -18,6 +19,7 @@ __all__ = [
     "constraints",
     "constructions",
     "diagnostics",
+    "export",
     "initializers",
     "layers",
     "models",

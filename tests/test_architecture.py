@@ -18,6 +18,7 @@ ROOMS = {
             "constraints",
             "constructions",
             "diagnostics",
+            "export",
             "initializers",
             "layers",
             "models",
@@ -41,6 +42,10 @@ ROOMS = {
     "callbacks": (
         {"arguments", "callbacks", "diagnostics"},
         {"contextlib", "io", "json", "keras", "numpy", "os", "pathlib", "time"},
+    ),
+    "export": (
+        {"export", "layers"},
+        {"keras", "numpy", "tempfile", "tensorflow"},
     ),
     "plots": ({"arguments"}, {"matplotlib", "numpy"}),
     "diagnostics": (

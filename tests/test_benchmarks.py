@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).parents[1]
         ("streaming", ["table.md"]),
         ("diagnostics_cost", ["table.md", "callback.md"]),
         ("orthogonal_cost", ["table.md"]),
+        ("exports", ["table.md"]),
     ],
 )
 def test_a_benchmark_writes_its_records_and_its_table(tmp_path, module, tables):

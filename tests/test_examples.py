@@ -38,7 +38,7 @@ def run(script, *arguments):
     )
 
 
-def test_sequential_images_ends_with_table_picture_and_models(tmp_path):
+def test_sequential_images_ends_with_models_that_stream(tmp_path):
     finished = run("sequential_images.py", "--smoke", f"--output={tmp_path}")
     assert finished.returncode == 0, finished.stderr
     for name in ("RIN", "RIN paper", "RIN chain", "SimpleRNN", "LSTM"):
@@ -50,6 +50,14 @@ def test_sequential_images_ends_with_table_picture_and_models(tmp_path):
     assert model.count_params() == 11_210
     record = json.loads((tmp_path / "results.json").read_text())
     assert len(record["runs"]) == 5
+    finished = run(
+        "stream_pixels.py",
+        f"--model={tmp_path / 'best_rin.keras'}",
+        "--images=3",
+        f"--output={tmp_path / 'streamed'}",
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "| 192 " in finished.stdout
 
 
 @pytest.mark.skipif(

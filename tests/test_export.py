@@ -1,4 +1,4 @@
-"""A SavedModel must answer where keras_rin cannot be imported."""
+"""What is exported must answer where keras_rin cannot be imported."""
 
 import subprocess
 import sys
@@ -8,23 +8,41 @@ import numpy as np
 import pytest
 
 from keras_rin.layers import RIN
+from keras_rin.models import residual_convnet
 
-SERVE = """
+ALONE = """
 import sys
 sys.modules["keras_rin"] = sys.modules["keras"] = None  # cannot be imported
-import numpy, tensorflow
-model = tensorflow.saved_model.load(sys.argv[1])
-for name in sys.argv[2:]:
-    x = numpy.load(name)
-    numpy.save(name + ".answer.npy", model.serve(x))
+import numpy
 """
+SAVED_MODEL = """
+import tensorflow
+model = tensorflow.saved_model.load(sys.argv[1])
+serve = model.serve
+"""
+ONNX = """
+sys.modules["tensorflow"] = None
+import onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1])
+serve = lambda x: session.run(None, {session.get_inputs()[0].name: x})[0]
+"""
+SERVE = """
+for name in sys.argv[2:]:
+    numpy.save(name + ".answer.npy", serve(numpy.load(name)))
+"""
+NOT_ON = {
+    "torch": "Keras 3.15 cannot export an RNN from Torch",
+    "jax": "Keras 3.15 needs jax2onnx to export ONNX from JAX",
+}
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() == "torch",
-    reason="Keras 3.15 cannot export an RNN from Torch to SavedModel",
+@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [("saved_model", SAVED_MODEL), ("model.onnx", ONNX)],
+    ids=["SavedModel", "ONNX"],
 )
-def test_a_saved_model_serves_without_us(rng, tmp_path):
+def test_what_is_exported_serves_without_us(rng, tmp_path, name, program):
     model = keras.Sequential(
         [
             keras.Input((None, 2)),
@@ -33,17 +51,37 @@ def test_a_saved_model_serves_without_us(rng, tmp_path):
             keras.layers.Dense(3),
         ]
     )
-    model.export(tmp_path / "saved_model", verbose=False)
+    shapes = [(1, 1, 2), (7, 30, 2)]
+    serve_alone(model, tmp_path / name, program, rng, shapes)
+
+
+@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [("saved_model", SAVED_MODEL), ("model.onnx", ONNX)],
+    ids=["SavedModel", "ONNX"],
+)
+def test_a_residual_network_serves_without_us(rng, tmp_path, name, program):
+    model = residual_convnet((None, None, 1), stem=4, widths=(4, 8), blocks=1)
+    shapes = [(1, 6, 4, 1), (3, 8, 8, 1)]
+    serve_alone(model, tmp_path / name, program, rng, shapes)
+
+
+def serve_alone(model, path, program, rng, shapes):
+    backend = keras.backend.backend()
+    if backend == "torch" or (backend == "jax" and program is ONNX):
+        pytest.skip(NOT_ON[backend])
+    model.predict(np.ones(shapes[0]), verbose=0)  # Keras's ONNX wants that
+    form = "onnx" if program is ONNX else "tf_saved_model"
+    model.export(path, format=form, verbose=False)
     inputs = {}
-    for batch, time in [(1, 1), (7, 30)]:
-        name = tmp_path / f"{batch}x{time}.npy"
-        inputs[name] = rng.normal(size=(batch, time, 2)).astype("float32")
-        np.save(name, inputs[name])
-    subprocess.run(
-        [sys.executable, "-c", SERVE, tmp_path / "saved_model", *inputs],
-        check=True,
-    )
-    for name, x in inputs.items():
-        answer = np.load(f"{name}.answer.npy")
+    for number, shape in enumerate(shapes):
+        file = path.with_name(f"{number}.npy")
+        inputs[file] = rng.normal(size=shape).astype("float32")
+        np.save(file, inputs[file])
+    command = [sys.executable, "-c", ALONE + program + SERVE, path]
+    subprocess.run([*command, *inputs], check=True)
+    for file, x in inputs.items():
+        answer = np.load(f"{file}.answer.npy")
         expected = model.predict(x, verbose=0)
         np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)

@@ -123,6 +123,24 @@ def test_sizes_can_stay_open():
         assert y.shape == (1, height // 2, width // 2, 4)
 
 
+@pytest.mark.parametrize("height", [1, 3, 5])
+def test_an_open_size_that_a_stride_does_not_divide_is_an_error(height):
+    images = keras.Input((None, 8, 5))
+    model = keras.Model(images, ResidualConv2D(6, strides=2)(images))
+    model.predict(np.ones((1, 4, 8, 5)), verbose=0)
+    with pytest.raises(Exception, match="reshape|strides|shape"):
+        model.predict(np.ones((1, height, 8, 5)), verbose=0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_open_sizes_have_the_same_shortcut(rng, case):
+    images = keras.Input((None, None, X_SHAPE[3]))
+    layer = layer_of(case)
+    model = keras.Model(images, layer(images))
+    x = rng.normal(size=X_SHAPE).astype("float32")
+    assert_same(model.predict(x, verbose=0), to_numpy(layer(x)), 1e-5)
+
+
 @pytest.mark.parametrize("name", ["filters", "kernel_size", "strides"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, None, "4"])
 def test_numbers_below_one_are_refused(name, value):

@@ -67,8 +67,8 @@ class ResidualConv2D(ResidualBranch):
             positive integers, if `data_format` is neither of the two, if
             Keras does not know the activation, an initializer, a regularizer
             or a constraint, if the input has more channels than `filters`, or
-            a height or width, where it is known, that `strides` does not
-            divide.
+            a height or width that `strides` does not divide. Where TensorFlow
+            learns such a size only as it runs, the error is its own.
 
     Example:
 
@@ -125,9 +125,7 @@ class ResidualConv2D(ResidualBranch):
 
     def _shortcut(self, x):
         if self.strides != (1, 1):
-            x = ops.average_pool(
-                x, self.strides, self.strides, "valid", "channels_last"
-            )
+            x = _average(x, self.strides)
         missing = self.filters - x.shape[3]
         if missing:
             half = missing // 2
@@ -168,6 +166,18 @@ class ResidualConv2D(ResidualBranch):
             "strides": self.strides,
             "data_format": self.data_format,
         }
+
+
+def _average(x, strides):
+    if None not in x.shape[1:3]:
+        return ops.average_pool(x, strides, strides, "valid", "channels_last")
+    # Of a size that shows only now: the reshape fails where a stride does not
+    # divide it. A pool would leave a row out, and the sum be broadcast.
+    for axis, stride in zip((1, 2), strides, strict=True):
+        shape = ops.shape(x)
+        shape = (*shape[:axis], -1, stride, *shape[axis + 1 :])
+        x = ops.mean(ops.reshape(x, shape), axis=axis + 1)
+    return x
 
 
 def _conv(x, kernel, strides=1):

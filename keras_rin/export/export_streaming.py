@@ -1,0 +1,128 @@
+"""Models of sequences, in files that also take one time step."""
+
+import tempfile
+
+import keras
+
+from keras_rin.export.streaming_step import streaming_step
+
+
+def export_streaming(
+    model, path, format="tf_saved_model", verbose=True, **converter
+):
+    """Writes a model that answers to whole sequences and to single steps.
+
+    The file needs neither keras_rin nor Keras where it is used. It has two
+    endpoints, in LiteRT two signatures:
+
+    - `serve`: x of shape `(batch, time, ...)`; what `model.predict` gives;
+    - `step`: a dictionary of `x`, of shape `(batch, ...)`, one time step, and
+      of the states of the recurrent layers by name, to begin with zeros.
+      Returns a dictionary of `y`, the answer after this step, and the new
+      states, as `keras_rin.export.streaming_step` does.
+
+    Sequences have any length if the model was made with an open one,
+    `keras.Input((None, features))`. The batch is of any size in a SavedModel,
+    of one sequence in LiteRT, which has operations of its own for the loop
+    only then.
+
+    Args:
+        model: As for `keras_rin.export.streaming_step`.
+        path: The folder to write or, for LiteRT, the file, `*.tflite`.
+        format: String, `"tf_saved_model"` or, on TensorFlow, `"litert"`.
+            Defaults to `"tf_saved_model"`.
+        verbose: Boolean, whether to say what was written. Defaults to `True`.
+        **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`, such
+            as `optimizations=[tf.lite.Optimize.DEFAULT]`. With a
+            `representative_dataset`, of dictionaries as `step` takes them,
+            `step` is written alone: TensorFlow 2.21 cannot quantize the
+            activations of a loop.
+
+    Raises:
+        ValueError: If the format is neither, if LiteRT is wanted from another
+            backend or in another file, if the converter has no such attribute,
+            or for what `keras_rin.export.streaming_step` refuses.
+
+    Example:
+
+    >>> model = keras.Sequential(
+    ...     [keras.Input((None, 2)), keras_rin.layers.RIN(4, name="rin")]
+    ... )
+    >>> keras_rin.export.export_streaming(model, path, verbose=False)
+    >>> (path / "saved_model.pb").exists()
+    True
+    """
+    if format not in ("tf_saved_model", "litert"):
+        raise ValueError(
+            '`format` must be "tf_saved_model" or "litert". '
+            f"Received: format={format!r}"
+        )
+    step = streaming_step(model)
+    if format == "litert":
+        _write_litert(model, step, str(path), converter)
+    else:
+        _write_saved_model(model, step, path, converter)
+    if verbose:
+        print(f"Wrote {path}: serve(x), and step of {', '.join(step.input)}.")
+
+
+def _write_saved_model(model, step, path, converter):
+    if converter:
+        raise ValueError(
+            f"Only format='litert' has a converter. Received: {converter}"
+        )
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    archive.add_endpoint(
+        "serve",
+        lambda x: model(x, training=False),
+        input_signature=[model.inputs[0]],
+    )
+    archive.add_endpoint(
+        "step",
+        lambda inputs: step(inputs, training=False),
+        input_signature=[step.input],
+    )
+    archive.write_out(path, verbose=False)
+
+
+def _write_litert(model, step, path, attributes):
+    if keras.backend.backend() != "tensorflow" or not path.endswith(".tflite"):
+        raise ValueError(
+            "LiteRT is written on the TensorFlow backend, to a file .tflite. "
+            f"Received: path={path!r} on {keras.backend.backend()}"
+        )
+    import tensorflow as tf
+
+    def traced(function, inputs):
+        specs = {
+            name: tf.TensorSpec((1, *one.shape[1:]), one.dtype, name)
+            for name, one in inputs.items()
+        }
+        return tf.function(function).get_concrete_function(**specs)
+
+    signatures = {
+        "step": traced(lambda **x: step(x, training=False), step.input)
+    }
+    if "representative_dataset" not in attributes:
+        signatures["serve"] = traced(
+            lambda x: {"y": model(x, training=False)}, {"x": model.inputs[0]}
+        )
+    module = tf.Module()
+    module.variables_of_model = [one.value for one in model.variables]
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder, signatures=signatures)
+        converter = tf.lite.TFLiteConverter.from_saved_model(
+            folder, signature_keys=list(signatures)
+        )
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        converter.experimental_enable_resource_variables = True
+        for name, value in attributes.items():
+            if not hasattr(converter, name):
+                raise ValueError(
+                    f"A LiteRT converter has no attribute {name!r}."
+                )
+            setattr(converter, name, value)
+        converted = converter.convert()
+    with open(path, "wb") as file:
+        file.write(converted)

@@ -1,0 +1,197 @@
+"""One step after another is the whole sequence."""
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+from keras import ops
+
+from keras_rin.export import streaming_step
+from keras_rin.initializers import Offset
+from keras_rin.layers import RIN
+from keras_rin.layers import NoisyRNN
+from keras_rin.layers import RINCell
+
+FEATURES = 3
+
+
+def rin(units, **kwargs):
+    return RIN(units, recurrent_initializer=Offset("orthogonal"), **kwargs)
+
+
+def stack(*above, features=FEATURES):
+    return keras.Sequential([keras.Input((None, features)), *above])
+
+
+def around_a_layer():
+    x = keras.Input((None, FEATURES))
+    h = layers.Dense(4)(x)
+    h = layers.Add()([h, 2.0 * rin(4, return_sequences=True)(h)])
+    y = layers.Dense(2)(layers.LSTM(4)(h))
+    return keras.Model(x, y)
+
+
+def in_a_model():
+    inner = stack(
+        layers.Dropout(0.5),
+        layers.GRU(4, return_sequences=True),
+        layers.LayerNormalization(),
+    )
+    return stack(inner, rin(5), layers.Dense(2))
+
+
+def of_characters():
+    return keras.Sequential(
+        [
+            keras.Input((None,), dtype="int32"),
+            layers.Embedding(2, 4),
+            rin(5, return_sequences=True),
+            layers.TimeDistributed(layers.Dense(2)),
+        ]
+    )
+
+
+def with_its_state_returned():
+    x = keras.Input((None, FEATURES))
+    h, state = rin(4, return_sequences=True, return_state=True)(x)
+    return keras.Model(x, layers.Dense(2)(layers.GRU(3)(h)))
+
+
+MODELS = {
+    "last output": lambda: stack(rin(4), layers.Dense(2)),
+    "every output": lambda: stack(
+        rin(4, return_sequences=True), layers.Dense(2)
+    ),
+    "several layers of a kind": lambda: stack(
+        rin(4, return_sequences=True), rin(4)
+    ),
+    "several states": lambda: stack(
+        layers.LSTM(4, return_sequences=True), layers.GRU(5), layers.Dense(1)
+    ),
+    "several cells": lambda: stack(
+        layers.RNN([layers.LSTMCell(4), RINCell(5)])
+    ),
+    "around a layer": around_a_layer,
+    "in a model": in_a_model,
+    "of characters": of_characters,
+    "with its state returned": with_its_state_returned,
+}
+
+
+def some_input(rng, model, batch, time):
+    shape = (batch, time, *model.inputs[0].shape[2:])
+    if model.inputs[0].dtype == "int32":
+        return rng.integers(2, size=shape).astype("int32")
+    return rng.normal(size=shape).astype("float32")
+
+
+def fold(step, x):
+    """The answers after each step, and the names of the states."""
+    state = {
+        name: ops.zeros((len(x), *one.shape[1:]), one.dtype)
+        for name, one in step.input.items()
+    }
+    answers = []
+    for t in range(x.shape[1]):
+        state = step({**state, "x": ops.convert_to_tensor(x[:, t])})
+        answers.append(ops.convert_to_numpy(state.pop("y")))
+    return np.stack(answers, axis=1), sorted(state)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_give_what_the_sequence_gives(rng, name):
+    model = MODELS[name]()
+    x = some_input(rng, model, batch=2, time=9)
+    expected = ops.convert_to_numpy(model(x))
+    answers, _ = fold(streaming_step(model), x)
+    answers = answers if expected.ndim == 3 else answers[:, -1]
+    np.testing.assert_allclose(answers, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_weights_are_those_of_the_model():
+    model = MODELS["in a model"]()
+    step = streaming_step(model)
+    assert {id(w) for w in step.weights} == {id(w) for w in model.weights}
+
+
+def test_states_have_the_names_of_their_layers(rng):
+    model = stack(
+        rin(4, return_sequences=True, name="below"), layers.LSTM(2, name="top")
+    )
+    _, names = fold(streaming_step(model), some_input(rng, model, 1, 1))
+    assert names == ["below", "top_0", "top_1"]
+
+
+def test_states_in_half_precision(rng):
+    model = stack(rin(4, dtype="mixed_float16"), layers.Dense(2))
+    step = streaming_step(model)
+    assert step.input["x"].dtype == "float32"
+    assert step.input[model.layers[0].name].dtype == "float16"
+    x = some_input(rng, model, 2, 5)
+    answers, _ = fold(step, x)
+    expected = ops.convert_to_numpy(model(x))
+    np.testing.assert_allclose(answers[:, -1], expected, atol=1e-2)
+
+
+def from_a_given_state():
+    x = keras.Input((None, FEATURES))
+    h, state = rin(4, return_sequences=True, return_state=True)(x)
+    return keras.Model(x, rin(4)(h, initial_state=state))
+
+
+def after_a_last_output():
+    return stack(rin(4), layers.RepeatVector(3), rin(4))
+
+
+def used_twice():
+    layer = rin(FEATURES, return_sequences=True)
+    return stack(layer, layers.Dense(FEATURES), layer)
+
+
+REFUSED = {
+    "begins at the last step as well": lambda: stack(
+        layers.Bidirectional(rin(4))
+    ),
+    "begins at the last step:?": lambda: stack(rin(4, go_backwards=True)),
+    "stateful=False": lambda: keras.Sequential(
+        [keras.Input((None, 3), batch_size=2), rin(4, stateful=True)]
+    ),
+    "a mask": lambda: stack(layers.Masking(), rin(4)),
+    "noise": lambda: stack(NoisyRNN(RINCell(4))),
+    "depends on the others": lambda: stack(
+        layers.Conv1D(4, 2, padding="causal"), rin(4)
+    ),
+    "state of another": from_a_given_state,
+    "no longer a sequence": after_a_last_output,
+    "used twice": used_twice,
+    "different names": lambda: stack(
+        rin(4, name="x", return_sequences=True), rin(4)
+    ),
+    "a recurrent layer": lambda: stack(layers.Dense(3)),
+    "is built": lambda: keras.Sequential([rin(4)]),
+    "one input and one": lambda: keras.Model(
+        *(lambda x: (x, [rin(4)(x), rin(4)(x)]))(keras.Input((None, 3)))
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_cannot_run_step_by_step_is_refused(reason):
+    with pytest.raises(ValueError, match=reason):
+        streaming_step(REFUSED[reason]())
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.UpSampling1D(2),
+        layers.AveragePooling1D(2, strides=1, padding="same"),
+        layers.LayerNormalization(axis=[1, 2]),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_layers_that_work_along_time_are_refused(layer):
+    x = keras.Input((6, FEATURES))
+    model = keras.Model(x, rin(4)(layer(x)))
+    with pytest.raises(ValueError, match=layer.name):
+        streaming_step(model)
