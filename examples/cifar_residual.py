@@ -116,7 +116,7 @@ def main(argv):
         image_batches.evaluation(*validation, size),
         image_batches.evaluation(*test, size),
     ]
-    input_shape = datasets[0].element_spec[0].shape[1:]
+    input_shape = datasets[1].element_spec[0].shape[1:]
     metric = comparison.Metric(
         "accuracy",
         label="accuracy",

@@ -1,20 +1,23 @@
 """Trains networks side by side: one table, one picture, nothing lost."""
 
-import csv
 import dataclasses
 import itertools
 import math
-import shutil
 import statistics
 import sys
 import time
 
+import epochs
+import keep_best
 import keras
 import numpy as np
 import outputs
 from absl import flags
 from matplotlib.figure import Figure
 from tqdm.keras import TqdmCallback
+
+from keras_rin.callbacks import RestoreOnNaN
+from keras_rin.callbacks import ResumableTraining
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("units", 100, "Width of each layer.", lower_bound=1)
@@ -58,6 +61,7 @@ class Run:
     seconds_per_epoch: float
     finished: bool
     model: str  # the file of its best weights on the validation data
+    error: str = ""  # why it ended early, where the loss was not finite
 
 
 class EpochTimer(keras.callbacks.Callback):
@@ -73,9 +77,10 @@ class EpochTimer(keras.callbacks.Callback):
 def train_all(build, layers, splits, metric, output):
     """Trains `build(layer)` for every seed and layer, until Ctrl-C.
 
-    `splits` are pairs of arrays or, already in batches, `tf.data.Dataset`s.
-    Returns the runs so far. The best network of each is kept in a file, the
-    last one beside it, for `--resume`.
+    `splits` are pairs of arrays or, already in batches, `Epochs` to train on
+    and `tf.data.Dataset`s to evaluate on. Returns the runs so far. The best
+    network of each is kept in a file, the state of its training beside it, for
+    `--resume`.
     """
     if FLAGS.smoke:
         splits = [_a_few(split) for split in splits]
@@ -97,46 +102,51 @@ def train_all(build, layers, splits, metric, output):
 def _a_few(split):
     if isinstance(split, tuple):
         return tuple(array[:64] for array in split)
+    if isinstance(split, epochs.Epochs):
+        return dataclasses.replace(split, steps=1)
     return split.take(1)
 
 
 def _train(model, layer, seed, splits, metric, file):
     train, validation, test = splits
-    monitor = f"val_{metric.name}"
-    log, backup = file.with_suffix(".csv"), file.with_suffix(".backup")
+    if isinstance(train, tuple):
+        train = epochs.shuffled(train, FLAGS.batch_size)
+    monitor, state = f"val_{metric.name}", file.with_suffix(".npz")
     if not FLAGS.resume:
         file.unlink(missing_ok=True)
-        log.unlink(missing_ok=True)
-        shutil.rmtree(backup, ignore_errors=True)
-    keep_best = keras.callbacks.ModelCheckpoint(
-        file,
-        monitor=monitor,
-        mode=metric.mode,
-        save_best_only=True,
-        initial_value_threshold=metric.better(
-            _column(log, monitor), default=None
-        ),
-    )
-    finished = True
+        state.unlink(missing_ok=True)
+    resumable = ResumableTraining(state)
+    history = resumable.history
+    before = history.get(monitor, [])
+    end = 1 if FLAGS.smoke else FLAGS.epochs
+    finished, error = True, ""
     try:
         model.fit(
-            **_as_arguments(train),
+            train.stream(seed, resumable.epoch, end),
+            steps_per_epoch=train.steps,
+            initial_epoch=resumable.epoch,
+            epochs=end,
             validation_data=validation,
-            epochs=1 if FLAGS.smoke else FLAGS.epochs,
-            shuffle=isinstance(train, tuple),
+            validation_batch_size=FLAGS.batch_size,
             callbacks=[
+                RestoreOnNaN(),
                 EpochTimer(),
-                keras.callbacks.CSVLogger(log, append=True),
-                keep_best,
-                keras.callbacks.BackupAndRestore(
-                    backup, delete_checkpoint=False
+                keep_best.KeepBest(
+                    file,
+                    monitor=monitor,
+                    mode=metric.mode,
+                    initial_value_threshold=metric.better(before, default=None),
                 ),
+                resumable,
                 TqdmCallback(verbose=0, desc=f"{layer}, seed {seed}"),
             ],
             verbose=0,
         )
     except KeyboardInterrupt:
         finished = False
+    except FloatingPointError as not_finite:
+        error = str(not_finite)
+        print(f"\n{layer}, seed {seed}: {error}", file=sys.stderr)
     if file.exists():
         model = keras.models.load_model(file)
     scores = model.evaluate(**_as_arguments(test), verbose=0, return_dict=True)
@@ -145,10 +155,11 @@ def _train(model, layer, seed, splits, metric, file):
         seed=seed,
         parameters=model.count_params(),
         score=scores[metric.name],
-        validation=_column(log, monitor),
-        seconds_per_epoch=_steady(_column(log, "seconds")),
+        validation=history.get(monitor, []),
+        seconds_per_epoch=_steady(history.get("seconds", [])),
         finished=finished,
         model=str(file),
+        error=error,
     )
 
 
@@ -157,14 +168,6 @@ def _as_arguments(split):
         x, y = split
         return {"x": x, "y": y, "batch_size": FLAGS.batch_size}
     return {"x": split}
-
-
-def _column(log, name):
-    """One number an epoch, from the file that CSVLogger writes."""
-    if not log.exists():
-        return []
-    with log.open(newline="") as lines:
-        return [float(row[name]) for row in csv.DictReader(lines)]
 
 
 def _steady(seconds):
@@ -190,10 +193,9 @@ def tables(record):
     metric = Metric(**record["metric"])
     rows = []
     for layer, group in _by_layer(runs).items():
-        finished = all(run.finished for run in group)
         rows.append(
             [
-                layer if finished else f"{layer} (cut off)",
+                layer + _how_it_ended(group),
                 f"{group[0].parameters:,}",
                 _spread([run.score for run in group]),
                 _spread([run.seconds_per_epoch for run in group]),
@@ -202,6 +204,12 @@ def tables(record):
     rows.append([metric.baseline_label, "0", _spread([metric.baseline]), ""])
     header = ["layer", "parameters", metric.label, "seconds an epoch"]
     return {"table.md": outputs.markdown(header, rows)}
+
+
+def _how_it_ended(group):
+    if any(run.error for run in group):
+        return " (loss not finite)"
+    return "" if all(run.finished for run in group) else " (cut off)"
 
 
 def _spread(values):

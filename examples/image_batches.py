@@ -1,5 +1,6 @@
 """Batches of standardised images, moved about where they train."""
 
+import epochs
 import numpy as np
 import tensorflow as tf
 
@@ -12,15 +13,22 @@ def training(images, labels, size, augment, flip):
     With `augment` each image gets a border of 0, is cut back at random and,
     with `flip`, mirrored every other time.
     """
-    images = _with_channels(images)
-    dataset = tf.data.Dataset.from_tensor_slices((images, labels))
-    dataset = dataset.shuffle(len(labels))
-    if augment:
-        dataset = dataset.map(
-            lambda image, label: (_moved(image, flip), label),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
-    return _standardised(dataset, size)
+    images = tf.constant(_with_channels(images))
+    labels = tf.constant(labels)
+
+    def of(seed):
+        def image_and_label(row):
+            image = images[row]
+            if augment:
+                of_row = tf.random.experimental.stateless_fold_in(seed, row)
+                image = _moved(image, flip, of_row)
+            return image, labels[row]
+
+        rows = epochs.order(len(labels), seed)
+        dataset = rows.map(image_and_label, num_parallel_calls=tf.data.AUTOTUNE)
+        return _standardised(dataset, size)
+
+    return epochs.Epochs(of, -(-len(labels) // size))
 
 
 def evaluation(images, labels, size):
@@ -35,10 +43,14 @@ def _with_channels(images):
     return images[..., None] if images.ndim == 3 else images
 
 
-def _moved(image, flip):
+def _moved(image, flip, seed):
+    where, whether = tf.unstack(tf.random.experimental.stateless_split(seed))
     border = [(BORDER, BORDER), (BORDER, BORDER), (0, 0)]
-    image = tf.image.random_crop(tf.pad(image, border), image.shape)
-    return tf.image.random_flip_left_right(image) if flip else image
+    padded = tf.pad(image, border)
+    image = tf.image.stateless_random_crop(padded, image.shape, where)
+    if flip:
+        image = tf.image.stateless_random_flip_left_right(image, whether)
+    return image
 
 
 def _standardised(dataset, size):

@@ -39,7 +39,10 @@ ROOMS = {
         {"keras"},
     ),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
-    "callbacks": ({"arguments", "diagnostics"}, {"keras", "numpy", "time"}),
+    "callbacks": (
+        {"arguments", "callbacks", "diagnostics"},
+        {"contextlib", "io", "json", "keras", "numpy", "os", "pathlib", "time"},
+    ),
     "export": (
         {"export", "layers"},
         {"keras", "numpy", "tempfile", "tensorflow"},

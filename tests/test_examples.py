@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import epochs
 import image_batches
 import image_data
 import keras
@@ -183,18 +184,65 @@ def npz(tmp_path):
     return path
 
 
+def state_of_training(output):
+    (path,) = (output / "models").glob("*.npz")
+    with np.load(path) as file:
+        arrays = dict(file)
+    history = json.loads(arrays.pop("history").item())
+    del history["seconds"]
+    return history, {name: a.tobytes() for name, a in arrays.items()}
+
+
 def test_cifar_residual_goes_on_where_it_ended(npz, tmp_path):
-    arguments = ["--small", f"--data_npz={npz}", f"--output={tmp_path}"]
-    finished = run("cifar_residual.py", "--epochs=1", *arguments)
+    def train(name, *arguments):
+        arguments += ("--small", "--augment", f"--data_npz={npz}")
+        output = tmp_path / name
+        finished = run("cifar_residual.py", *arguments, f"--output={output}")
+        assert finished.returncode == 0, finished.stderr
+        assert "| SmallVarianceNormal |" in finished.stdout
+        return state_of_training(output)
+
+    train("ended", "--epochs=1")
+    again = train("ended", "--resume", "--epochs=2")
+    assert again == train("whole", "--epochs=2")
+    record = json.loads((tmp_path / "ended" / "results.json").read_text())
+    (ended,) = record["runs"]
+    assert ended["validation"] == again[0]["val_accuracy"]
+    assert len(ended["validation"]) == 2
+
+
+def test_a_killed_training_goes_on_bit_for_bit(tmp_path):
+    finished = run("kill_and_resume.py", f"--output={tmp_path}")
     assert finished.returncode == 0, finished.stderr
-    again = run("cifar_residual.py", "--resume", "--epochs=2", *arguments)
-    assert again.returncode == 0, again.stderr
-    assert "| SmallVarianceNormal |" in again.stdout
     record = json.loads((tmp_path / "results.json").read_text())
-    assert [len(run["validation"]) for run in record["runs"]] == [2]
-    backup = tmp_path / "models" / "SmallVarianceNormal-0.backup"
-    epochs = json.loads((backup / "training_metadata.json").read_text())
-    assert epochs["epoch"] == 2
+    killed = [fault for fault in record["faults"] if fault["signal"]]
+    refused = [fault for fault in record["faults"] if fault["error"]]
+    assert (len(killed), len(refused)) == (20, 3)
+    assert {fault["signal"] for fault in killed} == {
+        signal.SIGKILL,
+        signal.SIGXFSZ,
+    }
+    assert all(fault["same"] for fault in record["faults"])
+    epochs_done = [fault["epoch"] for fault in record["faults"]]
+    assert epochs_done == sorted(epochs_done) and epochs_done[-1] > 3
+    assert record["end_same"] == 1
+    assert "stops, names the file" in finished.stdout
+
+
+def test_a_loss_not_finite_ends_one_network_and_names_its_weight(tmp_path):
+    finished = run(
+        "adding_problem.py",
+        "--epochs=1",
+        "--samples=64",
+        "--length=5",
+        "--units=4",
+        "--layers=IRNN",
+        "--learning_rate=1e30",
+        f"--output={tmp_path}",
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "IRNN, seed 0: Epoch 1, step 2: the loss is" in finished.stderr
+    assert "The first weight not finite is sequential" in finished.stderr
 
 
 def test_a_file_of_images_is_split_and_its_labels_are_flat(npz):
@@ -251,12 +299,26 @@ def test_batches_are_standardised_and_training_ones_moved():
     np.testing.assert_allclose(np.mean(still, (1, 2)), 0, atol=1e-5)
     np.testing.assert_allclose(np.std(still, (1, 2)), 1, atol=1e-4)
 
-    keras.utils.set_random_seed(0)
-    moving = image_batches.training(image, [0], 4, True, True).repeat(300)
+    batches = image_batches.training(image, [0], 4, True, True)
+    moving = batches.stream(seed=0, first=0, end=300)
     places = {np.unravel_index(np.argmax(x), (8, 8)) for x, _ in moving}
     rows, columns = (set(axis) for axis in zip(*places, strict=True))
     assert rows == {1, 2, 3, 4, 5}
     assert columns == {1, 2, 3, 4, 5, 6}  # 2 to 6, and mirrored
+
+
+def test_an_epoch_is_the_same_wherever_training_starts():
+    rows = np.arange(10)
+    batches = epochs.shuffled((rows, -rows), size=4)
+    assert batches.steps == 3
+    whole = [tuple(x.numpy()) for x, _ in batches.stream(3, 0, 3)]
+    later = [tuple(x.numpy()) for x, _ in batches.stream(3, 1, 3)]
+    assert later == whole[3:]
+    seen = [sum(whole[i : i + 3], ()) for i in (0, 3, 6)]
+    assert [sorted(rows) for rows in seen] == [list(range(10))] * 3
+    other = [tuple(x.numpy()) for x, _ in batches.stream(4, 0, 1)]
+    assert len({*seen, sum(other, ())}) == 4
+    assert all((x == -y).numpy().all() for x, y in batches.stream(0, 0, 1))
 
 
 def interrupted(process):

@@ -1,0 +1,83 @@
+"""Training that ends with finite weights."""
+
+import collections
+
+import keras
+import numpy as np
+
+
+class RestoreOnNaN(keras.callbacks.Callback):
+    r"""Ends training at a loss not finite, with the last finite weights.
+
+    When the loss of a step is NaN or infinite, the model gets back the weights
+    it had before the first of them was not finite, and an error names the step
+    and the first weight that is not finite, in the order of the model: one
+    from an earlier step where there is one, else one that this step made.
+
+    `keras.callbacks.TerminateOnNaN` leaves the NaN in the weights, and unless
+    it is told to raise lets callbacks write them over what they had saved. As
+    this one raises within the step, no callback sees the end of the epoch.
+
+    The weights of the last two steps are kept: that takes twice their memory,
+    and a copy of each at every step, which tells where a step is short.
+    The variables of the optimizer stay as the step left them: to train on,
+    compile the model again, or start from a file of
+    `keras_rin.callbacks.ResumableTraining`.
+
+    Raises:
+        FloatingPointError: At a loss that is not finite.
+
+    Example:
+
+    >>> inputs, dense = keras.Input((1,)), keras.layers.Dense(1, name="dense")
+    >>> model = keras.Sequential([inputs, dense], name="model")
+    >>> model.compile("sgd", "mse")
+    >>> finite = keras_rin.callbacks.RestoreOnNaN()
+    >>> x, y = np.full((8, 1), 1e30), np.zeros((8, 1))
+    >>> try:
+    ...     model.fit(x, y, verbose=0, callbacks=[finite])
+    ... except FloatingPointError as error:
+    ...     print(*str(error).split(". "), sep="\n")
+    Epoch 1, step 1: the loss is inf
+    The first weight not finite is model/dense/kernel
+    The model has the last finite weights.
+    >>> bool(np.isfinite(model.get_weights()[0]).all())
+    True
+    """
+
+    def on_train_begin(self, logs=None):
+        self._kept = collections.deque([self._copies()], maxlen=2)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        loss = (logs or {}).get("loss", 0.0)
+        if np.isfinite(loss):
+            self._kept.append(self._copies())
+            return
+        raise FloatingPointError(
+            f"Epoch {self._epoch + 1}, step {batch + 1}: the loss is {loss}. "
+            f"{self._first_not_finite()} {self._restore()}"
+        )
+
+    def _copies(self):
+        return [(w, keras.ops.copy(w)) for w in self.model.weights]
+
+    def _first_not_finite(self):
+        for variable, value in self._kept[-1] + self._copies():
+            if not _is_finite(value):
+                return f"The first weight not finite is {variable.path}."
+        return "All weights are finite."
+
+    def _restore(self):
+        for copies in reversed(self._kept):
+            if copies and all(_is_finite(value) for _, value in copies):
+                for variable, value in copies:
+                    variable.assign(value)
+                return "The model has the last finite weights."
+        return "There are no finite weights to restore."
+
+
+def _is_finite(value):
+    return np.isfinite(keras.ops.convert_to_numpy(value)).all()

@@ -1,0 +1,131 @@
+import keras
+import numpy as np
+import pytest
+from witnesses import to_numpy
+
+from keras_rin.callbacks import RestoreOnNaN
+from keras_rin.callbacks import ResumableTraining
+
+
+def make(**kwargs):
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [
+            keras.Input((2,)),
+            keras.layers.Dense(3, "relu", name="first"),
+            keras.layers.Dense(1, name="second"),
+        ],
+        name="model",
+    )
+    model.compile(keras.optimizers.Adam(0.01), "mse", **kwargs)
+    return model
+
+
+def data(bad_step=None, bad=np.nan):
+    x = np.random.default_rng(0).normal(size=(24, 2)).astype("float32")
+    y = x[:, :1] + 1
+    if bad_step is not None:
+        y[4 * bad_step] = bad
+    return x, y
+
+
+def fit(model, x, y, *callbacks, **kwargs):
+    return model.fit(
+        x,
+        y,
+        batch_size=4,
+        shuffle=False,
+        verbose=0,
+        callbacks=list(callbacks),
+        **kwargs,
+    )
+
+
+@pytest.mark.parametrize(
+    "step, bad, jit_compile",
+    [(0, np.inf, False), (3, np.nan, False), (3, np.inf, True)],
+)
+def test_the_weights_are_those_before_the_step(step, bad, jit_compile):
+    x, y = data()
+    witness = make()
+    if step:
+        fit(witness, x[: 4 * step], y[: 4 * step])
+    model = make(jit_compile=jit_compile)
+    with pytest.raises(
+        FloatingPointError,
+        match=rf"Epoch 1, step {step + 1}: the loss is {bad}. The first weight "
+        r"not finite is model/\w+/kernel\.",
+    ):
+        fit(model, *data(step, bad), RestoreOnNaN())
+    for one, other in zip(
+        model.get_weights(), witness.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+class Breaks(keras.callbacks.Callback):
+    """Makes one weight infinite after a step, as an overflow would."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 2:
+            self.before = self.model.get_weights()
+            bias = self.model.get_layer("second").bias
+            bias.assign([np.inf])
+
+
+def test_a_weight_lost_at_the_step_before_is_named(tmp_path):
+    model, breaks = make(), Breaks()
+    with pytest.raises(
+        FloatingPointError, match="step 4: .* not finite is model/second/bias"
+    ):
+        fit(model, *data(), breaks, RestoreOnNaN())
+    for weight in model.get_weights():
+        assert np.isfinite(weight).all()
+
+
+def test_without_finite_weights_it_says_so():
+    model = make()
+    model.get_layer("first").kernel.assign(np.full((2, 3), np.nan))
+    with pytest.raises(FloatingPointError, match="no finite weights"):
+        fit(model, *data(), RestoreOnNaN())
+
+
+def test_a_loss_that_reaches_no_weight_leaves_them_finite():
+    model = make()
+    model.compile("sgd", lambda y, answer: keras.ops.mean(0 * answer + y))
+    with pytest.raises(FloatingPointError, match="All weights are finite"):
+        fit(model, *data(1, np.inf), RestoreOnNaN())
+
+
+def test_the_file_of_a_training_keeps_the_last_good_epoch(tmp_path):
+    path = tmp_path / "state.npz"
+    x, y = data()
+
+    model = make()
+    fit(model, x, y, RestoreOnNaN(), ResumableTraining(path), epochs=2)
+    good = [to_numpy(v) for v in model.variables]
+    with pytest.raises(FloatingPointError, match="Epoch 3, step 4"):
+        fit(
+            make(),
+            *data(3),
+            RestoreOnNaN(),
+            ResumableTraining(path),
+            initial_epoch=2,
+            epochs=3,
+        )
+    model = make()
+    resumable = ResumableTraining(path)
+    fit(model, x, y, resumable, initial_epoch=2, epochs=2)
+    assert resumable.epoch == 2
+    for one, other in zip(model.variables, good, strict=True):
+        np.testing.assert_array_equal(to_numpy(one), other)
+
+
+def test_training_goes_on_as_without_it():
+    model, without = make(), make()
+    fit(model, *data(), RestoreOnNaN(), epochs=2)
+    fit(without, *data(), epochs=2)
+    for one, other in zip(
+        model.get_weights(), without.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
