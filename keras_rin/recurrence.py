@@ -19,8 +19,9 @@ BACKENDS = ("tensorflow", "jax", "torch")
 
 # A piece holds so many numbers of one sequence, or there are so many pieces:
 # each is a loop to start, and to compile where the whole model is compiled.
+# So a few would cost more time than the memory they save is worth.
 PIECE_SIZE = 2**13
-MOST_PIECES = 16
+FEWEST_PIECES, MOST_PIECES = 4, 16
 
 
 def _where(condition, one, other):
@@ -143,7 +144,8 @@ def _pieces(time, units):
     """
     known = isinstance(time, int)  # while a model is traced, it may not be
     wanted = min(MOST_PIECES, time * units // PIECE_SIZE) if known else 1
-    return next((n for n in range(wanted, 1, -1) if time % n == 0), 1)
+    numbers = range(wanted, FEWEST_PIECES - 1, -1)
+    return next((n for n in numbers if time % n == 0), 1)
 
 
 def _steps(sequence, piece):

@@ -188,7 +188,7 @@ def test_it_computes_in_the_dtype_it_gets(dtype, tolerance, compiled):
 @pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("mask", ["none", "alternating"])
-@pytest.mark.parametrize("time", [37, 38, 40])  # 1, 2 and 4 pieces
+@pytest.mark.parametrize("time", [37, 40, 50])  # 1, 4 and 5 pieces
 def test_pieces_make_the_whole(
     monkeypatch, time, mask, return_sequences, compiled
 ):
