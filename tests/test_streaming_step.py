@@ -108,6 +108,22 @@ def test_steps_give_what_the_sequence_gives(rng, name):
     np.testing.assert_allclose(answers, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_loaded_model_may_have_any_names(rng, tmp_path):
+    """Names count up in each process: one that loads begins anew."""
+    x = keras.Input((None, FEATURES), name="input_layer")
+    inner = keras.Model(x, layers.Dense(4)(x), name="functional")
+    h = rin(4, return_sequences=True, name="rin")(inner(x))
+    h = ops.add(h, ops.expand_dims(h[:, :, 0], 2))
+    model = keras.Model(x, rin(4, name="rin_1")(h), name="functional_1")
+    model.save(tmp_path / "model.keras")
+    keras.backend.clear_session()
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    x = some_input(rng, model, 2, 5)
+    answers, _ = fold(streaming_step(loaded), x)
+    expected = ops.convert_to_numpy(model(x))
+    np.testing.assert_allclose(answers[:, -1], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_the_weights_are_those_of_the_model():
     model = MODELS["in a model"]()
     step = streaming_step(model)

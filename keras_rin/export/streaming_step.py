@@ -92,10 +92,14 @@ def _step_of(model):
     Returns that model, and whether y has the axis as well.
     """
     shape = model.inputs[0].shape
-    x = _input((shape[0], 1, *shape[2:]), model.inputs[0].dtype)
+    # A loaded model brings names along: what is added has names of its own.
+    x = _input((shape[0], 1, *shape[2:]), model.inputs[0].dtype, "one_step_x")
     step = _Step(x, model.layers)
     # A clone has the inputs of its model: give the model those of the states.
-    unused = [_input(s.shape, s.dtype) for s in step.states.values()]
+    unused = [
+        _input(state.shape, state.dtype, f"{name}_unused")
+        for name, state in step.states.items()
+    ]
     clone = keras.models.clone_model(
         keras.Model([model.inputs[0], *unused], model.outputs),
         input_tensors=[x, *step.states.values()],
@@ -103,7 +107,9 @@ def _step_of(model):
         call_function=step,
     )
     y = clone.outputs[0]
-    one_step = keras.Model([x, step.states], [y, step.new_states])
+    one_step = keras.Model(
+        [x, step.states], [y, step.new_states], name=f"{model.name}_one_step"
+    )
     return one_step, step.is_in_time(y)
 
 
@@ -133,9 +139,11 @@ class _Cell(keras.layers.Layer):
     def __init__(self, layer):
         super().__init__(name=f"{layer.name}_step", dtype=layer.dtype_policy)
         self.cell = layer.cell
+        self.return_sequences = layer.return_sequences
 
     def call(self, x, states):
-        return self.cell(x, states)
+        y, states = self.cell(x[:, 0], states)
+        return ops.expand_dims(y, 1) if self.return_sequences else y, states
 
 
 class _Step:
@@ -193,11 +201,10 @@ class _Step:
         names = _state_names(layer, initial)
         states = [self.states[name] for name in names]
         states = keras.tree.pack_sequence_as(initial, states)
-        y, new_states = _Cell(layer)(x[:, 0], states)
+        y, new_states = _Cell(layer)(x, states)
         new_states = keras.tree.flatten(new_states)
         self.new_states |= zip(names, new_states, strict=True)
-        if layer.return_sequences:
-            y = self._mark(ops.expand_dims(y, 1), True)
+        y = self._mark(y, layer.return_sequences)
         return [y, *new_states] if layer.return_state else y
 
     def _check_recurrent(self, layer, in_time):
