@@ -8,7 +8,6 @@ constraint does without. Medians and ratios go to OUTPUT.
 """
 
 import statistics
-import time
 
 import keras
 import numpy as np
@@ -49,12 +48,6 @@ def steps(size):
     }
 
 
-def milliseconds(step):
-    start = time.perf_counter()
-    step()
-    return 1e3 * (time.perf_counter() - start)
-
-
 def measure(size, repeats):
     found = steps(size)
     for step in found.values():
@@ -62,7 +55,7 @@ def measure(size, repeats):
     times = {name: [] for name in found}
     for _ in range(repeats):
         for name, step in found.items():
-            times[name].append(milliseconds(step))
+            times[name].append(contenders.milliseconds(step))
     return {"size": size, "ms": times}
 
 

@@ -49,18 +49,12 @@ def gflop(size):
     return 6e-9 * batch * time * units**2
 
 
-def milliseconds(step):
-    start = time.perf_counter()
-    step()
-    return 1e3 * (time.perf_counter() - start)
-
-
 def measure(makers, size, training):
     """First step and timed steps of each contender, taking turns."""
     steps, first = {}, {}
     for name, make in makers.items():
         steps[name] = make(size, training)
-        first[name] = milliseconds(steps[name])
+        first[name] = contenders.milliseconds(steps[name])
     for step in steps.values():
         step()  # the second step may trace once more
     timed = {name: [] for name in steps}
@@ -69,7 +63,7 @@ def measure(makers, size, training):
         if turn >= 3 and time.perf_counter() > end:
             break
         for name, step in steps.items():
-            timed[name].append(milliseconds(step))
+            timed[name].append(contenders.milliseconds(step))
     return [
         {
             "contender": name,

@@ -31,47 +31,45 @@ LAYERS = {
     "LSTM": lambda units: keras.layers.LSTM(units),
 }
 
+METRIC = comparison.Metric(
+    "loss", "mean squared error", "min", adding.baseline_loss(), "always 1"
+)
+
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "runs/adding_problem", "Where to write.")
-flags.DEFINE_integer("length", 100, "Steps of a sequence.", lower_bound=2)
-flags.DEFINE_integer("samples", 5_000, "To train on.", lower_bound=1)
-flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
 
 
-def build_model(layer):
+def build_model(recurrent):
     model = keras.Sequential(
-        [
-            keras.Input((None, 2)),
-            LAYERS[layer](FLAGS.units),
-            keras.layers.Dense(1),
-        ]
+        [keras.Input((None, 2)), recurrent, keras.layers.Dense(1)]
     )
     optimizer = keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0)
     model.compile(optimizer, "mse")
     return model
 
 
+def splits(length, samples):
+    """Sequences to train, validate and test on."""
+    rng = np.random.default_rng(0)
+    return [adding.generate(rng, n, length) for n in (samples, 1_000, 1_000)]
+
+
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
     output = outputs.prepare(FLAGS.output)
-    rng = np.random.default_rng(0)
-    splits = [
-        adding.generate(rng, samples, FLAGS.length)
-        for samples in (FLAGS.samples, 1_000, 1_000)
-    ]
-    metric = comparison.Metric(
-        "loss",
-        label="mean squared error",
-        mode="min",
-        baseline=adding.baseline_loss(),
-        baseline_label="always 1",
-    )
     runs = comparison.train_all(
-        build_model, FLAGS.layers, splits, metric, output
+        lambda layer: build_model(LAYERS[layer](FLAGS.units)),
+        FLAGS.layers,
+        splits(FLAGS.length, FLAGS.samples),
+        METRIC,
+        output,
     )
-    comparison.report(runs, metric, output)
+    comparison.report(runs, METRIC, output)
 
 
 if __name__ == "__main__":
+    flags.DEFINE_string("output", "runs/adding_problem", "Where to write.")
+    flags.DEFINE_integer("length", 100, "Steps of a sequence.", lower_bound=2)
+    flags.DEFINE_integer("samples", 5_000, "To train on.", lower_bound=1)
+    flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
     app.run(main)

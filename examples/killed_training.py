@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import sys
 
+import adding_problem
 import comparison
 import faults
 import keras
@@ -19,9 +20,6 @@ from absl import flags
 from keras_rin.tasks import adding
 
 FLAGS = flags.FLAGS
-METRIC = comparison.Metric(
-    "loss", "mean squared error", "min", adding.baseline_loss(), "always 1"
-)
 LENGTH = 5
 STATE, BEST = "models/dense-0.npz", "models/dense-0.keras"
 
@@ -45,7 +43,9 @@ def train():
     rng = np.random.default_rng(0)
     splits = [adding.generate(rng, 96, LENGTH) for _ in range(3)]
     here = pathlib.Path()
-    comparison.train_all(build_model, ["dense"], splits, METRIC, here)
+    comparison.train_all(
+        build_model, ["dense"], splits, adding_problem.METRIC, here
+    )
 
 
 class KeepEachEpoch(comparison.EpochTimer):

@@ -105,7 +105,7 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    tasks, starts = list(study_run.TASKS), list(study_run.STARTS)
+    tasks, starts = list(study_run.TASKS), study_run.STARTS
     flags.DEFINE_string("output", "runs/study", "Where to write.")
     flags.DEFINE_multi_enum("task", tasks, tasks, "To learn.")
     flags.DEFINE_multi_enum("start", starts, starts, "Of the recurrence.")

@@ -9,11 +9,9 @@ import os
 
 import keras
 import numpy as np
+import starts
 
 from keras_rin.callbacks import RestoreOnNaN
-from keras_rin.initializers import Chain
-from keras_rin.initializers import ChainIdentity
-from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 from keras_rin.tasks import copying
@@ -45,12 +43,7 @@ TASKS = {
         every_step=True,
     ),
 }
-STARTS = {
-    "identity + noise": lambda: None,
-    "orthogonal": lambda: Offset("orthogonal"),
-    "chain": lambda: Offset(Chain(1.0)),
-    "chain + identity": lambda: Offset(ChainIdentity()),
-}
+STARTS = [name for name in starts.STARTS if name != "feedback chain"]
 
 
 def write(settings, path):
@@ -70,7 +63,7 @@ def score(task, start, learning_rate, seed, units, length, samples, epochs):
     rng, task = np.random.default_rng(seed), TASKS[task]
     recurrent = RIN(
         units,
-        recurrent_initializer=STARTS[start](),
+        recurrent_initializer=starts.STARTS[start](),
         return_sequences=task.every_step,
     )
     model = keras.Sequential([recurrent, keras.layers.Dense(task.answers)])

@@ -11,28 +11,18 @@ test data, and how many networks got below half of that of knowing nothing.
 import dataclasses
 import statistics
 
+import adding_problem
 import comparison
 import keras
-import numpy as np
 import outputs
 from absl import app
 from absl import flags
 from absl import logging
+from starts import STARTS
 
-from keras_rin.initializers import Chain
-from keras_rin.initializers import ChainIdentity
-from keras_rin.initializers import FeedbackChain
-from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
-STARTS = {
-    "identity + noise": lambda: None,
-    "orthogonal": lambda: Offset("orthogonal"),
-    "chain": lambda: Offset(Chain(1.0)),
-    "feedback chain": lambda: Offset(FeedbackChain()),
-    "chain + identity": lambda: Offset(ChainIdentity()),
-}
 LAYERS = {
     **{
         name: lambda units, start=start: RIN(
@@ -47,33 +37,14 @@ LAYERS = {
 FLAGS = flags.FLAGS
 
 
-METRIC = comparison.Metric(
-    "loss", "mean squared error", "min", adding.baseline_loss(), "always 1"
-)
-
-
-def build_model(layer):
-    model = keras.Sequential(
-        [
-            keras.Input((None, 2)),
-            LAYERS[layer](FLAGS.units),
-            keras.layers.Dense(1),
-        ]
-    )
-    optimizer = keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0)
-    model.compile(optimizer, "mse")
-    return model
-
-
 def run_length(length, output):
-    rng = np.random.default_rng(0)
-    splits = [
-        adding.generate(rng, samples, length)
-        for samples in (FLAGS.samples, 1_000, 1_000)
-    ]
     folder = outputs.prepare(output / f"length-{length}")
     runs = comparison.train_all(
-        build_model, FLAGS.layers, splits, METRIC, folder
+        lambda layer: adding_problem.build_model(LAYERS[layer](FLAGS.units)),
+        FLAGS.layers,
+        adding_problem.splits(length, FLAGS.samples),
+        adding_problem.METRIC,
+        folder,
     )
     return [{"length": length, **dataclasses.asdict(run)} for run in runs]
 

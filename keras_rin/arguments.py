@@ -32,13 +32,26 @@ def finite_number(name, value, at_least=-math.inf, at_most=math.inf):
     return float(value)
 
 
-def generator(name, value):
+def generator(name, value, seed=None):
+    """The generator, or one of this seed where there is none."""
+    if value is None and seed is not None:
+        return np.random.default_rng(seed)
     if not isinstance(value, np.random.Generator):
         raise TypeError(
             f"`{name}` must be a numpy.random.Generator, such as "
             f"numpy.random.default_rng(0). Received: {name}={value!r}"
         )
     return value
+
+
+def features(layer, shape):
+    """The last axis of what a layer is built for."""
+    if shape[-1] is None:
+        raise ValueError(
+            f"{layer} needs to know the number of features, the last "
+            f"axis of its input. Received: shape={tuple(shape)}"
+        )
+    return shape[-1]
 
 
 def square_matrix(name, value):

@@ -155,6 +155,11 @@ def from_a_given_state():
     return keras.Model(x, rin(4)(h, initial_state=state))
 
 
+class FromOne(RINCell):
+    def get_initial_state(self, batch_size=None):
+        return [ops.ones((batch_size, self.units))]
+
+
 def after_a_last_output():
     return stack(rin(4), layers.RepeatVector(3), rin(4))
 
@@ -178,6 +183,7 @@ REFUSED = {
         layers.Conv1D(4, 2, padding="causal"), rin(4)
     ),
     "state of another": from_a_given_state,
+    "first state is not 0": lambda: stack(layers.RNN(FromOne(4))),
     "no longer a sequence": after_a_last_output,
     "used twice": used_twice,
     "different names": lambda: stack(

@@ -134,9 +134,9 @@ def gradient_lower_bound(factors, matrix, covariance=None):
         1611.04231), theorem 2.2 and equation 2.3.
     """
     factors = np.asarray(factors, "float64")
-    matrix = _square("matrix", matrix)
+    matrix = arguments.square_matrix("matrix", matrix)
     sigma = np.eye(len(matrix)) if covariance is None else covariance
-    sigma = _square("covariance", sigma)
+    sigma = arguments.square_matrix("covariance", sigma)
     if factors.ndim != 3 or not (
         factors.shape[1:] == matrix.shape == sigma.shape
     ):
@@ -156,20 +156,8 @@ def gradient_lower_bound(factors, matrix, covariance=None):
     return float(4 * len(factors) * slope * least * excess)
 
 
-def _square(name, matrix):
-    matrix = np.asarray(matrix, "float64")
-    if matrix.ndim != 2 or len(set(matrix.shape)) != 1 or matrix.size == 0:
-        raise ValueError(
-            f"`{name}` must be a square matrix. "
-            f"Received: {name} of shape {matrix.shape}"
-        )
-    if not np.isfinite(matrix).all():
-        raise ValueError(f"`{name}` must be finite. Received: {name}={matrix}")
-    return matrix
-
-
 def _invertible(matrix):
-    matrix = _square("matrix", matrix)
+    matrix = arguments.square_matrix("matrix", matrix)
     condition = np.linalg.cond(matrix)
     if not condition * np.finfo("float64").eps * len(matrix) < 1:
         raise ValueError(

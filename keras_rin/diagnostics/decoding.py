@@ -65,8 +65,7 @@ def first_signal_accuracy(
     noise = arguments.finite_number("noise", noise, at_least=0)
     steps = arguments.integer("steps", units if steps is None else steps)
     samples = arguments.integer("samples", samples)
-    rng = np.random.default_rng(0) if rng is None else rng
-    arguments.generator("rng", rng)
+    rng = arguments.generator("rng", rng, seed=0)
     signals = rng.normal(size=(steps, 2 * samples))
     states = np.zeros((2 * samples, units))
     for signal in signals:

@@ -54,8 +54,7 @@ def gradient_horizon(layer, x, directions=10, rng=None):
     """
     cell = recurrent_layers.built_cell(layer)
     directions = arguments.integer("directions", directions)
-    rng = np.random.default_rng(0) if rng is None else rng
-    arguments.generator("rng", rng)
+    rng = arguments.generator("rng", rng, seed=0)
     x = _sequences(x)
     units = _sizes(cell)[0]
     count = min(directions, units)

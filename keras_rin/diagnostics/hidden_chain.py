@@ -81,8 +81,7 @@ def hidden_chain(layer, steps=100, pulse=None, rng=None):
         figures 5 and 6.
     """
     steps = arguments.integer("steps", steps)
-    rng = np.random.default_rng(0) if rng is None else rng
-    arguments.generator("rng", rng)
+    rng = arguments.generator("rng", rng, seed=0)
     matrices = recurrent_layers.recurrent_matrices(layer)
     activity = _pulse_response(layer, steps, pulse)
     order = _order(activity, rng)

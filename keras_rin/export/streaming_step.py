@@ -152,15 +152,18 @@ class _Step:
     def __init__(self, x, layers):
         self.states, self.new_states = {}, {}
         self._in_time = [x]
-        self._models, self._initial = {}, {}
+        self._models, self._names = {}, {}
         for layer in dict.fromkeys(layers):
             if isinstance(layer, keras.Model):
                 self._models[layer] = _step_of(layer)
                 self._add_states(self._models[layer][0].input[1])
             elif isinstance(layer, keras.layers.RNN):
-                self._initial[layer] = layer.get_initial_state(batch_size=1)
-                names = _state_names(layer, self._initial[layer])
-                flat = keras.tree.flatten(self._initial[layer])
+                initial = layer.get_initial_state(batch_size=1)
+                flat = keras.tree.flatten(initial)
+                if any(np.any(ops.convert_to_numpy(one)) for one in flat):
+                    raise _refusal(layer, "its first state is not 0")
+                names = _state_names(layer, len(flat))
+                self._names[layer] = keras.tree.pack_sequence_as(initial, names)
                 self._add_states(dict(zip(names, flat, strict=True)))
 
     def _add_states(self, states):
@@ -177,7 +180,7 @@ class _Step:
         in_time = [self.is_in_time(tensor) for tensor in tensors]
         if layer in self._models and all(in_time):
             return self._through_model(layer, *tensors)
-        if layer in self._initial:
+        if layer in self._names:
             self._check_recurrent(layer, in_time)
             return self._through_recurrent(layer, *tensors)
         if any(in_time):
@@ -197,18 +200,17 @@ class _Step:
         return self._mark(y, in_time)
 
     def _through_recurrent(self, layer, x):
-        initial = self._initial[layer]
-        names = _state_names(layer, initial)
-        states = [self.states[name] for name in names]
-        states = keras.tree.pack_sequence_as(initial, states)
+        names = self._names[layer]
+        states = keras.tree.map_structure(self.states.get, names)
         y, new_states = _Cell(layer)(x, states)
         new_states = keras.tree.flatten(new_states)
+        names = keras.tree.flatten(names)
         self.new_states |= zip(names, new_states, strict=True)
         y = self._mark(y, layer.return_sequences)
         return [y, *new_states] if layer.return_state else y
 
     def _check_recurrent(self, layer, in_time):
-        initial = self._initial[layer]
+        first, *_ = keras.tree.flatten(self._names[layer])
         reasons = {
             "it begins at the last step": layer.go_backwards,
             "its state is its own; copy the weights to one with "
@@ -218,20 +220,14 @@ class _Step:
             ),
             "it starts from the state of another": len(in_time) > 1,
             "it reads what is no longer a sequence": not all(in_time),
-            "it is used twice": _state_names(layer, initial)[0]
-            in self.new_states,
-            "its first state is not 0": any(
-                np.any(ops.convert_to_numpy(state))
-                for state in keras.tree.flatten(initial)
-            ),
+            "it is used twice": first in self.new_states,
         }
         for reason, holds in reasons.items():
             if holds:
                 raise _refusal(layer, reason)
 
 
-def _state_names(layer, states):
-    count = len(keras.tree.flatten(states))
+def _state_names(layer, count):
     if count == 1:
         return [layer.name]
     return [f"{layer.name}_{number}" for number in range(count)]

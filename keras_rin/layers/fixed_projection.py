@@ -57,12 +57,7 @@ class FixedProjection(keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        features = input_shape[-1]
-        if features is None:
-            raise ValueError(
-                f"{self.name} needs to know the number of features, the last "
-                f"axis of its input. Received: shape={tuple(input_shape)}"
-            )
+        features = arguments.features(self.name, input_shape)
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
         self.kernel = self.add_weight(
             name="kernel",

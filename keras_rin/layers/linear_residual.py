@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_rin import arguments
+
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class LinearResidual(keras.layers.Layer):
@@ -59,12 +61,7 @@ class LinearResidual(keras.layers.Layer):
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
 
     def build(self, input_shape):
-        features = input_shape[-1]
-        if features is None:
-            raise ValueError(
-                f"{self.name} needs to know the number of features, the last "
-                f"axis of its input. Received: shape={tuple(input_shape)}"
-            )
+        features = arguments.features(self.name, input_shape)
         self.kernel = self.add_weight(
             name="kernel",
             shape=(features, features),

@@ -70,12 +70,7 @@ class ResidualDense(ResidualBranch):
         self.width = arguments.integer("width", width)
 
     def build(self, input_shape):
-        features = input_shape[-1]
-        if features is None:
-            raise ValueError(
-                f"{self.name} needs to know the number of features, the last "
-                f"axis of its input. Received: shape={tuple(input_shape)}"
-            )
+        features = arguments.features(self.name, input_shape)
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
         self.add_branch((features, self.width), (self.width, features))
 

@@ -70,12 +70,7 @@ class ResidualDenseStack(keras.layers.Layer):
         self.output_initializer = keras.initializers.get(output_initializer)
 
     def build(self, input_shape):
-        features = input_shape[-1]
-        if features is None:
-            raise ValueError(
-                f"{self.name} needs to know the number of features, the last "
-                f"axis of its input. Received: shape={tuple(input_shape)}"
-            )
+        features = arguments.features(self.name, input_shape)
         self.kernel = self.add_weight(
             name="kernel",
             shape=(self.depth, features, self.width),

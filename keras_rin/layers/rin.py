@@ -5,6 +5,7 @@ from operator import attrgetter
 import keras
 from keras import ops
 
+from keras_rin import arguments
 from keras_rin.layers.rin_cell import RINCell
 from keras_rin.recurrence import BACKENDS
 from keras_rin.recurrence import PULLBACKS
@@ -160,12 +161,7 @@ class RIN(keras.layers.RNN):
             )
 
     def build(self, sequences_shape, initial_state_shape=None):
-        features = sequences_shape[-1]
-        if features is None:
-            raise ValueError(
-                f"{self.name} needs to know the number of features, the last "
-                f"axis of its input. Received: shape={tuple(sequences_shape)}"
-            )
+        features = arguments.features(self.name, sequences_shape)
         super().build(sequences_shape, initial_state_shape)
         self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
 
