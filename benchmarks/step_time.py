@@ -160,7 +160,11 @@ def main(argv):
     records = []
     for size, mode in tqdm(list(itertools.product(sizes, modes))):
         records += measure(makers, size, mode == "training")
-        record = {"tables": "benchmarks.step_time", "records": records}
+        record = {
+            "tables": "benchmarks.step_time",
+            "backend": keras.backend.backend(),
+            "records": records,
+        }
         (output / "unfinished.json").write_text(json.dumps(record))
     outputs.write(output, record, tables)
     (output / "unfinished.json").unlink()
