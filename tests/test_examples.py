@@ -96,6 +96,13 @@ def test_memory_curves_ends_with_tables_and_pictures(tmp_path):
     assert (tmp_path / "decoding.png").stat().st_size > 10_000
 
 
+def test_gradient_horizons_ends_with_table_and_picture(tmp_path):
+    finished = run("gradient_horizons.py", "--smoke", f"--output={tmp_path}")
+    assert finished.returncode == 0, finished.stderr
+    assert (tmp_path / "table.md").read_text() in finished.stdout
+    assert (tmp_path / "gradient_horizons.png").stat().st_size > 10_000
+
+
 def test_random_products_ends_with_its_table(tmp_path):
     finished = run("random_products.py", "--smoke", f"--output={tmp_path}")
     assert finished.returncode == 0, finished.stderr
