@@ -109,6 +109,16 @@ def test_the_readme_lists_it(name):
     assert f"`{name}`" in (ROOT / "README.md").read_text()
 
 
+def test_the_api_pages_list_what_is_public_room_by_room():
+    listed = [
+        (f"keras_rin.{page.stem}", name)
+        for page in (ROOT / "docs" / "api").glob("*.md")
+        for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)
+    ]
+    public = [(".".join(name.split(".")[:2]), name) for name in PUBLIC]
+    assert sorted(listed) == sorted(public)
+
+
 def test_the_changelog_has_this_version():
     version = keras_rin.__version__.split(".dev")[0]
     changelog = (ROOT / "CHANGELOG.md").read_text()

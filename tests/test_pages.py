@@ -1,0 +1,47 @@
+"""What the pages show works: the code of each is one script."""
+
+import re
+
+import insert_tables
+import pytest
+from sybil.document import Document
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+ROOT = insert_tables.ROOT
+TEXTS = {page: page.read_text() for page in insert_tables.PAGES}
+COMMANDS = sorted(
+    command.replace("\\\n", "")
+    for command in set(
+        re.findall(
+            r"\bpython ((?:examples/|-m benchmarks\.)(?:\\\n|[^`\n])*)",
+            "\n".join(TEXTS.values()),
+        )
+    )
+)
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+@pytest.mark.parametrize(
+    "page",
+    [page for page, text in TEXTS.items() if "```python" in text],
+    ids=lambda page: page.name,
+)
+def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    document = Document.parse(str(page), PythonCodeBlockParser())
+    for example in document.examples():
+        example.evaluate()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_program_of_a_command_has_its_flags(command):
+    program = command.removeprefix("-m ").split()[0]
+    if not program.endswith(".py"):
+        program = program.replace(".", "/") + ".py"
+    beside = (ROOT / program).parent.glob("*.py")
+    known = re.findall(
+        r'DEFINE_\w+\(\s*"(\w+)"',
+        "\n".join(path.read_text() for path in beside),
+    )
+    assert (ROOT / program).exists()
+    assert set(re.findall(r"--(\w+)", command)) <= set(known)
