@@ -1,7 +1,9 @@
-"""Hands mkdocstrings the docstring sections of Keras as Google's.
+"""Hands mkdocstrings what it expects: Google's docstring sections.
 
 Keras writes `Call arguments:` beside `Args:`, and `Example:` with the code
-below it, not indented. A line that is a formula becomes code.
+below it, not indented. `Returns:` and `Reference:` hold plain text, and a line
+that is a formula becomes code. Where a room has a file and a function of one
+name, the function is the public one.
 """
 
 import re
@@ -10,18 +12,33 @@ import textwrap
 import griffe
 
 FORMULA = re.compile(r"(?<=\n\n)(\S[^\n]* = [^\n]*[^\n.:,;])(?=\n\n)")
-EXAMPLE = re.compile(r"^Example:\n\n((?:(?:>>>|\.\.\. )?.+\n?)+)", re.MULTILINE)
+EXAMPLE = re.compile(r"^Example:\n\n((?:.+(?:\n|$))+)", re.M)
+TEXT = re.compile(r"^(Returns|Reference):\n((?: {4}.*(?:\n|$)|\n)+)", re.M)
 
 
 def as_google(text):
     text = FORMULA.sub(r"    \1", text)
-    text = text.replace("\nCall arguments:\n", "\nArgs: Call arguments\n")
-    return EXAMPLE.sub(
-        lambda match: "Examples:\n" + textwrap.indent(match[1], "    "), text
-    )
+    text = text.replace("\nArgs:\n", "\nArgs: Arguments:\n")
+    text = text.replace("\nCall arguments:\n", "\nArgs: Call arguments:\n")
+    text = EXAMPLE.sub(_indented, text)
+    return TEXT.sub(_plain, text)
+
+
+def _indented(section):
+    return "Examples: Example:\n" + textwrap.indent(section[1], "    ")
+
+
+def _plain(section):
+    return f"**{section[1]}:**\n\n{textwrap.dedent(section[2])}"
 
 
 class KerasSections(griffe.Extension):
     def on_instance(self, *, obj, **kwargs):
         if obj.docstring:
             obj.docstring.value = as_google(obj.docstring.value)
+
+    def on_package(self, *, pkg, **kwargs):
+        for room in pkg.modules.values():
+            for name, source in room.imports.items():
+                if source == f"{room.path}.{name}.{name}":
+                    room.set_member(name, room[name][name])
