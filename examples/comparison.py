@@ -77,10 +77,10 @@ class EpochTimer(keras.callbacks.Callback):
 def train_all(build, layers, splits, metric, output):
     """Trains `build(layer)` for every seed and layer, until Ctrl-C.
 
-    `splits` are pairs of arrays or, already in batches, `Epochs` to train on
-    and `tf.data.Dataset`s to evaluate on. Returns the runs so far. The best
-    network of each is kept in a file, the state of its training beside it, for
-    `--resume`.
+    `splits` are pairs of arrays, or of a dictionary of arrays and one; or,
+    already in batches, `Epochs` to train on and `tf.data.Dataset`s to evaluate
+    on. Returns the runs so far. The best network of each is kept in a file, the
+    state of its training beside it, for `--resume`.
     """
     if FLAGS.smoke:
         splits = [_a_few(split) for split in splits]
@@ -101,7 +101,7 @@ def train_all(build, layers, splits, metric, output):
 
 def _a_few(split):
     if isinstance(split, tuple):
-        return tuple(array[:64] for array in split)
+        return keras.tree.map_structure(lambda array: array[:64], split)
     if isinstance(split, epochs.Epochs):
         return dataclasses.replace(split, steps=1)
     return split.take(1)
@@ -197,11 +197,11 @@ def tables(record):
             [
                 layer + _how_it_ended(group),
                 f"{group[0].parameters:,}",
-                _spread([run.score for run in group]),
-                _spread([run.seconds_per_epoch for run in group]),
+                spread([run.score for run in group]),
+                spread([run.seconds_per_epoch for run in group]),
             ]
         )
-    rows.append([metric.baseline_label, "0", _spread([metric.baseline]), ""])
+    rows.append([metric.baseline_label, "0", spread([metric.baseline]), ""])
     header = ["layer", "parameters", metric.label, "seconds an epoch"]
     return {"table.md": outputs.markdown(header, rows)}
 
@@ -212,7 +212,10 @@ def _how_it_ended(group):
     return "" if all(run.finished for run in group) else " (cut off)"
 
 
-def _spread(values):
+def spread(values):
+    """The median and, of several, the range; nothing of none."""
+    if not values:
+        return ""
     middle = f"{statistics.median(values):.3g}"
     if len(values) == 1:
         return middle

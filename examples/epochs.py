@@ -31,15 +31,18 @@ class Epochs:
 
 def shuffled(arrays, size):
     """Batches of the rows of arrays, in a new order each epoch."""
-    arrays = tuple(map(tf.constant, arrays))
+    arrays = tf.nest.map_structure(tf.constant, arrays)
+    count = len(tf.nest.flatten(arrays)[0])
 
     def of(seed):
-        batches = order(len(arrays[0]), seed).batch(size)
+        batches = order(count, seed).batch(size)
         return batches.map(
-            lambda rows: tuple(tf.gather(a, rows) for a in arrays)
+            lambda rows: tf.nest.map_structure(
+                lambda array: tf.gather(array, rows), arrays
+            )
         )
 
-    return Epochs(of, -(-len(arrays[0]) // size))
+    return Epochs(of, -(-count // size))
 
 
 def order(rows, seed):

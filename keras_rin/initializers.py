@@ -306,11 +306,9 @@ class PerGate(keras.initializers.Initializer):
         return [_reseeded(self.initializer, k) for k in range(self.gates)]
 
     def get_config(self):
-        serialize = keras.initializers.serialize
-        if isinstance(self.initializer, list):
-            kept = [serialize(gate) for gate in self.initializer]
-        else:
-            kept = serialize(self.initializer)
+        kept = keras.tree.map_structure(
+            keras.initializers.serialize, self.initializer
+        )
         return {"initializer": kept, "gates": self.gates}
 
 
@@ -378,9 +376,11 @@ def _get(initializer):
 
 def _reseeded(initializer, k):
     # A random initializer of Keras repeats its numbers at every call.
+    if isinstance(initializer, Offset):
+        return Offset(_reseeded(initializer.initializer, k))
     config = getattr(initializer, "get_config", dict)()
-    if "seed" not in config:
-        return initializer
+    if "seed" not in config or isinstance(config["seed"], dict):
+        return initializer  # it draws nothing, or goes on from call to call
     if isinstance(config["seed"], int):
         config["seed"] += k
     return type(initializer).from_config(config)

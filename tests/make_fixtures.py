@@ -23,6 +23,7 @@ from keras_rin.initializers import PerGate
 from keras_rin.initializers import Ramp
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import FixedProjection
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
@@ -69,6 +70,10 @@ MODELS = {
             4,
             recurrent_initializer=PerGate([Ramp(), Ramp(), Chain(), Ramp()]),
         ),
+    ),
+    "deep_transition": lambda: of(
+        SEQUENCE,
+        layers.RNN(DeepTransitionRINCell(4, bias_initializer="random_normal")),
     ),
     "noisy": lambda: of(SEQUENCE, NoisyRNN(RINCell(4), stddev=0.0)),
     "residual": lambda: of(

@@ -61,7 +61,7 @@ ROOMS = {
             "typing",
         },
     ),
-    "tasks": ({"arguments", "tasks"}, {"numpy"}),
+    "tasks": ({"arguments", "tasks"}, {"numpy", "pathlib", "re"}),
     "initializers": ({"arguments"}, {"keras"}),
     "regularizers": ({"arguments"}, {"keras"}),
     "constraints": ({"arguments"}, {"keras"}),

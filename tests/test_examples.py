@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import babi
+import babi_network
 import epochs
 import image_batches
 import image_data
@@ -154,6 +156,107 @@ def test_gated_chains_learns_to_copy_and_to_read(tmp_path):
         assert finished.returncode == 0, finished.stderr
         assert "| knows nothing " in finished.stdout
         assert (output / "learning_curves.png").exists()
+
+
+def write_babi_task(folder, task):
+    places = ["hall", "garden", "attic"]
+    for kind in ("train", "test"):
+        lines = []
+        for place in 20 * places:
+            lines += [f"1 Ann is in the {place}.", "2 Bob went away."]
+            lines += [f"3 Where is Ann?\t{place}\t1"]
+        file = folder / f"qa{task}_where_{kind}.txt"
+        file.write_text("\n".join(lines))
+
+
+def test_babi_ends_with_its_table(tmp_path):
+    for task in (1, 14):
+        write_babi_task(tmp_path, task)
+    finished = run(
+        "babi.py",
+        "--smoke",
+        f"--data_dir={tmp_path}",
+        "--task=1",
+        "--task=14",
+        "--layers=IRNN + noise",
+        "--units=8",
+        f"--output={tmp_path / 'out'}",
+    )
+    assert finished.returncode == 0, finished.stderr
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert table in finished.stdout
+    assert [row[-1] for row in cells(table)] == [
+        babi.BASELINE,
+        "0.333",
+        "0.333",
+    ]
+    record = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [run["task"] for run in record["runs"]] == [1, 14]
+
+
+def cells(table):
+    head, _, *rows = table.splitlines()
+    return [[c.strip() for c in row.split("|")[1:-1]] for row in (head, *rows)]
+
+
+def test_the_babi_table_has_tasks_against_layers():
+    runs = [(1, "RIN", 0.5), (1, "LSTM", 0.25), (3, "LSTM", 1), (1, "RIN", 0.4)]
+    names = ("task", "layer", "score")
+    record = [
+        {"baseline": 0.2, **dict(zip(names, r, strict=True))} for r in runs
+    ]
+    assert cells(babi.tables({"runs": record})["table.md"]) == [
+        ["task", "RIN", "LSTM", babi.BASELINE],
+        ["1", "0.45 (0.4 to 0.5)", "0.25", "0.2"],
+        ["3", "", "1", "0.2"],
+    ]
+
+
+@pytest.mark.parametrize("layer", babi_network.LAYERS)
+def test_the_babi_network_does_not_see_what_fills_up_a_story(
+    rng, layer, tmp_path
+):
+    model = babi_network.build_model(layer, words=9, steps=5, units=4)
+    longer = babi_network.build_model(layer, words=9, steps=8, units=4)
+    longer.set_weights(model.get_weights())
+    story = rng.integers(1, 9, (3, 5))
+    story[1, 3:] = 0
+    question = rng.integers(1, 9, (3, 2))
+    answer = model({"story": story, "question": question})
+    filled = {"story": np.pad(story, ((0, 0), (0, 3)))}
+    filled["question"] = np.pad(question, ((0, 0), (0, 1)))
+    np.testing.assert_allclose(answer, longer(filled), rtol=1e-5, atol=1e-6)
+    longer.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras", compile=False)
+    np.testing.assert_allclose(answer, loaded(filled), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("layer", babi_network.LAYERS)
+def test_the_paper_starts_of_the_babi_network(layer):
+    model = babi_network.build_model(layer, 9, 5, units=40, paper_start=True)
+    rnns = [one for one in model.layers if isinstance(one, keras.layers.RNN)]
+    story, question, both = [one.get_weights() for one in rnns]
+    assert not np.array_equal(story[0], question[0])
+    for kernel, _, bias in (story, question, both):
+        assert not bias.any()
+        assert layer == "LSTM" or abs(kernel.std() - 0.001) < 0.0002
+
+
+def test_the_noisy_irnn_starts_where_a_rin_does():
+    start = babi_network.IdentityAndNoise()((200, 200))
+    offset = np.asarray(start) - np.eye(200)
+    assert abs(offset.std() - 0.001) < 0.0001
+    assert abs(offset.mean()) < 0.0001
+
+
+def test_the_last_tenth_to_train_on_is_for_validation(tmp_path):
+    write_babi_task(tmp_path, 1)
+    splits, words = babi_network.load(tmp_path, 1)
+    assert [len(y) for _, y in splits] == [54, 6, 60]
+    for x, y in splits:
+        assert x["story"].shape == (len(y), 10)
+        assert x["question"].shape == (len(y), 4)
+    assert words[splits[1][1][0]] == "hall"
 
 
 def test_deep_linear_ends_with_tables_and_picture(tmp_path):

@@ -204,10 +204,11 @@ def test_the_gates_stand_in_the_order_of_keras(layer, gates):
     assert carries_to_next_unit(layer(4, recurrent_initializer=start)) == 1
 
 
-@pytest.mark.parametrize("seed", [None, 7])
-def test_gates_draw_different_numbers(seed):
+@pytest.mark.parametrize("seed", [None, 7, keras.random.SeedGenerator(7)])
+@pytest.mark.parametrize("wrap", [lambda start: start, Offset])
+def test_gates_draw_different_numbers(wrap, seed):
     normal = keras.initializers.RandomNormal(seed=seed)
-    kernel = to_numpy(PerGate(normal)((3, 12)))
+    kernel = to_numpy(PerGate(wrap(normal))((3, 12)))
     assert len(np.unique(kernel)) == 36
 
 

@@ -9,6 +9,7 @@ import pytest
 from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity
 from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import FixedProjection
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
@@ -65,6 +66,36 @@ LAYERS = {
         lambda **kw: keras.layers.RNN(RINCell(4, **kw), **kw),
         (5, 3),
         (4,),
+        3,
+    ),
+    "RNN(DeepTransitionRINCell)": (
+        lambda **kw: keras.layers.RNN(DeepTransitionRINCell(4, **kw), **kw),
+        (5, 3),
+        (4,),
+        5,
+    ),
+    "RNN(DeepTransitionRINCell) with everything": (
+        lambda **kw: keras.layers.RNN(
+            DeepTransitionRINCell(
+                4,
+                activation="elu",
+                use_bias=False,
+                kernel_initializer="he_normal",
+                recurrent_initializer=ChainIdentity(0.9, -1),
+                kernel_regularizer="l1",
+                recurrent_regularizer=keras.regularizers.L2(0.1),
+                kernel_constraint="max_norm",
+                recurrent_constraint="unit_norm",
+                dropout=0.1,
+                recurrent_dropout=0.2,
+                seed=3,
+                **kw,
+            ),
+            return_sequences=True,
+            **kw,
+        ),
+        (5, 3),
+        (5, 4),
         3,
     ),
     "NoisyRNN": (

@@ -8,6 +8,7 @@ from keras_rin.diagnostics import gradient_horizon
 from keras_rin.diagnostics import hidden_chain
 from keras_rin.diagnostics import recurrent_matrices
 from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
 
 
 def built(layer, features=2):
@@ -40,6 +41,16 @@ def test_of_a_rin_it_is_the_effective_matrix():
     layer = built(RIN(5, recurrent_initializer=start))
     matrix = recurrent_matrices(layer)["recurrent"]
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(5), atol=1e-6)
+
+
+def test_of_two_transitions_it_is_both_effective_matrices():
+    cell = DeepTransitionRINCell(5, recurrent_initializer="random_normal")
+    matrices = recurrent_matrices(built(keras.layers.RNN(cell)))
+    assert list(matrices) == ["recurrent", "transition"]
+    _, first, _, second, _ = cell.get_weights()
+    for offset, matrix in zip((first, second), matrices.values(), strict=True):
+        np.testing.assert_array_equal(matrix, offset + np.eye(5, dtype="f4"))
+        assert matrix.dtype == np.float64
 
 
 def test_a_cell_is_read_like_its_layer():

@@ -9,6 +9,7 @@ from keras import ops
 from keras_rin.export import streaming_step
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RINCell
 
@@ -70,6 +71,12 @@ MODELS = {
     ),
     "several cells": lambda: stack(
         layers.RNN([layers.LSTMCell(4), RINCell(5)])
+    ),
+    "two transitions": lambda: stack(
+        layers.RNN(
+            DeepTransitionRINCell(4, recurrent_initializer="orthogonal")
+        ),
+        layers.Dense(2),
     ),
     "around a layer": around_a_layer,
     "in a model": in_a_model,

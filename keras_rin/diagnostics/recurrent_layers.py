@@ -28,7 +28,9 @@ def recurrent_matrices(layer):
         A dict of float64 arrays `(units, units)`: `"input"`, `"forget"`,
         `"cell"`, `"output"` for an LSTM; `"update"`, `"reset"`,
         `"candidate"` for a GRU; `"recurrent"` where there is one matrix;
-        else `"gate_0"` and so on.
+        `"recurrent"` and `"transition"`, which act one after the other, for
+        a `keras_rin.layers.DeepTransitionRINCell`; else `"gate_0"` and so
+        on.
 
     Raises:
         ValueError: If the layer has no recurrent kernel, several cells, or
@@ -53,9 +55,16 @@ def recurrent_matrices(layer):
             f"{layer.name} has no recurrent kernel of shape (units, gates * "
             f"units). Received: layer={layer}, recurrent_kernel shape={shape}"
         )
-    kernel = np.asarray(ops.convert_to_numpy(kernel), "float64")
-    parts = np.split(kernel, shape[1] // shape[0], axis=1)
-    return dict(zip(_names(cell, len(parts)), parts, strict=True))
+    parts = np.split(_float64(kernel), shape[1] // shape[0], axis=1)
+    matrices = dict(zip(_names(cell, len(parts)), parts, strict=True))
+    second = getattr(cell, "effective_transition_kernel", None)
+    if second is not None:
+        matrices["transition"] = _float64(second)
+    return matrices
+
+
+def _float64(tensor):
+    return np.asarray(ops.convert_to_numpy(tensor), "float64")
 
 
 def _names(cell, count):

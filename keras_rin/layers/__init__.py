@@ -1,5 +1,6 @@
 """Layers that store their offset from the identity."""
 
+from keras_rin.layers.deep_transition_rin_cell import DeepTransitionRINCell
 from keras_rin.layers.fixed_projection import FixedProjection
 from keras_rin.layers.linear_residual import LinearResidual
 from keras_rin.layers.noisy_rnn import NoisyRNN
@@ -11,6 +12,7 @@ from keras_rin.layers.rin_cell import RINCell
 
 __all__ = [
     "RIN",
+    "DeepTransitionRINCell",
     "FixedProjection",
     "LinearResidual",
     "NoisyRNN",

@@ -101,13 +101,16 @@ class RINCell(keras.layers.SimpleRNNCell):
     @property
     def effective_recurrent_kernel(self):
         """The matrix that acts on the state, U + I."""
+        return self._effective("recurrent_kernel")
+
+    def _effective(self, name):
         if not self.built:
             raise ValueError(
                 f"{self.name} has no weights yet: build it, or call it on "
-                "data, before asking for `effective_recurrent_kernel`."
+                f"data, before asking for `effective_{name}`."
             )
-        identity = ops.eye(self.units, dtype=self.recurrent_kernel.dtype)
-        return self.recurrent_kernel + identity
+        offset = getattr(self, name)
+        return offset + ops.eye(self.units, dtype=offset.dtype)
 
     def project(self, x):
         """The part of a step that does not wait for the state, x W + b."""

@@ -1,8 +1,15 @@
 """Tasks for recurrent networks, as NumPy arrays."""
 
 from keras_rin.tasks import adding
+from keras_rin.tasks import babi
 from keras_rin.tasks import character_stream
 from keras_rin.tasks import copying
 from keras_rin.tasks import sequential_pixels
 
-__all__ = ["adding", "character_stream", "copying", "sequential_pixels"]
+__all__ = [
+    "adding",
+    "babi",
+    "character_stream",
+    "copying",
+    "sequential_pixels",
+]

@@ -1,0 +1,143 @@
+"""Questions about short stories: the bAbI tasks, read from their files."""
+
+import pathlib
+import re
+
+import numpy as np
+
+from keras_rin import arguments
+
+WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def read(folder, task):
+    r"""Reads one task: what to train on, what to test on, and its words.
+
+    A question has for its story all statements before it, in order and in
+    one sequence. Words are in lower case, marks such as the full stop count
+    as words, and so does an answer of several words, as a whole: "n,e" is
+    one. Numbers stand for words by their place in the list of words, and 0,
+    the empty word, fills up at the end what is shorter than the longest.
+
+    Args:
+        folder: A path, the folder with the files of all tasks, such as `en`
+            of version 1.2.
+        task: Positive integer, the number of the task. Its files are
+            `qa{task}_*_train.txt` and `qa{task}_*_test.txt`.
+
+    Returns:
+        `train`, `test`, `words`. The first two are tuples of int32 arrays:
+        stories of shape `(samples, steps)`, questions of shape `(samples,
+        question steps)` and answers of shape `(samples,)`, in the order of
+        the file and filled up alike in both. `words` lists the words of
+        both, sorted, after the empty one.
+
+    Raises:
+        FileNotFoundError: If the folder has not one such file of each kind.
+        ValueError: If `task` is not a positive integer, or if a file is not
+            of the format; the message has the file and the line.
+
+    Example:
+
+    >>> text = "1 Ann is in the hall.\n2 Where is Ann?\thall\t1\n"
+    >>> for kind in ("train", "test"):
+    ...     file = path.with_name(f"qa1_example_{kind}.txt")
+    ...     size = file.write_text(text)
+    >>> train, test, words = keras_rin.tasks.babi.read(path.parent, task=1)
+    >>> stories, questions, answers = train
+    >>> [words[number] for number in stories[0]]
+    ['ann', 'is', 'in', 'the', 'hall', '.']
+    >>> words[answers[0]]
+    'hall'
+
+    Reference:
+        Weston, Bordes, Chopra, Rush, van Merrienboer, Joulin and Mikolov,
+        2015, Towards AI-complete question answering: a set of prerequisite
+        toy tasks (arXiv 1502.05698).
+    """
+    task = arguments.integer("task", task)
+    splits = [_samples(_file(folder, task, kind)) for kind in ("train", "test")]
+    together = [sample for samples in splits for sample in samples]
+    found = {word for parts in together for part in parts for word in part}
+    words = ["", *sorted(found)]
+    place = {word: number for number, word in enumerate(words)}
+    sizes = [max(map(len, parts)) for parts in zip(*together, strict=True)]
+    train, test = (_arrays(samples, place, sizes) for samples in splits)
+    return train, test, words
+
+
+def chance_accuracy(train_answers, test_answers):
+    """The accuracy of always answering what was most frequent in training.
+
+    Args:
+        train_answers: Integer array of shape `(samples,)`.
+        test_answers: Integer array of shape `(samples,)`, the answers to
+            find.
+
+    Returns:
+        A float, the share of that answer in `test_answers`.
+
+    Raises:
+        ValueError: If one of them is empty.
+
+    Example:
+
+    >>> keras_rin.tasks.babi.chance_accuracy([3, 5, 5], [5, 3, 3, 3])
+    0.25
+    """
+    for name, answers in (
+        ("train_answers", train_answers),
+        ("test_answers", test_answers),
+    ):
+        if not np.size(answers):
+            raise ValueError(f"`{name}` must not be empty. Received: {name}=[]")
+    answers, counts = np.unique(train_answers, return_counts=True)
+    return float(np.mean(np.asarray(test_answers) == answers[counts.argmax()]))
+
+
+def _file(folder, task, kind):
+    pattern = f"qa{task}_*_{kind}.txt"
+    files = sorted(pathlib.Path(folder).glob(pattern))
+    if len(files) != 1:
+        raise FileNotFoundError(
+            f"`folder` must hold one file {pattern}. "
+            f"Received: folder={str(folder)!r}, which holds {len(files)}"
+        )
+    return files[0]
+
+
+def _samples(path):
+    """Triples of lists of words: story, question and the one answer."""
+    samples, story, last = [], [], 0
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for at, line in enumerate(lines, start=1):
+        number, _, rest = line.partition(" ")
+        text, *answer = (field.strip() for field in rest.split("\t"))
+        words = WORD.findall(text.lower())
+        if number == "1":
+            story, last = [], 0
+        is_statement = words and not answer
+        is_question = words and story and len(answer) == 2 and answer[0]
+        if number != str(last + 1) or not (is_statement or is_question):
+            raise ValueError(
+                f"{path}, line {at}: expected the number {last + 1} or 1 and "
+                "a statement; or, after a statement, a question, its answer "
+                f"and its facts with tabs between. Received: {line!r}"
+            )
+        last += 1
+        if is_question:
+            samples.append((story.copy(), words, [answer[0].lower()]))
+        else:
+            story += words
+    if not samples:
+        raise ValueError(f"{path} has no question.")
+    return samples
+
+
+def _arrays(samples, place, sizes):
+    arrays = [np.zeros((len(samples), size), "int32") for size in sizes]
+    for row, parts in enumerate(samples):
+        for array, part in zip(arrays, parts, strict=True):
+            array[row, : len(part)] = [place[word] for word in part]
+    stories, questions, answers = arrays
+    return stories, questions, answers[:, 0]
