@@ -1,7 +1,7 @@
 """How far does a gradient reach back before any training?
 
     python examples/gradient_horizons.py
-    python examples/gradient_horizons.py --length=1000
+    python examples/gradient_horizons.py --length=400
 
 Follows the gradient of the last state back through sequences of the adding
 problem, for layers as they start. Writes table.md and gradient_horizons.png
@@ -58,7 +58,7 @@ def tables(record):
     """The size of the gradient, some steps before the last."""
     sizes = record["sizes"]
     length = len(next(iter(sizes.values()))) - 1
-    backs = [back for back in (1, 10, 50, 100, 200, 400) if back <= length]
+    backs = [back for back in (1, 10, 100, 200, 400, 1_000) if back <= length]
     header = ["layer", *(f"{back} back" for back in backs)]
     rows = [
         [name, *(f"{size[-1 - back]:.2g}" for back in backs)]
@@ -69,7 +69,7 @@ def tables(record):
 
 if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/gradient_horizons", "Where to write.")
-    flags.DEFINE_integer("length", 400, "Steps of a sequence.", lower_bound=2)
+    flags.DEFINE_integer("length", 1_000, "Steps of a sequence.", lower_bound=2)
     flags.DEFINE_integer("units", 100, "Size of a layer.", lower_bound=1)
     flags.DEFINE_integer("seed", 0, "Draws the weights and the sequences.")
     flags.DEFINE_bool("smoke", False, "Two short sequences: does it run?")

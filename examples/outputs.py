@@ -29,14 +29,15 @@ def prepare(directory):
         ) from error
 
 
-def markdown(header, rows):
-    """A table in Markdown, its first column to the left."""
+def markdown(header, rows, words=1):
+    """A table in Markdown, its first columns, of words, to the left."""
     grid = Table(box=box.MARKDOWN)
     for number, title in enumerate(header):
-        grid.add_column(title, justify="right" if number else "left")
+        justify = "left" if number < words else "right"
+        grid.add_column(title, justify=justify)
     for row in rows:
         grid.add_row(*row)
-    console = Console(file=io.StringIO(), width=1000)
+    console = Console(file=io.StringIO(), width=1000, markup=False)
     console.print(grid)
     lines = console.file.getvalue().strip().splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"

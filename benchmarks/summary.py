@@ -1,0 +1,66 @@
+"""The numbers of the README, from the results of three benchmarks.
+
+python -m benchmarks.summary
+"""
+
+import collections
+import json
+import pathlib
+import statistics
+
+from benchmarks import claim_tables
+from benchmarks import claims
+from examples import outputs
+
+RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results"
+
+
+def table():
+    rows = [
+        ["claims", _verdicts()],
+        ["time of a training step", _ratios()],
+        ["size of a LiteRT file", _smallest()],
+    ]
+    return outputs.markdown(["", "measured"], rows, words=2)
+
+
+def _verdicts():
+    counts = collections.Counter(
+        claim_tables.tested(claim, name, RESULTS / "claims")[1]
+        for name, protocol in claims.protocols().items()
+        for claim in protocol["claims"]
+    )
+    del counts[claim_tables.UNTESTED]
+    told = ", ".join(f"{verdict} {n}" for verdict, n in counts.most_common())
+    return f"{counts.total()} tested: {told}"
+
+
+def _ratios():
+    times = {
+        record["contender"]: statistics.median(record["ms"])
+        for record in _read("step_time")["records"]
+        if record["size"] == [32, 784, 1, 100] and record["mode"] == "training"
+    }
+    told = [
+        f"{times['RIN'] / times[name]:.2f} of {name}'s"
+        for name in ("SimpleRNN", "LSTM")
+    ]
+    return ", ".join(told) + ": 32 sequences of 784 steps, 100 units"
+
+
+def _smallest():
+    found = {r["format"]: r for r in _read("exports")["records"]}
+    plain, small = found["LiteRT"], found["LiteRT, int8 weights"]
+    return (
+        f"{plain['bytes'] / 1000:.0f} kB ({plain['accuracy']:.1%} of digits "
+        f"right), with int8 weights {small['bytes'] / 1000:.0f} kB "
+        f"({small['accuracy']:.1%})"
+    )
+
+
+def _read(name):
+    return json.loads((RESULTS / name / "results.json").read_text())
+
+
+if __name__ == "__main__":
+    (RESULTS / "summary.md").write_text(table())

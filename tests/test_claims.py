@@ -1,0 +1,212 @@
+"""The statistics of the claims, and that tables hold what the runs say."""
+
+import json
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+from scipy import stats
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="the benchmarks compare under TensorFlow",
+)
+
+from benchmarks import claim_runs  # noqa: E402
+from benchmarks import claim_tables  # noqa: E402
+from benchmarks import claims  # noqa: E402
+from benchmarks import findings  # noqa: E402
+from benchmarks import summary  # noqa: E402
+from benchmarks import verdicts  # noqa: E402
+
+RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results" / "claims"
+PROTOCOLS = claims.protocols()
+TRAINED = {n: p for n, p in PROTOCOLS.items() if "grid" in p}
+MADE = sorted(RESULTS.glob("*/results.json"))
+TINY = {
+    "tuned": ["learning_rate"],
+    "seeds": [0, 1],
+    "fixed": {
+        "task": "adding",
+        "length": 5,
+        "train": 12,
+        "units": 3,
+        "updates": 4,
+        "batch_size": 6,
+    },
+    "grid": [{"layer": ["RIN"], "learning_rate": [0.001, 0.1]}],
+}
+
+
+def runs_of(layer, rate, validation, test):
+    return [
+        {
+            "layer": layer,
+            "learning_rate": rate,
+            "seed": seed,
+            "validation": validation,
+            "test": score,
+            "baseline": 2.0,
+        }
+        for seed, score in enumerate(test)
+    ]
+
+
+PROTOCOL = {
+    "tuned": ["learning_rate"],
+    "seeds": [0, 1, 2],
+    "grid": [{"layer": ["a", "b"], "learning_rate": [1, 2]}],
+}
+A, B = ((("layer", name),) for name in "ab")
+
+
+def test_the_rate_is_chosen_on_validation_data_and_told_on_test_data():
+    runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
+    runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert outcome.tuned == {"learning_rate": 1}
+    assert outcome.scores == {0: 0.5, 1: 0.6, 2: 0.7}
+    assert outcome.median == 0.6
+
+
+def test_a_contender_whose_runs_are_not_all_made_has_no_outcome():
+    runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
+    runs += runs_of("a", 2, 0.9, [0.1, 0.1])
+    assert verdicts.outcomes(PROTOCOL, runs) == {}
+
+
+def test_a_failed_run_is_counted_and_gets_what_knowing_nothing_gets():
+    runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
+    runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
+    del runs[0]["validation"], runs[0]["test"], runs[0]["baseline"]
+    runs[0]["error"] = "The loss is not finite."
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert outcome.scores[0] == 1.0
+    assert (outcome.failed, outcome.runs) == (1, 6)
+
+
+def test_the_interval_is_the_paired_one_of_scipy():
+    rng = np.random.default_rng(7)
+    one, other = rng.random((2, 5))
+    scores = [
+        verdicts.Outcome({}, dict(enumerate(values)), 0, 5)
+        for values in (one, other)
+    ]
+    witness = stats.bootstrap(
+        (one, other),
+        lambda a, b, axis: np.mean(a - b, axis=axis),
+        paired=True,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    found = verdicts.difference(*scores)
+    assert found.mean == pytest.approx(np.mean(one - other))
+    assert (found.low, found.high) == pytest.approx(tuple(witness))
+
+
+@pytest.mark.parametrize(
+    "low, high, better, equal",
+    [
+        (-0.3, -0.2, "yes", "no"),
+        (-0.04, -0.01, "yes", "yes"),
+        (-0.04, 0.04, "no", "yes"),
+        (-0.2, 0.01, "undecided", "undecided"),
+        (-0.01, 0.2, "no", "undecided"),
+        (0.2, 0.3, "no", "no"),
+    ],
+)
+def test_what_an_interval_says(low, high, better, equal):
+    difference = verdicts.Difference((low + high) / 2, low, high)
+    assert difference.says("better", within=0.05) == better
+    assert difference.says("equal", within=0.05) == equal
+
+
+@pytest.mark.parametrize(
+    "answers, verdict",
+    [
+        (["yes", "yes"], "holds"),
+        (["yes", "undecided"], "holds in part"),
+        (["no", "yes"], "holds in part"),
+        (["no", "undecided"], "undecided"),
+        (["no", "no"], "does not hold"),
+    ],
+)
+def test_a_claim_of_several_comparisons(answers, verdict):
+    assert verdicts.verdict(answers) == verdict
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_protocol_trains_what_it_claims(name):
+    protocol = TRAINED[name]
+    settings = list(claims.all_settings(protocol))
+    made_up = [
+        {**one, "validation": 1, "test": 1, "baseline": 1} for one in settings
+    ]
+    contenders = verdicts.outcomes(protocol, made_up).keys()
+    for claim in protocol["claims"]:
+        for pair in claim["pairs"]:
+            assert set(map(verdicts.contender, pair)) <= contenders
+    assert len(protocol["seeds"]) >= 5
+    for one in settings:
+        claim_runs.recurrent_layer(one)
+        assert one["task"] in claim_runs.TASKS
+
+
+def test_every_finding_has_a_claim():
+    claimed = {
+        claim["finding"]
+        for protocol in PROTOCOLS.values()
+        for claim in protocol["claims"]
+        if "finding" in claim
+    }
+    assert claimed == {
+        name
+        for name, found in vars(findings).items()
+        if getattr(found, "__module__", "") == findings.__name__
+        and not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize("path", MADE, ids=lambda path: path.parent.name)
+def test_runs_are_those_of_the_protocol(path):
+    record, protocol = json.loads(path.read_text()), TRAINED[path.parent.name]
+    for key in ("tuned", "seeds", "fixed", "grid"):
+        assert record["protocol"][key] == protocol[key]
+    wanted = list(claims.all_settings(protocol))
+    made = [{k: r[k] for k in wanted[0].keys() & r} for r in record["runs"]]
+    assert len(made) == len(wanted)
+    assert all(settings in wanted for settings in made)
+
+
+def test_the_tables_are_those_of_the_records():
+    for name, table in claim_tables.of_claims(PROTOCOLS, RESULTS).items():
+        assert (RESULTS / name).read_text() == table
+
+
+def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
+    path = tmp_path / "results.json"
+    claims.run(TINY, path, jobs=1)
+    record = json.loads(path.read_text())
+    assert len(record["runs"]) == 4
+    again = record["runs"].pop(1)
+    path.write_text(json.dumps(record))
+    claim_runs.COMPILED.clear()  # the same in a network of its own
+    claims.run(TINY, path, jobs=1)
+    found = json.loads(path.read_text())["runs"]
+    assert found[:3] == record["runs"]
+    assert found[3] == again
+
+
+def test_a_loss_that_is_not_finite_is_a_result():
+    settings = next(claims.all_settings(TINY))
+    found = claim_runs.run({**settings, "learning_rate": float("nan")})
+    assert "not finite" in found["error"]
+    assert found.items() >= {**settings, "seed": 0}.items() - {
+        ("learning_rate", 0.001)
+    }
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_results():
+    path = RESULTS.parent / "summary.md"
+    assert path.read_text() == summary.table(), "python -m benchmarks.summary"
