@@ -15,18 +15,22 @@ import keras
 import numpy as np
 from keras.regularizers import L2
 
+from examples import babi_network
 from examples import epochs as batches
 from examples import image_data
+from examples import text_data
 from examples.starts import STARTS
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.initializers import Chain
 from keras_rin.initializers import PerGate
 from keras_rin.initializers import Ramp
 from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RINCell
 from keras_rin.regularizers import IdentityOffsetL2
 from keras_rin.tasks import adding
+from keras_rin.tasks import babi
 from keras_rin.tasks import copying
 from keras_rin.tasks import sequential_pixels
 
@@ -102,6 +106,7 @@ LAYERS = {
         )
         for name, start in STARTS.items()
     },
+    "RIN-DT": lambda units: keras.layers.RNN(DeepTransitionRINCell(units)),
     **gated(keras.layers.LSTM, 4, 2),
     **gated(keras.layers.GRU, 3, 2),
 }
@@ -166,10 +171,30 @@ def pixels_data(rng, images="digits", train=None, permuted=False, pooled=1):
         for x, y in parts
     ]
     if train is not None:
-        rows = rng.permutation(len(splits[0][1]))[:train]
-        splits[0] = tuple(part[rows] for part in splits[0])
+        splits[0] = _some(rng, splits[0], train)
     chance = sequential_pixels.chance_accuracy(splits[2][1])
     return Data(splits, 10, entropy, wrong, 1 - chance)
+
+
+def characters_data(rng, length, train):
+    splits, baseline = text_data.splits(text_data.read(), length)
+    splits = [_some(rng, split, train) for split in splits]
+    answers = splits[0][0].shape[-1]
+    return Data(splits, answers, entropy, entropy, baseline, every_step=True)
+
+
+def _some(rng, split, count):
+    rows = rng.permutation(len(split[1]))[:count]
+    return tuple(part[rows] for part in split)
+
+
+def babi_data(rng, number):
+    """Questions about stories; BABI_DIR is the folder of their files."""
+    splits, words = babi_network.load(os.environ["BABI_DIR"], number)
+    (_, known), _, (_, asked) = splits
+    chance = babi.chance_accuracy(known, asked)
+    loss = keras.losses.sparse_categorical_crossentropy
+    return Data(splits, len(words), loss, wrong, 1 - chance)
 
 
 def pool(images, size):
@@ -185,6 +210,8 @@ TASKS = {
     "adding": (adding_data, {"length", "train"}),
     "copying": (copying_data, {"length", "train", "copied"}),
     "pixels": (pixels_data, {"images", "train", "permuted", "pooled"}),
+    "text": (characters_data, {"length", "train"}),
+    "babi": (babi_data, {"number"}),
 }
 
 
@@ -203,7 +230,7 @@ def scores(settings):
     known = {name: settings[name] for name in names if name in settings}
     data = make(np.random.default_rng(seed), **known)
     train, validation, test = data.splits
-    model = start(settings, train[0].shape[-1], data)
+    model = start(settings, data)
     rows = batches.shuffled(train, settings["batch_size"])
     end = -(-settings["updates"] // rows.steps)
     best = keras.callbacks.EarlyStopping(
@@ -236,9 +263,9 @@ COMPILED = {}  # to compile takes longer than to train
 ASSIGNED = ("seed", "learning_rate", "strength", "updates")
 
 
-def start(settings, features, data):
+def start(settings, data):
     """A network at its start, in one that an earlier run had compiled."""
-    fresh = network(settings, features, data)
+    fresh = network(settings, data)
     rest = {k: v for k, v in settings.items() if k not in ASSIGNED}
     model = COMPILED.setdefault(tuple(sorted(rest.items())), fresh)
     if model is fresh:
@@ -260,11 +287,17 @@ def start(settings, features, data):
     return model
 
 
-def network(settings, features, data):
+def network(settings, data):
+    x, _ = data.splits[0]
+    if settings["task"] == "babi":
+        steps = x["story"].shape[1]
+        return babi_network.build_model(
+            settings["layer"], data.answers, steps, settings["units"]
+        )
     several = {"return_sequences": True} if data.every_step else {}
     return keras.Sequential(
         [
-            keras.Input((None, features)),
+            keras.Input((None, x.shape[-1])),
             recurrent_layer(settings, **several),
             keras.layers.Dense(data.answers),
         ]

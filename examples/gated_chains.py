@@ -9,13 +9,11 @@ line of an answer that knows nothing. The text is tiny Shakespeare through
 TFDS, or any file; its tenths before last and last validate and test.
 """
 
-import pathlib
-
 import comparison
 import keras
 import numpy as np
 import outputs
-import tensorflow_datasets as tfds
+import text_data
 from absl import app
 from absl import flags
 from absl import logging
@@ -23,7 +21,6 @@ from absl import logging
 from keras_rin.initializers import Chain
 from keras_rin.initializers import PerGate
 from keras_rin.initializers import Ramp
-from keras_rin.tasks import character_stream
 from keras_rin.tasks import copying
 
 KERNELS = {"LSTM": keras.layers.LSTM, "GRU": keras.layers.GRU}
@@ -66,34 +63,11 @@ def copying_splits():
 
 
 def text_splits():
-    text = read_text()
-    characters = character_stream.alphabet(text)
-    cuts = [0, 8 * len(text) // 10, 9 * len(text) // 10, len(text)]
-    parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
-    one_hot = np.eye(len(characters), dtype="float32")
-    splits = []
-    for part in parts:
-        x, y = character_stream.generate(part, characters, 1, FLAGS.length)
-        splits.append((one_hot[x], y))
-    return splits, character_stream.baseline_loss(parts[2])
-
-
-def read_text():
-    if FLAGS.text_file:
-        return pathlib.Path(FLAGS.text_file).read_text(encoding="utf-8")
-    builder = tfds.builder("tiny_shakespeare", data_dir=FLAGS.data_dir)
-    if not pathlib.Path(builder.data_dir).exists():
-        raise app.UsageError(
-            f"No prepared tiny_shakespeare in {builder.data_dir}. Name the "
-            "folder that holds it with --data_dir or TFDS_DATA_DIR, or a text "
-            "of your own with --text_file."
-        )
-    parts = [
-        example["text"].decode()
-        for split in ("train", "validation", "test")
-        for example in tfds.as_numpy(builder.as_dataset(split=split))
-    ]
-    return "".join(parts)
+    try:
+        text = text_data.read(FLAGS.text_file, FLAGS.data_dir)
+    except FileNotFoundError as error:
+        raise app.UsageError(str(error)) from error
+    return text_data.splits(text, FLAGS.length)
 
 
 def main(argv):

@@ -1,6 +1,7 @@
 """The statistics of the claims, and that tables hold what the runs say."""
 
 import json
+import os
 import pathlib
 
 import keras
@@ -19,6 +20,7 @@ from benchmarks import claims  # noqa: E402
 from benchmarks import findings  # noqa: E402
 from benchmarks import summary  # noqa: E402
 from benchmarks import verdicts  # noqa: E402
+from examples import babi_network  # noqa: E402
 
 RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results" / "claims"
 PROTOCOLS = claims.protocols()
@@ -149,8 +151,10 @@ def test_a_protocol_trains_what_it_claims(name):
             assert set(map(verdicts.contender, pair)) <= contenders
     assert len(protocol["seeds"]) >= 5
     for one in settings:
-        claim_runs.recurrent_layer(one)
         assert one["task"] in claim_runs.TASKS
+        layers = babi_network.LAYERS if one["task"] == "babi" else None
+        assert layers is None or one["layer"] in layers
+        assert layers or claim_runs.recurrent_layer(one)
 
 
 def test_every_finding_has_a_claim():
@@ -169,13 +173,13 @@ def test_every_finding_has_a_claim():
 
 
 @pytest.mark.parametrize("path", MADE, ids=lambda path: path.parent.name)
-def test_runs_are_those_of_the_protocol(path):
+def test_runs_are_those_of_the_protocol_and_made_once(path):
     record, protocol = json.loads(path.read_text()), TRAINED[path.parent.name]
     for key in ("tuned", "seeds", "fixed", "grid"):
         assert record["protocol"][key] == protocol[key]
     wanted = list(claims.all_settings(protocol))
     made = [{k: r[k] for k in wanted[0].keys() & r} for r in record["runs"]]
-    assert len(made) == len(wanted)
+    assert all(made.count(settings) == 1 for settings in made)
     assert all(settings in wanted for settings in made)
 
 
@@ -210,3 +214,42 @@ def test_a_loss_that_is_not_finite_is_a_result():
 def test_the_numbers_of_the_readme_are_those_of_the_results():
     path = RESULTS.parent / "summary.md"
     assert path.read_text() == summary.table(), "python -m benchmarks.summary"
+
+
+def test_pooled_pixels_are_the_means_of_squares(rng):
+    images = rng.integers(0, 256, size=(3, 4, 6, 1), dtype="uint8")
+    pooled = claim_runs.pool(images, 2)
+    assert pooled.shape == (3, 2, 3)
+    corner = images[1, 2:, 4:].mean() / 255
+    assert pooled[1, 1, 2] == pytest.approx(corner)
+
+
+def test_babi_scores_are_shares_of_wrong_answers(tmp_path, monkeypatch):
+    monkeypatch.setenv("BABI_DIR", str(tmp_path))
+    story = "1 Ann is in the hall.\n2 Where is Ann?\thall\t1\n"
+    for kind in ("train", "test"):
+        (tmp_path / f"qa1_where_{kind}.txt").write_text(story * 20)
+    data = claim_runs.babi_data(None, number=1)
+    model = claim_runs.network(
+        {"task": "babi", "layer": "RIN", "units": 3}, data
+    )
+    x, y = data.splits[2]
+    assert model(x).shape == (20, data.answers)
+    right = keras.ops.one_hot(y, data.answers)
+    assert float(np.mean(data.score(y, right))) == 0
+    assert float(np.mean(data.score(y, 1 - right))) == 1
+    assert data.baseline == 0
+
+
+@pytest.mark.skipif(
+    not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"))
+    .joinpath("tiny_shakespeare")
+    .exists(),
+    reason="TFDS_DATA_DIR names no folder with tiny_shakespeare in it",
+)
+def test_characters_are_those_that_come_next(rng):
+    data = claim_runs.characters_data(rng, length=10, train=7)
+    (x, y), validation, test = data.splits
+    assert len(x) == len(validation[0]) == len(test[0]) == 7
+    np.testing.assert_array_equal(x.argmax(axis=2)[:, 1:], y[:, :-1])
+    assert data.answers == x.shape[-1]
