@@ -1,12 +1,14 @@
 """The tables of a study: its contenders, and what they say of its claims."""
 
 import json
+import pathlib
 
 from benchmarks import findings
 from benchmarks import verdicts
 from examples import outputs
 
 UNTESTED = "not tested here"
+RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results"
 
 
 def tables(record):
@@ -76,7 +78,7 @@ def tested(claim, protocol, folder):
     if "untested" in claim:
         return claim["untested"], UNTESTED, ""
     if "finding" in claim:
-        record = _read(folder.parent / claim.get("results", "none"))
+        record = _read(RESULTS / claim.get("results", "none"))
         found, answers = getattr(findings, claim["finding"])(record)
         script = record["command"].split()[1] if record else findings.FILE
         return found, verdicts.verdict(answers), f"`{script}`"

@@ -14,6 +14,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import signal
 import sys
 import tomllib
 from concurrent import futures
@@ -28,6 +29,7 @@ from examples import outputs
 
 FLAGS = flags.FLAGS
 PROTOCOLS = pathlib.Path(__file__).parent / "protocols"
+DEAF = (signal.SIGINT, signal.SIG_IGN)
 
 
 def protocols():
@@ -50,25 +52,35 @@ def run(protocol, path, jobs):
     """Makes the runs missing in the file at `path`, several at a time."""
     from benchmarks import claim_runs  # TensorFlow takes seconds
 
-    runs = json.loads(path.read_text())["runs"] if path.exists() else []
+    before = json.loads(path.read_text())["runs"] if path.exists() else []
     missing = [
         settings
         for settings in all_settings(protocol)
-        if not any(settings.items() <= run.items() for run in runs)
+        if not any(settings.items() <= run.items() for run in before)
     ]
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # a core each
     # Not joblib: it starts a worker anew once that has compiled a few networks.
     spawn = multiprocessing.get_context("spawn")
-    with futures.ProcessPoolExecutor(jobs, spawn) as pool:
-        waiting = [pool.submit(claim_runs.run, one) for one in missing]
-        bar = tqdm(total=len(missing), desc=path.parent.name, unit="run")
-        try:
-            for future in futures.as_completed(waiting):
-                runs.append(future.result())
-                save(path, {"protocol": protocol, "runs": runs})
-                bar.update()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    # Ctrl-C is for the one that stores: runs that have begun are waited for.
+    pool = futures.ProcessPoolExecutor(jobs, spawn, signal.signal, DEAF)
+    waiting = [pool.submit(claim_runs.run, one) for one in missing]
+
+    def store():
+        done = [f for f in waiting if f.done() and not f.cancelled()]
+        runs = before + [future.result() for future in done]
+        save(path, {"protocol": protocol, "runs": runs})
+
+    try:
+        for _ in tqdm(
+            futures.as_completed(waiting),
+            path.parent.name,
+            len(waiting),
+            unit="run",
+        ):
+            store()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        store()
 
 
 def save(path, record):
@@ -95,6 +107,8 @@ def main(argv):
         print("\nInterrupted: here is what there is.", file=sys.stderr)
     for path in output.glob("*/results.json"):
         record = json.loads(path.read_text())
+        if not claim_tables.outcomes(record):
+            continue  # none has all its runs yet
         for name, table in claim_tables.tables(record).items():
             (path.parent / name).write_text(table)
         picture = claim_pictures.draw(record)

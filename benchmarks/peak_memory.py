@@ -23,8 +23,14 @@ from examples import outputs
 
 FLAGS = flags.FLAGS
 
-# batch, time, features, units
-SIZES = [(32, 784, 1, 100), (128, 200, 64, 256), (128, 784, 64, 256)]
+# batch, time, features, units; batch 1 is little but what does not grow
+SIZES = [
+    (1, 784, 1, 100),
+    (32, 784, 1, 100),
+    (1, 200, 64, 256),
+    (128, 200, 64, 256),
+    (128, 784, 64, 256),
+]
 NAMES = ["RIN", "RIN, XLA", "SimpleRNN", "SimpleRNN, XLA", "LSTM"]
 
 

@@ -5,14 +5,12 @@ python -m benchmarks.summary
 
 import collections
 import json
-import pathlib
 import statistics
 
 from benchmarks import claim_tables
 from benchmarks import claims
+from benchmarks.claim_tables import RESULTS
 from examples import outputs
-
-RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results"
 
 
 def table():
