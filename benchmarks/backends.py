@@ -46,9 +46,9 @@ AREAS = {
     "several devices": "many_devices[.]",
     "tasks": "(adding|copying|character_stream|sequential_pixels)[.]",
     "examples": "(examples|study)[.]",
-    "benchmarks": "(benchmarks|backends)[.]",
+    "benchmarks": "benchmarks[.]",
     "names, arguments, documents": "(public_names|architecture|arguments"
-    "|insert_tables)[.]",
+    "|backends|insert_tables)[.]",
 }
 
 

@@ -91,7 +91,9 @@ def test_together_they_train_what_one_does(together, alone):
     assert_close(together, alone)
 
 
-@pytest.mark.skipif(BACKEND != "jax", reason="TensorFlow's are tried above")
+@pytest.mark.skipif(
+    BACKEND == "tensorflow", reason="on TensorFlow the test above is this one"
+)
 def test_two_devices_of_a_process_train_what_one_does(alone, tmp_path):
     assert_close(result(tmp_path, start(tmp_path, devices=2)), alone)
 
