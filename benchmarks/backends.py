@@ -64,10 +64,12 @@ def count(*paths):
     areas = collections.defaultdict(
         lambda: {"passed": 0, "failed": [], "skipped": {}}
     )
-    trees = [ET.parse(path) for path in paths]
-    for case in (case for tree in trees for case in tree.iter("testcase")):
-        name = f"{case.get('classname')}.{case.get('name')}"
-        name = name.removeprefix("tests.")
+    cases = {}  # of a test that is in several files, the last counts
+    for path in paths:
+        for case in ET.parse(path).iter("testcase"):
+            name = f"{case.get('classname')}.{case.get('name')}"
+            cases[name.removeprefix("tests.")] = case
+    for name, case in cases.items():
         area = areas[area_of(name)]
         skipped = case.find("skipped")
         if skipped is not None:
