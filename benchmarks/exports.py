@@ -3,10 +3,13 @@
     python examples/sequential_images.py
     python -m benchmarks.exports
 
+    python examples/sequential_images.py --dataset=mnist --rows
+    python -m benchmarks.exports --dataset=mnist --rows
+
 Writes a trained model in every format that holds it, runs each file by its own
 interpreter on test images, and writes sizes, accuracies and differences from
-`predict` to OUTPUT. For other data pass the `.keras` file of a run of
-`examples/sequential_images.py` with --model and its --dataset.
+`predict` to OUTPUT. The model is one of `examples/sequential_images.py`, read
+with the --dataset and --rows of its training.
 """
 
 import pathlib
@@ -182,6 +185,12 @@ def tables(record):
     return {"table.md": outputs.markdown(header, rows)}
 
 
+def sequences(images):
+    return sequential_pixels.generate(
+        image_data.rows(images) if FLAGS.rows else images
+    )
+
+
 def load_model(features, classes):
     if FLAGS.smoke:
         # All states at 0 would abort LiteRT's interpreter of int16 states.
@@ -200,11 +209,10 @@ def main(argv):
     logging.set_verbosity(logging.ERROR)
     output = outputs.prepare(FLAGS.output)
     train, _, test = image_data.load(FLAGS.dataset, FLAGS.data_dir)
-    calibration = sequential_pixels.generate(train[0][:100])
     images, labels = (
         part[: 2 if FLAGS.smoke else FLAGS.images] for part in test
     )
-    x = sequential_pixels.generate(images)
+    calibration, x = map(sequences, (train[0][:100], images))
     model = load_model(x.shape[-1], int(train[1].max()) + 1)
     record = {
         "tables": "benchmarks.exports",
@@ -221,6 +229,7 @@ if __name__ == "__main__":
         "model", "runs/sequential_images/best_rin.keras", "What to export."
     )
     flags.DEFINE_enum("dataset", "digits", image_data.NAMES, "What it knows.")
+    flags.DEFINE_bool("rows", False, "It reads row by row.")
     flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
     flags.DEFINE_integer("images", 1_000, "To test on, at most.", 1)
     flags.DEFINE_bool("smoke", False, "A network of no use: does it run?")

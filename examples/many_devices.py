@@ -2,14 +2,14 @@
 
     python examples/many_devices.py
     python examples/many_devices.py --devices=2
-    KERAS_BACKEND=jax python examples/many_devices.py --process=0 \
-        --addresses=10.0.0.1:1234,10.0.0.2:1234
+    KERAS_BACKEND=jax python examples/many_devices.py \
+        --coordinator=10.0.0.1:1234 --processes=2 --process=0
 
 The first line takes the devices there are, the second cuts the processor into
 two, to try. On JAX they may be those of several machines: each runs the third
 line with its own --process. All draw the same data, and each trains on its
 share of a batch: the losses are those of one device. They go, with the network,
-to OUTPUT.
+to OUTPUT. With --resume a line goes on after the last whole epoch.
 """
 
 import contextlib
@@ -21,6 +21,7 @@ from absl import app
 from absl import flags
 from absl import logging
 
+from keras_rin.callbacks import ResumableTraining
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
@@ -31,13 +32,6 @@ def distribute():
     """The scope in which a model is made for all the devices."""
     if keras.backend.backend() == "tensorflow":
         return _mirrored().scope()
-    if FLAGS.addresses:
-        import jax
-
-        jax.config.update("jax_cpu_collectives_implementation", "gloo")
-        keras.distribution.initialize(
-            FLAGS.addresses, len(FLAGS.addresses.split(",")), FLAGS.process
-        )
     # Each process is handed whole batches; the model takes its share of them.
     keras.distribution.set_distribution(
         keras.distribution.DataParallel(auto_shard_dataset=False)
@@ -56,6 +50,17 @@ def _mirrored():
     return tf.distribute.MirroredStrategy(tf.config.list_logical_devices(kind))
 
 
+def with_the_others(state):
+    """A scope in which the processes, where there are several, work as one."""
+    if FLAGS.processes == 1:
+        return contextlib.nullcontext()
+    import processes  # which needs JAX
+
+    processes.join(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
+    processes.share_newest(state)
+    return processes.failing_together()
+
+
 def build_model():
     model = keras.Sequential(
         [keras.Input((None, 2)), RIN(FLAGS.units), keras.layers.Dense(1)]
@@ -64,33 +69,50 @@ def build_model():
     return model
 
 
-def main(argv):
-    del argv
-    logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    keras.utils.set_random_seed(0)
+def train(output, state):
     rng = np.random.default_rng(0)
     x, y = adding.generate(rng, FLAGS.samples, FLAGS.length)
     with distribute():
         model = build_model()
-    history = model.fit(
-        x, y, batch_size=64, epochs=FLAGS.epochs, shuffle=False, verbose=2
+    resumable = ResumableTraining(state)
+    model.fit(
+        x,
+        y,
+        batch_size=64,
+        initial_epoch=resumable.epoch,
+        epochs=FLAGS.epochs,
+        shuffle=False,
+        verbose=2,
+        callbacks=[resumable],
     )
     # All processes have to take part where the weights are gathered.
     model.save(output / f"model-{FLAGS.process}.keras")
+    return resumable.history["loss"]
+
+
+def main(argv):
+    del argv
+    logging.set_verbosity(logging.ERROR)
+    output = outputs.prepare(FLAGS.output)
+    state = output / f"training-{FLAGS.process}.npz"
+    if not FLAGS.resume:
+        state.unlink(missing_ok=True)
+    keras.utils.set_random_seed(0)
+    with with_the_others(state):
+        losses = train(output, state)
     if FLAGS.process == 0:
-        outputs.write(output, {"loss": history.history["loss"]}, lambda _: {})
+        outputs.write(output, {"loss": losses}, lambda _: {})
 
 
 if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/many_devices", "Where to write.")
     flags.DEFINE_integer("devices", 0, "Cut the processor into so many.", 0)
-    flags.DEFINE_string(
-        "addresses", "", "Of all machines, host:port, by comma."
-    )
-    flags.DEFINE_integer("process", 0, "Which of the addresses this is.", 0)
+    flags.DEFINE_string("coordinator", None, "Of process 0, host:port.")
+    flags.DEFINE_integer("processes", 1, "That train together.", 1)
+    flags.DEFINE_integer("process", 0, "Which of them this is.", 0)
     flags.DEFINE_integer("units", 32, "Width of the RIN.", 1)
     flags.DEFINE_integer("samples", 2_000, "To train on.", 1)
     flags.DEFINE_integer("length", 50, "Steps of a sequence.", 1)
     flags.DEFINE_integer("epochs", 2, "Epochs of training.", 1)
+    flags.DEFINE_bool("resume", False, "Go on where an earlier run was ended.")
     app.run(main)

@@ -2,6 +2,7 @@
 
     python examples/sequential_images.py
     python examples/sequential_images.py --dataset=mnist --permute
+    python examples/sequential_images.py --dataset=mnist --rows
 
 Trains each layer, prints one table, draws the learning curves, and writes the
 best RIN as `.keras` and as a SavedModel, which it loads back and checks.
@@ -38,6 +39,7 @@ flags.DEFINE_enum("dataset", "digits", image_data.NAMES, "What to classify.")
 flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
 flags.DEFINE_bool("download", False, "Fetch data that is not there.")
 flags.DEFINE_bool("permute", False, "Shuffle the pixels, all images alike.")
+flags.DEFINE_bool("rows", False, "Read row by row instead.")
 flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
 
 
@@ -63,6 +65,8 @@ def load_sequences():
         parts = image_data.load(FLAGS.dataset, FLAGS.data_dir, FLAGS.download)
     except FileNotFoundError as error:
         raise app.UsageError(str(error)) from error
+    if FLAGS.rows:
+        parts = [(image_data.rows(x), y) for x, y in parts]
     height, width = parts[0][0].shape[1:3]
     rng = np.random.default_rng(0)
     order = sequential_pixels.permutation(rng, height * width)

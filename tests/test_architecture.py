@@ -41,7 +41,17 @@ ROOMS = {
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
     "callbacks": (
         {"arguments", "callbacks", "diagnostics"},
-        {"contextlib", "io", "json", "keras", "numpy", "os", "pathlib", "time"},
+        {
+            "contextlib",
+            "io",
+            "json",
+            "keras",
+            "numpy",
+            "os",
+            "pathlib",
+            "time",
+            "torch",
+        },
     ),
     "export": (
         {"export", "layers"},

@@ -23,6 +23,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 import keras_rin  # noqa: F401  a saved RIN needs it to be loaded
+from keras_rin.tasks import sequential_pixels
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
@@ -76,6 +77,16 @@ def test_sequential_images_reads_mnist_through_tfds(tmp_path):
     )
     assert finished.returncode == 0, finished.stderr
     assert "| RIN " in finished.stdout
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (3, 4, 5, 2)])
+def test_rows_are_the_steps_of_a_sequence(rng, shape):
+    images = rng.normal(size=shape).astype("float32")
+    x = sequential_pixels.generate(image_data.rows(images))
+    assert x.shape[:2] == (3, 4)
+    for step, row in enumerate(images.swapaxes(0, 1)):
+        for one, expected in zip(x[:, step], row, strict=True):
+            np.testing.assert_array_equal(one, expected.ravel())
 
 
 def test_adding_problem_ends_with_table_and_picture(tmp_path):

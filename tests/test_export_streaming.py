@@ -16,7 +16,7 @@ ON_TENSORFLOW = pytest.mark.skipif(
 )
 NOT_ON_TORCH = pytest.mark.skipif(
     keras.backend.backend() == "torch",
-    reason="Keras 3.15 cannot export an RNN from Torch to SavedModel",
+    reason="Keras 3.15 cannot export an RNN from Torch",
 )
 ALONE = """
 import sys

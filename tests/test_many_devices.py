@@ -3,15 +3,18 @@
 import json
 import os
 import pathlib
+import re
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 import keras
 import numpy as np
 import pytest
 
-import keras_rin  # noqa: F401  a saved RIN needs it to be loaded
+from keras_rin.callbacks import ResumableTraining
 
 SCRIPT = pathlib.Path(__file__).parents[1] / "examples" / "many_devices.py"
 BACKEND = keras.backend.backend()
@@ -24,10 +27,18 @@ def start(output, *arguments, devices=1):
     environment = {
         **os.environ,
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "PYTHONUNBUFFERED": "1",  # what was printed before a kill counts
     }
-    sizes = ["--samples=256", "--length=10", "--units=8"]
+    sizes = ["--samples=256", "--length=10", "--units=8", "--epochs=50"]
     return subprocess.Popen(
-        [sys.executable, SCRIPT, *sizes, *arguments, f"--output={output}"],
+        [
+            sys.executable,
+            SCRIPT,
+            *sizes,
+            *arguments,
+            "--resume",
+            f"--output={output}",
+        ],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -51,29 +62,73 @@ def alone(tmp_path_factory):
     return result(output, start(output))
 
 
-def assert_the_same(one, other):
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    output = tmp_path_factory.mktemp("together")
+    return result(output, *start_together(output))
+
+
+def start_together(output):
+    """On JAX two processes, on TensorFlow one with two devices."""
+    if BACKEND == "tensorflow":
+        return [start(output, "--devices=2")]
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        coordinator = f"--coordinator=127.0.0.1:{one.getsockname()[1]}"
+    return [
+        start(output, coordinator, "--processes=2", f"--process={number}")
+        for number in range(2)
+    ]
+
+
+def assert_close(one, other):
     np.testing.assert_allclose(one[0], other[0], rtol=1e-4)
     for a, b in zip(one[1], other[1], strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)
 
 
-def test_two_devices_train_what_one_does(alone, tmp_path):
-    more = ["--devices=2"] if BACKEND == "tensorflow" else []
-    both = result(tmp_path, start(tmp_path, *more, devices=2))
-    assert_the_same(both, alone)
+def test_together_they_train_what_one_does(together, alone):
+    assert_close(together, alone)
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+@pytest.mark.skipif(
+    BACKEND == "tensorflow", reason="on TensorFlow the test above is this one"
+)
+def test_two_devices_of_a_process_train_what_one_does(alone, tmp_path):
+    assert_close(result(tmp_path, start(tmp_path, devices=2)), alone)
 
 
-@pytest.mark.skipif(BACKEND != "jax", reason="Keras does it on JAX")
-def test_two_processes_train_what_one_does(alone, tmp_path):
-    addresses = ",".join(f"127.0.0.1:{free_port()}" for _ in range(2))
-    processes = [
-        start(tmp_path, f"--addresses={addresses}", f"--process={number}")
-        for number in range(2)
-    ]
-    assert_the_same(result(tmp_path, *processes), alone)
+def newest_epoch(output):
+    files = output.glob("training-*.npz")
+    return max((ResumableTraining(file).epoch for file in files), default=0)
+
+
+def train_until_one_is_killed(output, victim, epoch):
+    """The numbers of the epochs that were begun; the others have to end."""
+    processes = start_together(output)
+    while newest_epoch(output) < epoch:
+        assert processes[0].poll() is None, processes[0].communicate()
+        time.sleep(0.01)
+    processes[victim].kill()
+    texts = [process.communicate(timeout=300)[0] for process in processes]
+    assert processes[victim].returncode == -signal.SIGKILL
+    for process, text in zip(processes, texts, strict=True):
+        if process is not processes[victim]:
+            assert process.returncode
+            # The second is JAX's own word, where it comes before ours.
+            assert re.search("A process has failed|another task died", text)
+    return [int(n) for n in re.findall(r"^Epoch (\d+)/", "".join(texts), re.M)]
+
+
+def test_a_kill_costs_an_epoch_at_most_and_changes_nothing(together, tmp_path):
+    last = 0
+    for victim in [1, 0] if BACKEND == "jax" else [0]:
+        begun = train_until_one_is_killed(tmp_path, victim, epoch=last + 3)
+        assert last <= min(begun) <= last + 1
+        last = max(begun)
+        if BACKEND == "jax":  # comes back on a machine with an empty disk
+            (tmp_path / f"training-{victim}.npz").unlink()
+    losses, weights = result(tmp_path, *start_together(tmp_path))
+    np.testing.assert_array_equal(losses, together[0])
+    for one, other in zip(weights, together[1], strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -46,6 +46,8 @@ def fit(model, x, y, *callbacks, **kwargs):
     [(0, np.inf, False), (3, np.nan, False), (3, np.inf, True)],
 )
 def test_the_weights_are_those_before_the_step(step, bad, jit_compile):
+    if jit_compile and keras.backend.backend() == "torch":
+        pytest.skip("Torch's compiler is not there on every machine.")
     x, y = data()
     witness = make()
     if step:

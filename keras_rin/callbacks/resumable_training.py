@@ -29,9 +29,9 @@ class ResumableTraining(keras.callbacks.Callback):
     What comes out is what one run without an end would have made, bit for bit
     on one machine and backend, if the batches of an epoch depend on its number
     and on nothing that the process did before. Arrays that `fit` shuffles do
-    not: their order begins again with each call. The state of other callbacks
-    is not kept. Place this one last, so that an epoch counts only when the
-    others are done with it.
+    not: their order begins again with each call. On Torch with a GPU, Dropout
+    needs a `seed`. The state of other callbacks is not kept. Place this one
+    last, so that an epoch counts only when the others are done with it.
 
     Args:
         path: The file, by custom with the suffix `.npz`.
@@ -67,6 +67,7 @@ class ResumableTraining(keras.callbacks.Callback):
         self.epoch = 0
         self.history = {}
         self._saved = None
+        self._generator = None
         if self.path.exists():
             self._read()
 
@@ -105,7 +106,13 @@ class ResumableTraining(keras.callbacks.Callback):
         arrays = [keras.ops.convert_to_numpy(v) for v in self._variables()]
         history = np.bytes_(json.dumps(self.history))
         with _replacing(self.path) as file:
-            np.savez(file, *arrays, epoch=self.epoch, history=history)
+            np.savez(
+                file,
+                *arrays,
+                **_torch_generator(),
+                epoch=self.epoch,
+                history=history,
+            )
 
     def _read(self):
         content = io.BytesIO(self.path.read_bytes())
@@ -114,6 +121,7 @@ class ResumableTraining(keras.callbacks.Callback):
                 saved = dict(file)
             self.epoch = int(saved.pop("epoch"))
             self.history = json.loads(saved.pop("history").item())
+            self._generator = saved.pop("torch", None)
             self._saved = [saved[f"arr_{i}"] for i in range(len(saved))]
         except Exception as error:  # a damaged archive raises this and that
             raise ValueError(
@@ -134,7 +142,20 @@ class ResumableTraining(keras.callbacks.Callback):
                 dtype = keras.ops.convert_to_numpy(variable).dtype
                 array = array.view(dtype)
             variable.assign(array)
+        if self._generator is not None and keras.backend.backend() == "torch":
+            import torch
+
+            torch.set_rng_state(torch.from_numpy(self._generator))
         self._saved = None
+
+
+def _torch_generator():
+    """Keras drops out by Torch's own generator where a layer has no seed."""
+    if keras.backend.backend() != "torch":
+        return {}
+    import torch
+
+    return {"torch": torch.get_rng_state().numpy()}
 
 
 @contextlib.contextmanager

@@ -105,9 +105,19 @@ def undisturbed(cell):
     """Leaves the random state and the dropout masks of a cell as they were."""
     kept = [(v, ops.copy(v.value)) for v in cell.variables if not v.trainable]
     try:
-        yield
+        with _torch_generator_kept():
+            yield
     finally:
         for variable, value in kept:
             variable.assign(value)
         for name in ("reset_dropout_mask", "reset_recurrent_dropout_mask"):
             getattr(cell, name, lambda: None)()
+
+
+def _torch_generator_kept():
+    """Keras drops out by Torch's own generator where a layer has no seed."""
+    if keras.backend.backend() != "torch":
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.random.fork_rng()

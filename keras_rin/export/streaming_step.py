@@ -43,9 +43,10 @@ def streaming_step(model):
     ...     [keras.Input((None, 2)), keras_rin.layers.RIN(4, name="rin")]
     ... )
     >>> step = keras_rin.export.streaming_step(model)
-    >>> state = step({"x": np.ones((1, 2)), "rin": np.zeros((1, 4))})
+    >>> inputs = {"x": np.ones((1, 2)), "rin": np.zeros((1, 4))}
+    >>> state = step.predict_on_batch(inputs)
     >>> y = state.pop("y")
-    >>> np.allclose(y, model(np.ones((1, 1, 2))))
+    >>> np.allclose(y, model.predict_on_batch(np.ones((1, 1, 2))))
     True
     """
     _check_model(model)

@@ -40,8 +40,8 @@ class LinearResidual(keras.layers.Layer):
     Example:
 
     >>> layer = keras_rin.layers.LinearResidual()
-    >>> float(layer(np.full((1, 1), 7.0))[0, 0])
-    7.0
+    >>> keras.ops.convert_to_numpy(layer(np.full((1, 1), 7.0)))
+    array([[7.]], dtype=float32)
 
     Reference:
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv

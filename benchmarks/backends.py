@@ -1,0 +1,138 @@
+"""What works on which backend?
+
+    for backend in tensorflow jax torch; do
+        KERAS_BACKEND=$backend pytest -n 2 \
+            --junitxml=runs/backends/$backend.xml
+    done
+    python -m benchmarks.backends
+
+Counts the tests of each area that passed, and gives the reasons of those that
+were skipped. Goes to OUTPUT. A run may be in parts, `jax-1.xml`, `jax-2.xml`.
+"""
+
+import collections
+import pathlib
+import re
+import xml.etree.ElementTree as ET
+
+from absl import app
+from absl import flags
+
+from examples import outputs
+
+FLAGS = flags.FLAGS
+BACKENDS = ["tensorflow", "jax", "torch"]
+# A test counts for the first area whose pattern its name begins with.
+AREAS = {
+    "layers": "(rin|rin_cell|deep_transition_rin_cell|layer_contract"
+    "|noisy_rnn|linear_residual|residual_branch|residual_conv2d"
+    "|residual_dense|residual_dense_stack|fixed_projection"
+    "|identity_trajectories)[.]",
+    "the fused loop": "(recurrence|fused_layer)[.]",
+    "initializers, regularizers, constraints": "(initializers|regularizers"
+    "|constraints)[.]",
+    "models, constructions": "(residual_convnet|near_identity|perfect_fit"
+    "|peeling)[.]",
+    "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
+    "|decoding|recurrent_layers)[.]",
+    "plots": "plots[.]",
+    "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan)[.]",
+    "saved files": "saved_files[.]",
+    "export as SavedModel": r"export[.].*\[SavedModel\]",
+    "export as ONNX": r"export[.].*\[ONNX\]",
+    "a step at a time": "streaming_step[.]",
+    "a step at a time, as LiteRT": r"export_streaming[.](test_litert|"
+    r"test_the_converter|test_a_step_in_integers|.*m\.tflite)",
+    "a step at a time, as SavedModel": "export_streaming[.]",
+    "several devices": "many_devices[.]",
+    "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
+    "examples": "(examples|study)[.]",
+    "benchmarks": "(benchmarks|claims)[.]",
+    "names, arguments, documents": "(public_names|architecture|arguments"
+    "|backends|insert_tables|pages)[.]",
+}
+
+
+def area_of(test):
+    for area, pattern in AREAS.items():
+        if re.match(f"test_{pattern}", test):
+            return area
+    raise ValueError(f"{test} is of no area in AREAS.")
+
+
+def count(*paths):
+    """What became of the tests in files that pytest wrote, area by area."""
+    areas = collections.defaultdict(
+        lambda: {"passed": 0, "failed": [], "skipped": {}}
+    )
+    cases = {}  # of a test that is in several files, the last counts
+    for path in paths:
+        for case in ET.parse(path).iter("testcase"):
+            name = f"{case.get('classname')}.{case.get('name')}"
+            cases[name.removeprefix("tests.")] = case
+    for name, case in cases.items():
+        area = areas[area_of(name)]
+        skipped = case.find("skipped")
+        if skipped is not None:
+            reason = skipped.get("message")
+            area["skipped"][reason] = area["skipped"].get(reason, 0) + 1
+        elif case.find("failure") is None and case.find("error") is None:
+            area["passed"] += 1
+        else:
+            area["failed"].append(name)
+    return dict(areas)
+
+
+def tables(record):
+    notes = {}
+
+    def cell(counts):
+        skipped = counts["skipped"]
+        text = [str(counts["passed"])] * (counts["passed"] > 0)
+        text += [f"{len(counts['failed'])} failed"] * bool(counts["failed"])
+        if skipped:
+            numbers = [notes.setdefault(r, len(notes) + 1) for r in skipped]
+            marks = ", ".join(f"({n})" for n in sorted(numbers))
+            text.append(f"{sum(skipped.values())} skipped {marks}")
+        return ", ".join(text) or "not run"
+
+    runs = record["runs"]
+    areas = [
+        area for area in AREAS if any(area in run for run in runs.values())
+    ]
+    none = {"passed": 0, "failed": [], "skipped": {}}
+    rows = [
+        [area, *(cell(run.get(area, none)) for run in runs.values())]
+        for area in areas
+    ]
+    table = outputs.markdown(["area", *runs], rows)
+    why = [f"{number}. {reason}\n" for reason, number in notes.items()]
+    return {"table.md": "\n".join([table, "".join(why)])}
+
+
+def main(argv):
+    del argv
+    output = outputs.prepare(FLAGS.output)
+    files = {
+        backend: sorted(pathlib.Path(FLAGS.runs).glob(f"{backend}*.xml"))
+        for backend in BACKENDS
+    }
+    for backend, found in files.items():
+        if not found:
+            path = f"{FLAGS.runs}/{backend}.xml"
+            raise app.UsageError(
+                f"There is no {path}. Make it with KERAS_BACKEND={backend} "
+                f"pytest -n 2 --junitxml={path}"
+            )
+    runs = {backend: count(*found) for backend, found in files.items()}
+    outputs.write(
+        output, {"tables": "benchmarks.backends", "runs": runs}, tables
+    )
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("output", "docs/results/backends", "Where to write.")
+    flags.DEFINE_string(
+        "runs", "runs/backends", "Where pytest wrote its files."
+    )
+    app.run(main)
