@@ -6,19 +6,15 @@ wrong answers: less is better. The weights are those of the best epoch on
 validation data.
 """
 
-import dataclasses
 import functools
-import os
-from collections.abc import Callable
 
 import keras
 import numpy as np
 from keras.regularizers import L2
 
+from benchmarks import claim_tasks
 from examples import babi_network
 from examples import epochs as batches
-from examples import image_data
-from examples import text_data
 from examples.starts import STARTS
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.initializers import Chain
@@ -29,16 +25,6 @@ from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RINCell
 from keras_rin.regularizers import IdentityOffsetL2
-from keras_rin.tasks import adding
-from keras_rin.tasks import babi
-from keras_rin.tasks import copying
-from keras_rin.tasks import sequential_pixels
-
-
-def near_identity(shape, dtype=None):
-    """Where RIN starts, for layers that store the effective matrix."""
-    noise = keras.random.normal(shape, stddev=0.001, dtype=dtype)
-    return keras.ops.eye(shape[0], dtype=dtype) + noise
 
 
 def irnn(units, recurrent_initializer="identity", **arguments):
@@ -62,17 +48,17 @@ def penalised(units, penalty):
     }
     layer = irnn(
         units,
-        near_identity,
+        babi_network.IdentityAndNoise,
         recurrent_regularizer=lambda matrix: strength * of_one[penalty](matrix),
     )
     layer.strength = strength
     return layer
 
 
-def gated(layer, gates, *candidate):
+def gated(layer, gates, candidate):
     """LSTM or GRU, with chains in all gates or in the candidate's alone."""
     chain, ramp = Chain(1.02), Ramp()
-    mixed = [chain if gate in candidate else ramp for gate in range(gates)]
+    mixed = [chain if gate == candidate else ramp for gate in range(gates)]
     return {
         layer.__name__: layer,
         f"{layer.__name__}, chain": functools.partial(
@@ -97,7 +83,7 @@ LAYERS = {
     "IRNN": irnn,
     "IRNN, small W": with_small_w(irnn),
     "IRNN + noise": functools.partial(
-        irnn, recurrent_initializer=near_identity
+        irnn, recurrent_initializer=babi_network.IdentityAndNoise
     ),
     "SimpleRNN": keras.layers.SimpleRNN,
     **{
@@ -123,98 +109,6 @@ def recurrent_layer(settings, **arguments):
     return LAYERS[settings["layer"]](units, **arguments)
 
 
-@dataclasses.dataclass
-class Data:
-    """What to train, validate and test on, and what knowing nothing gets."""
-
-    splits: list
-    answers: int
-    loss: Callable
-    score: Callable  # (y, answers) -> of each sample, or each step
-    baseline: float
-    every_step: bool = False
-
-
-def entropy(y, logits):
-    return keras.losses.sparse_categorical_crossentropy(
-        y, logits, from_logits=True
-    )
-
-
-def wrong(y, logits):
-    return 1 - keras.metrics.sparse_categorical_accuracy(y, logits)
-
-
-def adding_data(rng, length, train):
-    splits = [adding.generate(rng, n, length) for n in (train, 1_000, 1_000)]
-    loss = keras.losses.mean_squared_error
-    return Data(splits, 1, loss, loss, adding.baseline_loss())
-
-
-def copying_data(rng, length, train, copied):
-    splits = [
-        copying.generate(rng, n, length, copied) for n in (train, 1_000, 1_000)
-    ]
-    baseline = copying.baseline_loss(length, copied)
-    return Data(splits, 9, entropy, entropy, baseline, every_step=True)
-
-
-def pixels_data(rng, images="digits", train=None, permuted=False, pooled=1):
-    parts = image_data.load(images, os.environ.get("TFDS_DATA_DIR"))
-    height, width = parts[0][0].shape[1:3]
-    order = None
-    if permuted:
-        steps = height * width // pooled**2
-        order = sequential_pixels.permutation(np.random.default_rng(0), steps)
-    splits = [
-        (sequential_pixels.generate(pool(x, pooled), order), y)
-        for x, y in parts
-    ]
-    if train is not None:
-        splits[0] = _some(rng, splits[0], train)
-    chance = sequential_pixels.chance_accuracy(splits[2][1])
-    return Data(splits, 10, entropy, wrong, 1 - chance)
-
-
-def characters_data(rng, length, train):
-    splits, baseline = text_data.splits(text_data.read(), length)
-    splits = [_some(rng, split, train) for split in splits]
-    answers = splits[0][0].shape[-1]
-    return Data(splits, answers, entropy, entropy, baseline, every_step=True)
-
-
-def _some(rng, split, count):
-    rows = rng.permutation(len(split[1]))[:count]
-    return tuple(part[rows] for part in split)
-
-
-def babi_data(rng, number):
-    """Questions about stories; BABI_DIR is the folder of their files."""
-    splits, words = babi_network.load(os.environ["BABI_DIR"], number)
-    (_, known), _, (_, asked) = splits
-    chance = babi.chance_accuracy(known, asked)
-    loss = keras.losses.sparse_categorical_crossentropy
-    return Data(splits, len(words), loss, wrong, 1 - chance)
-
-
-def pool(images, size):
-    """The mean of each square of `size` x `size` pixels."""
-    if size == 1:
-        return images
-    samples, height, width = images.shape[:3]
-    squares = images.reshape(samples, height // size, size, width // size, size)
-    return squares.mean(axis=(2, 4), dtype="float32") / 255
-
-
-TASKS = {
-    "adding": (adding_data, {"length", "train"}),
-    "copying": (copying_data, {"length", "train", "copied"}),
-    "pixels": (pixels_data, {"images", "train", "permuted", "pooled"}),
-    "text": (characters_data, {"length", "train"}),
-    "babi": (babi_data, {"number"}),
-}
-
-
 def run(settings):
     """The settings with what came of them."""
     try:
@@ -226,9 +120,7 @@ def run(settings):
 def scores(settings):
     seed = settings["seed"]
     keras.utils.set_random_seed(seed)
-    make, names = TASKS[settings["task"]]
-    known = {name: settings[name] for name in names if name in settings}
-    data = make(np.random.default_rng(seed), **known)
+    data = claim_tasks.draw(settings, np.random.default_rng(seed))
     train, validation, test = data.splits
     model = start(settings, data)
     rows = batches.shuffled(train, settings["batch_size"])

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(
 
 from benchmarks import claim_runs  # noqa: E402
 from benchmarks import claim_tables  # noqa: E402
+from benchmarks import claim_tasks  # noqa: E402
 from benchmarks import claims  # noqa: E402
 from benchmarks import findings  # noqa: E402
 from benchmarks import summary  # noqa: E402
@@ -151,7 +152,7 @@ def test_a_protocol_trains_what_it_claims(name):
             assert set(map(verdicts.contender, pair)) <= contenders
     assert len(protocol["seeds"]) >= 5
     for one in settings:
-        assert one["task"] in claim_runs.TASKS
+        assert one["task"] in claim_tasks.TASKS
         layers = babi_network.LAYERS if one["task"] == "babi" else None
         assert layers is None or one["layer"] in layers
         assert layers or claim_runs.recurrent_layer(one)
@@ -218,7 +219,7 @@ def test_the_numbers_of_the_readme_are_those_of_the_results():
 
 def test_pooled_pixels_are_the_means_of_squares(rng):
     images = rng.integers(0, 256, size=(3, 4, 6, 1), dtype="uint8")
-    pooled = claim_runs.pool(images, 2)
+    pooled = claim_tasks.pool(images, 2)
     assert pooled.shape == (3, 2, 3)
     corner = images[1, 2:, 4:].mean() / 255
     assert pooled[1, 1, 2] == pytest.approx(corner)
@@ -229,7 +230,7 @@ def test_babi_scores_are_shares_of_wrong_answers(tmp_path, monkeypatch):
     story = "1 Ann is in the hall.\n2 Where is Ann?\thall\t1\n"
     for kind in ("train", "test"):
         (tmp_path / f"qa1_where_{kind}.txt").write_text(story * 20)
-    data = claim_runs.babi_data(None, number=1)
+    data = claim_tasks.babi_data(None, number=1)
     model = claim_runs.network(
         {"task": "babi", "layer": "RIN", "units": 3}, data
     )
@@ -248,7 +249,7 @@ def test_babi_scores_are_shares_of_wrong_answers(tmp_path, monkeypatch):
     reason="TFDS_DATA_DIR names no folder with tiny_shakespeare in it",
 )
 def test_characters_are_those_that_come_next(rng):
-    data = claim_runs.characters_data(rng, length=10, train=7)
+    data = claim_tasks.characters_data(rng, length=10, train=7)
     (x, y), validation, test = data.splits
     assert len(x) == len(validation[0]) == len(test[0]) == 7
     np.testing.assert_array_equal(x.argmax(axis=2)[:, 1:], y[:, :-1])

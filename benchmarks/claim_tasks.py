@@ -1,0 +1,114 @@
+"""What the runs of the protocols train on, as a function of a generator."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+from examples import babi_network
+from examples import image_data
+from examples import text_data
+from keras_rin.tasks import adding
+from keras_rin.tasks import babi
+from keras_rin.tasks import copying
+from keras_rin.tasks import sequential_pixels
+
+
+@dataclasses.dataclass
+class Data:
+    """What to train, validate and test on, and what knowing nothing gets."""
+
+    splits: list
+    answers: int
+    loss: Callable
+    score: Callable  # (y, answers) -> of each sample, or each step
+    baseline: float
+    every_step: bool = False
+
+
+def entropy(y, logits):
+    return keras.losses.sparse_categorical_crossentropy(
+        y, logits, from_logits=True
+    )
+
+
+def wrong(y, logits):
+    return 1 - keras.metrics.sparse_categorical_accuracy(y, logits)
+
+
+def adding_data(rng, length, train):
+    splits = [adding.generate(rng, n, length) for n in (train, 1_000, 1_000)]
+    loss = keras.losses.mean_squared_error
+    return Data(splits, 1, loss, loss, adding.baseline_loss())
+
+
+def copying_data(rng, length, train, copied):
+    splits = [
+        copying.generate(rng, n, length, copied) for n in (train, 1_000, 1_000)
+    ]
+    baseline = copying.baseline_loss(length, copied)
+    return Data(splits, 9, entropy, entropy, baseline, every_step=True)
+
+
+def pixels_data(rng, images="digits", train=None, permuted=False, pooled=1):
+    parts = image_data.load(images, os.environ.get("TFDS_DATA_DIR"))
+    height, width = parts[0][0].shape[1:3]
+    order = None
+    if permuted:
+        steps = height * width // pooled**2
+        order = sequential_pixels.permutation(np.random.default_rng(0), steps)
+    splits = [
+        (sequential_pixels.generate(pool(x, pooled), order), y)
+        for x, y in parts
+    ]
+    if train is not None:
+        splits[0] = _some(rng, splits[0], train)
+    chance = sequential_pixels.chance_accuracy(splits[2][1])
+    return Data(splits, 10, entropy, wrong, 1 - chance)
+
+
+def characters_data(rng, length, train):
+    splits, baseline = text_data.splits(text_data.read(), length)
+    splits = [_some(rng, split, train) for split in splits]
+    answers = splits[0][0].shape[-1]
+    return Data(splits, answers, entropy, entropy, baseline, every_step=True)
+
+
+def _some(rng, split, count):
+    rows = rng.permutation(len(split[1]))[:count]
+    return tuple(part[rows] for part in split)
+
+
+def babi_data(rng, number):
+    """Questions about stories; BABI_DIR is the folder of their files."""
+    splits, words = babi_network.load(os.environ["BABI_DIR"], number)
+    (_, known), _, (_, asked) = splits
+    chance = babi.chance_accuracy(known, asked)
+    loss = keras.losses.sparse_categorical_crossentropy
+    return Data(splits, len(words), loss, wrong, 1 - chance)
+
+
+def pool(images, size):
+    """The mean of each square of `size` x `size` pixels."""
+    if size == 1:
+        return images
+    samples, height, width = images.shape[:3]
+    squares = images.reshape(samples, height // size, size, width // size, size)
+    return squares.mean(axis=(2, 4), dtype="float32") / 255
+
+
+TASKS = {
+    "adding": (adding_data, {"length", "train"}),
+    "copying": (copying_data, {"length", "train", "copied"}),
+    "pixels": (pixels_data, {"images", "train", "permuted", "pooled"}),
+    "text": (characters_data, {"length", "train"}),
+    "babi": (babi_data, {"number"}),
+}
+
+
+def draw(settings, rng):
+    """The data of a run."""
+    make, names = TASKS[settings["task"]]
+    return make(rng, **{n: settings[n] for n in names if n in settings})
