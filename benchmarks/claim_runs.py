@@ -15,22 +15,14 @@ from keras.regularizers import L2
 from benchmarks import claim_tasks
 from examples import babi_network
 from examples import epochs as batches
+from examples.starts import GATED
 from examples.starts import STARTS
 from keras_rin.callbacks import RestoreOnNaN
-from keras_rin.initializers import Chain
-from keras_rin.initializers import PerGate
-from keras_rin.initializers import Ramp
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RINCell
 from keras_rin.regularizers import IdentityOffsetL2
-
-
-def irnn(units, recurrent_initializer="identity", **arguments):
-    return keras.layers.SimpleRNN(
-        units, "relu", recurrent_initializer=recurrent_initializer, **arguments
-    )
 
 
 def noisy_rin(units, start, noise, return_sequences=False):
@@ -46,28 +38,12 @@ def penalised(units, penalty):
         "on the matrix": L2(1.0),
         "none": lambda matrix: 0.0,
     }
-    layer = irnn(
+    layer = babi_network.LAYERS["IRNN + noise"](
         units,
-        babi_network.IdentityAndNoise,
         recurrent_regularizer=lambda matrix: strength * of_one[penalty](matrix),
     )
     layer.strength = strength
     return layer
-
-
-def gated(layer, gates, candidate):
-    """LSTM or GRU, with chains in all gates or in the candidate's alone."""
-    chain, ramp = Chain(1.02), Ramp()
-    mixed = [chain if gate == candidate else ramp for gate in range(gates)]
-    return {
-        layer.__name__: layer,
-        f"{layer.__name__}, chain": functools.partial(
-            layer, recurrent_initializer=PerGate(chain, gates)
-        ),
-        f"{layer.__name__}, mixed": functools.partial(
-            layer, recurrent_initializer=PerGate(mixed, gates)
-        ),
-    }
 
 
 def with_small_w(layer):
@@ -78,13 +54,10 @@ def with_small_w(layer):
 
 
 LAYERS = {
-    "RIN": RIN,
+    **babi_network.LAYERS,  # RIN, IRNN, IRNN + noise, LSTM
     "RIN, small W": with_small_w(RIN),
-    "IRNN": irnn,
-    "IRNN, small W": with_small_w(irnn),
-    "IRNN + noise": functools.partial(
-        irnn, recurrent_initializer=babi_network.IdentityAndNoise
-    ),
+    "IRNN, small W": with_small_w(babi_network.LAYERS["IRNN"]),
+    "RIN-DT": lambda units: keras.layers.RNN(DeepTransitionRINCell(units)),
     "SimpleRNN": keras.layers.SimpleRNN,
     **{
         f"RIN, {name}": lambda units, start=start, **arguments: RIN(
@@ -92,9 +65,10 @@ LAYERS = {
         )
         for name, start in STARTS.items()
     },
-    "RIN-DT": lambda units: keras.layers.RNN(DeepTransitionRINCell(units)),
-    **gated(keras.layers.LSTM, 4, 2),
-    **gated(keras.layers.GRU, 3, 2),
+    **{
+        name: functools.partial(getattr(keras.layers, name.split()[0]), **start)
+        for name, start in GATED.items()
+    },
 }
 
 

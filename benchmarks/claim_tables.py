@@ -78,12 +78,12 @@ def tested(claim, protocol, folder):
     if "untested" in claim:
         return claim["untested"], UNTESTED, ""
     if "finding" in claim:
-        record = _read(RESULTS / claim.get("results", "none"))
+        record = read(RESULTS / claim.get("results", "none"))
         found, answers = getattr(findings, claim["finding"])(record)
         script = record["command"].split()[1] if record else findings.FILE
         return found, verdicts.verdict(answers), f"`{script}`"
     link = f"[{protocol}](#{protocol.replace('_', '-')})"
-    record = _read(folder / protocol)
+    record = read(folder / protocol)
     contenders = {} if record is None else outcomes(record)
     pairs = [map(verdicts.contender, pair) for pair in claim["pairs"]]
     found, answers = [], []
@@ -97,6 +97,7 @@ def tested(claim, protocol, folder):
     return "; ".join(found), verdicts.verdict(answers), link
 
 
-def _read(folder):
+def read(folder):
+    """The results of a folder, None where there are none yet."""
     path = folder / "results.json"
     return json.loads(path.read_text()) if path.exists() else None

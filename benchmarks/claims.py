@@ -52,7 +52,8 @@ def run(protocol, path, jobs):
     """Makes the runs missing in the file at `path`, several at a time."""
     from benchmarks import claim_runs  # TensorFlow takes seconds
 
-    before = json.loads(path.read_text())["runs"] if path.exists() else []
+    stored = claim_tables.read(path.parent)
+    before = stored["runs"] if stored else []
     missing = [
         settings
         for settings in all_settings(protocol)
@@ -106,7 +107,7 @@ def main(argv):
     except KeyboardInterrupt:
         print("\nInterrupted: here is what there is.", file=sys.stderr)
     for path in output.glob("*/results.json"):
-        record = json.loads(path.read_text())
+        record = claim_tables.read(path.parent)
         if not claim_tables.outcomes(record):
             continue  # none has all its runs yet
         for name, table in claim_tables.tables(record).items():

@@ -49,7 +49,10 @@ def chain_holds_the_signal(record):
 
 
 def training_ends_normality(record):
-    return _before_and_after(record, "Henrici departure")
+    return _more(
+        [run["after"]["Henrici departure"] for run in record["runs"]],
+        [run["before"]["Henrici departure"] for run in record["runs"]],
+    )
 
 
 def training_hides_a_chain(record):
@@ -58,13 +61,6 @@ def training_hides_a_chain(record):
     return _more(
         [run["mean weight to the next unit"] for run in after],
         [run["mean weight to the unit before"] for run in after],
-    )
-
-
-def _before_and_after(record, name):
-    return _more(
-        [run["after"][name] for run in record["runs"]],
-        [run["before"][name] for run in record["runs"]],
     )
 
 

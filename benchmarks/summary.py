@@ -4,7 +4,6 @@ python -m benchmarks.summary
 """
 
 import collections
-import json
 import statistics
 
 from benchmarks import claim_tables
@@ -36,7 +35,7 @@ def _verdicts():
 def _ratios():
     times = {
         record["contender"]: statistics.median(record["ms"])
-        for record in _read("step_time")["records"]
+        for record in claim_tables.read(RESULTS / "step_time")["records"]
         if record["size"] == [32, 784, 1, 100] and record["mode"] == "training"
     }
     told = [
@@ -47,17 +46,16 @@ def _ratios():
 
 
 def _smallest():
-    found = {r["format"]: r for r in _read("exports")["records"]}
+    found = {
+        r["format"]: r
+        for r in claim_tables.read(RESULTS / "exports")["records"]
+    }
     plain, small = found["LiteRT"], found["LiteRT, int8 weights"]
     return (
         f"{plain['bytes'] / 1000:.0f} kB ({plain['accuracy']:.1%} of digits "
         f"right), with int8 weights {small['bytes'] / 1000:.0f} kB "
         f"({small['accuracy']:.1%})"
     )
-
-
-def _read(name):
-    return json.loads((RESULTS / name / "results.json").read_text())
 
 
 if __name__ == "__main__":

@@ -17,22 +17,11 @@ import text_data
 from absl import app
 from absl import flags
 from absl import logging
+from starts import GATED
 
-from keras_rin.initializers import Chain
-from keras_rin.initializers import PerGate
-from keras_rin.initializers import Ramp
 from keras_rin.tasks import copying
 
 KERNELS = {"LSTM": keras.layers.LSTM, "GRU": keras.layers.GRU}
-CHAIN, RAMP = Chain(1.02), Ramp()
-STARTS = {
-    "LSTM": {},
-    "LSTM chain": {"recurrent_initializer": PerGate(CHAIN)},
-    "LSTM mixed": {"recurrent_initializer": PerGate([RAMP, RAMP, CHAIN, RAMP])},
-    "GRU": {},
-    "GRU chain": {"recurrent_initializer": PerGate(CHAIN, gates=3)},
-    "GRU mixed": {"recurrent_initializer": PerGate([RAMP, RAMP, CHAIN], 3)},
-}
 
 FLAGS = flags.FLAGS
 
@@ -42,7 +31,7 @@ def build_model(layer, features, classes):
     model = keras.Sequential(
         [
             keras.Input((None, features)),
-            make(FLAGS.units, return_sequences=True, **STARTS[layer]),
+            make(FLAGS.units, return_sequences=True, **GATED[layer]),
             keras.layers.Dense(classes),
         ]
     )
@@ -106,5 +95,5 @@ if __name__ == "__main__":
     )
     flags.DEFINE_string("text_file", None, "A text in UTF-8 to learn instead.")
     flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
-    flags.DEFINE_multi_enum("layers", list(STARTS), list(STARTS), "To compare.")
+    flags.DEFINE_multi_enum("layers", list(GATED), list(GATED), "To compare.")
     app.run(main)

@@ -33,6 +33,21 @@ EVERYTHING = {  # that a residual layer takes
     "bias_constraint": "non_neg",
 }
 
+# Options of a cell, none at its default.
+OF_A_CELL = {
+    "activation": "elu",
+    "use_bias": False,
+    "kernel_initializer": "he_normal",
+    "recurrent_initializer": ChainIdentity(0.9, -1),
+    "kernel_regularizer": "l1",
+    "recurrent_regularizer": keras.regularizers.L2(0.1),
+    "kernel_constraint": "max_norm",
+    "recurrent_constraint": "unit_norm",
+    "dropout": 0.1,
+    "recurrent_dropout": 0.2,
+    "seed": 3,
+}
+
 # name: (how to make it, input shape, output shape, number of trained weights)
 LAYERS = {
     "RIN": (lambda **kw: RIN(4, **kw), (5, 3), (4,), 3),
@@ -40,18 +55,8 @@ LAYERS = {
     "RIN with everything": (
         lambda **kw: RIN(
             4,
-            activation="elu",
-            use_bias=False,
-            kernel_initializer="he_normal",
-            recurrent_initializer=ChainIdentity(0.9, -1),
-            kernel_regularizer="l1",
-            recurrent_regularizer=keras.regularizers.L2(0.1),
+            **OF_A_CELL,
             activity_regularizer="l2",
-            kernel_constraint="max_norm",
-            recurrent_constraint="unit_norm",
-            dropout=0.1,
-            recurrent_dropout=0.2,
-            seed=3,
             return_sequences=True,
             go_backwards=True,
             unroll=True,
@@ -78,17 +83,7 @@ LAYERS = {
         lambda **kw: keras.layers.RNN(
             DeepTransitionRINCell(
                 4,
-                activation="elu",
-                use_bias=False,
-                kernel_initializer="he_normal",
-                recurrent_initializer=ChainIdentity(0.9, -1),
-                kernel_regularizer="l1",
-                recurrent_regularizer=keras.regularizers.L2(0.1),
-                kernel_constraint="max_norm",
-                recurrent_constraint="unit_norm",
-                dropout=0.1,
-                recurrent_dropout=0.2,
-                seed=3,
+                **OF_A_CELL,
                 **kw,
             ),
             return_sequences=True,
