@@ -44,7 +44,6 @@ TARGETS = {
         for degrees in (30, 90, 150, 170, 179, 180)
     },
 }
-STARTS = ("identity", "Gaussian")
 
 
 def theory_and_observation(target, curve, depth):
@@ -63,12 +62,13 @@ def theory_and_observation(target, curve, depth):
     return f"error x {contraction:.4f} a step", f"error x {seen:.4f} a step"
 
 
-def best_of_rates(depth, steps, start):
+def best_of_rates(depth, steps, start, seed=0):
     target = symmetric(*np.geomspace(0.5, 2, 10))
-    counts = [
-        steps_needed(linear_descent.losses(target, depth, steps, start, rate))
+    curves = [
+        linear_descent.losses(target, depth, steps, start, rate, seed)
         for rate in (1, 0.3, 0.1)
     ]
+    counts = map(steps_needed, curves)
     return min((count for count in counts if count), default=None)
 
 
@@ -78,7 +78,7 @@ def tables(record):
         for name, run in record["targets"].items()
     ]
     starts = [
-        [str(run["depth"]), *map(_count, run["steps"])]
+        [str(run["depth"]), _count(run["identity"]), _range(run["Gaussian"])]
         for run in record["starts"]
     ]
     header = ["target", "theory", "observed", "steps"]
@@ -91,6 +91,15 @@ def tables(record):
 
 def _count(steps):
     return f"{steps:,}" if steps else "not reached"
+
+
+def _range(counts):
+    """Of several draws: the steps of those that got there, and how many."""
+    reached = [steps for steps in counts if steps]
+    if not reached:
+        return f"not reached, 0 of {len(counts)}"
+    low, high = map(_count, (min(reached), max(reached)))
+    return f"{low} to {high}, {len(reached)} of {len(counts)}"
 
 
 def draw(curves):
@@ -120,8 +129,16 @@ def main(argv):
         words = theory_and_observation(target, curve, depth)
         targets[name] = {"words": words, "steps": steps_needed(curve)}
     for layers in tqdm(depths):
-        needed = [best_of_rates(layers, steps, s) for s in STARTS]
-        starts.append({"depth": layers, "steps": needed})
+        starts.append(
+            {
+                "depth": layers,
+                "identity": best_of_rates(layers, steps, "identity"),
+                "Gaussian": [
+                    best_of_rates(layers, steps, "Gaussian", seed)
+                    for seed in FLAGS.seed
+                ],
+            }
+        )
     record = {"tables": "deep_linear", "targets": targets, "starts": starts}
     outputs.write(output, record, tables)
     draw(curves).savefig(output / "losses.png", dpi=120)
@@ -132,5 +149,6 @@ if __name__ == "__main__":
     flags.DEFINE_integer("depth", 20, "Layers for each target.", lower_bound=3)
     flags.DEFINE_multi_integer("depths", [2, 4, 8, 16, 32, 64], "To compare.")
     flags.DEFINE_integer("steps", 1_500, "Of descent, at most.", lower_bound=1)
+    flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "Of a Gaussian start.")
     flags.DEFINE_bool("smoke", False, "Twenty steps: does it run?")
     app.run(main)

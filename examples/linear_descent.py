@@ -24,10 +24,10 @@ class _Losses(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-def losses(target, depth, steps, start="identity", rate=1.0):
+def losses(target, depth, steps, start="identity", rate=1.0, seed=0):
     """Descends towards R; `rate` is in units of `stable_rate`."""
     size = len(target)
-    keras.utils.set_random_seed(0)
+    keras.utils.set_random_seed(seed)
     model = build_model(start, size, depth)
     optimizer = keras.optimizers.SGD(rate * stable_rate(target, depth))
     model.compile(optimizer, half_square, steps_per_execution=EVERY)
