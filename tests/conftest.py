@@ -1,6 +1,8 @@
 import os
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")  # JAX drops float64 without it
+# Tests compile for longer than they compute.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import keras  # noqa: E402
 import numpy as np  # noqa: E402

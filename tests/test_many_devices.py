@@ -29,7 +29,7 @@ def start(output, *arguments, devices=1):
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
         "PYTHONUNBUFFERED": "1",  # what was printed before a kill counts
     }
-    sizes = ["--samples=256", "--length=10", "--units=8", "--epochs=50"]
+    sizes = ["--samples=256", "--length=10", "--units=8", "--epochs=20"]
     return subprocess.Popen(
         [
             sys.executable,
