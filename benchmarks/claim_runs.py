@@ -6,81 +6,14 @@ wrong answers: less is better. The weights are those of the best epoch on
 validation data.
 """
 
-import functools
-
 import keras
 import numpy as np
-from keras.regularizers import L2
 
+from benchmarks import claim_networks
 from benchmarks import claim_tasks
-from examples import babi_network
 from examples import epochs as batches
-from examples.starts import GATED
-from examples.starts import STARTS
+from keras_rin import diagnostics
 from keras_rin.callbacks import RestoreOnNaN
-from keras_rin.layers import RIN
-from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import NoisyRNN
-from keras_rin.layers import RINCell
-from keras_rin.regularizers import IdentityOffsetL2
-
-
-def noisy_rin(units, start, noise, return_sequences=False):
-    cell = RINCell(units, recurrent_initializer=STARTS[start]())
-    return NoisyRNN(cell, noise, return_sequences=return_sequences)
-
-
-def penalised(units, penalty):
-    """IRNN + noise; the strength of its penalty can be assigned."""
-    strength = keras.Variable(0.0, trainable=False)
-    of_one = {
-        "on the offset": IdentityOffsetL2(1.0),
-        "on the matrix": L2(1.0),
-        "none": lambda matrix: 0.0,
-    }
-    layer = babi_network.LAYERS["IRNN + noise"](
-        units,
-        recurrent_regularizer=lambda matrix: strength * of_one[penalty](matrix),
-    )
-    layer.strength = strength
-    return layer
-
-
-def with_small_w(layer):
-    """W from N(0, 0.001), as in the paper."""
-    return lambda units: layer(
-        units, kernel_initializer=keras.initializers.RandomNormal(stddev=0.001)
-    )
-
-
-LAYERS = {
-    **babi_network.LAYERS,  # RIN, IRNN, IRNN + noise, LSTM
-    "RIN, small W": with_small_w(RIN),
-    "IRNN, small W": with_small_w(babi_network.LAYERS["IRNN"]),
-    "RIN-DT": lambda units: keras.layers.RNN(DeepTransitionRINCell(units)),
-    "SimpleRNN": keras.layers.SimpleRNN,
-    **{
-        f"RIN, {name}": lambda units, start=start, **arguments: RIN(
-            units, recurrent_initializer=start(), **arguments
-        )
-        for name, start in STARTS.items()
-    },
-    **{
-        name: functools.partial(getattr(keras.layers, name.split()[0]), **start)
-        for name, start in GATED.items()
-    },
-}
-
-
-def recurrent_layer(settings, **arguments):
-    """The layer that some settings of a run name."""
-    units = settings["units"]
-    if "noise" in settings:
-        start, noise = settings["start"], settings["noise"]
-        return noisy_rin(units, start, noise, **arguments)
-    if "penalty" in settings:
-        return penalised(units, settings["penalty"])
-    return LAYERS[settings["layer"]](units, **arguments)
 
 
 def run(settings):
@@ -96,8 +29,9 @@ def scores(settings):
     keras.utils.set_random_seed(seed)
     data = claim_tasks.draw(settings, np.random.default_rng(seed))
     train, validation, test = data.splits
-    model = start(settings, data)
     rows = batches.shuffled(train, settings["batch_size"])
+    model = start(settings, data, rows.steps)
+    before = departure(model)
     end = -(-settings["updates"] // rows.steps)
     best = keras.callbacks.EarlyStopping(
         "val_score", patience=end, mode="min", restore_best_weights=True
@@ -122,24 +56,45 @@ def scores(settings):
         "test": score(*test),
         "baseline": data.baseline,
         "best_update": (best.best_epoch + 1) * rows.steps,
+        "henrici_departure": {"before": before, "after": departure(model)},
     }
 
 
+def departure(model):
+    """{matrix: Henrici departure} of the first recurrent layer, if any."""
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.RNN):
+            matrices = diagnostics.recurrent_matrices(layer)
+            return {
+                name: diagnostics.henrici_departure(matrix)
+                for name, matrix in matrices.items()
+            }
+    return {}
+
+
 COMPILED = {}  # to compile takes longer than to train
-ASSIGNED = ("seed", "learning_rate", "strength", "updates")
+ASSIGNED = ("seed", "learning_rate", "strength", "updates", "permuted")
+ASSIGNED += ("start", "chain_gain", "identity_gain")  # the weights it starts at
+CLIPS = {
+    "norm 1": {"clipnorm": 1.0},
+    "norm 100": {"clipnorm": 100.0},
+    "value 1": {"clipvalue": 1.0},
+    "none": {},
+}
 
 
-def start(settings, data):
+def start(settings, data, steps):
     """A network at its start, in one that an earlier run had compiled."""
-    fresh = network(settings, data)
+    fresh = claim_networks.build(settings, data)
     rest = {k: v for k, v in settings.items() if k not in ASSIGNED}
     model = COMPILED.setdefault(tuple(sorted(rest.items())), fresh)
     if model is fresh:
         model.compile(
-            keras.optimizers.Adam(clipnorm=1),
+            keras.optimizers.Adam(**CLIPS[settings.get("clip", "norm 1")]),
             data.loss,
             metrics=[keras.metrics.MeanMetricWrapper(data.score, name="score")],
-            jit_compile=True,
+            jit_compile="noise" not in settings,  # XLA takes 60 ms to draw it
+            steps_per_execution=steps,  # an epoch: the same updates, sooner
         )
         model.optimizer.build(model.trainable_variables)
     for layer, new in zip(model.layers, fresh.layers, strict=True):
@@ -151,20 +106,3 @@ def start(settings, data):
     if "strength" in settings:
         model.layers[0].strength.assign(settings["strength"])
     return model
-
-
-def network(settings, data):
-    x, _ = data.splits[0]
-    if settings["task"] == "babi":
-        steps = x["story"].shape[1]
-        return babi_network.build_model(
-            settings["layer"], data.answers, steps, settings["units"]
-        )
-    several = {"return_sequences": True} if data.every_step else {}
-    return keras.Sequential(
-        [
-            keras.Input((None, x.shape[-1])),
-            recurrent_layer(settings, **several),
-            keras.layers.Dense(data.answers),
-        ]
-    )

@@ -1,13 +1,25 @@
 """The tables of a study: its contenders, and what they say of its claims."""
 
 import json
+import math
+import operator
 import pathlib
+import statistics
 
 from benchmarks import findings
 from benchmarks import verdicts
 from examples import outputs
 
 UNTESTED = "not tested here"
+NOT_RUN = {
+    "core": "Not run yet.",
+    "night": "Not run yet: two cores need a part of a night for it.",
+    "gpu": "Not run yet: for a GPU, and none was to be had.",
+}
+PICTURES = {
+    "contenders.png": "The same: each contender's median, interval and seeds",
+    "settings.png": "Every setting: the median of its scores",
+}
 RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results"
 
 
@@ -18,14 +30,40 @@ def tables(record):
         [
             label(contender),
             f"{outcome.median:.2g} ({_range(outcome.interval)})",
-            *(f"{value:g}" for value in outcome.tuned.values()),
-            f"{outcome.failed} of {outcome.runs}",
+            *_chosen(outcome),
+            f"{outcome.learned} of {len(outcome.runs)}",
+            f"{outcome.failed} of {len(outcome.runs)}",
         ]
         for contender, outcome in outcomes(record).items()
     ]
     chosen = [name.replace("_", " ") for name in tuned]
-    header = ["contender", "score", *chosen, "failed"]
-    return {"contenders.md": outputs.markdown(header, rows)}
+    header = ["contender", "score", *chosen, "learned", "failed"]
+    contenders = {"contenders.md": outputs.markdown(header, rows)}
+    return {**contenders, **_departures(record)}
+
+
+def _departures(record):
+    """How far from normal each recurrent matrix was, before and after."""
+    rows = [
+        [f"{label(contender)}: {matrix}", *map(_spread, before_and_after)]
+        for contender, outcome in outcomes(record).items()
+        for matrix, before_and_after in outcome.departures.items()
+    ]
+    header = ["Henrici departure", "before training", "after"]
+    return {"departures.md": outputs.markdown(header, rows)} if rows else {}
+
+
+def _spread(values):
+    middle = f"{statistics.median(values):.3g}"
+    return f"{middle} ({min(values):.3g} to {max(values):.3g})"
+
+
+def _chosen(outcome):
+    """The tuned settings; a star says that the best may lie beyond."""
+    for name, value in outcome.tuned.items():
+        tried = sorted({run[name] for run in outcome.runs})
+        edge = len(tried) > 1 and value in (tried[0], tried[-1])
+        yield f"{value:g}{'*' if edge else ''}"
 
 
 def label(contender):
@@ -48,6 +86,55 @@ def outcomes(record):
 def _range(interval):
     low, high = interval
     return f"{low:.2g} to {high:.2g}"
+
+
+def of_protocols(protocols, folder):
+    """A section for each protocol; those without runs stand at the end."""
+    sections = [
+        _section(name, protocol, folder / name)
+        for name, protocol in protocols.items()
+        if "grid" in protocol
+    ]
+    return "\n".join(sorted(sections, key=lambda text: "Not run yet" in text))
+
+
+def _section(name, protocol, folder):
+    record = read(folder)
+    parts = [
+        f"### {name.replace('_', ' ')}",
+        f"**{protocol['question']}** {protocol['setting']} "
+        f"{protocol['differs']}",
+        f"    python -m benchmarks.claims --run={protocol['tier']} "
+        f"--protocol={name}",
+    ]
+    if record is None or not outcomes(record):
+        return "\n\n".join([*parts, NOT_RUN[protocol["tier"]]]) + "\n"
+    parts.append(_made(record))
+    written = tables(record)
+    shown = protocol.get("tables", ["contenders.md"])
+    parts += [written[table].strip() for table in shown]
+    parts += [
+        f"![{told}](results/claims/{name}/{picture})"
+        for picture, told in PICTURES.items()
+        if (folder / picture).exists()
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _made(record):
+    runs, took = record["runs"], record.get("took", [])
+    seeds, grids = record["protocol"]["seeds"], record["protocol"]["grid"]
+    each = sum(math.prod(map(len, grid.values())) for grid in grids)
+    made = f"{len(runs)} of {each * len(seeds)} runs, {len(seeds)} seeds; "
+    made += ", ".join(
+        f"{name} {version}"
+        for name, version in record["versions"].items()
+        if name in ("keras", "tensorflow")
+    )
+    if sum(part["runs"] for part in took) == len(runs):
+        minutes = sum(part["seconds"] for part in took) / 60
+        made += f"; {minutes:.0f} minutes, {record['machine']}"
+    return made + "."
 
 
 def of_claims(protocols, folder):
@@ -79,6 +166,8 @@ def tested(claim, protocol, folder):
         return claim["untested"], UNTESTED, ""
     if "finding" in claim:
         record = read(RESULTS / claim.get("results", "none"))
+        if record is None and "results" in claim:
+            return "runs are missing", UNTESTED, ""
         found, answers = getattr(findings, claim["finding"])(record)
         script = record["command"].split()[1] if record else findings.FILE
         return found, verdicts.verdict(answers), f"`{script}`"
@@ -90,7 +179,10 @@ def tested(claim, protocol, folder):
     for one, other in pairs:
         if not {one, other} <= contenders.keys():
             return "runs are missing", UNTESTED, link
-        difference = verdicts.difference(contenders[one], contenders[other])
+        measure = operator.attrgetter(claim.get("measure", "scores"))
+        difference = verdicts.difference(
+            measure(contenders[one]), measure(contenders[other])
+        )
         answers.append(difference.says(claim["expect"], claim["within"]))
         interval = _range((difference.low, difference.high))
         found.append(f"{difference.mean:+.2g} ({interval})")

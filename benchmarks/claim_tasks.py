@@ -69,6 +69,19 @@ def pixels_data(rng, images="digits", train=None, permuted=False, pooled=1):
     return Data(splits, 10, entropy, wrong, 1 - chance)
 
 
+def images_data(rng, images="digits"):
+    """Whole images, of mean 0 and variance 1 over those to train on."""
+    parts = image_data.load(images, os.environ.get("TFDS_DATA_DIR"))
+    mean, deviation = parts[0][0].mean(), parts[0][0].std()
+    shape = (*parts[0][0].shape[1:], 1)[:3]  # one channel, where none is named
+    splits = [
+        (((x - mean) / deviation).astype("float32").reshape(len(x), *shape), y)
+        for x, y in parts
+    ]
+    chance = sequential_pixels.chance_accuracy(splits[2][1])
+    return Data(splits, 10, entropy, wrong, 1 - chance)
+
+
 def characters_data(rng, length, train):
     splits, baseline = text_data.splits(text_data.read(), length)
     splits = [_some(rng, split, train) for split in splits]
@@ -103,6 +116,7 @@ TASKS = {
     "adding": (adding_data, {"length", "train"}),
     "copying": (copying_data, {"length", "train", "copied"}),
     "pixels": (pixels_data, {"images", "train", "permuted", "pooled"}),
+    "images": (images_data, {"images"}),
     "text": (characters_data, {"length", "train"}),
     "babi": (babi_data, {"number"}),
 }

@@ -16,6 +16,7 @@ import os
 import pathlib
 import signal
 import sys
+import time
 import tomllib
 from concurrent import futures
 
@@ -52,24 +53,29 @@ def run(protocol, path, jobs):
     """Makes the runs missing in the file at `path`, several at a time."""
     from benchmarks import claim_runs  # TensorFlow takes seconds
 
-    stored = claim_tables.read(path.parent)
-    before = stored["runs"] if stored else []
+    stored = claim_tables.read(path.parent) or {}
+    before = stored.get("runs", [])
     missing = [
         settings
         for settings in all_settings(protocol)
         if not any(settings.items() <= run.items() for run in before)
     ]
+    if not missing:
+        return
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # a core each
     # Not joblib: it starts a worker anew once that has compiled a few networks.
     spawn = multiprocessing.get_context("spawn")
     # Ctrl-C is for the one that stores: runs that have begun are waited for.
     pool = futures.ProcessPoolExecutor(jobs, spawn, signal.signal, DEAF)
     waiting = [pool.submit(claim_runs.run, one) for one in missing]
+    began = time.monotonic()
 
     def store():
         done = [f for f in waiting if f.done() and not f.cancelled()]
         runs = before + [future.result() for future in done]
-        save(path, {"protocol": protocol, "runs": runs})
+        took = {"runs": len(done), "seconds": round(time.monotonic() - began)}
+        took = [*stored.get("took", []), took]
+        save(path, {"protocol": protocol, "took": took, "runs": runs})
 
     try:
         for _ in tqdm(
@@ -112,8 +118,10 @@ def main(argv):
             continue  # none has all its runs yet
         for name, table in claim_tables.tables(record).items():
             (path.parent / name).write_text(table)
-        picture = claim_pictures.draw(record)
-        picture.savefig(path.parent / "contenders.png", dpi=120)
+        for name, picture in claim_pictures.draw(record).items():
+            picture.savefig(path.parent / name, dpi=120)
+    sections = claim_tables.of_protocols(protocols(), output)
+    (output / "protocols.md").write_text(sections)
     for name, table in claim_tables.of_claims(protocols(), output).items():
         (output / name).write_text(table)
         print(f"\n{output / name}\n\n{table}")

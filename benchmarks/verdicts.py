@@ -13,16 +13,55 @@ import numpy as np
 from scipy import stats
 
 LEVEL = 0.95
+HALF = 0.5  # of knowing nothing: what counts as learned
 
 
 @dataclasses.dataclass
 class Outcome:
-    """One contender at its best: the tuned settings and a score a seed."""
+    """One contender: its runs, and those at the tuned settings that won."""
 
     tuned: dict
-    scores: dict  # of each seed, as a share of knowing nothing
-    failed: int  # runs of all settings that ended with an error
-    runs: int
+    best: list  # one run a seed
+    runs: list  # with all settings
+
+    @property
+    def scores(self):
+        """{seed: score as a share of knowing nothing}."""
+        return {run["seed"]: _share(run, "test") for run in self.best}
+
+    @property
+    def validation(self):
+        return medians(self.runs, list(self.tuned))
+
+    @property
+    def unlearned(self):
+        """{seed: share of all settings that got nowhere below a half}."""
+        failures = {}
+        for run in self.runs:
+            failed = _share(run, "test") >= HALF
+            failures.setdefault(run["seed"], []).append(failed)
+        return {seed: np.mean(failed) for seed, failed in failures.items()}
+
+    @property
+    def learned(self):
+        return sum(_share(run, "test") < HALF for run in self.runs)
+
+    @property
+    def departures(self):
+        """{matrix: Henrici departures before, and after}, one a seed."""
+        made = [run.get("henrici_departure", {}) for run in self.best]
+        names = made[0].get("after", {}) if all(made) else {}
+        return {
+            name: tuple(
+                [run[when][name] for run in made]
+                for when in ("before", "after")
+            )
+            for name in names
+        }
+
+    @property
+    def failed(self):
+        return sum("error" in run for run in self.runs)
 
     @property
     def median(self):
@@ -35,7 +74,7 @@ class Outcome:
 
 @dataclasses.dataclass
 class Difference:
-    """Mean over the seeds of the score of the one less that of the other."""
+    """Mean over the seeds of what one has less what the other has."""
 
     mean: float
     low: float
@@ -72,19 +111,19 @@ def outcomes(protocol, runs):
 
 
 def _best(runs, tuned):
+    found = medians(runs, tuned)
+    values = min(found, key=found.get)
+    best = [run for run in runs if tuple(run[name] for name in tuned) == values]
+    return Outcome(dict(zip(tuned, values, strict=True)), best, runs)
+
+
+def medians(runs, tuned):
+    """{values of the tuned settings: median score on validation data}."""
     groups = {}
     for run in runs:
-        groups.setdefault(tuple(run[name] for name in tuned), []).append(run)
-    values, best = min(
-        groups.items(),
-        key=lambda item: np.median([_share(r, "validation") for r in item[1]]),
-    )
-    return Outcome(
-        dict(zip(tuned, values, strict=True)),
-        {run["seed"]: _share(run, "test") for run in best},
-        sum("error" in run for run in runs),
-        len(runs),
-    )
+        values = tuple(run[name] for name in tuned)
+        groups.setdefault(values, []).append(_share(run, "validation"))
+    return {values: np.median(shares) for values, shares in groups.items()}
 
 
 def _share(run, split):
@@ -93,9 +132,9 @@ def _share(run, split):
 
 
 def difference(one, other):
-    """Of two outcomes, over the seeds that both have."""
-    seeds = sorted(one.scores.keys() & other.scores.keys())
-    differences = [one.scores[seed] - other.scores[seed] for seed in seeds]
+    """Of two {seed: number}, over the seeds that both have."""
+    seeds = sorted(one.keys() & other.keys())
+    differences = [one[seed] - other[seed] for seed in seeds]
     return Difference(
         float(np.mean(differences)), *interval(np.mean, differences)
     )

@@ -14,6 +14,8 @@ pytestmark = pytest.mark.skipif(
     reason="the benchmarks compare under TensorFlow",
 )
 
+from benchmarks import claim_networks  # noqa: E402
+from benchmarks import claim_pictures  # noqa: E402
 from benchmarks import claim_runs  # noqa: E402
 from benchmarks import claim_tables  # noqa: E402
 from benchmarks import claim_tasks  # noqa: E402
@@ -86,16 +88,36 @@ def test_a_failed_run_is_counted_and_gets_what_knowing_nothing_gets():
     runs[0]["error"] = "The loss is not finite."
     outcome = verdicts.outcomes(PROTOCOL, runs)[A]
     assert outcome.scores[0] == 1.0
-    assert (outcome.failed, outcome.runs) == (1, 6)
+    assert (outcome.failed, len(outcome.runs)) == (1, 6)
+
+
+def test_below_half_of_knowing_nothing_a_run_has_learned():
+    runs = runs_of("a", 1, 0.5, [1.0, 0.9, 1.4])
+    runs += runs_of("a", 2, 0.9, [0.1, 0.1, 2.0])
+    runs[4] = {
+        k: v for k, v in runs[4].items() if k not in ("test", "baseline")
+    }
+    runs[4]["error"] = "The loss is not finite."
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert outcome.unlearned == {0: 0.5, 1: 0.5, 2: 1.0}
+    assert outcome.learned == 2
+
+
+def test_departures_are_those_of_the_settings_that_won():
+    runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
+    runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
+    for before, run in enumerate(runs):
+        after = {"recurrent": before + 0.5}
+        before = {"recurrent": before}
+        run["henrici_departure"] = {"before": before, "after": after}
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert outcome.departures == {"recurrent": ([0, 1, 2], [0.5, 1.5, 2.5])}
 
 
 def test_the_interval_is_the_paired_one_of_scipy():
     rng = np.random.default_rng(7)
     one, other = rng.random((2, 5))
-    scores = [
-        verdicts.Outcome({}, dict(enumerate(values)), 0, 5)
-        for values in (one, other)
-    ]
+    scores = [dict(enumerate(values)) for values in (one, other)]
     witness = stats.bootstrap(
         (one, other),
         lambda a, b, axis: np.mean(a - b, axis=axis),
@@ -148,14 +170,15 @@ def test_a_protocol_trains_what_it_claims(name):
     ]
     contenders = verdicts.outcomes(protocol, made_up).keys()
     for claim in protocol["claims"]:
-        for pair in claim["pairs"]:
+        for pair in claim.get("pairs", []):
             assert set(map(verdicts.contender, pair)) <= contenders
     assert len(protocol["seeds"]) >= 5
     for one in settings:
         assert one["task"] in claim_tasks.TASKS
-        layers = babi_network.LAYERS if one["task"] == "babi" else None
-        assert layers is None or one["layer"] in layers
-        assert layers or claim_runs.recurrent_layer(one)
+        if one["task"] == "babi":
+            assert one["layer"] in babi_network.LAYERS
+        elif one["task"] != "images":
+            assert claim_networks.recurrent_layer(one)
 
 
 def test_every_finding_has_a_claim():
@@ -187,6 +210,57 @@ def test_runs_are_those_of_the_protocol_and_made_once(path):
 def test_the_tables_are_those_of_the_records():
     for name, table in claim_tables.of_claims(PROTOCOLS, RESULTS).items():
         assert (RESULTS / name).read_text() == table
+    sections = claim_tables.of_protocols(PROTOCOLS, RESULTS)
+    assert (RESULTS / "protocols.md").read_text() == sections
+
+
+def test_a_star_says_that_the_best_may_lie_beyond():
+    runs = runs_of("a", 1, 0.9, [1.0] * 3) + runs_of("a", 2, 0.5, [1.0] * 3)
+    middle = runs + runs_of("a", 3, 0.7, [1.0] * 3)
+    for made, chosen in ((runs, "2*"), (middle, "2"), (runs[3:], "2")):
+        outcome = verdicts.Outcome({"learning_rate": 2}, runs[3:], made)
+        assert list(claim_tables._chosen(outcome)) == [chosen]
+
+
+def gains_record():
+    grid = {"start": ["both"], "gain": [0.0, 0.5], "other": [1.0, 2.0, 3.0]}
+    protocol = {"tuned": ["gain", "other"], "seeds": [0], "grid": [grid]}
+    runs = [
+        {"start": "both", "gain": gain, "other": other, "seed": 0}
+        | {"validation": gain + other / 10, "test": 0.5, "baseline": 1.0}
+        for gain in grid["gain"]
+        for other in grid["other"]
+    ]
+    return {"protocol": protocol, "runs": runs}
+
+
+def test_two_tuned_settings_are_drawn_as_a_map():
+    pictures = claim_pictures.draw(gains_record())
+    assert pictures.keys() == {"contenders.png", "settings.png"}
+    axes, bar = pictures["settings.png"].axes
+    assert [text.get_text() for text in axes.texts] == [
+        *("0.10", "0.60"),  # other = 1, gain = 0 and 0.5
+        *("0.20", "0.70"),
+        *("0.30", "0.80"),
+    ]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("gain", "other")
+
+
+def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
+    words = {"question": "Who?", "setting": "Where.", "differs": "From what."}
+    protocol = {**words, "tier": "night", **gains_record()["protocol"]}
+    section = claim_tables.of_protocols({"a_b": protocol}, tmp_path)
+    assert section.startswith("### a b\n\n**Who?** Where. From what.\n")
+    assert "--run=night --protocol=a_b\n" in section
+    assert claim_tables.NOT_RUN["night"] in section
+    took = [{"runs": 2, "seconds": 100}, {"runs": 4, "seconds": 200}]
+    record = {**gains_record(), "took": took, "versions": {"keras": "3"}}
+    record["machine"] = "a machine"
+    (tmp_path / "a_b").mkdir()
+    (tmp_path / "a_b" / "results.json").write_text(json.dumps(record))
+    section = claim_tables.of_protocols({"a_b": protocol}, tmp_path)
+    assert "6 of 6 runs, 1 seeds; keras 3; 5 minutes, a machine." in section
+    assert claim_tables.tables(record)["contenders.md"].strip() in section
 
 
 def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
@@ -231,7 +305,7 @@ def test_babi_scores_are_shares_of_wrong_answers(tmp_path, monkeypatch):
     for kind in ("train", "test"):
         (tmp_path / f"qa1_where_{kind}.txt").write_text(story * 20)
     data = claim_tasks.babi_data(None, number=1)
-    model = claim_runs.network(
+    model = claim_networks.build(
         {"task": "babi", "layer": "RIN", "units": 3}, data
     )
     x, y = data.splits[2]

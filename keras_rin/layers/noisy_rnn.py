@@ -17,6 +17,9 @@ class NoisyRNN(keras.layers.RNN):
     layer is called, in training and in inference alike. Of an LSTM it
     enters h, not c.
 
+    On a CPU, XLA draws random numbers slowly: compile a model of this layer
+    with `jit_compile=False` there.
+
     Args:
         cell: A recurrent cell of Keras, such as
             `keras.layers.SimpleRNNCell`, `keras.layers.GRUCell` or
