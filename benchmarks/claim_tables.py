@@ -123,9 +123,8 @@ def _section(name, protocol, folder):
 
 def _made(record):
     runs, took = record["runs"], record.get("took", [])
-    seeds, grids = record["protocol"]["seeds"], record["protocol"]["grid"]
-    each = sum(math.prod(map(len, grid.values())) for grid in grids)
-    made = f"{len(runs)} of {each * len(seeds)} runs, {len(seeds)} seeds; "
+    seeds = len(record["protocol"]["seeds"])
+    made = f"{len(runs)} of {_wanted(record)} runs, {seeds} seeds; "
     made += ", ".join(
         f"{name} {version}"
         for name, version in record["versions"].items()
@@ -135,6 +134,13 @@ def _made(record):
         minutes = sum(part["seconds"] for part in took) / 60
         made += f"; {minutes:.0f} minutes, {record['machine']}"
     return made + "."
+
+
+def _wanted(record):
+    """How many runs a protocol asks for."""
+    seeds, grids = record["protocol"]["seeds"], record["protocol"]["grid"]
+    each = sum(math.prod(map(len, grid.values())) for grid in grids)
+    return len(seeds) * each
 
 
 def of_claims(protocols, folder):
@@ -162,21 +168,16 @@ def of_claims(protocols, folder):
 
 def tested(claim, protocol, folder):
     """What was found, the verdict, and what made it."""
+    link = f"[{protocol}](#{protocol.replace('_', '-')})"
     if "untested" in claim:
         return claim["untested"], UNTESTED, ""
-    if "finding" in claim:
-        record = read(RESULTS / claim.get("results", "none"))
-        if record is None and "results" in claim:
-            return "runs are missing", UNTESTED, ""
-        found, answers = getattr(findings, claim["finding"])(record)
-        script = record["command"].split()[1] if record else findings.FILE
-        return found, verdicts.verdict(answers), f"`{script}`"
-    link = f"[{protocol}](#{protocol.replace('_', '-')})"
     record = read(folder / protocol)
+    if "finding" in claim:
+        return _found(claim, record, link)
     contenders = {} if record is None else outcomes(record)
-    pairs = [map(verdicts.contender, pair) for pair in claim["pairs"]]
     found, answers = [], []
-    for one, other in pairs:
+    for pair in claim["pairs"]:
+        one, other = map(verdicts.contender, pair)
         if not {one, other} <= contenders.keys():
             return "runs are missing", UNTESTED, link
         measure = operator.attrgetter(claim.get("measure", "scores"))
@@ -185,8 +186,34 @@ def tested(claim, protocol, folder):
         )
         answers.append(difference.says(claim["expect"], claim["within"]))
         interval = _range((difference.low, difference.high))
-        found.append(f"{difference.mean:+.2g} ({interval})")
+        told = _which(pair, claim["pairs"])
+        found.append(f"{told}{difference.mean:+.2g} ({interval})")
     return "; ".join(found), verdicts.verdict(answers), link
+
+
+def _which(pair, pairs):
+    """What tells a comparison from the others of its claim."""
+    both, alone = {}, {}
+    for name, value in pair[1].items():
+        if len({other[name] for _, other in pairs}) > 1:
+            (both if pair[0][name] == value else alone)[name] = value
+    words = [label(both.items())] if both else []
+    words += [f"against {label(alone.items())}"] if alone else []
+    return " ".join(words) + ": " if words else ""
+
+
+def _found(claim, own, link):
+    """The same for a finding, in the runs of the protocol or elsewhere."""
+    finding = getattr(findings, claim["finding"])
+    if claim.get("results") == "runs":
+        if own is None or len(own["runs"]) < _wanted(own):
+            return "runs are missing", UNTESTED, link
+        found, answers = finding(own)
+        return found, verdicts.verdict(answers), link
+    record = read(RESULTS / claim["results"]) if "results" in claim else None
+    found, answers = finding(record)
+    script = record["command"].split()[1] if record else findings.FILE
+    return found, verdicts.verdict(answers), f"`{script}`"
 
 
 def read(folder):

@@ -83,6 +83,22 @@ def every_start_leaves_normality(record):
     return "; ".join(words), answers
 
 
+def noise_widens_the_lead_of_a_chain(record):
+    """Of a chain over an orthogonal start, most noise against none."""
+    contenders = verdicts.outcomes(record["protocol"], record["runs"])
+
+    def leads(noise):
+        chain, orthogonal = (
+            contenders[verdicts.contender({"start": start, "noise": noise})]
+            for start in ("chain", "orthogonal")
+        )
+        seeds = record["protocol"]["seeds"]
+        return [orthogonal.scores[s] - chain.scores[s] for s in seeds]
+
+    levels = record["protocol"]["grid"][0]["noise"]
+    return _more(leads(max(levels)), leads(min(levels)))
+
+
 def _more(ones, others):
     differences = np.subtract(ones, others)
     low, high = verdicts.interval(np.mean, differences)

@@ -263,6 +263,17 @@ def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     assert claim_tables.tables(record)["contenders.md"].strip() in section
 
 
+def test_comparisons_of_a_claim_are_told_apart():
+    one, two = {"train": 1, "layer": "a"}, {"train": 2, "layer": "a"}
+    with_b = [(case, {**case, "layer": "b"}) for case in (one, two)]
+    told = [claim_tables._which(pair, with_b) for pair in with_b]
+    assert told == ["train 1: ", "train 2: "]
+    with_c = [*with_b[:1], (one, {**one, "layer": "c"})]
+    told = [claim_tables._which(pair, with_c) for pair in with_c]
+    assert told == ["against b: ", "against c: "]
+    assert claim_tables._which(with_b[0], with_b[:1]) == ""
+
+
 def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
     path = tmp_path / "results.json"
     claims.run(TINY, path, jobs=1)
