@@ -39,7 +39,27 @@ def tables(record):
     chosen = [name.replace("_", " ") for name in tuned]
     header = ["contender", "score", *chosen, "learned", "failed"]
     contenders = {"contenders.md": outputs.markdown(header, rows)}
-    return {**contenders, **_departures(record)}
+    return {**contenders, **_settings(record), **_departures(record)}
+
+
+def _settings(record):
+    """Medians on validation data over one tuned setting."""
+    if len(record["protocol"]["tuned"]) > 1:
+        return {}  # these are drawn
+    (name,) = record["protocol"]["tuned"]
+    found = {
+        contender: outcome.validation
+        for contender, outcome in outcomes(record).items()
+    }
+    tried = sorted({value for of in found.values() for value in of})
+    rows = [
+        [label(contender)]
+        + [f"{of[value]:.2g}" if value in of else "" for value in tried]
+        for contender, of in found.items()
+    ]
+    words = name.replace("_", " ")
+    header = ["median score", *(f"{words} {value:g}" for (value,) in tried)]
+    return {"settings.md": outputs.markdown(header, rows)}
 
 
 def _departures(record):

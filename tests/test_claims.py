@@ -103,6 +103,17 @@ def test_below_half_of_knowing_nothing_a_run_has_learned():
     assert outcome.learned == 2
 
 
+def test_the_table_of_settings_has_all_of_them_on_validation_data():
+    runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [0.1] * 3)
+    runs += runs_of("b", 1, 1.5, [1.0] * 3) + runs_of("b", 2, 3.0, [0.1] * 3)
+    record = {"protocol": PROTOCOL, "runs": runs}
+    table = claim_tables.tables(record)["settings.md"]
+    assert [line.split("|")[1:-1] for line in table.splitlines()[2:]] == [
+        [" a            ", "            0.25 ", "            0.45 "],
+        [" b            ", "            0.75 ", "             1.5 "],
+    ]
+
+
 def test_departures_are_those_of_the_settings_that_won():
     runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
     runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
