@@ -6,9 +6,9 @@ python -m benchmarks.summary
 import collections
 import statistics
 
-from benchmarks import claim_tables
-from benchmarks import claims
-from benchmarks.claim_tables import RESULTS
+from benchmarks.claims import study
+from benchmarks.claims import tables
+from benchmarks.claims.tables import RESULTS
 from examples import outputs
 
 
@@ -23,11 +23,11 @@ def table():
 
 def _verdicts():
     counts = collections.Counter(
-        claim_tables.tested(claim, name, RESULTS / "claims")[1]
-        for name, protocol in claims.protocols().items()
+        tables.tested(claim, name, RESULTS / "claims")[1]
+        for name, protocol in study.protocols().items()
         for claim in protocol["claims"]
     )
-    del counts[claim_tables.UNTESTED]
+    del counts[tables.UNTESTED]
     told = ", ".join(f"{verdict} {n}" for verdict, n in counts.most_common())
     return f"{counts.total()} tested: {told}"
 
@@ -35,7 +35,7 @@ def _verdicts():
 def _ratios():
     times = {
         record["contender"]: statistics.median(record["ms"])
-        for record in claim_tables.read(RESULTS / "step_time")["records"]
+        for record in tables.read(RESULTS / "step_time")["records"]
         if record["size"] == [32, 784, 1, 100] and record["mode"] == "training"
     }
     told = [
@@ -47,8 +47,7 @@ def _ratios():
 
 def _smallest():
     found = {
-        r["format"]: r
-        for r in claim_tables.read(RESULTS / "exports")["records"]
+        r["format"]: r for r in tables.read(RESULTS / "exports")["records"]
     }
     plain, small = found["LiteRT"], found["LiteRT, int8 weights"]
     return (

@@ -14,19 +14,19 @@ pytestmark = pytest.mark.skipif(
     reason="the benchmarks compare under TensorFlow",
 )
 
-from benchmarks import claim_networks  # noqa: E402
-from benchmarks import claim_pictures  # noqa: E402
-from benchmarks import claim_runs  # noqa: E402
-from benchmarks import claim_tables  # noqa: E402
-from benchmarks import claim_tasks  # noqa: E402
-from benchmarks import claims  # noqa: E402
-from benchmarks import findings  # noqa: E402
 from benchmarks import summary  # noqa: E402
-from benchmarks import verdicts  # noqa: E402
+from benchmarks.claims import findings  # noqa: E402
+from benchmarks.claims import networks  # noqa: E402
+from benchmarks.claims import pictures  # noqa: E402
+from benchmarks.claims import study  # noqa: E402
+from benchmarks.claims import tables  # noqa: E402
+from benchmarks.claims import tasks  # noqa: E402
+from benchmarks.claims import training  # noqa: E402
+from benchmarks.claims import verdicts  # noqa: E402
 from examples import babi_network  # noqa: E402
 
 RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results" / "claims"
-PROTOCOLS = claims.protocols()
+PROTOCOLS = study.protocols()
 TRAINED = {n: p for n, p in PROTOCOLS.items() if "grid" in p}
 MADE = sorted(RESULTS.glob("*/results.json"))
 TINY = {
@@ -107,7 +107,7 @@ def test_the_table_of_settings_has_all_of_them_on_validation_data():
     runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [0.1] * 3)
     runs += runs_of("b", 1, 1.5, [1.0] * 3) + runs_of("b", 2, 3.0, [0.1] * 3)
     record = {"protocol": PROTOCOL, "runs": runs}
-    table = claim_tables.tables(record)["settings.md"]
+    table = tables.of_settings(record)
     assert [line.split("|")[1:-1] for line in table.splitlines()[2:]] == [
         [" a            ", "            0.25 ", "            0.45 "],
         [" b            ", "            0.75 ", "             1.5 "],
@@ -175,7 +175,7 @@ def test_a_claim_of_several_comparisons(answers, verdict):
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_protocol_trains_what_it_claims(name):
     protocol = TRAINED[name]
-    settings = list(claims.all_settings(protocol))
+    settings = list(study.all_settings(protocol))
     made_up = [
         {**one, "validation": 1, "test": 1, "baseline": 1} for one in settings
     ]
@@ -185,11 +185,11 @@ def test_a_protocol_trains_what_it_claims(name):
             assert set(map(verdicts.contender, pair)) <= contenders
     assert len(protocol["seeds"]) >= 5
     for one in settings:
-        assert one["task"] in claim_tasks.TASKS
+        assert one["task"] in tasks.TASKS
         if one["task"] == "babi":
             assert one["layer"] in babi_network.LAYERS
         elif one["task"] != "images":
-            assert claim_networks.recurrent_layer(one)
+            assert networks.recurrent_layer(one)
 
 
 def test_every_finding_has_a_claim():
@@ -212,17 +212,16 @@ def test_runs_are_those_of_the_protocol_and_made_once(path):
     record, protocol = json.loads(path.read_text()), TRAINED[path.parent.name]
     for key in ("tuned", "seeds", "fixed", "grid"):
         assert record["protocol"][key] == protocol[key]
-    wanted = list(claims.all_settings(protocol))
+    wanted = list(study.all_settings(protocol))
     made = [{k: r[k] for k in wanted[0].keys() & r} for r in record["runs"]]
     assert all(made.count(settings) == 1 for settings in made)
     assert all(settings in wanted for settings in made)
 
 
 def test_the_tables_are_those_of_the_records():
-    for name, table in claim_tables.of_claims(PROTOCOLS, RESULTS).items():
-        assert (RESULTS / name).read_text() == table
-    sections = claim_tables.of_protocols(PROTOCOLS, RESULTS)
-    assert (RESULTS / "protocols.md").read_text() == sections
+    for made in (tables.of_claims, tables.of_protocols):
+        for name, text in made(PROTOCOLS, RESULTS).items():
+            assert (RESULTS / name).read_text() == text
 
 
 def test_a_star_says_that_the_best_may_lie_beyond():
@@ -230,7 +229,7 @@ def test_a_star_says_that_the_best_may_lie_beyond():
     middle = runs + runs_of("a", 3, 0.7, [1.0] * 3)
     for made, chosen in ((runs, "2*"), (middle, "2"), (runs[3:], "2")):
         outcome = verdicts.Outcome({"learning_rate": 2}, runs[3:], made)
-        assert list(claim_tables._chosen(outcome)) == [chosen]
+        assert list(tables._chosen(outcome)) == [chosen]
 
 
 def gains_record():
@@ -246,9 +245,9 @@ def gains_record():
 
 
 def test_two_tuned_settings_are_drawn_as_a_map():
-    pictures = claim_pictures.draw(gains_record())
-    assert pictures.keys() == {"contenders.png", "settings.png"}
-    axes, bar = pictures["settings.png"].axes
+    drawn = pictures.draw(gains_record())
+    assert drawn.keys() == {"contenders.png", "settings.png"}
+    axes, _ = drawn["settings.png"].axes
     assert [text.get_text() for text in axes.texts] == [
         *("0.10", "0.60"),  # other = 1, gain = 0 and 0.5
         *("0.20", "0.70"),
@@ -260,48 +259,48 @@ def test_two_tuned_settings_are_drawn_as_a_map():
 def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     words = {"question": "Who?", "setting": "Where.", "differs": "From what."}
     protocol = {**words, "tier": "night", **gains_record()["protocol"]}
-    section = claim_tables.of_protocols({"a_b": protocol}, tmp_path)
+    section = tables.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
     assert section.startswith("### a b\n\n**Who?** Where. From what.\n")
     assert "--run=night --protocol=a_b\n" in section
-    assert claim_tables.NOT_RUN["night"] in section
+    assert tables.NOT_RUN["night"] in section
     took = [{"runs": 2, "seconds": 100}, {"runs": 4, "seconds": 200}]
     record = {**gains_record(), "took": took, "versions": {"keras": "3"}}
     record["machine"] = "a machine"
     (tmp_path / "a_b").mkdir()
     (tmp_path / "a_b" / "results.json").write_text(json.dumps(record))
-    section = claim_tables.of_protocols({"a_b": protocol}, tmp_path)
+    section = tables.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
     assert "6 of 6 runs, 1 seeds; keras 3; 5 minutes, a machine." in section
-    assert claim_tables.tables(record)["contenders.md"].strip() in section
+    assert tables.of_contenders(record).strip() in section
 
 
 def test_comparisons_of_a_claim_are_told_apart():
     one, two = {"train": 1, "layer": "a"}, {"train": 2, "layer": "a"}
     with_b = [(case, {**case, "layer": "b"}) for case in (one, two)]
-    told = [claim_tables._which(pair, with_b) for pair in with_b]
+    told = [tables._which(pair, with_b) for pair in with_b]
     assert told == ["train 1: ", "train 2: "]
     with_c = [*with_b[:1], (one, {**one, "layer": "c"})]
-    told = [claim_tables._which(pair, with_c) for pair in with_c]
+    told = [tables._which(pair, with_c) for pair in with_c]
     assert told == ["against b: ", "against c: "]
-    assert claim_tables._which(with_b[0], with_b[:1]) == ""
+    assert tables._which(with_b[0], with_b[:1]) == ""
 
 
 def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
     path = tmp_path / "results.json"
-    claims.run(TINY, path, jobs=1)
+    study.run(TINY, path, jobs=1)
     record = json.loads(path.read_text())
     assert len(record["runs"]) == 4
     again = record["runs"].pop(1)
     path.write_text(json.dumps(record))
-    claim_runs.COMPILED.clear()  # the same in a network of its own
-    claims.run(TINY, path, jobs=1)
+    training.COMPILED.clear()  # the same in a network of its own
+    study.run(TINY, path, jobs=1)
     found = json.loads(path.read_text())["runs"]
     assert found[:3] == record["runs"]
     assert found[3] == again
 
 
 def test_a_loss_that_is_not_finite_is_a_result():
-    settings = next(claims.all_settings(TINY))
-    found = claim_runs.run({**settings, "learning_rate": float("nan")})
+    settings = next(study.all_settings(TINY))
+    found = training.run({**settings, "learning_rate": float("nan")})
     assert "not finite" in found["error"]
     assert found.items() >= {**settings, "seed": 0}.items() - {
         ("learning_rate", 0.001)
@@ -315,7 +314,7 @@ def test_the_numbers_of_the_readme_are_those_of_the_results():
 
 def test_pooled_pixels_are_the_means_of_squares(rng):
     images = rng.integers(0, 256, size=(3, 4, 6, 1), dtype="uint8")
-    pooled = claim_tasks.pool(images, 2)
+    pooled = tasks.pool(images, 2)
     assert pooled.shape == (3, 2, 3)
     corner = images[1, 2:, 4:].mean() / 255
     assert pooled[1, 1, 2] == pytest.approx(corner)
@@ -326,10 +325,8 @@ def test_babi_scores_are_shares_of_wrong_answers(tmp_path, monkeypatch):
     story = "1 Ann is in the hall.\n2 Where is Ann?\thall\t1\n"
     for kind in ("train", "test"):
         (tmp_path / f"qa1_where_{kind}.txt").write_text(story * 20)
-    data = claim_tasks.babi_data(None, number=1)
-    model = claim_networks.build(
-        {"task": "babi", "layer": "RIN", "units": 3}, data
-    )
+    data = tasks.babi_data(None, number=1)
+    model = networks.build({"task": "babi", "layer": "RIN", "units": 3}, data)
     x, y = data.splits[2]
     assert model(x).shape == (20, data.answers)
     right = keras.ops.one_hot(y, data.answers)
@@ -345,7 +342,7 @@ def test_babi_scores_are_shares_of_wrong_answers(tmp_path, monkeypatch):
     reason="TFDS_DATA_DIR names no folder with tiny_shakespeare in it",
 )
 def test_characters_are_those_that_come_next(rng):
-    data = claim_tasks.characters_data(rng, length=10, train=7)
+    data = tasks.characters_data(rng, length=10, train=7)
     (x, y), validation, test = data.splits
     assert len(x) == len(validation[0]) == len(test[0]) == 7
     np.testing.assert_array_equal(x.argmax(axis=2)[:, 1:], y[:, :-1])

@@ -3,11 +3,16 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks import claim_tables
+from benchmarks.claims import tables
 
 
 def draw(record):
-    """{file: picture}: the contenders, and two tuned settings as a map."""
+    """{file: picture}: the contenders, and two tuned settings as a map.
+
+    Nothing where no contender has all its runs yet.
+    """
+    if not tables.outcomes(record):
+        return {}
     pictures = {"contenders.png": _contenders(record)}
     if len(record["protocol"]["tuned"]) == 2:
         pictures["settings.png"] = _settings(record)
@@ -16,14 +21,14 @@ def draw(record):
 
 def _contenders(record):
     """Medians of the test scores and their intervals, best on top."""
-    outcomes = claim_tables.outcomes(record)
+    outcomes = tables.outcomes(record)
     ranked = sorted(outcomes.items(), key=lambda item: item[1].median)
     figure = Figure(figsize=(7, 1 + 0.3 * len(ranked)), layout="constrained")
     axes = figure.subplots()
     for contender, outcome in ranked:
         low, high = outcome.interval
         spread = [[outcome.median - low], [high - outcome.median]]
-        label = claim_tables.label(contender)
+        label = tables.label(contender)
         axes.errorbar(
             outcome.median, label, xerr=spread, fmt="o", color="C0", capsize=3
         )
@@ -38,7 +43,7 @@ def _contenders(record):
 def _settings(record):
     """Medians of the scores on validation data over two tuned settings."""
     one, other = record["protocol"]["tuned"]
-    outcomes = claim_tables.outcomes(record).items()
+    outcomes = tables.outcomes(record).items()
     both = [
         (c, o)
         for c, o in outcomes
@@ -67,7 +72,7 @@ def _settings(record):
         axes.set(
             xlabel=one.replace("_", " "),
             ylabel=other.replace("_", " "),
-            title=claim_tables.label(contender),
+            title=tables.label(contender),
         )
     figure.colorbar(image, label="score over that of knowing nothing")
     return figure

@@ -6,8 +6,8 @@ import operator
 import pathlib
 import statistics
 
-from benchmarks import findings
-from benchmarks import verdicts
+from benchmarks.claims import findings
+from benchmarks.claims import verdicts
 from examples import outputs
 
 UNTESTED = "not tested here"
@@ -20,10 +20,10 @@ PICTURES = {
     "contenders.png": "The same: each contender's median, interval and seeds",
     "settings.png": "Every setting: the median of its scores",
 }
-RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results"
+RESULTS = pathlib.Path(__file__).parents[2] / "docs" / "results"
 
 
-def tables(record):
+def of_contenders(record):
     """Each contender at its best, over the score of knowing nothing."""
     tuned = record["protocol"]["tuned"]
     rows = [
@@ -38,14 +38,11 @@ def tables(record):
     ]
     chosen = [name.replace("_", " ") for name in tuned]
     header = ["contender", "score", *chosen, "learned", "failed"]
-    contenders = {"contenders.md": outputs.markdown(header, rows)}
-    return {**contenders, **_settings(record), **_departures(record)}
+    return outputs.markdown(header, rows)
 
 
-def _settings(record):
+def of_settings(record):
     """Medians on validation data over one tuned setting."""
-    if len(record["protocol"]["tuned"]) > 1:
-        return {}  # these are drawn
     (name,) = record["protocol"]["tuned"]
     found = {
         contender: outcome.validation
@@ -59,10 +56,10 @@ def _settings(record):
     ]
     words = name.replace("_", " ")
     header = ["median score", *(f"{words} {value:g}" for (value,) in tried)]
-    return {"settings.md": outputs.markdown(header, rows)}
+    return outputs.markdown(header, rows)
 
 
-def _departures(record):
+def of_departures(record):
     """How far from normal each recurrent matrix was, before and after."""
     rows = [
         [f"{label(contender)}: {matrix}", *map(_spread, before_and_after)]
@@ -70,7 +67,14 @@ def _departures(record):
         for matrix, before_and_after in outcome.departures.items()
     ]
     header = ["Henrici departure", "before training", "after"]
-    return {"departures.md": outputs.markdown(header, rows)} if rows else {}
+    return outputs.markdown(header, rows)
+
+
+SHOWN = {
+    "contenders": of_contenders,
+    "settings": of_settings,
+    "departures": of_departures,
+}
 
 
 def _spread(values):
@@ -109,13 +113,14 @@ def _range(interval):
 
 
 def of_protocols(protocols, folder):
-    """A section for each protocol; those without runs stand at the end."""
+    """{page: a section for each protocol}, those without runs at the end."""
     sections = [
         _section(name, protocol, folder / name)
         for name, protocol in protocols.items()
         if "grid" in protocol
     ]
-    return "\n".join(sorted(sections, key=lambda text: "Not run yet" in text))
+    sections.sort(key=lambda text: "Not run yet" in text)
+    return {"protocols.md": "\n".join(sections)}
 
 
 def _section(name, protocol, folder):
@@ -130,9 +135,8 @@ def _section(name, protocol, folder):
     if record is None or not outcomes(record):
         return "\n\n".join([*parts, NOT_RUN[protocol["tier"]]]) + "\n"
     parts.append(_made(record))
-    written = tables(record)
-    shown = protocol.get("tables", ["contenders.md"])
-    parts += [written[table].strip() for table in shown]
+    shown = protocol.get("tables", ["contenders"])
+    parts += [SHOWN[table](record).strip() for table in shown]
     parts += [
         f"![{told}](results/claims/{name}/{picture})"
         for picture, told in PICTURES.items()

@@ -7,11 +7,11 @@ verdict is made of.
 
 import numpy as np
 
-from benchmarks import verdicts
+from benchmarks.claims import verdicts
 from keras_rin.constructions import gradient_lower_bound
 from keras_rin.constructions import near_identity_factors
 
-FILE = "benchmarks/findings.py"
+FILE = "benchmarks/claims/findings.py"
 
 
 def powers_outgrow_products(record):

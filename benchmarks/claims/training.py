@@ -9,8 +9,8 @@ validation data.
 import keras
 import numpy as np
 
-from benchmarks import claim_networks
-from benchmarks import claim_tasks
+from benchmarks.claims import networks
+from benchmarks.claims import tasks
 from examples import epochs as batches
 from keras_rin import diagnostics
 from keras_rin.callbacks import RestoreOnNaN
@@ -27,7 +27,7 @@ def run(settings):
 def scores(settings):
     seed = settings["seed"]
     keras.utils.set_random_seed(seed)
-    data = claim_tasks.draw(settings, np.random.default_rng(seed))
+    data = tasks.draw(settings, np.random.default_rng(seed))
     train, validation, test = data.splits
     rows = batches.shuffled(train, settings["batch_size"])
     model = start(settings, data, rows.steps)
@@ -85,7 +85,7 @@ CLIPS = {
 
 def start(settings, data, steps):
     """A network at its start, in one that an earlier run had compiled."""
-    fresh = claim_networks.build(settings, data)
+    fresh = networks.build(settings, data)
     rest = {k: v for k, v in settings.items() if k not in ASSIGNED}
     model = COMPILED.setdefault(tuple(sorted(rest.items())), fresh)
     if model is fresh:

@@ -1,0 +1,55 @@
+"""Does it hold? Every claim, from a protocol fixed before its runs.
+
+    python -m benchmarks.claims                 # tables, from stored records
+    python -m benchmarks.claims --run=core      # first makes the runs missing
+    python -m benchmarks.claims --run=core --protocol=adding
+
+A file of benchmarks/protocols says what is trained and what is claimed. Each
+run that ends, well or not, is at once in OUTPUT/PROTOCOL/results.json, and is
+not made again. Tables of contenders and the table of claims are made of these.
+"""
+
+import sys
+
+from absl import app
+from absl import flags
+
+from benchmarks.claims import pictures
+from benchmarks.claims import study
+from benchmarks.claims import tables
+from examples import outputs
+
+FLAGS = flags.FLAGS
+
+
+def main(argv):
+    del argv
+    output = outputs.prepare(FLAGS.output)
+    protocols = study.protocols()
+    try:
+        for name, protocol in protocols.items():
+            chosen = name in (FLAGS.protocol or [name])
+            if chosen and protocol["tier"] in FLAGS.run:
+                folder = outputs.prepare(output / name)
+                study.run(protocol, folder / "results.json", FLAGS.jobs)
+    except KeyboardInterrupt:
+        print("\nInterrupted: here is what there is.", file=sys.stderr)
+    for name in protocols:
+        record = tables.read(output / name)
+        for file, picture in pictures.draw(record).items() if record else ():
+            picture.savefig(output / name / file, dpi=120)
+    sections = tables.of_protocols(protocols, output)
+    for name, text in {
+        **tables.of_claims(protocols, output),
+        **sections,
+    }.items():
+        (output / name).write_text(text)
+        print(f"\n{output / name}\n\n{text}")
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("output", "docs/results/claims", "Where to write.")
+    flags.DEFINE_multi_enum("run", [], ["core", "night", "gpu"], "To make.")
+    flags.DEFINE_multi_string("protocol", [], "Only these.")
+    flags.DEFINE_integer("jobs", None, "Runs at a time, else one a core.", 1)
+    app.run(main)
