@@ -71,7 +71,7 @@ def every_start_leaves_normality(record):
     for contender, outcome in contenders.items():
         start = changes.setdefault(dict(contender)["layer"], ([], []))
         for values, more in zip(
-            start, outcome.departures["recurrent"], strict=True
+            start, outcome.departures.get("recurrent", ([], [])), strict=True
         ):
             values += more
     found = {

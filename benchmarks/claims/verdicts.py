@@ -38,19 +38,23 @@ class Outcome:
         """{seed: share of all settings that got nowhere below a half}."""
         failures = {}
         for run in self.runs:
-            failed = _share(run, "test") >= HALF
+            failed = _share(run, "validation") >= HALF
             failures.setdefault(run["seed"], []).append(failed)
         return {seed: np.mean(failed) for seed, failed in failures.items()}
 
     @property
     def learned(self):
-        return sum(_share(run, "test") < HALF for run in self.runs)
+        return sum(_share(run, "validation") < HALF for run in self.runs)
 
     @property
     def departures(self):
-        """{matrix: Henrici departures before, and after}, one a seed."""
-        made = [run.get("henrici_departure", {}) for run in self.best]
-        names = made[0].get("after", {}) if all(made) else {}
+        """{matrix: Henrici departures before, and after}, one a seed.
+
+        A run that failed has none.
+        """
+        key = "henrici_departure"
+        made = [run[key] for run in self.best if key in run]
+        names = made[0]["after"] if made else {}
         return {
             name: tuple(
                 [run[when][name] for run in made]
