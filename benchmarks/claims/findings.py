@@ -80,7 +80,7 @@ def every_start_leaves_normality(record):
     }
     words = [f"{start} {words}" for start, (words, _) in found.items()]
     answers = [answer for _, (answer,) in found.values()]
-    return "; ".join(words), answers
+    return "<br>".join(words), answers
 
 
 def noise_widens_the_lead_of_a_chain(record):

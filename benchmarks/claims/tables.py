@@ -172,18 +172,19 @@ def of_claims(protocols, folder):
 
     What was not tested stands at the end.
     """
-    header = ["claim", "source", "published", "found", "verdict", "made by"]
+    header = ["claim", "published", "found", "verdict"]
     pages = {}
     for name, protocol in protocols.items():
         for claim in protocol["claims"]:
             found, verdict, made_by = tested(claim, name, folder)
-            told = [claim[key] for key in ("statement", "source", "published")]
-            row = [*told, found, f"**{verdict}**", made_by]
+            told = f"{claim['statement']}<br>*{claim['source']}*"
+            verdict = f"**{verdict}**" + (f"<br>{made_by}" if made_by else "")
+            row = [told, claim["published"], found, verdict]
             pages.setdefault(claim["about"], []).append(row)
     return {
         f"{page}.md": outputs.markdown(
             header,
-            sorted(rows, key=lambda row: UNTESTED in row[4]),
+            sorted(rows, key=lambda row: UNTESTED in row[-1]),
             words=len(header),
         )
         for page, rows in pages.items()
@@ -212,7 +213,7 @@ def tested(claim, protocol, folder):
         interval = _range((difference.low, difference.high))
         told = _which(pair, claim["pairs"])
         found.append(f"{told}{difference.mean:+.2g} ({interval})")
-    return "; ".join(found), verdicts.verdict(answers), link
+    return "<br>".join(found), verdicts.verdict(answers), link
 
 
 def _which(pair, pairs):
