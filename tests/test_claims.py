@@ -279,6 +279,9 @@ def test_comparisons_of_a_claim_are_told_apart():
     with_c = [*with_b[:1], (one, {**one, "layer": "c"})]
     told = [tables._which(pair, with_c) for pair in with_c]
     assert told == ["against b: ", "against c: "]
+    with_a = [(other, one) for one, other in with_c]
+    told = [tables._which(pair, with_a) for pair in with_a]
+    assert told == ["b: ", "c: "]
     assert tables._which(with_b[0], with_b[:1]) == ""
 
 

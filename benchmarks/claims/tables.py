@@ -218,13 +218,21 @@ def tested(claim, protocol, folder):
 
 def _which(pair, pairs):
     """What tells a comparison from the others of its claim."""
-    both, alone = {}, {}
-    for name, value in pair[1].items():
-        if len({other[name] for _, other in pairs}) > 1:
-            (both if pair[0][name] == value else alone)[name] = value
-    words = [label(both.items())] if both else []
-    words += [f"against {label(alone.items())}"] if alone else []
-    return " ".join(words) + ": " if words else ""
+    varied = [
+        [
+            (name, value)
+            for name, value in settings.items()
+            if len({others[side][name] for others in pairs}) > 1
+        ]
+        for side, settings in enumerate(pair)
+    ]
+    both = [item for item in varied[0] if item in varied[1]]
+    one, other = (
+        label(item for item in items if item not in both) for items in varied
+    )
+    words = [label(both), one, f"against {other}" if other else ""]
+    told = " ".join(word for word in words if word)
+    return f"{told}: " if told else ""
 
 
 def _found(claim, own, link):
