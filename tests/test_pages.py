@@ -37,7 +37,9 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
 def test_the_program_of_a_command_has_its_flags(command):
     program = command.removeprefix("-m ").split()[0]
     if not program.endswith(".py"):
-        program = program.replace(".", "/") + ".py"
+        program = program.replace(".", "/")
+        package = (ROOT / program).is_dir()
+        program += "/__main__.py" if package else ".py"
     beside = (ROOT / program).parent.glob("*.py")
     known = re.findall(
         r'DEFINE_\w+\(\s*"(\w+)"',
