@@ -5,7 +5,7 @@
 Learns x -> R x with a stack of LinearResidual layers. Theory says beforehand
 how fast positive R are learned, where a negative eigenvalue stalls the
 descent, and which rotations are reached. Then the same from the identity and
-from a Gaussian start, over depth, each with the best of three rates.
+from Gaussian starts, over depth, each with the best of three rates.
 """
 
 import linear_descent

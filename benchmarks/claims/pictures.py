@@ -11,17 +11,17 @@ def draw(record):
 
     Nothing where no contender has all its runs yet.
     """
-    if not tables.outcomes(record):
+    outcomes = tables.outcomes(record)
+    if not outcomes:
         return {}
-    pictures = {"contenders.png": _contenders(record)}
+    pictures = {"contenders.png": _contenders(outcomes)}
     if len(record["protocol"]["tuned"]) == 2:
-        pictures["settings.png"] = _settings(record)
+        pictures["settings.png"] = _settings(outcomes)
     return pictures
 
 
-def _contenders(record):
+def _contenders(outcomes):
     """Medians of the test scores and their intervals, best on top."""
-    outcomes = tables.outcomes(record)
     ranked = sorted(outcomes.items(), key=lambda item: item[1].median)
     figure = Figure(figsize=(7, 1 + 0.3 * len(ranked)), layout="constrained")
     axes = figure.subplots()
@@ -40,23 +40,22 @@ def _contenders(record):
     return figure
 
 
-def _settings(record):
+def _settings(outcomes):
     """Medians of the scores on validation data over two tuned settings."""
-    one, other = record["protocol"]["tuned"]
-    outcomes = tables.outcomes(record).items()
-    both = [
-        (c, o)
-        for c, o in outcomes
-        if len({r[one] for r in o.runs}) > 1
-        and len({r[other] for r in o.runs}) > 1
-    ]
-    figure = Figure(figsize=(4.5 * len(both), 4), layout="constrained")
+    maps = {
+        contender: outcome
+        for contender, outcome in outcomes.items()
+        if all(len(values) > 1 for values in outcome.tried.values())
+    }
+    figure = Figure(figsize=(4.5 * len(maps), 4), layout="constrained")
     for axes, (contender, outcome) in zip(
-        figure.subplots(1, len(both), squeeze=False)[0], both, strict=True
+        figure.subplots(1, len(maps), squeeze=False)[0],
+        maps.items(),
+        strict=True,
     ):
-        across = sorted({run[one] for run in outcome.runs})
-        up = sorted({run[other] for run in outcome.runs})
-        medians = [[outcome.validation[x, y] for x in across] for y in up]
+        (one, across), (other, up) = outcome.tried.items()
+        found = outcome.validation
+        medians = [[found[x, y] for x in across] for y in up]
         image = axes.imshow(medians, origin="lower", vmin=0, vmax=1)
         for (row, column), median in np.ndenumerate(medians):
             axes.text(

@@ -85,7 +85,7 @@ def _spread(values):
 def _chosen(outcome):
     """The tuned settings; a star says that the best may lie beyond."""
     for name, value in outcome.tuned.items():
-        tried = sorted({run[name] for run in outcome.runs})
+        tried = outcome.tried[name]
         edge = len(tried) > 1 and value in (tried[0], tried[-1])
         yield f"{value:g}{'*' if edge else ''}"
 

@@ -73,8 +73,10 @@ def departure(model):
 
 
 COMPILED = {}  # to compile takes longer than to train
-ASSIGNED = ("seed", "learning_rate", "strength", "updates", "permuted")
-ASSIGNED += ("start", "chain_gain", "identity_gain")  # the weights it starts at
+ASSIGNED = (  # what one compiled network can be trained with in turn
+    *("seed", "learning_rate", "strength", "updates", "permuted"),
+    *("start", "chain_gain", "identity_gain"),
+)
 CLIPS = {
     "norm 1": {"clipnorm": 1.0},
     "norm 100": {"clipnorm": 100.0},

@@ -30,6 +30,14 @@ class Outcome:
         return {run["seed"]: _share(run, "test") for run in self.best}
 
     @property
+    def tried(self):
+        """{tuned setting: its values, in order}."""
+        return {
+            name: sorted({run[name] for run in self.runs})
+            for name in self.tuned
+        }
+
+    @property
     def validation(self):
         return medians(self.runs, list(self.tuned))
 
@@ -38,13 +46,12 @@ class Outcome:
         """{seed: share of all settings that got nowhere below a half}."""
         failures = {}
         for run in self.runs:
-            failed = _share(run, "validation") >= HALF
-            failures.setdefault(run["seed"], []).append(failed)
+            failures.setdefault(run["seed"], []).append(not _learned(run))
         return {seed: np.mean(failed) for seed, failed in failures.items()}
 
     @property
     def learned(self):
-        return sum(_share(run, "validation") < HALF for run in self.runs)
+        return sum(map(_learned, self.runs))
 
     @property
     def departures(self):
@@ -128,6 +135,10 @@ def medians(runs, tuned):
         values = tuple(run[name] for name in tuned)
         groups.setdefault(values, []).append(_share(run, "validation"))
     return {values: np.median(shares) for values, shares in groups.items()}
+
+
+def _learned(run):
+    return _share(run, "validation") < HALF
 
 
 def _share(run, split):
