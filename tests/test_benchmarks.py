@@ -1,18 +1,15 @@
 """The benchmarks run; what they measure is not a matter of tests."""
 
 import json
-import pathlib
-import subprocess
-import sys
 
 import keras
 import pytest
+import scripts
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
     reason="the benchmarks compare under TensorFlow",
 )
-ROOT = pathlib.Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
@@ -26,12 +23,8 @@ ROOT = pathlib.Path(__file__).parents[1]
     ],
 )
 def test_a_benchmark_writes_its_records_and_its_table(tmp_path, module, tables):
-    finished = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{module}", "--smoke"]
-        + [f"--output={tmp_path}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+    finished = scripts.run(
+        f"benchmarks.{module}", "--smoke", f"--output={tmp_path}"
     )
     assert finished.returncode == 0, finished.stderr
     record = json.loads((tmp_path / "results.json").read_text())
@@ -41,12 +34,8 @@ def test_a_benchmark_writes_its_records_and_its_table(tmp_path, module, tables):
 
 
 def test_variance_growth_writes_its_table_and_its_picture(tmp_path):
-    finished = subprocess.run(
-        [sys.executable, "-m", "benchmarks.variance_growth", "--smoke"]
-        + [f"--output={tmp_path}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+    finished = scripts.run(
+        "benchmarks.variance_growth", "--smoke", f"--output={tmp_path}"
     )
     assert finished.returncode == 0, finished.stderr
     assert "| he_normal" in (tmp_path / "table.md").read_text()

@@ -17,6 +17,7 @@ import keras
 import numpy as np
 import outputs
 import pytest
+import scripts
 import sequential_images
 from absl import app
 from absl import flags
@@ -34,11 +35,7 @@ MNIST = pathlib.Path(os.environ.get("TFDS_DATA_DIR", "")) / "mnist"
 
 
 def run(script, *arguments):
-    return subprocess.run(
-        [sys.executable, EXAMPLES / script, *arguments],
-        capture_output=True,
-        text=True,
-    )
+    return scripts.run(f"examples/{script}", *arguments)
 
 
 def test_sequential_images_ends_with_models_that_stream(tmp_path):
