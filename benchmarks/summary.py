@@ -6,8 +6,8 @@ python -m benchmarks.summary
 import collections
 import statistics
 
-from benchmarks.claims import study
 from benchmarks.claims import tables
+from benchmarks.claims import wanted
 from benchmarks.claims.tables import RESULTS
 from examples import outputs
 
@@ -24,7 +24,7 @@ def table():
 def _verdicts():
     counts = collections.Counter(
         tables.tested(claim, name, RESULTS / "claims")[1]
-        for name, protocol in study.protocols().items()
+        for name, protocol in wanted.protocols().items()
         for claim in protocol["claims"]
     )
     del counts[tables.UNTESTED]

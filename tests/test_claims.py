@@ -23,10 +23,11 @@ from benchmarks.claims import tables  # noqa: E402
 from benchmarks.claims import tasks  # noqa: E402
 from benchmarks.claims import training  # noqa: E402
 from benchmarks.claims import verdicts  # noqa: E402
+from benchmarks.claims import wanted  # noqa: E402
 from examples import babi_network  # noqa: E402
 
 RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results" / "claims"
-PROTOCOLS = study.protocols()
+PROTOCOLS = wanted.protocols()
 TRAINED = {n: p for n, p in PROTOCOLS.items() if "grid" in p}
 MADE = sorted(RESULTS.glob("*/results.json"))
 TINY = {
@@ -173,7 +174,7 @@ def test_a_claim_of_several_comparisons(answers, verdict):
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_protocol_trains_what_it_claims(name):
     protocol = TRAINED[name]
-    settings = list(study.all_settings(protocol))
+    settings = list(wanted.all_settings(protocol))
     made_up = [
         {**one, "validation": 1, "test": 1, "baseline": 1} for one in settings
     ]
@@ -210,10 +211,10 @@ def test_runs_are_those_of_the_protocol_and_made_once(path):
     record, protocol = json.loads(path.read_text()), TRAINED[path.parent.name]
     for key in ("tuned", "seeds", "fixed", "grid"):
         assert record["protocol"][key] == protocol[key]
-    wanted = list(study.all_settings(protocol))
-    made = [{k: r[k] for k in wanted[0].keys() & r} for r in record["runs"]]
+    asked = list(wanted.all_settings(protocol))
+    made = [{k: r[k] for k in asked[0].keys() & r} for r in record["runs"]]
     assert all(made.count(settings) == 1 for settings in made)
-    assert all(settings in wanted for settings in made)
+    assert all(settings in asked for settings in made)
 
 
 def test_the_tables_are_those_of_the_records():
@@ -232,7 +233,8 @@ def test_a_star_says_that_the_best_may_lie_beyond():
 
 def gains_record():
     grid = {"start": ["both"], "gain": [0.0, 0.5], "other": [1.0, 2.0, 3.0]}
-    protocol = {"tuned": ["gain", "other"], "seeds": [0], "grid": [grid]}
+    protocol = {"tuned": ["gain", "other"], "seeds": [0], "fixed": {}}
+    protocol["grid"] = [grid]
     runs = [
         {"start": "both", "gain": gain, "other": other, "seed": 0}
         | {"validation": gain + other / 10, "test": 0.5, "baseline": 1.0}
@@ -300,7 +302,7 @@ def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
 
 
 def test_a_loss_that_is_not_finite_is_a_result():
-    settings = next(study.all_settings(TINY))
+    settings = next(wanted.all_settings(TINY))
     found = training.run({**settings, "learning_rate": float("nan")})
     assert "not finite" in found["error"]
     assert found.items() >= {**settings, "seed": 0}.items() - {

@@ -17,6 +17,7 @@ from absl import flags
 from benchmarks.claims import pictures
 from benchmarks.claims import study
 from benchmarks.claims import tables
+from benchmarks.claims import wanted
 from examples import outputs
 
 FLAGS = flags.FLAGS
@@ -25,7 +26,7 @@ FLAGS = flags.FLAGS
 def main(argv):
     del argv
     output = outputs.prepare(FLAGS.output)
-    protocols = study.protocols()
+    protocols = wanted.protocols()
     try:
         for name, protocol in protocols.items():
             chosen = name in (FLAGS.protocol or [name])

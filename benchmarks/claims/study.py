@@ -1,38 +1,19 @@
 """From a protocol to its runs, each of them stored and made once."""
 
-import itertools
 import json
 import multiprocessing
 import os
-import pathlib
 import signal
 import time
-import tomllib
 from concurrent import futures
 
 from tqdm import tqdm
 
 from benchmarks.claims import tables
+from benchmarks.claims import wanted
 from examples import outputs
 
-PROTOCOLS = pathlib.Path(__file__).parents[1] / "protocols"
 DEAF = (signal.SIGINT, signal.SIG_IGN)
-
-
-def protocols():
-    """{name: protocol} of all files."""
-    return {
-        path.stem: tomllib.loads(path.read_text())
-        for path in sorted(PROTOCOLS.glob("*.toml"))
-    }
-
-
-def all_settings(protocol):
-    """The settings of each run, seed by seed."""
-    for seed, grid in itertools.product(protocol["seeds"], protocol["grid"]):
-        for values in itertools.product(*grid.values()):
-            chosen = dict(zip(grid, values, strict=True))
-            yield {**protocol["fixed"], **chosen, "seed": seed}
 
 
 def run(protocol, path, jobs):
@@ -43,7 +24,7 @@ def run(protocol, path, jobs):
     before = stored.get("runs", [])
     missing = [
         settings
-        for settings in all_settings(protocol)
+        for settings in wanted.all_settings(protocol)
         if not any(settings.items() <= run.items() for run in before)
     ]
     if not missing:

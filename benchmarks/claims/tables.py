@@ -1,13 +1,13 @@
 """The tables of a study: its contenders, and what they say of its claims."""
 
 import json
-import math
 import operator
 import pathlib
 import statistics
 
 from benchmarks.claims import findings
 from benchmarks.claims import verdicts
+from benchmarks.claims import wanted
 from examples import outputs
 
 UNTESTED = "not tested here"
@@ -147,8 +147,9 @@ def _section(name, protocol, folder):
 
 def _made(record):
     runs, took = record["runs"], record.get("took", [])
-    seeds = len(record["protocol"]["seeds"])
-    made = f"{len(runs)} of {_wanted(record)} runs, {seeds} seeds; "
+    protocol = record["protocol"]
+    made = f"{len(runs)} of {wanted.count(protocol)} runs, "
+    made += f"{len(protocol['seeds'])} seeds; "
     made += ", ".join(
         f"{name} {version}"
         for name, version in record["versions"].items()
@@ -158,13 +159,6 @@ def _made(record):
         minutes = sum(part["seconds"] for part in took) / 60
         made += f"; {minutes:.0f} minutes, {record['machine']}"
     return made + "."
-
-
-def _wanted(record):
-    """How many runs a protocol asks for."""
-    seeds, grids = record["protocol"]["seeds"], record["protocol"]["grid"]
-    each = sum(math.prod(map(len, grid.values())) for grid in grids)
-    return len(seeds) * each
 
 
 def of_claims(protocols, folder):
@@ -239,7 +233,7 @@ def _found(claim, own, link):
     """The same for a finding, in the runs of the protocol or elsewhere."""
     finding = getattr(findings, claim["finding"])
     if claim.get("results") == "runs":
-        if own is None or len(own["runs"]) < _wanted(own):
+        if own is None or len(own["runs"]) < wanted.count(own["protocol"]):
             return "runs are missing", UNTESTED, link
         found, answers = finding(own)
         return found, verdicts.verdict(answers), link

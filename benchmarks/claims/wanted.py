@@ -1,0 +1,28 @@
+"""What is to be run: the protocols, files fixed before, and their runs."""
+
+import itertools
+import pathlib
+import tomllib
+
+PROTOCOLS = pathlib.Path(__file__).parents[1] / "protocols"
+
+
+def protocols():
+    """{name: protocol} of all files."""
+    return {
+        path.stem: tomllib.loads(path.read_text())
+        for path in sorted(PROTOCOLS.glob("*.toml"))
+    }
+
+
+def all_settings(protocol):
+    """The settings of each run, seed by seed."""
+    for seed, grid in itertools.product(protocol["seeds"], protocol["grid"]):
+        for values in itertools.product(*grid.values()):
+            chosen = dict(zip(grid, values, strict=True))
+            yield {**protocol["fixed"], **chosen, "seed": seed}
+
+
+def count(protocol):
+    """How many runs it asks for."""
+    return sum(1 for _ in all_settings(protocol))
