@@ -23,6 +23,14 @@ from examples import outputs
 FLAGS = flags.FLAGS
 
 
+def draw(record, protocol, folder):
+    if record is None:
+        return
+    drawn = pictures.draw(record, protocol.get("panels"))
+    for file, picture in drawn.items():
+        picture.savefig(folder / file, dpi=120)
+
+
 def main(argv):
     del argv
     output = outputs.prepare(FLAGS.output)
@@ -35,10 +43,8 @@ def main(argv):
                 study.run(protocol, folder / "results.json", FLAGS.jobs)
     except KeyboardInterrupt:
         print("\nInterrupted: here is what there is.", file=sys.stderr)
-    for name in protocols:
-        record = tables.read(output / name)
-        for file, picture in pictures.draw(record).items() if record else ():
-            picture.savefig(output / name / file, dpi=120)
+    for name, protocol in protocols.items():
+        draw(tables.read(output / name), protocol, output / name)
     sections = tables.of_protocols(protocols, output)
     for name, text in {
         **tables.of_claims(protocols, output),

@@ -6,38 +6,54 @@ from matplotlib.figure import Figure
 from benchmarks.claims import tables
 
 
-def draw(record):
+def draw(record, by=None):
     """{file: picture}: the contenders, and two tuned settings as a map.
 
-    Nothing where no contender has all its runs yet.
+    Contenders that differ in the setting `by` stand below each other. Nothing
+    is drawn where no contender has all its runs yet.
     """
     outcomes = tables.outcomes(record)
     if not outcomes:
         return {}
-    pictures = {"contenders.png": _contenders(outcomes)}
+    pictures = {"contenders.png": _contenders(outcomes, by)}
     if len(record["protocol"]["tuned"]) == 2:
         pictures["settings.png"] = _settings(outcomes)
     return pictures
 
 
-def _contenders(outcomes):
+def _contenders(outcomes, by):
     """Medians of the test scores and their intervals, best on top."""
-    ranked = sorted(outcomes.items(), key=lambda item: item[1].median)
-    figure = Figure(figsize=(7, 1 + 0.3 * len(ranked)), layout="constrained")
-    axes = figure.subplots()
-    for contender, outcome in ranked:
-        low, high = outcome.interval
-        spread = [[outcome.median - low], [high - outcome.median]]
-        label = tables.label(contender)
-        axes.errorbar(
-            outcome.median, label, xerr=spread, fmt="o", color="C0", capsize=3
-        )
-        dots = list(outcome.scores.values())
-        axes.plot(dots, [label] * len(dots), "|", color="grey")
-    axes.axvline(1, color="grey", linewidth=1)
-    axes.set(xlabel="score over that of knowing nothing", xlim=(0, None))
-    axes.invert_yaxis()
+    panels = {}
+    for contender, outcome in outcomes.items():
+        title = tables.label(item for item in contender if item[0] == by)
+        label = tables.label(item for item in contender if item[0] != by)
+        panels.setdefault(title, []).append((label, outcome))
+    sizes = [len(panel) for panel in panels.values()]
+    height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
+    figure = Figure(figsize=(7, height), layout="constrained")
+    rows = figure.subplots(
+        len(panels), sharex=True, squeeze=False, height_ratios=sizes
+    )[:, 0]
+    for axes, (title, panel) in zip(rows, panels.items(), strict=True):
+        for label, outcome in sorted(panel, key=lambda item: item[1].median):
+            _with_its_interval(axes, label, outcome)
+        axes.axvline(1, color="grey", linewidth=1)
+        axes.set_title(title, loc="left")
+        axes.set(xlim=(0, None))
+        axes.margins(y=0.5 / len(panel))
+        axes.invert_yaxis()
+    rows[-1].set(xlabel="score over that of knowing nothing")
     return figure
+
+
+def _with_its_interval(axes, label, outcome):
+    low, high = outcome.interval
+    spread = [[outcome.median - low], [high - outcome.median]]
+    axes.errorbar(
+        outcome.median, label, xerr=spread, fmt="o", color="C0", capsize=3
+    )
+    dots = list(outcome.scores.values())
+    axes.plot(dots, [label] * len(dots), "|", color="grey")
 
 
 def _settings(outcomes):
