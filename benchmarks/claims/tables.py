@@ -173,6 +173,7 @@ def of_claims(protocols, folder):
             found, verdict, made_by = tested(claim, name, folder)
             told = f"{claim['statement']}<br>*{claim['source']}*"
             verdict = f"**{verdict}**" + (f"<br>{made_by}" if made_by else "")
+            found = found or NOT_RUN[protocol["tier"]]
             row = [told, claim["published"], found, verdict]
             pages.setdefault(claim["about"], []).append(row)
     return {
@@ -186,7 +187,10 @@ def of_claims(protocols, folder):
 
 
 def tested(claim, protocol, folder):
-    """What was found, the verdict, and what made it."""
+    """What was found, the verdict, and what made it.
+
+    Nothing was found where runs are missing.
+    """
     link = f"[{protocol}](#{protocol.replace('_', '-')})"
     if "untested" in claim:
         return claim["untested"], UNTESTED, ""
@@ -198,7 +202,7 @@ def tested(claim, protocol, folder):
     for pair in claim["pairs"]:
         one, other = map(verdicts.contender, pair)
         if not {one, other} <= contenders.keys():
-            return "runs are missing", UNTESTED, link
+            return "", UNTESTED, link
         measure = operator.attrgetter(claim.get("measure", "scores"))
         difference = verdicts.difference(
             measure(contenders[one]), measure(contenders[other])
@@ -234,7 +238,7 @@ def _found(claim, own, link):
     finding = getattr(findings, claim["finding"])
     if claim.get("results") == "runs":
         if own is None or len(own["runs"]) < wanted.count(own["protocol"]):
-            return "runs are missing", UNTESTED, link
+            return "", UNTESTED, link
         found, answers = finding(own)
         return found, verdicts.verdict(answers), link
     record = read(RESULTS / claim["results"]) if "results" in claim else None
