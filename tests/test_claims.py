@@ -260,7 +260,7 @@ def test_contenders_stand_below_each_other_task_by_task():
     grid = {"task": ["add", "copy"], "layer": ["a", "b"]}
     protocol = {"tuned": [], "seeds": [0], "grid": [grid]}
     scores = {("add", "a"): 0.2, ("add", "b"): 0.1}
-    scores |= {("copy", "a"): 0.3, ("copy", "b"): 0.9}
+    scores |= {("copy", "a"): 0.3, ("copy", "b"): 0.4}
     runs = [
         {"task": task, "layer": layer, "seed": 0, "baseline": 1.0}
         | {"test": score, "validation": score}
@@ -271,6 +271,7 @@ def test_contenders_stand_below_each_other_task_by_task():
     assert [axes.get_title("left") for axes in panels] == ["add", "copy"]
     names = [[text.get_text() for text in a.get_yticklabels()] for a in panels]
     assert names == [["b", "a"], ["a", "b"]]  # the best first
+    assert all(axes.get_xlim()[1] >= 0.4 for axes in panels)
 
 
 def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.claims import tables
+from benchmarks.claims import verdicts
 
 
 def draw(record, by=None):
@@ -22,13 +23,17 @@ def draw(record, by=None):
 
 
 def _contenders(outcomes, by):
-    """Medians of the test scores and their intervals, best on top."""
+    """Medians of the test scores and their intervals, best on top.
+
+    Where all are far from knowing nothing, that is left out of the picture.
+    """
     panels = {}
     for contender, outcome in outcomes.items():
         title = tables.label(item for item in contender if item[0] == by)
         label = tables.label(item for item in contender if item[0] != by)
         panels.setdefault(title, []).append((label, outcome))
     sizes = [len(panel) for panel in panels.values()]
+    highest = max(max(outcome.scores.values()) for outcome in outcomes.values())
     height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
     figure = Figure(figsize=(7, height), layout="constrained")
     rows = figure.subplots(
@@ -37,12 +42,13 @@ def _contenders(outcomes, by):
     for axes, (title, panel) in zip(rows, panels.items(), strict=True):
         for label, outcome in sorted(panel, key=lambda item: item[1].median):
             _with_its_interval(axes, label, outcome)
-        axes.axvline(1, color="grey", linewidth=1)
+        if highest > verdicts.HALF:
+            axes.axvline(1, color="grey", linewidth=1)
         axes.set_title(title, loc="left")
-        axes.set(xlim=(0, None))
         axes.margins(y=0.5 / len(panel))
         axes.invert_yaxis()
-    rows[-1].set(xlabel="score over that of knowing nothing")
+    # All have one x axis: its end is known once all is drawn.
+    rows[-1].set(xlabel="score over that of knowing nothing", xlim=(0, None))
     return figure
 
 
