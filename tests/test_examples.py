@@ -455,6 +455,15 @@ def interrupted(process):
     return process.communicate()
 
 
+@pytest.fixture
+def heard():
+    """Of a shell's background jobs, and all they start, Ctrl-C is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_ctrl_c_keeps_the_best_weights_and_the_table(tmp_path):
     process = subprocess.Popen(
         [
