@@ -6,9 +6,10 @@ python -m benchmarks.summary
 import collections
 import statistics
 
+from benchmarks.claims import records
 from benchmarks.claims import tables
 from benchmarks.claims import wanted
-from benchmarks.claims.tables import RESULTS
+from benchmarks.claims.records import RESULTS
 from examples import outputs
 
 
@@ -23,9 +24,9 @@ def table():
 
 def _verdicts():
     counts = collections.Counter(
-        tables.tested(claim, name, RESULTS / "claims")[1]
+        verdict
         for name, protocol in wanted.protocols().items()
-        for claim in protocol["claims"]
+        for _, verdict, _ in tables.tested(name, protocol, RESULTS / "claims")
     )
     del counts[tables.UNTESTED]
     told = ", ".join(f"{verdict} {n}" for verdict, n in counts.most_common())
@@ -35,7 +36,7 @@ def _verdicts():
 def _ratios():
     times = {
         record["contender"]: statistics.median(record["ms"])
-        for record in tables.read(RESULTS / "step_time")["records"]
+        for record in records.read(RESULTS / "step_time")["records"]
         if record["size"] == [32, 784, 1, 100] and record["mode"] == "training"
     }
     told = [
@@ -47,7 +48,7 @@ def _ratios():
 
 def _smallest():
     found = {
-        r["format"]: r for r in tables.read(RESULTS / "exports")["records"]
+        r["format"]: r for r in records.read(RESULTS / "exports")["records"]
     }
     plain, small = found["LiteRT"], found["LiteRT, int8 weights"]
     return (

@@ -307,13 +307,13 @@ def test_comparisons_of_a_claim_are_told_apart():
 
 def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
     path = tmp_path / "results.json"
-    study.run(TINY, path, jobs=1)
+    study.run(TINY, tmp_path, jobs=1)
     record = json.loads(path.read_text())
     assert len(record["runs"]) == 4
     again = record["runs"].pop(1)
     path.write_text(json.dumps(record))
     training.COMPILED.clear()  # the same in a network of its own
-    study.run(TINY, path, jobs=1)
+    study.run(TINY, tmp_path, jobs=1)
     found = json.loads(path.read_text())["runs"]
     assert found[:3] == record["runs"]
     assert found[3] == again

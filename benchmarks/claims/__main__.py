@@ -15,6 +15,7 @@ from absl import app
 from absl import flags
 
 from benchmarks.claims import pictures
+from benchmarks.claims import records
 from benchmarks.claims import study
 from benchmarks.claims import tables
 from benchmarks.claims import wanted
@@ -40,11 +41,11 @@ def main(argv):
             chosen = name in (FLAGS.protocol or [name])
             if chosen and protocol["tier"] in FLAGS.run:
                 folder = outputs.prepare(output / name)
-                study.run(protocol, folder / "results.json", FLAGS.jobs)
+                study.run(protocol, folder, FLAGS.jobs)
     except KeyboardInterrupt:
         print("\nInterrupted: here is what there is.", file=sys.stderr)
     for name, protocol in protocols.items():
-        draw(tables.read(output / name), protocol, output / name)
+        draw(records.read(output / name), protocol, output / name)
     sections = tables.of_protocols(protocols, output)
     for name, text in {
         **tables.of_claims(protocols, output),

@@ -1,6 +1,5 @@
 """From a protocol to its runs, each of them stored and made once."""
 
-import json
 import multiprocessing
 import os
 import signal
@@ -9,18 +8,17 @@ from concurrent import futures
 
 from tqdm import tqdm
 
-from benchmarks.claims import tables
+from benchmarks.claims import records
 from benchmarks.claims import wanted
-from examples import outputs
 
 DEAF = (signal.SIGINT, signal.SIG_IGN)
 
 
-def run(protocol, path, jobs):
-    """Makes the runs missing in the file at `path`, several at a time."""
+def run(protocol, folder, jobs):
+    """Makes the runs missing in a folder, several at a time."""
     from benchmarks.claims import training  # TensorFlow takes seconds
 
-    stored = tables.read(path.parent) or {}
+    stored = records.read(folder) or {}
     before = stored.get("runs", [])
     missing = [
         settings
@@ -42,12 +40,12 @@ def run(protocol, path, jobs):
         made = before + [future.result() for future in done]
         took = {"runs": len(done), "seconds": round(time.monotonic() - began)}
         took = [*stored.get("took", []), took]
-        save(path, {"protocol": protocol, "took": took, "runs": made})
+        records.save(folder, {"protocol": protocol, "took": took, "runs": made})
 
     try:
         for _ in tqdm(
             futures.as_completed(waiting),
-            path.parent.name,
+            folder.name,
             len(waiting),
             unit="run",
         ):
@@ -55,10 +53,3 @@ def run(protocol, path, jobs):
     finally:
         pool.shutdown(cancel_futures=True)
         store()
-
-
-def save(path, record):
-    record = {**outputs.made_by(), **record}
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(record, indent=0) + "\n")
-    new.replace(path)

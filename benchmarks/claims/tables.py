@@ -1,11 +1,10 @@
 """The tables of a study: its contenders, and what they say of its claims."""
 
-import json
 import operator
-import pathlib
 import statistics
 
 from benchmarks.claims import findings
+from benchmarks.claims import records
 from benchmarks.claims import verdicts
 from benchmarks.claims import wanted
 from examples import outputs
@@ -20,7 +19,6 @@ PICTURES = {
     "contenders.png": "The same: each contender's median, interval and seeds",
     "settings.png": "Every setting: the median of its scores",
 }
-RESULTS = pathlib.Path(__file__).parents[2] / "docs" / "results"
 
 
 def of_contenders(record):
@@ -124,7 +122,7 @@ def of_protocols(protocols, folder):
 
 
 def _section(name, protocol, folder):
-    record = read(folder)
+    record = records.read(folder)
     parts = [
         f"### {name.replace('_', ' ')}",
         f"**{protocol['question']}** {protocol['setting']} "
@@ -169,8 +167,9 @@ def of_claims(protocols, folder):
     header = ["claim", "published", "found", "verdict"]
     pages = {}
     for name, protocol in protocols.items():
-        for claim in protocol["claims"]:
-            found, verdict, made_by = tested(claim, name, folder)
+        results = tested(name, protocol, folder)
+        for claim, result in zip(protocol["claims"], results, strict=True):
+            found, verdict, made_by = result
             told = f"{claim['statement']}<br>*{claim['source']}*"
             verdict = f"**{verdict}**" + (f"<br>{made_by}" if made_by else "")
             found = found or NOT_RUN[protocol["tier"]]
@@ -186,24 +185,30 @@ def of_claims(protocols, folder):
     }
 
 
-def tested(claim, protocol, folder):
-    """What was found, the verdict, and what made it.
+def tested(name, protocol, folder):
+    """Of each claim what was found, the verdict, and what made it.
 
     Nothing was found where runs are missing.
     """
-    link = f"[{protocol}](#{protocol.replace('_', '-')})"
-    if "untested" in claim:
-        return claim["untested"], UNTESTED, ""
-    record = read(folder / protocol)
-    if "finding" in claim:
-        return _found(claim, record, link)
+    link = f"[{name}](#{name.replace('_', '-')})"
+    record = records.read(folder / name)
     contenders = {} if record is None else outcomes(record)
+    for claim in protocol["claims"]:
+        if "untested" in claim:
+            yield claim["untested"], UNTESTED, ""
+        elif "finding" in claim:
+            yield _found(claim, record, link)
+        else:
+            yield *_compared(claim, contenders), link
+
+
+def _compared(claim, contenders):
+    measure = operator.attrgetter(claim.get("measure", "scores"))
     found, answers = [], []
     for pair in claim["pairs"]:
         one, other = map(verdicts.contender, pair)
         if not {one, other} <= contenders.keys():
-            return "", UNTESTED, link
-        measure = operator.attrgetter(claim.get("measure", "scores"))
+            return "", UNTESTED
         difference = verdicts.difference(
             measure(contenders[one]), measure(contenders[other])
         )
@@ -211,7 +216,7 @@ def tested(claim, protocol, folder):
         interval = _range((difference.low, difference.high))
         told = _which(pair, claim["pairs"])
         found.append(f"{told}{difference.mean:+.2g} ({interval})")
-    return "<br>".join(found), verdicts.verdict(answers), link
+    return "<br>".join(found), verdicts.verdict(answers)
 
 
 def _which(pair, pairs):
@@ -241,13 +246,9 @@ def _found(claim, own, link):
             return "", UNTESTED, link
         found, answers = finding(own)
         return found, verdicts.verdict(answers), link
-    record = read(RESULTS / claim["results"]) if "results" in claim else None
+    record = None
+    if "results" in claim:
+        record = records.read(records.RESULTS / claim["results"])
     found, answers = finding(record)
     script = record["command"].split()[1] if record else findings.FILE
     return found, verdicts.verdict(answers), f"`{script}`"
-
-
-def read(folder):
-    """The results of a folder, None where there are none yet."""
-    path = folder / "results.json"
-    return json.loads(path.read_text()) if path.exists() else None
