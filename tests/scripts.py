@@ -4,6 +4,7 @@ Each has a process of its own: the fork of one that has imported Keras and has
 computed nothing.
 """
 
+import atexit
 import multiprocessing
 import os
 import pathlib
@@ -20,27 +21,53 @@ FORKS.set_forkserver_preload(["keras", "matplotlib.pyplot"])
 
 def run(script, *arguments):
     """What `subprocess.run` returns for a file, or for a module by its name."""
-    with tempfile.TemporaryDirectory() as folder:
-        texts = [pathlib.Path(folder, name) for name in ("out", "err")]
-        process = FORKS.Process(target=_main, args=(script, arguments, texts))
-        process.start()
-        process.join()
+    return Running(script, *arguments).end()
+
+
+class Running:
+    """A script under way, with these variables in its environment."""
+
+    def __init__(self, script, *arguments, **environment):
+        self.folder = tempfile.TemporaryDirectory()
+        self.texts = [
+            pathlib.Path(self.folder.name, name) for name in ("out", "err")
+        ]
+        self.args = (script, *arguments)
+        self.process = FORKS.Process(
+            target=_main, args=(script, arguments, environment, self.texts)
+        )
+        self.process.start()
+
+    def is_alive(self):
+        return self.process.is_alive()
+
+    def kill(self):
+        self.process.kill()
+
+    def end(self):
+        """Waits for it; a `subprocess.CompletedProcess`."""
+        self.process.join()
+        texts = [text.read_text() for text in self.texts]
+        self.folder.cleanup()
         return subprocess.CompletedProcess(
-            [script, *arguments],
-            process.exitcode,
-            *(text.read_text() for text in texts),
+            self.args, self.process.exitcode, *texts
         )
 
 
-def _main(script, arguments, texts):
+def _main(script, arguments, environment, texts):
     for stream, text in enumerate(texts, start=1):
         os.dup2(os.open(text, os.O_CREAT | os.O_WRONLY), stream)
+    sys.stdout.reconfigure(line_buffering=True)  # what a kill finds printed
+    os.environ.update(environment)
     os.chdir(ROOT)
     sys.path[:] = [path for path in sys.path if path not in OF_TESTS]
     sys.argv = [script, *arguments]
-    if script.endswith(".py"):
-        sys.path.insert(0, str(ROOT / script.rpartition("/")[0]))
-        runpy.run_path(script, run_name="__main__")
-    else:
-        sys.path.insert(0, str(ROOT))
-        runpy.run_module(script, run_name="__main__", alter_sys=True)
+    try:
+        if script.endswith(".py"):
+            sys.path.insert(0, str(ROOT / script.rpartition("/")[0]))
+            runpy.run_path(script, run_name="__main__")
+        else:
+            sys.path.insert(0, str(ROOT))
+            runpy.run_module(script, run_name="__main__", alter_sys=True)
+    finally:
+        atexit._run_exitfuncs()  # which a fork leaves out

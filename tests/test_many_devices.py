@@ -1,22 +1,18 @@
 """Several devices and several processes train what one would."""
 
 import json
-import os
-import pathlib
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 
 import keras
 import numpy as np
 import pytest
+import scripts
 
 from keras_rin.callbacks import ResumableTraining
 
-SCRIPT = pathlib.Path(__file__).parents[1] / "examples" / "many_devices.py"
 BACKEND = keras.backend.backend()
 pytestmark = pytest.mark.skipif(
     BACKEND == "torch", reason="Keras 3.15 does not distribute Torch"
@@ -24,33 +20,22 @@ pytestmark = pytest.mark.skipif(
 
 
 def start(output, *arguments, devices=1):
-    environment = {
-        **os.environ,
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
-        "PYTHONUNBUFFERED": "1",  # what was printed before a kill counts
-    }
     sizes = ["--samples=256", "--length=10", "--units=8", "--epochs=20"]
-    return subprocess.Popen(
-        [
-            sys.executable,
-            SCRIPT,
-            *sizes,
-            *arguments,
-            "--resume",
-            f"--output={output}",
-        ],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+    return scripts.Running(
+        "examples/many_devices.py",
+        *sizes,
+        *arguments,
+        "--resume",
+        f"--output={output}",
+        XLA_FLAGS=f"--xla_force_host_platform_device_count={devices}",
     )
 
 
 def result(output, *processes):
     """The losses, and the weights of the first process."""
     for process in processes:
-        text, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, text
+        finished = process.end()
+        assert finished.returncode == 0, finished.stderr
     losses = json.loads((output / "results.json").read_text())["loss"]
     model = keras.models.load_model(output / "model-0.keras")
     return np.array(losses), model.get_weights()
@@ -107,17 +92,19 @@ def train_until_one_is_killed(output, victim, epoch):
     """The numbers of the epochs that were begun; the others have to end."""
     processes = start_together(output)
     while newest_epoch(output) < epoch:
-        assert processes[0].poll() is None, processes[0].communicate()
+        assert processes[0].is_alive(), processes[0].end()
         time.sleep(0.01)
     processes[victim].kill()
-    texts = [process.communicate(timeout=300)[0] for process in processes]
-    assert processes[victim].returncode == -signal.SIGKILL
-    for process, text in zip(processes, texts, strict=True):
-        if process is not processes[victim]:
+    ended = [process.end() for process in processes]
+    assert ended[victim].returncode == -signal.SIGKILL
+    for number, process in enumerate(ended):
+        if number != victim:
             assert process.returncode
             # The second is JAX's own word, where it comes before ours.
-            assert re.search("A process has failed|another task died", text)
-    return [int(n) for n in re.findall(r"^Epoch (\d+)/", "".join(texts), re.M)]
+            words = "A process has failed|another task died"
+            assert re.search(words, process.stderr)
+    printed = "".join(process.stdout for process in ended)
+    return [int(n) for n in re.findall(r"^Epoch (\d+)/", printed, re.M)]
 
 
 def test_a_kill_costs_an_epoch_at_most_and_changes_nothing(together, tmp_path):
