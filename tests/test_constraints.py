@@ -8,6 +8,9 @@ from keras_rin.constraints import Orthogonal
 from keras_rin.initializers import PerGate
 from keras_rin.layers import RIN
 
+# Torch's compiler is not there on every machine.
+COMPILER = keras.backend.backend() != "torch"
+
 
 def nearest(matrix):
     """By the singular value decomposition, in float64."""
@@ -73,21 +76,19 @@ def test_each_gate_is_made_orthogonal_by_itself(rng, gates):
 
 
 @pytest.mark.parametrize(
-    "layer, gates, offset",
+    "layer, gates, offset, jit_compile",
     [
-        (keras.layers.SimpleRNN, 1, False),
-        (keras.layers.GRU, 3, False),
-        (keras.layers.LSTM, 4, False),
-        (RIN, 1, True),
+        (keras.layers.SimpleRNN, 1, False, COMPILER),
+        (keras.layers.GRU, 3, False, COMPILER),
+        (keras.layers.LSTM, 4, False, COMPILER),
+        (RIN, 1, True, COMPILER),
+        (RIN, 1, True, False),
     ],
-    ids=["SimpleRNN", "GRU", "LSTM", "RIN"],
+    ids=["SimpleRNN", "GRU", "LSTM", "RIN", "RIN, not compiled"],
 )
-@pytest.mark.parametrize("jit_compile", [False, True])
 def test_training_leaves_the_recurrence_orthogonal(
     rng, layer, gates, offset, jit_compile
 ):
-    if jit_compile and keras.backend.backend() == "torch":
-        pytest.skip("Torch's compiler is not there on every machine.")
     rnn = layer(
         8,
         recurrent_initializer=PerGate("glorot_uniform", gates=gates),
@@ -105,9 +106,8 @@ def test_training_leaves_the_recurrence_orthogonal(
 def test_a_thousand_updates_do_not_wear_it_out(rng):
     rnn = keras.layers.SimpleRNN(16, recurrent_constraint=Orthogonal())
     model = keras.Sequential([rnn, keras.layers.Dense(1)])
-    jit_compile = keras.backend.backend() != "torch"
     optimizer = keras.optimizers.Adam(0.01)
-    model.compile(optimizer, "mse", jit_compile=jit_compile)
+    model.compile(optimizer, "mse", jit_compile=COMPILER)
     x = rng.normal(size=(4000, 3, 1)).astype("float32")
     start = None
     for _ in range(2):
