@@ -18,6 +18,7 @@ from benchmarks import summary  # noqa: E402
 from benchmarks.claims import findings  # noqa: E402
 from benchmarks.claims import networks  # noqa: E402
 from benchmarks.claims import pictures  # noqa: E402
+from benchmarks.claims import records  # noqa: E402
 from benchmarks.claims import study  # noqa: E402
 from benchmarks.claims import tables  # noqa: E402
 from benchmarks.claims import tasks  # noqa: E402
@@ -306,17 +307,16 @@ def test_comparisons_of_a_claim_are_told_apart():
 
 
 def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
-    path = tmp_path / "results.json"
+    made = [training.run(settings) for settings in wanted.all_settings(TINY)]
+    made = json.loads(json.dumps(made))
+    missing = made.pop(1)
+    records.save(tmp_path, {"protocol": TINY, "runs": made})
     study.run(TINY, tmp_path, jobs=1)
-    record = json.loads(path.read_text())
-    assert len(record["runs"]) == 4
-    again = record["runs"].pop(1)
-    path.write_text(json.dumps(record))
-    training.COMPILED.clear()  # the same in a network of its own
+    stored = records.read(tmp_path)
+    assert stored["runs"] == [*made, missing]  # by a network of its own
+    assert [part["runs"] for part in stored["took"]] == [1]
     study.run(TINY, tmp_path, jobs=1)
-    found = json.loads(path.read_text())["runs"]
-    assert found[:3] == record["runs"]
-    assert found[3] == again
+    assert records.read(tmp_path) == stored
 
 
 def test_a_loss_that_is_not_finite_is_a_result():
