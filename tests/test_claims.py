@@ -7,6 +7,7 @@ import pathlib
 import keras
 import numpy as np
 import pytest
+import scripts
 from scipy import stats
 
 pytestmark = pytest.mark.skipif(
@@ -319,6 +320,17 @@ def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
     assert records.read(tmp_path) == stored
 
 
+def test_a_protocol_whose_data_are_not_there_is_left_out(tmp_path):
+    finished = scripts.Running(
+        "benchmarks.claims",
+        *("--run=night", "--protocol=cifar", f"--output={tmp_path}"),
+        IMAGES_NPZ="",
+    ).end()
+    assert finished.returncode == 0, finished.stderr
+    assert "cifar is left out: IMAGES_NPZ is not set." in finished.stderr
+    assert "Not run yet" in (tmp_path / "protocols.md").read_text()
+
+
 def test_a_loss_that_is_not_finite_is_a_result():
     settings = next(wanted.all_settings(TINY))
     found = training.run({**settings, "learning_rate": float("nan")})
@@ -334,11 +346,29 @@ def test_the_numbers_of_the_readme_are_those_of_the_results():
 
 
 def test_pooled_pixels_are_the_means_of_squares(rng):
-    images = rng.integers(0, 256, size=(3, 4, 6, 1), dtype="uint8")
+    images = rng.integers(0, 256, size=(3, 4, 6, 2), dtype="uint8")
     pooled = tasks.pool(images, 2)
-    assert pooled.shape == (3, 2, 3)
-    corner = images[1, 2:, 4:].mean() / 255
-    assert pooled[1, 1, 2] == pytest.approx(corner)
+    assert pooled.shape == (3, 2, 3, 2)
+    corner = images[1, 2:, 4:, 1].mean() / 255
+    assert pooled[1, 1, 2, 1] == pytest.approx(corner)
+
+
+def test_images_of_a_file_are_pooled_to_mean_0_and_variance_1(
+    rng, tmp_path, monkeypatch
+):
+    file = tmp_path / "images.npz"
+    monkeypatch.setenv("IMAGES_NPZ", str(file))
+    x = rng.integers(0, 256, size=(50, 4, 4, 3), dtype="uint8")
+    y = np.arange(50) % 10
+    np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
+    settings = {"task": "images", "images": "npz", "pooled": 2}
+    data = tasks.draw(settings, rng)
+    assert [x.shape for x, _ in data.splits] == [
+        (n, 2, 2, 3) for n in (45, 5, 50)
+    ]
+    assert data.splits[0][0].mean() == pytest.approx(0, abs=1e-5)
+    assert data.splits[0][0].std() == pytest.approx(1, abs=1e-5)
+    assert data.baseline == pytest.approx(0.9)
 
 
 def test_babi_scores_are_shares_of_wrong_answers(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ run that ends, well or not, is at once in OUTPUT/PROTOCOL/results.json, and is
 not made again. Tables of contenders and the table of claims are made of these.
 """
 
+import os
 import sys
 
 from absl import app
@@ -22,6 +23,15 @@ from benchmarks.claims import wanted
 from examples import outputs
 
 FLAGS = flags.FLAGS
+
+
+def has_data(name, protocol):
+    """Whether the variable is set that names what a protocol reads."""
+    variable = protocol.get("needs")
+    found = variable is None or os.environ.get(variable)
+    if not found:
+        print(f"{name} is left out: {variable} is not set.", file=sys.stderr)
+    return found
 
 
 def draw(record, protocol, folder):
@@ -39,7 +49,8 @@ def main(argv):
     try:
         for name, protocol in protocols.items():
             chosen = name in (FLAGS.protocol or [name])
-            if chosen and protocol["tier"] in FLAGS.run:
+            chosen = chosen and protocol["tier"] in FLAGS.run
+            if chosen and has_data(name, protocol):
                 folder = outputs.prepare(output / name)
                 study.run(protocol, folder, FLAGS.jobs)
     except KeyboardInterrupt:

@@ -53,7 +53,7 @@ def copying_data(rng, length, train, copied):
 
 
 def pixels_data(rng, images="digits", train=None, permuted=False, pooled=1):
-    parts = image_data.load(images, os.environ.get("TFDS_DATA_DIR"))
+    parts = load_images(images)
     height, width = parts[0][0].shape[1:3]
     order = None
     if permuted:
@@ -69,9 +69,9 @@ def pixels_data(rng, images="digits", train=None, permuted=False, pooled=1):
     return Data(splits, 10, entropy, wrong, 1 - chance)
 
 
-def images_data(rng, images="digits"):
+def images_data(rng, images="digits", pooled=1):
     """Whole images, of mean 0 and variance 1 over those to train on."""
-    parts = image_data.load(images, os.environ.get("TFDS_DATA_DIR"))
+    parts = [(pool(x, pooled), y) for x, y in load_images(images)]
     mean, deviation = parts[0][0].mean(), parts[0][0].std()
     shape = (*parts[0][0].shape[1:], 1)[:3]  # one channel, where none is named
     splits = [
@@ -103,12 +103,21 @@ def babi_data(rng, number):
     return Data(splits, len(words), loss, wrong, 1 - chance)
 
 
+def load_images(name):
+    """Of TFDS; "npz" are those of the file that IMAGES_NPZ names."""
+    if name == "npz":
+        return image_data.load_npz(os.environ["IMAGES_NPZ"])
+    return image_data.load(name, os.environ.get("TFDS_DATA_DIR"))
+
+
 def pool(images, size):
-    """The mean of each square of `size` x `size` pixels."""
+    """The mean of each square of `size` x `size` pixels, channel by channel."""
     if size == 1:
         return images
-    samples, height, width = images.shape[:3]
-    squares = images.reshape(samples, height // size, size, width // size, size)
+    samples, height, width, channels = images.shape
+    squares = images.reshape(
+        samples, height // size, size, width // size, size, channels
+    )
     return squares.mean(axis=(2, 4), dtype="float32") / 255
 
 
@@ -116,7 +125,7 @@ TASKS = {
     "adding": (adding_data, {"length", "train"}),
     "copying": (copying_data, {"length", "train", "copied"}),
     "pixels": (pixels_data, {"images", "train", "permuted", "pooled"}),
-    "images": (images_data, {"images"}),
+    "images": (images_data, {"images", "pooled"}),
     "text": (characters_data, {"length", "train"}),
     "babi": (babi_data, {"number"}),
 }
