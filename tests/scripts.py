@@ -44,9 +44,12 @@ class Running:
     def kill(self):
         self.process.kill()
 
-    def end(self):
+    def end(self, timeout=None):
         """Waits for it; a `subprocess.CompletedProcess`."""
-        self.process.join()
+        self.process.join(timeout)
+        if self.process.is_alive():
+            self.process.kill()
+            raise TimeoutError(f"{self.args} took over {timeout} seconds.")
         texts = [text.read_text() for text in self.texts]
         self.folder.cleanup()
         return subprocess.CompletedProcess(

@@ -28,7 +28,7 @@ from benchmarks.claims import verdicts  # noqa: E402
 from benchmarks.claims import wanted  # noqa: E402
 from examples import babi_network  # noqa: E402
 
-RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results" / "claims"
+RESULTS = records.RESULTS / "claims"
 PROTOCOLS = wanted.protocols()
 TRAINED = {n: p for n, p in PROTOCOLS.items() if "grid" in p}
 MADE = sorted(RESULTS.glob("*/results.json"))
@@ -210,7 +210,7 @@ def test_every_finding_has_a_claim():
 
 @pytest.mark.parametrize("path", MADE, ids=lambda path: path.parent.name)
 def test_runs_are_those_of_the_protocol_and_made_once(path):
-    record, protocol = json.loads(path.read_text()), TRAINED[path.parent.name]
+    record, protocol = records.read(path.parent), TRAINED[path.parent.name]
     for key in ("tuned", "seeds", "fixed", "grid"):
         assert record["protocol"][key] == protocol[key]
     asked = list(wanted.all_settings(protocol))
@@ -308,13 +308,14 @@ def test_comparisons_of_a_claim_are_told_apart():
 
 
 def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
-    made = [training.run(settings) for settings in wanted.all_settings(TINY)]
-    made = json.loads(json.dumps(made))
-    missing = made.pop(1)
-    records.save(tmp_path, {"protocol": TINY, "runs": made})
+    study.run(TINY, tmp_path, jobs=1)
+    record = records.read(tmp_path)
+    assert len(record["runs"]) == 4
+    again = record["runs"].pop(1)
+    records.save(tmp_path, {**record, "took": []})
     study.run(TINY, tmp_path, jobs=1)
     stored = records.read(tmp_path)
-    assert stored["runs"] == [*made, missing]  # by a network of its own
+    assert stored["runs"] == [*record["runs"], again]  # in a new process
     assert [part["runs"] for part in stored["took"]] == [1]
     study.run(TINY, tmp_path, jobs=1)
     assert records.read(tmp_path) == stored

@@ -34,7 +34,7 @@ def start(output, *arguments, devices=1):
 def result(output, *processes):
     """The losses, and the weights of the first process."""
     for process in processes:
-        finished = process.end()
+        finished = process.end(timeout=300)
         assert finished.returncode == 0, finished.stderr
     losses = json.loads((output / "results.json").read_text())["loss"]
     model = keras.models.load_model(output / "model-0.keras")
@@ -95,7 +95,7 @@ def train_until_one_is_killed(output, victim, epoch):
         assert processes[0].is_alive(), processes[0].end()
         time.sleep(0.01)
     processes[victim].kill()
-    ended = [process.end() for process in processes]
+    ended = [process.end(timeout=300) for process in processes]
     assert ended[victim].returncode == -signal.SIGKILL
     for number, process in enumerate(ended):
         if number != victim:
