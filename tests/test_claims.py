@@ -100,17 +100,18 @@ def test_below_half_of_knowing_nothing_a_run_has_learned():
     del runs[2]["validation"], runs[2]["test"], runs[2]["baseline"]
     outcome = verdicts.outcomes(PROTOCOL, runs)[A]
     assert outcome.unlearned == {0: 0.5, 1: 0.5, 2: 1.0}
-    assert outcome.learned == 2
+    assert verdicts.learned(outcome.runs) == 2
 
 
 def test_the_table_of_settings_has_all_of_them_on_validation_data():
     runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [0.1] * 3)
+    runs[1] = {**runs[1], "error": "The loss is not finite."}
     runs += runs_of("b", 1, 1.5, [1.0] * 3) + runs_of("b", 2, 3.0, [0.1] * 3)
     record = {"protocol": PROTOCOL, "runs": runs}
     table = tables.of_settings(record)
     assert [line.split("|")[1:-1] for line in table.splitlines()[2:]] == [
-        [" a            ", "            0.25 ", "            0.45 "],
-        [" b            ", "            0.75 ", "             1.5 "],
+        [" a              ", "    0.25, 2 of 3 ", "    0.45, 3 of 3 "],
+        [" b              ", "    0.75, 0 of 3 ", "     1.5, 0 of 3 "],
     ]
 
 
@@ -229,7 +230,7 @@ def test_a_star_says_that_the_best_may_lie_beyond():
     runs = runs_of("a", 1, 0.9, [1.0] * 3) + runs_of("a", 2, 0.5, [1.0] * 3)
     middle = runs + runs_of("a", 3, 0.7, [1.0] * 3)
     for made, chosen in ((runs, "2*"), (middle, "2"), (runs[3:], "2")):
-        outcome = verdicts.Outcome({"learning_rate": 2}, runs[3:], made)
+        outcome = verdicts._best(made, ["learning_rate"])
         assert list(tables._chosen(outcome)) == [chosen]
 
 

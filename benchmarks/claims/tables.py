@@ -29,7 +29,7 @@ def of_contenders(record):
             label(contender),
             f"{outcome.median:.2g} ({_range(outcome.interval)})",
             *_chosen(outcome),
-            f"{outcome.learned} of {len(outcome.runs)}",
+            _learned(outcome.runs),
             f"{outcome.failed} of {len(outcome.runs)}",
         ]
         for contender, outcome in outcomes(record).items()
@@ -40,20 +40,22 @@ def of_contenders(record):
 
 
 def of_settings(record):
-    """Medians on validation data over one tuned setting."""
+    """Median on validation data and how many learned, over a tuned setting."""
     (name,) = record["protocol"]["tuned"]
     found = {
-        contender: outcome.validation
+        contender: {
+            value: f"{verdicts.median(runs):.2g}, {_learned(runs)}"
+            for (value,), runs in outcome.groups.items()
+        }
         for contender, outcome in outcomes(record).items()
     }
     tried = sorted({value for of in found.values() for value in of})
     rows = [
-        [label(contender)]
-        + [f"{of[value]:.2g}" if value in of else "" for value in tried]
+        [label(contender), *(of.get(value, "") for value in tried)]
         for contender, of in found.items()
     ]
     words = name.replace("_", " ")
-    header = ["median score", *(f"{words} {value:g}" for (value,) in tried)]
+    header = ["score, learned", *(f"{words} {value:g}" for value in tried)]
     return outputs.markdown(header, rows)
 
 
@@ -73,6 +75,10 @@ SHOWN = {
     "settings": of_settings,
     "departures": of_departures,
 }
+
+
+def _learned(runs):
+    return f"{verdicts.learned(runs)} of {len(runs)}"
 
 
 def _spread(values):

@@ -18,11 +18,19 @@ HALF = 0.5  # of knowing nothing: what counts as learned
 
 @dataclasses.dataclass
 class Outcome:
-    """One contender: its runs, and those at the tuned settings that won."""
+    """One contender: its runs, and the tuned settings that won."""
 
     tuned: dict
-    best: list  # one run a seed
-    runs: list  # with all settings
+    groups: dict  # {values of the tuned settings: their runs}
+
+    @property
+    def best(self):
+        """The runs at the tuned settings that won, one a seed."""
+        return self.groups[tuple(self.tuned.values())]
+
+    @property
+    def runs(self):
+        return list(itertools.chain.from_iterable(self.groups.values()))
 
     @property
     def scores(self):
@@ -39,7 +47,8 @@ class Outcome:
 
     @property
     def validation(self):
-        return medians(self.runs, list(self.tuned))
+        """{values of the tuned settings: median score on validation data}."""
+        return {values: median(runs) for values, runs in self.groups.items()}
 
     @property
     def unlearned(self):
@@ -48,10 +57,6 @@ class Outcome:
         for run in self.runs:
             failures.setdefault(run["seed"], []).append(not _learned(run))
         return {seed: np.mean(failed) for seed, failed in failures.items()}
-
-    @property
-    def learned(self):
-        return sum(map(_learned, self.runs))
 
     @property
     def departures(self):
@@ -122,19 +127,22 @@ def outcomes(protocol, runs):
 
 
 def _best(runs, tuned):
-    found = medians(runs, tuned)
-    values = min(found, key=found.get)
-    best = [run for run in runs if tuple(run[name] for name in tuned) == values]
-    return Outcome(dict(zip(tuned, values, strict=True)), best, runs)
-
-
-def medians(runs, tuned):
-    """{values of the tuned settings: median score on validation data}."""
     groups = {}
     for run in runs:
         values = tuple(run[name] for name in tuned)
-        groups.setdefault(values, []).append(_share(run, "validation"))
-    return {values: np.median(shares) for values, shares in groups.items()}
+        groups.setdefault(values, []).append(run)
+    values = min(groups, key=lambda values: median(groups[values]))
+    return Outcome(dict(zip(tuned, values, strict=True)), groups)
+
+
+def median(runs):
+    """Of the scores on validation data, over that of knowing nothing."""
+    return np.median([_share(run, "validation") for run in runs])
+
+
+def learned(runs):
+    """How many are below half of knowing nothing on validation data."""
+    return sum(map(_learned, runs))
 
 
 def _learned(run):
