@@ -325,11 +325,15 @@ def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
 def test_a_protocol_whose_data_are_not_there_is_left_out(tmp_path):
     finished = scripts.Running(
         "benchmarks.claims",
-        *("--run=night", "--protocol=cifar", f"--output={tmp_path}"),
+        *("--run=night", "--protocol=cifar", "--protocol=babi"),
+        f"--output={tmp_path}",
         IMAGES_NPZ="",
+        BABI_DIR=f"{tmp_path}/none",
     ).end()
     assert finished.returncode == 0, finished.stderr
     assert "cifar is left out: IMAGES_NPZ is not set." in finished.stderr
+    nothing = f"BABI_DIR names {tmp_path}/none, and nothing is there."
+    assert f"babi is left out: {nothing}" in finished.stderr
     assert "Not run yet" in (tmp_path / "protocols.md").read_text()
 
 

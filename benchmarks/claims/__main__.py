@@ -25,13 +25,30 @@ from examples import outputs
 FLAGS = flags.FLAGS
 
 
-def has_data(name, protocol):
-    """Whether the variable is set that names what a protocol reads."""
-    variable = protocol.get("needs")
-    found = variable is None or os.environ.get(variable)
-    if not found:
-        print(f"{name} is left out: {variable} is not set.", file=sys.stderr)
-    return found
+def make_runs(protocols, output):
+    """Those missing of the protocols asked for, if their data are there."""
+    for name, protocol in protocols.items():
+        asked = name in (FLAGS.protocol or [name])
+        if not asked or protocol["tier"] not in FLAGS.run:
+            continue
+        lack = what_lacks(protocol)
+        if lack:
+            print(f"{name} is left out: {lack}.", file=sys.stderr)
+        else:
+            study.run(protocol, outputs.prepare(output / name), FLAGS.jobs)
+
+
+def what_lacks(protocol):
+    """Of the data that a protocol reads, in words; "" where it has all."""
+    if "needs" not in protocol:
+        return ""
+    variable = protocol["needs"]
+    path = os.environ.get(variable)
+    if not path:
+        return f"{variable} is not set"
+    if not os.path.exists(path):
+        return f"{variable} names {path}, and nothing is there"
+    return ""
 
 
 def draw(record, protocol, folder):
@@ -47,12 +64,7 @@ def main(argv):
     output = outputs.prepare(FLAGS.output)
     protocols = wanted.protocols()
     try:
-        for name, protocol in protocols.items():
-            chosen = name in (FLAGS.protocol or [name])
-            chosen = chosen and protocol["tier"] in FLAGS.run
-            if chosen and has_data(name, protocol):
-                folder = outputs.prepare(output / name)
-                study.run(protocol, folder, FLAGS.jobs)
+        make_runs(protocols, output)
     except KeyboardInterrupt:
         print("\nInterrupted: here is what there is.", file=sys.stderr)
     for name, protocol in protocols.items():
