@@ -76,8 +76,9 @@ def _settings(outcomes):
         strict=True,
     ):
         (one, across), (other, up) = outcome.tried.items()
-        found = outcome.validation
-        medians = [[found[x, y] for x in across] for y in up]
+        medians = [
+            [verdicts.median(outcome.groups[x, y]) for x in across] for y in up
+        ]
         image = axes.imshow(medians, origin="lower", vmin=0, vmax=1)
         for (row, column), median in np.ndenumerate(medians):
             axes.text(

@@ -46,11 +46,6 @@ class Outcome:
         }
 
     @property
-    def validation(self):
-        """{values of the tuned settings: median score on validation data}."""
-        return {values: median(runs) for values, runs in self.groups.items()}
-
-    @property
     def unlearned(self):
         """{seed: share of all settings that got nowhere below a half}."""
         failures = {}
