@@ -84,6 +84,19 @@ def test_a_contender_whose_runs_are_not_all_made_has_no_outcome():
     assert verdicts.outcomes(PROTOCOL, runs) == {}
 
 
+def test_the_order_in_which_runs_ended_says_nothing():
+    runs = [
+        *runs_of("a", 0.01, 0.5, [0.1, 0.2, 0.4, 0.8, 0.9]),
+        *runs_of("a", 0.03, 0.5, [0.3] * 5),  # on validation data a tie
+    ]
+    found = [
+        verdicts._best(made, ["learning_rate"]) for made in (runs, runs[::-1])
+    ]
+    for outcome in found:
+        assert outcome.tuned == {"learning_rate": 0.01}
+    assert found[0].interval == found[1].interval
+
+
 def test_a_failed_run_is_counted_and_gets_what_knowing_nothing_gets():
     runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
     runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
@@ -221,7 +234,7 @@ def test_runs_are_those_of_the_protocol_and_made_once(path):
 
 
 def test_the_tables_are_those_of_the_records():
-    for made in (tables.of_claims, tables.of_protocols):
+    for made in (tables.of_tiers, tables.of_claims, tables.of_protocols):
         for name, text in made(PROTOCOLS, RESULTS).items():
             assert (RESULTS / name).read_text() == text
 
@@ -292,6 +305,20 @@ def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     section = tables.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
     assert "6 of 6 runs, 1 seeds; keras 3; 5 minutes, a machine." in section
     assert tables.of_contenders(record).strip() in section
+
+
+def test_the_time_of_a_tier_is_that_of_its_protocols(tmp_path):
+    night = {**gains_record()["protocol"], "tier": "night"}
+    protocols = {"a": night, "b": night, "c": {**night, "tier": "core"}}
+    for name, seconds in (("a", 60), ("b", 120)):
+        took = [{"runs": 4, "seconds": seconds}]
+        (tmp_path / name).mkdir()
+        records.save(tmp_path / name, {**gains_record(), "took": took})
+    text = tables.of_tiers(protocols, tmp_path)["tiers.md"]
+    rows = [line.strip("|").split() for line in text.splitlines()]
+    rows = [[cell for cell in row if cell != "|"] for row in rows]
+    assert ["core", "1", "6", "0", "0", "0"] in rows
+    assert ["night", "2", "12", "12", "8", "3"] in rows
 
 
 def test_comparisons_of_a_claim_are_told_apart():

@@ -71,6 +71,7 @@ def main(argv):
         draw(records.read(output / name), protocol, output / name)
     sections = tables.of_protocols(protocols, output)
     for name, text in {
+        **tables.of_tiers(protocols, output),
         **tables.of_claims(protocols, output),
         **sections,
     }.items():

@@ -150,8 +150,7 @@ def _section(name, protocol, folder):
 
 
 def _made(record):
-    runs, took = record["runs"], record.get("took", [])
-    protocol = record["protocol"]
+    runs, protocol = record["runs"], record["protocol"]
     made = f"{len(runs)} of {wanted.count(protocol)} runs, "
     made += f"{len(protocol['seeds'])} seeds; "
     made += ", ".join(
@@ -159,10 +158,43 @@ def _made(record):
         for name, version in record["versions"].items()
         if name in ("keras", "tensorflow")
     )
-    if sum(part["runs"] for part in took) == len(runs):
-        minutes = sum(part["seconds"] for part in took) / 60
+    timed, minutes = _took(record)
+    if timed == len(runs):
         made += f"; {minutes:.0f} minutes, {record['machine']}"
     return made + "."
+
+
+def _took(record):
+    """How many of the runs were timed, and how many minutes these took."""
+    took = record.get("took", [])
+    seconds = sum(part["seconds"] for part in took)
+    return sum(part["runs"] for part in took), seconds / 60
+
+
+def of_tiers(protocols, folder):
+    """{page: table}: what each choice of `--run` makes, and how long it took.
+
+    Early runs were made without a clock; `timed` counts the others.
+    """
+    rows = []
+    for tier in NOT_RUN:
+        names = [
+            name
+            for name, protocol in protocols.items()
+            if "grid" in protocol and protocol["tier"] == tier
+        ]
+        made = [records.read(folder / n) or {"runs": []} for n in names]
+        took = [_took(record) for record in made]
+        counts = [
+            len(names),
+            sum(wanted.count(protocols[name]) for name in names),
+            sum(len(record["runs"]) for record in made),
+            sum(timed for timed, _ in took),
+        ]
+        minutes = sum(minutes for _, minutes in took)
+        rows.append([tier, *map(str, counts), f"{minutes:.0f}"])
+    header = ["`--run=`", "protocols", "runs", "made", "timed", "minutes"]
+    return {"tiers.md": outputs.markdown(header, rows)}
 
 
 def of_claims(protocols, folder):

@@ -1,13 +1,15 @@
 """From the runs of a protocol to what they say of its claims.
 
 A contender is all settings but the tuned ones and the seed. Its tuned settings
-are those whose median on validation data is best; its scores are the test
-scores of these, one a seed. Two contenders are compared seed by seed.
+are those whose median on validation data is best, the smaller of two that tie;
+its scores are the test scores of these, one a seed. Two contenders are compared
+seed by seed.
 """
 
 import dataclasses
 import itertools
 import math
+import operator
 
 import numpy as np
 from scipy import stats
@@ -123,10 +125,10 @@ def outcomes(protocol, runs):
 
 def _best(runs, tuned):
     groups = {}
-    for run in runs:
+    for run in sorted(runs, key=operator.itemgetter("seed")):
         values = tuple(run[name] for name in tuned)
         groups.setdefault(values, []).append(run)
-    values = min(groups, key=lambda values: median(groups[values]))
+    values = min(groups, key=lambda values: (median(groups[values]), values))
     return Outcome(dict(zip(tuned, values, strict=True)), groups)
 
 
