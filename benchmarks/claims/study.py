@@ -1,5 +1,6 @@
 """From a protocol to its runs, each of them stored and made once."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -11,7 +12,13 @@ from tqdm import tqdm
 from benchmarks.claims import records
 from benchmarks.claims import wanted
 
-DEAF = (signal.SIGINT, signal.SIG_IGN)
+
+def prepare():
+    """In each process that makes runs."""
+    # Ctrl-C is for the one that stores: runs that have begun are waited for.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # TensorFlow warns of many networks compiled in one process, as here.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 
 def run(protocol, folder, jobs):
@@ -30,8 +37,7 @@ def run(protocol, folder, jobs):
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # a core each
     # Not joblib: it starts a worker anew once that has compiled a few networks.
     spawn = multiprocessing.get_context("spawn")
-    # Ctrl-C is for the one that stores: runs that have begun are waited for.
-    pool = futures.ProcessPoolExecutor(jobs, spawn, signal.signal, DEAF)
+    pool = futures.ProcessPoolExecutor(jobs, spawn, prepare)
     waiting = [pool.submit(training.run, one) for one in missing]
     began = time.monotonic()
 
