@@ -30,7 +30,7 @@ from examples import babi_network  # noqa: E402
 
 RESULTS = records.RESULTS / "claims"
 PROTOCOLS = wanted.protocols()
-TRAINED = {n: p for n, p in PROTOCOLS.items() if "grid" in p}
+TRAINED = wanted.trained(PROTOCOLS)
 MADE = sorted(RESULTS.glob("*/results.json"))
 TINY = {
     "tuned": ["learning_rate"],

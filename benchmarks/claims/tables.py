@@ -120,8 +120,7 @@ def of_protocols(protocols, folder):
     """{page: a section for each protocol}, those without runs at the end."""
     sections = [
         _section(name, protocol, folder / name)
-        for name, protocol in protocols.items()
-        if "grid" in protocol
+        for name, protocol in wanted.trained(protocols).items()
     ]
     sections.sort(key=lambda text: "Not run yet" in text)
     return {"protocols.md": "\n".join(sections)}
@@ -180,8 +179,8 @@ def of_tiers(protocols, folder):
     for tier in NOT_RUN:
         names = [
             name
-            for name, protocol in protocols.items()
-            if "grid" in protocol and protocol["tier"] == tier
+            for name, protocol in wanted.trained(protocols).items()
+            if protocol["tier"] == tier
         ]
         made = [records.read(folder / n) or {"runs": []} for n in names]
         took = [_took(record) for record in made]

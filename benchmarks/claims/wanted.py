@@ -15,6 +15,11 @@ def protocols():
     }
 
 
+def trained(protocols):
+    """Those that ask for runs; the others read what another command wrote."""
+    return {name: p for name, p in protocols.items() if "grid" in p}
+
+
 def all_settings(protocol):
     """The settings of each run, seed by seed."""
     for seed, grid in itertools.product(protocol["seeds"], protocol["grid"]):
