@@ -301,6 +301,10 @@ def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     record = {**gains_record(), "took": took, "versions": {"keras": "3"}}
     record["machine"] = "a machine"
     (tmp_path / "a_b").mkdir()
+    part = {**record, "runs": record["runs"][:4]}
+    (tmp_path / "a_b" / "results.json").write_text(json.dumps(part))
+    section = tables.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
+    assert "Not run yet, but for 4 of 6 runs.\n" in section
     (tmp_path / "a_b" / "results.json").write_text(json.dumps(record))
     section = tables.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
     assert "6 of 6 runs, 1 seeds; keras 3; 5 minutes, a machine." in section

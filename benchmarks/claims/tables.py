@@ -136,7 +136,7 @@ def _section(name, protocol, folder):
         f"--protocol={name}",
     ]
     if record is None or not outcomes(record):
-        return "\n\n".join([*parts, NOT_RUN[protocol["tier"]]]) + "\n"
+        return "\n\n".join([*parts, _not_run(protocol, record)]) + "\n"
     parts.append(_made(record))
     shown = protocol.get("tables", ["contenders"])
     parts += [SHOWN[table](record).strip() for table in shown]
@@ -146,6 +146,14 @@ def _section(name, protocol, folder):
         if (folder / picture).exists()
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _not_run(protocol, record):
+    """Why there is nothing to show yet."""
+    if record is None or not record["runs"]:
+        return NOT_RUN[protocol["tier"]]
+    made, asked = len(record["runs"]), wanted.count(protocol)
+    return f"Not run yet, but for {made} of {asked} runs."
 
 
 def _made(record):
@@ -209,7 +217,7 @@ def of_claims(protocols, folder):
             found, verdict, made_by = result
             told = f"{claim['statement']}<br>*{claim['source']}*"
             verdict = f"**{verdict}**" + (f"<br>{made_by}" if made_by else "")
-            found = found or NOT_RUN[protocol["tier"]]
+            found = found or _not_run(protocol, records.read(folder / name))
             row = [told, claim["published"], found, verdict]
             pages.setdefault(claim["about"], []).append(row)
     return {
