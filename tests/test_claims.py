@@ -339,6 +339,11 @@ def test_comparisons_of_a_claim_are_told_apart():
     assert tables._which(with_b[0], with_b[:1]) == ""
 
 
+def test_contenders_on_babi_are_told_by_its_tasks():
+    assert tables.label([("layer", "a"), ("number", 4)]) == "a, task 4"
+    assert tables.label([("layer", "a"), ("train", 4)]) == "a, train 4"
+
+
 def test_a_study_makes_only_the_runs_that_are_missing(tmp_path):
     study.run(TINY, tmp_path, jobs=1)
     record = records.read(tmp_path)

@@ -15,6 +15,7 @@ NOT_RUN = {
     "night": "Not run yet: two cores need a part of a night for it.",
     "gpu": "Not run yet: for a GPU, and none was to be had.",
 }
+SAID = {"number": "task"}  # what readers of bAbI call it
 PICTURES = {
     "contenders.png": "The same: each contender's median, interval and seeds",
     "settings.png": "Every setting: the median of its scores",
@@ -99,6 +100,7 @@ def label(contender):
 
 
 def _words(name, value):
+    name = SAID.get(name, name)
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
