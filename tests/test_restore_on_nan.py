@@ -87,7 +87,7 @@ def test_a_weight_lost_at_the_step_before_is_named(tmp_path):
 
 def test_without_finite_weights_it_says_so():
     model = make()
-    model.get_layer("first").kernel.assign(np.full((2, 3), np.nan))
+    model.get_layer("second").kernel.assign(np.full((3, 1), np.nan))
     with pytest.raises(FloatingPointError, match="no finite weights"):
         fit(model, *data(), RestoreOnNaN())
 

@@ -18,6 +18,9 @@ class RestoreOnNaN(keras.callbacks.Callback):
     it is told to raise lets callbacks write them over what they had saved. As
     this one raises within the step, no callback sees the end of the epoch.
 
+    The loss alone is looked at. On some processors a ReLU makes 0 of NaN, and
+    weights below it that are NaN are not seen.
+
     The weights of the last two steps are kept: that takes twice their memory,
     and a copy of each at every step, which tells where a step is short.
     The variables of the optimizer stay as the step left them: to train on,
