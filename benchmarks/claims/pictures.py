@@ -92,8 +92,8 @@ def _settings(outcomes):
         axes.set_xticks(range(len(across)), map(str, across))
         axes.set_yticks(range(len(up)), map(str, up))
         axes.set(
-            xlabel=one.replace("_", " "),
-            ylabel=other.replace("_", " "),
+            xlabel=tables.said(one),
+            ylabel=tables.said(other),
             title=tables.label(contender),
         )
     figure.colorbar(image, label="score over that of knowing nothing")

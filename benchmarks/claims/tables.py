@@ -15,7 +15,7 @@ NOT_RUN = {
     "night": "Not run yet: two cores need a part of a night for it.",
     "gpu": "Not run yet: for a GPU, and none was to be had.",
 }
-SAID = {"number": "task"}  # what readers of bAbI call it
+SAID = {"number": "task"}  # other than in code: what readers of bAbI call it
 PICTURES = {
     "contenders.png": "The same: each contender's median, interval and seeds",
     "settings.png": "Every setting: the median of its scores",
@@ -35,7 +35,7 @@ def of_contenders(record):
         ]
         for contender, outcome in outcomes(record).items()
     ]
-    chosen = [name.replace("_", " ") for name in tuned]
+    chosen = [said(name) for name in tuned]
     header = ["contender", "score", *chosen, "learned", "failed"]
     return outputs.markdown(header, rows)
 
@@ -55,8 +55,7 @@ def of_settings(record):
         [label(contender), *(of.get(value, "") for value in tried)]
         for contender, of in found.items()
     ]
-    words = name.replace("_", " ")
-    header = ["score, learned", *(f"{words} {value:g}" for value in tried)]
+    header = ["score, learned", *(_words(name, value) for value in tried)]
     return outputs.markdown(header, rows)
 
 
@@ -99,13 +98,17 @@ def label(contender):
     return ", ".join(_words(name, value) for name, value in contender)
 
 
+def said(setting):
+    """The name of a setting, in words."""
+    return SAID.get(setting, setting.replace("_", " "))
+
+
 def _words(name, value):
-    name = SAID.get(name, name)
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
-        return name if value else f"not {name}"
-    return f"{name} {value:g}"
+        return said(name) if value else f"not {said(name)}"
+    return f"{said(name)} {value:g}"
 
 
 def outcomes(record):
