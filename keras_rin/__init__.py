@@ -11,10 +11,12 @@ from keras_rin import models
 from keras_rin import plots
 from keras_rin import regularizers
 from keras_rin import tasks
+from keras_rin.adapt import adapt
 from keras_rin.version import __version__
 
 __all__ = [
     "__version__",
+    "adapt",
     "callbacks",
     "constraints",
     "constructions",

@@ -13,6 +13,8 @@ from keras_rin.diagnostics.nonnormality import product_versus_power
 from keras_rin.diagnostics.nonnormality import spectral_radius
 from keras_rin.diagnostics.nonnormality import transient_amplification
 from keras_rin.diagnostics.recurrent_layers import recurrent_matrices
+from keras_rin.diagnostics.state_growth import input_drift
+from keras_rin.diagnostics.state_growth import state_norms
 
 __all__ = [
     "first_signal_accuracy",
@@ -20,12 +22,14 @@ __all__ = [
     "gradient_horizon",
     "henrici_departure",
     "hidden_chain",
+    "input_drift",
     "numerical_radius",
     "optimal_input_vector",
     "product_versus_power",
     "recurrent_matrices",
     "spatial_memory_matrix",
     "spectral_radius",
+    "state_norms",
     "total_memory",
     "transient_amplification",
 ]

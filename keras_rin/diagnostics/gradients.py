@@ -55,7 +55,7 @@ def gradient_horizon(layer, x, directions=10, rng=None):
     cell = recurrent_layers.built_cell(layer)
     directions = arguments.integer("directions", directions)
     rng = arguments.generator("rng", rng, seed=0)
-    x = _sequences(x)
+    x = recurrent_layers.sequences(x, cell)
     units = _sizes(cell)[0]
     count = min(directions, units)
     basis = np.linalg.qr(rng.normal(size=(units, count)))[0].T
@@ -66,16 +66,6 @@ def gradient_horizon(layer, x, directions=10, rng=None):
         slopes = _gradient(lambda n: _project_last(cell, x, n, v), nudges)
     squares = np.asarray(ops.convert_to_numpy(slopes), "float64") ** 2
     return np.sqrt(squares.sum(axis=2).mean(axis=1))
-
-
-def _sequences(x):
-    x = np.asarray(x, "float64")
-    if x.ndim != 3 or not x.size or not np.isfinite(x).all():
-        raise ValueError(
-            "`x` must be finite and of shape (batch, time, features). "
-            f"Received: x of shape {x.shape}"
-        )
-    return x
 
 
 def _sizes(cell):

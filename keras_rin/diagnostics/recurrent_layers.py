@@ -55,15 +55,28 @@ def recurrent_matrices(layer):
             f"{layer.name} has no recurrent kernel of shape (units, gates * "
             f"units). Received: layer={layer}, recurrent_kernel shape={shape}"
         )
-    parts = np.split(_float64(kernel), shape[1] // shape[0], axis=1)
+    parts = np.split(float64(kernel), shape[1] // shape[0], axis=1)
     matrices = dict(zip(_names(cell, len(parts)), parts, strict=True))
     second = getattr(cell, "effective_transition_kernel", None)
     if second is not None:
-        matrices["transition"] = _float64(second)
+        matrices["transition"] = float64(second)
     return matrices
 
 
-def _float64(tensor):
+def sequences(x, cell):
+    """The sequences that a cell reads, in float64."""
+    features = getattr(getattr(cell, "kernel", None), "shape", [None])[0]
+    x = np.asarray(x, "float64")
+    fits = x.ndim == 3 and features in (None, x.shape[-1])
+    if not fits or not x.size or not np.isfinite(x).all():
+        raise ValueError(
+            "`x` must be finite and of shape (batch, time, "
+            f"{features or 'features'}). Received: x of shape {x.shape}"
+        )
+    return x
+
+
+def float64(tensor):
     return np.asarray(ops.convert_to_numpy(tensor), "float64")
 
 

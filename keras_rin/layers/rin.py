@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_rin import arguments
+from keras_rin.adapt import adapt
 from keras_rin.layers.rin_cell import RINCell
 from keras_rin.recurrence import BACKENDS
 from keras_rin.recurrence import PULLBACKS
@@ -245,6 +246,24 @@ class RIN(keras.layers.RNN):
         if not self.return_sequences:
             shown = shown[:, -1]
         return ops.where(shown[..., None], states, 0)
+
+    def adapt(self, data, mask=None):
+        """Sets the bias to b = -E[x] W, as `keras_rin.adapt` does.
+
+        The drive x_t W + b then has mean zero at every unit, and the hidden
+        state of an identity recurrence no longer climbs with the time steps.
+
+        Args:
+            data: Array `(batch, time, features)`, `tf.data.Dataset`,
+                `keras.utils.PyDataset` or another iterable of batches: the
+                training data, as the layer will read them.
+            mask: Boolean array `(batch, time)` beside an array: time steps
+                where it is `False` do not count. Defaults to `None`.
+
+        Raises:
+            ValueError: See `keras_rin.adapt`, which also takes whole models.
+        """
+        adapt(self, data, mask)
 
     units = property(attrgetter("cell.units"))
     activation = property(attrgetter("cell.activation"))

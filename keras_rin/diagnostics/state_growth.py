@@ -1,0 +1,117 @@
+"""How the hidden state of a recurrent layer grows with the time steps."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rin.diagnostics import recurrent_layers
+from keras_rin.diagnostics.recurrent_layers import float64
+
+BATCH = 32
+
+
+def input_drift(layer, x):
+    """Mean and standard deviation that the inputs alone give the last state.
+
+    drift = sum_{k < T} m V^k,  m = E[x] W + b
+    spread_j^2 = sum_{k < T} ((V^k)^T C V^k)_jj,  C = W^T Cov[x] W
+
+    This is the linear network of the layer, from a zero state, with inputs
+    drawn at each time step independently, of the mean and covariance that x
+    has over sequences and time steps. V is the effective recurrent matrix. At
+    V = I the drift is T m, and the spread grows like the square root of T:
+    where the drift is many times the spread, the state is carried off before
+    anything is learned, and `keras_rin.adapt` makes the drift zero.
+
+    Args:
+        layer: A built recurrent layer or cell without gates: SimpleRNN, RIN,
+            or one of their cells, `DeepTransitionRINCell` included.
+        x: Array `(batch, time, features)`, finite: what the layer reads.
+
+    Returns:
+        Two float64 arrays `(units,)`, the drift and the spread after the T
+        time steps of x, in the units of the hidden state.
+
+    Raises:
+        ValueError: If the layer has gates, several cells or no weights yet,
+            or if `x` has another shape or is not finite.
+
+    Example:
+
+    >>> layer = keras_rin.layers.RIN(2, recurrent_initializer="zeros")
+    >>> x = np.random.default_rng(0).random((64, 100, 1), "float32")
+    >>> layer.build(x.shape)
+    >>> drift, _ = keras_rin.diagnostics.input_drift(layer, x)
+    >>> bool(np.allclose(drift, 100 * x.mean() * layer.cell.kernel[0]))
+    True
+    >>> layer.adapt(x)
+    >>> drift, spread = keras_rin.diagnostics.input_drift(layer, x)
+    >>> bool(np.all(abs(drift) < 1e-3 * spread))
+    True
+    """
+    cell = recurrent_layers.built_cell(layer)
+    x = recurrent_layers.sequences(x, cell)
+    matrices = recurrent_layers.recurrent_matrices(cell)
+    if list(matrices) not in (["recurrent"], ["recurrent", "transition"]):
+        raise ValueError(
+            f"{layer.name} has gates, which bound what it adds up: "
+            f"`input_drift` is for layers without. Received: layer={layer}"
+        )
+    flat = x.reshape(-1, x.shape[-1])
+    kernel, effective = float64(cell.kernel), matrices["recurrent"]
+    mean = flat.mean(axis=0) @ kernel
+    if cell.use_bias:
+        mean += float64(cell.bias)
+    factor = (flat - flat.mean(axis=0)) @ kernel
+    covariance = factor.T @ factor / len(flat)
+    if "transition" in matrices:
+        second = matrices["transition"]
+        mean, effective = mean @ second, effective @ second
+        covariance = second.T @ covariance @ second
+        if cell.use_bias:
+            mean += float64(cell.transition_bias)
+    drift, variance = np.zeros_like(mean), np.zeros_like(covariance)
+    for _ in range(x.shape[1]):
+        drift = mean + drift @ effective
+        variance = covariance + effective.T @ variance @ effective
+    return drift, np.sqrt(np.diag(variance))
+
+
+def state_norms(layer, x):
+    """The norm of the hidden state along a sequence, before any read-out.
+
+    norm_t = sqrt(E[|h_t|^2]), over the sequences of x
+
+    Args:
+        layer: A built recurrent layer or cell of Keras. Of an LSTM, h_t is
+            the output, not c_t.
+        x: Array `(batch, time, features)`, finite: what the layer reads, from
+            a zero state and without dropout.
+
+    Returns:
+        A float64 array `(time + 1,)`: entry t is norm_t, 0 at t = 0.
+
+    Raises:
+        ValueError: If the layer has no single cell or no weights yet, or if
+            `x` has another shape or is not finite.
+
+    Example:
+
+    >>> layer = keras_rin.layers.RIN(
+    ...     2, kernel_initializer="ones", recurrent_initializer="zeros"
+    ... )
+    >>> layer.build((None, None, 1))
+    >>> keras_rin.diagnostics.state_norms(layer, np.ones((1, 3, 1))).round(3)
+    array([0.   , 1.414, 2.828, 4.243])
+    """
+    cell = recurrent_layers.built_cell(layer)
+    x = recurrent_layers.sequences(x, cell)
+    inputs = keras.Input(x.shape[1:], dtype=cell.compute_dtype)
+    states = keras.layers.RNN(cell, return_sequences=True)(inputs)
+    model = keras.Model(inputs, ops.sum(ops.cast(states, "float32") ** 2, -1))
+    total = np.zeros(x.shape[1] + 1)
+    with recurrent_layers.undisturbed(cell):
+        for start in range(0, len(x), BATCH):
+            part = x[start : start + BATCH].astype("float32")
+            total[1:] += model.predict_on_batch(part).sum(axis=0)
+    return np.sqrt(total / len(x))

@@ -1,0 +1,299 @@
+"""After `adapt` the drive x W + b has mean zero, and nothing else changed."""
+
+import keras
+import numpy as np
+import pytest
+from witnesses import to_numpy
+
+import keras_rin
+from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
+from keras_rin.layers import NoisyRNN
+from keras_rin.layers import RINCell
+
+RNN = keras.layers.RNN
+KINDS = {
+    "RIN": lambda **kw: RIN(5, **kw),
+    "RNN(RINCell)": lambda **kw: RNN(RINCell(5, **kw), **kw),
+    "RIN-DT": lambda **kw: RNN(DeepTransitionRINCell(5, **kw), **kw),
+    "NoisyRNN": lambda **kw: NoisyRNN(RINCell(5, **kw), **kw),
+    "IRNN": lambda **kw: keras.layers.SimpleRNN(
+        5, "relu", recurrent_initializer="identity", **kw
+    ),
+}
+
+
+@pytest.fixture
+def x(rng):
+    x = rng.random((40, 30, 2)).astype("float32")
+    x[..., 1] *= 3
+    return x
+
+
+def simple_cell(layer):
+    cell = layer
+    while not isinstance(cell, keras.layers.SimpleRNNCell):
+        cell = cell.cell
+    return cell
+
+
+def drive(cell, x, counts=None):
+    """x W + b in float64, of the time steps that count."""
+    x = to_numpy(x).astype("float64")
+    x = x.reshape(-1, x.shape[-1]) if counts is None else x[counts]
+    kernel, bias = (
+        to_numpy(w).astype("float64") for w in (cell.kernel, cell.bias)
+    )
+    return x @ kernel + bias
+
+
+def assert_centered(cell, x, counts=None, within=1e-6):
+    z = drive(cell, x, counts)
+    assert np.abs(z.mean(axis=0)).max() < within * np.abs(z).max()
+
+
+def built(layer, features=2):
+    layer.build((None, None, features))
+    return layer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_drive_has_mean_zero(kind, x):
+    layer = built(KINDS[kind]())
+    keras_rin.adapt(layer, x)
+    assert_centered(simple_cell(layer), x)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_in_mixed_precision_the_weights_are_float32(policy, x):
+    layer = built(RIN(5, dtype=policy))
+    layer.adapt(x)
+    assert_centered(layer.cell, x)
+
+
+def test_both_directions_are_adapted(x):
+    layer = built(keras.layers.Bidirectional(RIN(5)))
+    keras_rin.adapt(layer, x)
+    assert_centered(layer.forward_layer.cell, x)
+    assert_centered(layer.backward_layer.cell, x)
+
+
+def test_a_stacked_cell_reads_what_the_cells_below_make_of_the_data(x):
+    cells = [RINCell(4), DeepTransitionRINCell(5), RINCell(3)]
+    keras_rin.adapt(built(RNN(cells)), x)
+    assert_centered(cells[0], x)
+    for number in (1, 2):
+        seen = x
+        for below in cells[:number]:
+            seen = RNN(below, return_sequences=True)(seen)
+        assert_centered(cells[number], seen, within=1e-5)
+
+
+def test_the_second_layer_of_a_model_reads_the_first_one_adapted(x):
+    first, second = RIN(5, return_sequences=True), RIN(4)
+    model = keras.Sequential(
+        [
+            keras.Input((None, 2)),
+            first,
+            keras.layers.Dropout(0.5),
+            second,
+            keras.layers.Dense(1),
+        ]
+    )
+    keras_rin.adapt(model, x, batch_size=16)
+    assert_centered(first.cell, x)
+    assert_centered(second.cell, first(x), within=1e-5)
+
+
+def test_a_model_with_two_inputs_is_adapted_branch_by_branch(x):
+    inputs = [keras.Input((None, 2), name=name) for name in "ab"]
+    layers = [RIN(4), keras.layers.LSTM(4), RIN(3)]
+    a, b = layers[0](inputs[0]), layers[1](inputs[1])
+    c = layers[2](keras.layers.Rescaling(2.0)(inputs[1]))
+    model = keras.Model(inputs, keras.layers.Concatenate()([a, b, c]))
+    lstm = layers[1].get_weights()
+    keras_rin.adapt(model, {"a": x, "b": x**2})
+    assert_centered(layers[0].cell, x)
+    assert_centered(layers[2].cell, 2 * x**2)
+    for one, other in zip(lstm, layers[1].get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_model_within_a_model_is_adapted(x):
+    rin = RIN(4)
+    within = keras.Sequential([keras.Input((None, 2)), rin])
+    model = keras.Sequential(
+        [keras.Input((None, 2)), keras.layers.Rescaling(2.0), within]
+    )
+    keras_rin.adapt(model, x)
+    assert_centered(rin.cell, 2 * x)
+
+
+def test_masked_time_steps_do_not_count(x, rng):
+    counts = rng.random((40, 30)) < 0.6
+    x[~counts] = np.nan  # padding may be anything
+    layer = built(RIN(5))
+    layer.adapt(x, mask=counts)
+    assert_centered(layer.cell, x, counts)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_model_hands_its_own_mask_on(by_hand, rng):
+    tokens = rng.integers(0, 4, (40, 30))
+    inputs = keras.Input((None,), dtype="int32")
+    embedding = keras.layers.Embedding(4, 3, mask_zero=not by_hand)
+    rin, embedded = RIN(5), embedding(inputs)
+    options = {"mask": keras.ops.not_equal(inputs, 0)} if by_hand else {}
+    model = keras.Model(inputs, rin(embedded, **options))
+    keras_rin.adapt(model, tokens)
+    assert_centered(rin.cell, embedding(tokens), tokens > 0, within=1e-5)
+
+
+class Halves(keras.utils.PyDataset):
+    def __init__(self, x):
+        super().__init__()
+        self.x = x
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return self.x[20 * index : 20 * (index + 1)], np.zeros(20)
+
+
+def as_dataset(x):
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices((x, x[:, 0])).batch(7)
+
+
+DATA = {
+    "a tensor": keras.ops.convert_to_tensor,
+    "batches": lambda x: [x[:30], x[30:]],
+    "a generator": lambda x: (part for part in (x[:30], x[30:])),
+    "x and y": lambda x: [(x[:5], x[:5, 0]), (x[5:], x[5:, 0])],
+    "PyDataset": Halves,
+    "tf.data": as_dataset,
+}
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_it_takes_what_normalization_takes(kind, x):
+    if kind == "tf.data" and keras.backend.backend() != "tensorflow":
+        pytest.skip("TensorFlow's own")
+    layer = built(RIN(5))
+    layer.adapt(DATA[kind](x))
+    assert_centered(layer.cell, x)
+
+
+def test_after_some_steps_it_stops(x):
+    layer = built(RIN(5))
+    keras_rin.adapt(layer, [x[:10], x[10:20], x[20:] + 7], steps=2)
+    assert_centered(layer.cell, x[:20])
+
+
+def test_the_batch_size_of_an_array_changes_nothing(x):
+    model = keras.Sequential(
+        [keras.Input((None, 2)), RIN(4, return_sequences=True), RIN(3)]
+    )
+    biases = []
+    for batch_size in (3, 40):
+        keras_rin.adapt(model, x, batch_size=batch_size)
+        biases.append(to_numpy(model.layers[1].cell.bias))
+    np.testing.assert_allclose(*biases, rtol=1e-4)
+
+
+def test_only_biases_change_and_a_second_time_not_at_all(x):
+    noisy = NoisyRNN(RINCell(4), return_sequences=True)
+    last = RIN(4, stateful=True, dropout=0.3)
+    model = keras.Sequential(
+        [keras.Input(batch_shape=(40, 30, 2)), noisy, last]
+    )
+    before = {v.path: to_numpy(v) for v in model.variables}
+    keras_rin.adapt(model, x)
+    once = {v.path: to_numpy(v) for v in model.variables}
+    changed = [path for path in once if (once[path] != before[path]).any()]
+    assert len(changed) == 2 and all(p.endswith("bias") for p in changed)
+    keras_rin.adapt(model, x)
+    for variable in model.variables:
+        np.testing.assert_array_equal(to_numpy(variable), once[variable.path])
+
+
+def with_nan(x):
+    x = x.copy()
+    x[3, 4, 1] = np.nan
+    return x
+
+
+UNFIT = {
+    "rank": (lambda x: x[..., 0], r"\(batch, time, 2\).*Received"),
+    "features": (lambda x: x[..., :1], r"\(batch, time, 2\).*\(40, 30, 1\)"),
+    "integers": (lambda x: x.astype("int32"), "dtype int32"),
+    "no sequence": (lambda x: x[:0], "no time step"),
+    "no time step": (lambda x: x[:, :0], "no time step"),
+    "no batch": (lambda x: [], "no time step"),
+    "NaN": (with_nan, r"features \[1\]"),
+    "not data": (lambda x: 3.0, "data=3.0"),
+}
+
+
+@pytest.mark.parametrize("kind", UNFIT)
+def test_data_that_do_not_fit_are_refused(kind, x):
+    spoil, words = UNFIT[kind]
+    layer = built(RIN(5, bias_initializer="ones"))
+    with pytest.raises(ValueError, match=words):
+        layer.adapt(spoil(x))
+    np.testing.assert_array_equal(to_numpy(layer.cell.bias), 1)
+
+
+def test_an_error_on_the_way_leaves_every_bias_as_it_was(x):
+    layers = [RIN(4, bias_initializer="ones") for _ in range(2)]
+    inputs = [keras.Input((None, 2)), keras.Input((None, 2))]
+    ends = [layer(one) for layer, one in zip(layers, inputs, strict=True)]
+    model = keras.Model(inputs, keras.layers.Add()(ends))
+    for data in ([x, with_nan(x)], [with_nan(x), x]):
+        with pytest.raises(ValueError, match="features"):
+            keras_rin.adapt(model, tuple(data))
+    for layer in layers:
+        np.testing.assert_array_equal(to_numpy(layer.cell.bias), 1)
+
+
+def called_twice():
+    inputs = [keras.Input((None, 2)), keras.Input((None, 2))]
+    rin = RIN(4)
+    return keras.Model(inputs, keras.layers.Add()([rin(i) for i in inputs]))
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.rin = built(RIN(4))
+
+
+REFUSED = {
+    "not built": (lambda: RIN(4), "no weights yet"),
+    "no bias": (lambda: built(RIN(4, use_bias=False)), "Normalization"),
+    "gates": (lambda: built(keras.layers.LSTM(4)), "no RIN or SimpleRNN"),
+    "called twice": (called_twice, "called once"),
+    "subclassed": (Subclassed, "by itself"),
+    "not a layer": (lambda: "RIN", "Received: layer='RIN'"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_layers_that_cannot_be_adapted_are_refused(kind, x):
+    make, words = REFUSED[kind]
+    data = (x, x) if kind == "called twice" else x
+    with pytest.raises(ValueError, match=words):
+        keras_rin.adapt(make(), data)
+
+
+def test_a_mask_stands_beside_an_array_for_one_layer(x):
+    counts = np.ones(x.shape[:2], "bool")
+    with pytest.raises(ValueError, match="`mask`"):
+        built(RIN(4)).adapt([x], mask=counts)
+    model = keras.Sequential([keras.Input((None, 2)), RIN(4)])
+    with pytest.raises(ValueError, match="`mask`"):
+        keras_rin.adapt(model, x, mask=counts)
+    with pytest.raises(ValueError, match=r"\(40, 30\)"):
+        built(RIN(4)).adapt(x, mask=counts[:, :-1])
