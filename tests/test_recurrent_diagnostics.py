@@ -92,6 +92,46 @@ def test_the_horizon_is_where_the_gradient_falls_below_a_hundredth(
     assert logs["rnn_gradient_horizon"] == [horizon, horizon]
 
 
+def far_from_zero():
+    x = np.random.default_rng(0).uniform(40, 60, size=(8, 6, 2))
+    return x.astype("float32"), np.zeros((8, 1))
+
+
+def test_a_drift_is_logged_and_warned_of_once():
+    x, y = far_from_zero()
+    rin = RIN(8, name="rin")
+    model = model_of(keras.Input((None, 2)), rin)
+    drift, spread = diagnostics.input_drift(rin, x)
+    most = np.argmax(abs(drift))
+    assert abs(drift[most]) > recurrent_diagnostics.DRIFT_LIMIT
+    model.optimizer.learning_rate = 0.0
+    with pytest.warns(UserWarning) as caught:
+        logs = model.fit(
+            *(x, y),
+            epochs=2,
+            verbose=0,
+            callbacks=[RecurrentDiagnostics(x, budget=None)],
+        ).history
+    told = [str(one.message) for one in caught]
+    assert sum("keras_rin.adapt(model, x)" in message for message in told) == 1
+    for quantity, value in (("drift", drift), ("spread", spread)):
+        expected = [abs(value[most])] * 2
+        np.testing.assert_allclose(logs[f"rin_input_{quantity}"], expected)
+
+
+def test_an_adapted_layer_and_gates_are_not_warned_of():  # warnings are errors
+    x, y = far_from_zero()
+    rin = RIN(8, return_sequences=True, name="rin")
+    lstm = keras.layers.LSTM(2, name="lstm")
+    model = model_of(keras.Input((None, 2)), rin, lstm)
+    rin.adapt(x)
+    model.optimizer.learning_rate = 0.0
+    callback = RecurrentDiagnostics(x, budget=None)
+    logs = model.fit(x, y, verbose=0, callbacks=[callback]).history
+    assert logs["rin_input_drift"][0] < logs["rin_input_spread"][0]
+    assert "lstm_input_drift" not in logs
+
+
 def test_every_gate_and_every_layer_is_followed():
     two = [keras.layers.GRUCell(3), keras.layers.SimpleRNNCell(3)]
     both_ways = keras.layers.Bidirectional(

@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 
 import keras
 import numpy as np
@@ -11,6 +12,9 @@ from keras_rin import diagnostics
 from keras_rin.diagnostics import recurrent_layers
 
 THRESHOLD = 0.01
+# Default RINs that the inputs move by 17 learn to add, by 34 about a third of
+# them, by 68 hardly any: docs/claims.md#adding and the two after it.
+DRIFT_LIMIT = 30
 
 
 class RecurrentDiagnostics(keras.callbacks.Callback):
@@ -35,7 +39,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     - `gradient_at_start`: the size of the gradient of the last state with
       respect to the initial one;
     - `gradient_horizon`: the steps before the last over which that size
-      stays at 0.01 or more.
+      stays at 0.01 or more;
+    - `input_drift` and `input_spread`, without gates: how far the mean of the
+      inputs and their fluctuations move the unit that drifts most, see
+      `keras_rin.diagnostics.input_drift`.
+
+    A drift beyond 30, and beyond the spread, gives a warning that names
+    `keras_rin.adapt`, once, before the first epoch if the model is built.
 
     Callbacks that read logs, such as `keras.callbacks.CSVLogger`, must stand
     after this one in the list. A measurement takes time, which `seconds`
@@ -84,9 +94,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self._longest = 0.0
         self._unknown = {}
         self._before = None
-        self._begin = time.perf_counter()
+        self._warned = False
         if self.model.built:
             self._layers()
+            if self.x is not None:
+                for layer, x in self._with_inputs():
+                    self._follow_inputs(layer, x)
+        self._begin = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
         if logs is None:
@@ -113,7 +127,29 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         if self.x is not None:
             for layer, x in self._with_inputs():
                 values.update(_of_gradient(layer, x))
+                values.update(self._follow_inputs(layer, x))
         return values
+
+    def _follow_inputs(self, layer, x):
+        if "recurrent" not in diagnostics.recurrent_matrices(layer):
+            return {}
+        drift, spread = diagnostics.input_drift(layer, x)
+        most = np.argmax(abs(drift))
+        drift, spread = float(abs(drift[most])), float(spread[most])
+        if drift > max(DRIFT_LIMIT, spread) and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"Over {x.shape[1]} time steps the mean of its inputs moves "
+                f"the hidden state of {layer.name} by {drift:.0f}, their "
+                f"fluctuations by {spread:.0f}. Such training often "
+                "diverges: call keras_rin.adapt(model, x) on the training "
+                "data before fit, or normalize the inputs.",
+                stacklevel=2,
+            )
+        return {
+            f"{layer.name}_input_drift": drift,
+            f"{layer.name}_input_spread": spread,
+        }
 
     def _layers(self):
         layers = list(_recurrent_layers(self.model))
@@ -131,8 +167,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             self._before = _model_up_to(self.model, layers)
         with recurrent_layers.undisturbed(self.model):
             inputs = self._before(keras.tree.flatten(self.x), training=False)
-        inputs = keras.tree.flatten(inputs)
-        return zip(layers, inputs, strict=True)
+        for layer, x in zip(layers, keras.tree.flatten(inputs), strict=True):
+            x = keras.ops.cast(x, "float32")
+            yield layer, keras.ops.convert_to_numpy(x)
 
 
 def _recurrent_layers(layer):
@@ -167,7 +204,6 @@ def _model_up_to(model, layers):
 
 
 def _of_gradient(layer, x):
-    x = keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))
     sizes = diagnostics.gradient_horizon(layer, x)[::-1]
     small = np.flatnonzero(~(sizes >= THRESHOLD))
     horizon = small[0] - 1 if len(small) else len(sizes) - 1

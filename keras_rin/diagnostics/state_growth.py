@@ -71,9 +71,10 @@ def input_drift(layer, x):
         if cell.use_bias:
             mean += float64(cell.transition_bias)
     drift, variance = np.zeros_like(mean), np.zeros_like(covariance)
-    for _ in range(x.shape[1]):
-        drift = mean + drift @ effective
-        variance = covariance + effective.T @ variance @ effective
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(x.shape[1]):
+            drift = mean + drift @ effective
+            variance = covariance + effective.T @ variance @ effective
     return drift, np.sqrt(np.diag(variance))
 
 

@@ -1,0 +1,119 @@
+"""What the inputs alone do to the state, against simulations in NumPy."""
+
+import keras
+import numpy as np
+import pytest
+from witnesses import numpy_rin
+from witnesses import to_numpy
+
+from keras_rin.diagnostics import input_drift
+from keras_rin.diagnostics import state_norms
+from keras_rin.initializers import Chain
+from keras_rin.initializers import Offset
+from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
+
+STATES = {
+    "identity": "zeros",
+    "noise": keras.initializers.RandomNormal(stddev=0.05, seed=1),
+    "orthogonal": Offset(keras.initializers.Orthogonal(seed=1)),
+    "chain": Offset(Chain(0.9)),
+}
+
+
+def weights64(*weights):
+    return [to_numpy(w).astype("float64") for w in weights]
+
+
+@pytest.mark.parametrize("start", STATES)
+def test_it_is_the_mean_and_spread_of_many_linear_networks(start, rng):
+    layer = RIN(4, None, recurrent_initializer=STATES[start])
+    layer.build((None, None, 2))
+    layer.cell.bias.assign(rng.normal(size=4))
+    x = rng.normal(0.5, [1.0, 0.3], size=(20_000, 12, 2))
+    cell = layer.cell
+    weights = weights64(cell.kernel, cell.recurrent_kernel, cell.bias)
+    last = numpy_rin(x, weights, "linear")[:, -1]
+    drift, spread = input_drift(layer, x)
+    error = 5 * spread.max() / np.sqrt(len(x))
+    np.testing.assert_allclose(drift, last.mean(axis=0), atol=error)
+    np.testing.assert_allclose(spread, last.std(axis=0), atol=error)
+
+
+def test_at_the_identity_drift_grows_with_time_and_spread_with_its_root(rng):
+    layer = RIN(3, recurrent_initializer="zeros")
+    layer.build((None, None, 1))
+    x = rng.random((50, 400, 1))
+    (long, wide), (short, narrow) = (
+        input_drift(layer, np.tile(x[:, :100], (1, times, 1)))
+        for times in (4, 1)
+    )
+    np.testing.assert_allclose(long, 4 * short)
+    np.testing.assert_allclose(wide, 2 * narrow)
+
+
+def test_a_deep_transition_is_followed_through_both(rng):
+    layer = keras.layers.RNN(
+        DeepTransitionRINCell(
+            3, None, recurrent_initializer="orthogonal", bias_initializer="ones"
+        )
+    )
+    layer.build((None, None, 2))
+    kernel, first, bias, second, shift = weights64(*layer.cell.weights)
+    x = rng.normal(0.5, 1, size=(20_000, 5, 2))
+    h, eye = np.zeros((len(x), 3)), np.eye(3)
+    for t in range(5):
+        h = x[:, t] @ kernel + h @ (first + eye) + bias
+        h = h @ (second + eye) + shift
+    drift, spread = input_drift(layer, x)
+    error = 5 * spread.max() / np.sqrt(len(x))
+    np.testing.assert_allclose(drift, h.mean(axis=0), atol=error)
+    np.testing.assert_allclose(spread, h.std(axis=0), atol=error)
+
+
+def test_beyond_float64_the_drift_is_infinite():
+    start = keras.initializers.Identity(10.0)
+    layer = RIN(1, kernel_initializer="ones", recurrent_initializer=start)
+    layer.build((None, None, 1))
+    assert np.isinf(input_drift(layer, np.ones((1, 1000, 1)))[0]).all()
+
+
+def test_norms_are_those_of_the_states(rng):
+    layer = RIN(4)
+    layer.build((None, None, 2))
+    x = rng.normal(size=(70, 9, 2))
+    cell = layer.cell
+    weights = weights64(cell.kernel, cell.recurrent_kernel, cell.bias)
+    states = numpy_rin(x, weights, "relu")
+    expected = np.sqrt((states**2).sum(axis=2).mean(axis=0))
+    found = state_norms(layer, x)
+    assert found.shape == (10,) and found[0] == 0
+    np.testing.assert_allclose(found[1:], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "SimpleRNN"])
+def test_norms_of_a_layer_of_keras(kind, rng):
+    layer = getattr(keras.layers, kind)(3, return_sequences=True, dropout=0.5)
+    x = rng.normal(size=(5, 6, 2)).astype("float32")
+    states = to_numpy(layer(x)).astype("float64")
+    expected = np.sqrt((states**2).sum(axis=2).mean(axis=0))
+    np.testing.assert_allclose(state_norms(layer, x)[1:], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("function", [input_drift, state_norms])
+def test_bad_input_is_named(function, rng):
+    layer = RIN(3)
+    x = rng.normal(size=(4, 5, 2))
+    with pytest.raises(ValueError, match="no weights yet"):
+        function(layer, x)
+    layer.build((None, None, 2))
+    for bad in (x[0], x[..., :1], x[:0], x * np.nan):
+        with pytest.raises(ValueError, match=r"\(batch, time, 2\)"):
+            function(layer, bad)
+
+
+def test_gates_have_no_drift(rng):
+    layer = keras.layers.GRU(3)
+    layer.build((None, None, 2))
+    with pytest.raises(ValueError, match="gates"):
+        input_drift(layer, rng.normal(size=(4, 5, 2)))
