@@ -38,7 +38,7 @@ class KerasSections(griffe.Extension):
             obj.docstring.value = as_google(obj.docstring.value)
 
     def on_package(self, *, pkg, **kwargs):
-        for room in pkg.modules.values():
+        for room in (pkg, *pkg.modules.values()):
             for name, source in room.imports.items():
                 if source == f"{room.path}.{name}.{name}":
                     room.set_member(name, room[name][name])

@@ -14,6 +14,7 @@ ROOT = PACKAGE.parent
 ROOMS = {
     "__init__": (
         {
+            "adapt",
             "callbacks",
             "constraints",
             "constructions",
@@ -22,6 +23,7 @@ ROOMS = {
             "initializers",
             "layers",
             "models",
+            "optimizers",
             "plots",
             "regularizers",
             "tasks",
@@ -35,9 +37,10 @@ ROOMS = {
     ),
     "models": ({"arguments", "layers", "models"}, {"keras"}),
     "layers": (
-        {"arguments", "initializers", "layers", "recurrence"},
+        {"adapt", "arguments", "initializers", "layers", "recurrence"},
         {"keras"},
     ),
+    "adapt": ({"arguments"}, {"contextlib", "itertools", "keras", "numpy"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
     "callbacks": (
         {"arguments", "callbacks", "diagnostics"},
@@ -51,6 +54,7 @@ ROOMS = {
             "pathlib",
             "time",
             "torch",
+            "warnings",
         },
     ),
     "export": (
@@ -75,6 +79,7 @@ ROOMS = {
     "initializers": ({"arguments"}, {"keras"}),
     "regularizers": ({"arguments"}, {"keras"}),
     "constraints": ({"arguments"}, {"keras"}),
+    "optimizers": ({"arguments"}, {"keras"}),
     "arguments": (set(), {"math", "numbers", "numpy", "operator"}),
     "version": (set(), set()),
 }

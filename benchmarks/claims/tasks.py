@@ -28,6 +28,14 @@ class Data:
     every_step: bool = False
 
 
+def normalized(data):
+    """Inputs of mean 0 and variance 1 over those to train on, each feature."""
+    layer = keras.layers.Normalization()
+    layer.adapt(data.splits[0][0])
+    splits = [(keras.ops.convert_to_numpy(layer(x)), y) for x, y in data.splits]
+    return dataclasses.replace(data, splits=splits)
+
+
 def entropy(y, logits):
     return keras.losses.sparse_categorical_crossentropy(
         y, logits, from_logits=True

@@ -9,11 +9,13 @@ validation data.
 import keras
 import numpy as np
 
+import keras_rin
 from benchmarks.claims import networks
 from benchmarks.claims import tasks
 from examples import epochs as batches
 from keras_rin import diagnostics
 from keras_rin.callbacks import RestoreOnNaN
+from keras_rin.optimizers import AdamWithMultipliers
 
 
 def run(settings):
@@ -28,9 +30,13 @@ def scores(settings):
     seed = settings["seed"]
     keras.utils.set_random_seed(seed)
     data = tasks.draw(settings, np.random.default_rng(seed))
+    if settings.get("inputs") == "normalized":
+        data = tasks.normalized(data)
     train, validation, test = data.splits
     rows = batches.shuffled(train, settings["batch_size"])
     model = start(settings, data, rows.steps)
+    if settings.get("inputs") == "adapted":
+        keras_rin.adapt(model, train[0])
     before = departure(model)
     end = -(-settings["updates"] // rows.steps)
     best = keras.callbacks.EarlyStopping(
@@ -72,12 +78,14 @@ def departure(model):
     return {}
 
 
+WARM_UP = 100  # updates of a schedule, before it falls as a cosine
 COMPILED = {}  # to compile takes longer than to train
 ASSIGNED = (  # what one compiled network can be trained with in turn
     *("seed", "learning_rate", "strength", "updates", "permuted"),
     *("start", "chain_gain", "identity_gain"),
 )
 CLIPS = {
+    "global norm 1": {"global_clipnorm": 1.0},
     "norm 1": {"clipnorm": 1.0},
     "norm 100": {"clipnorm": 100.0},
     "value 1": {"clipvalue": 1.0},
@@ -85,14 +93,34 @@ CLIPS = {
 }
 
 
+def optimizer(settings):
+    """Adam as a protocol asks for it."""
+    options = dict(CLIPS[settings.get("clip", "norm 1")])
+    rate = settings["learning_rate"]
+    if "schedule" in settings:
+        options["beta_2"] = 0.99
+        rate = keras.optimizers.schedules.CosineDecay(
+            0.0,
+            settings["updates"] - WARM_UP,
+            warmup_target=rate,
+            warmup_steps=WARM_UP,
+        )
+    factor = settings.get("recurrent_rate", 1)
+    multipliers = {"recurrent_kernel": factor} if factor != 1 else None
+    return AdamWithMultipliers(rate, multipliers, **options)
+
+
 def start(settings, data, steps):
     """A network at its start, in one that an earlier run had compiled."""
     fresh = networks.build(settings, data)
-    rest = {k: v for k, v in settings.items() if k not in ASSIGNED}
+    assigned = set(ASSIGNED)
+    if "schedule" in settings:  # it is compiled with its rate
+        assigned -= {"learning_rate", "updates"}
+    rest = {k: v for k, v in settings.items() if k not in assigned}
     model = COMPILED.setdefault(tuple(sorted(rest.items())), fresh)
     if model is fresh:
         model.compile(
-            keras.optimizers.Adam(**CLIPS[settings.get("clip", "norm 1")]),
+            optimizer(settings),
             data.loss,
             metrics=[keras.metrics.MeanMetricWrapper(data.score, name="score")],
             jit_compile="noise" not in settings,  # XLA takes 60 ms to draw it
@@ -104,7 +132,8 @@ def start(settings, data, steps):
             variable.assign(value)
     for variable in model.optimizer.variables:
         variable.assign(keras.ops.zeros_like(variable))
-    model.optimizer.learning_rate = settings["learning_rate"]
+    if "schedule" not in settings:
+        model.optimizer.learning_rate = settings["learning_rate"]
     if "strength" in settings:
         model.layers[0].strength.assign(settings["strength"])
     return model

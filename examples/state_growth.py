@@ -1,0 +1,170 @@
+"""What does a recurrent network do with long sequences before any training?
+
+    python examples/state_growth.py
+    python examples/state_growth.py --length=10 --length=100 --seed=0
+
+On sequences of the adding problem, whose inputs lie in [0, 1], draws the norm
+of the hidden state over time, and over the sequence length the loss and the
+norm of its gradient at update 0. Each initialization is drawn once a seed.
+"""
+
+import statistics
+
+import keras
+import numpy as np
+import outputs
+import tensorflow as tf
+from absl import app
+from absl import flags
+from absl import logging
+from matplotlib.figure import Figure
+
+import keras_rin
+from keras_rin.diagnostics import state_norms
+from keras_rin.layers import RIN
+from keras_rin.tasks import adding
+
+STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]
+
+FLAGS = flags.FLAGS
+
+
+def build(layer, x):
+    model = keras.Sequential(
+        [keras.Input((None, 2)), layer, keras.layers.Dense(1)]
+    )
+    if isinstance(layer, RIN) and x is not None:
+        keras_rin.adapt(model, x)
+    return model
+
+
+def default(units, x):
+    return build(RIN(units), None)
+
+
+def adapted(units, x):
+    return build(RIN(units), x)
+
+
+def adapted_without_noise(units, x):
+    return build(RIN(units, recurrent_initializer="zeros"), x)
+
+
+def scaled(units, x):
+    """The same, W divided by the root of the length, the read-out by it."""
+    model, length = adapted_without_noise(units, x), x.shape[1]
+    kernel, (read_out, _) = model.layers[0].cell.kernel, model.layers[1].weights
+    kernel.assign(kernel / length**0.5)
+    read_out.assign(read_out / length)
+    model.layers[0].adapt(x)
+    return model
+
+
+def gru(units, x):
+    return build(keras.layers.GRU(units), None)
+
+
+MODELS = {
+    "RIN": default,
+    "RIN, adapted": adapted,
+    "RIN, adapted, U = 0": adapted_without_noise,
+    "RIN, adapted, U = 0, scaled": scaled,
+    "GRU": gru,
+}
+
+
+def measure(name, length, seed):
+    """State norms, loss over the baseline, and the norm of the gradient."""
+    keras.utils.set_random_seed(seed)
+    x, y = adding.generate(np.random.default_rng(seed), 50, length)
+    model = MODELS[name](FLAGS.units, x)
+    norms = state_norms(model.layers[0], x)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+    gradients = tape.gradient(loss, [v.value for v in model.trainable_weights])
+    return {
+        "model": name,
+        "length": length,
+        "seed": seed,
+        "loss": float(loss) / adding.baseline_loss(),
+        "gradient_norm": float(tf.linalg.global_norm(gradients)),
+        "state_norms": norms[1 :: max(1, length // 100)].tolist(),
+    }
+
+
+def tables(record):
+    """Median over the seeds, lowest to highest, at each length."""
+    lengths = sorted({run["length"] for run in record["runs"]})
+    made = {}
+    for key in ("loss", "gradient_norm"):
+        rows = [
+            [name, *(_spread(record["runs"], name, n, key) for n in lengths)]
+            for name in MODELS
+        ]
+        header = ["model", *(f"{length:,} steps" for length in lengths)]
+        made[f"{key}.md"] = outputs.markdown(header, rows)
+    return made
+
+
+def _values(runs, name, length, key):
+    return [
+        run[key]
+        for run in runs
+        if (run["model"], run["length"]) == (name, length)
+    ]
+
+
+def _spread(*which):
+    values = _values(*which)
+    low, high = min(values), max(values)
+    return f"{statistics.median(values):.2g} ({low:.2g} to {high:.2g})"
+
+
+def draw(runs):
+    """State norms over time, then loss and gradient norm over the length."""
+    lengths = sorted({run["length"] for run in runs})
+    shown = min(1_000, lengths[-1]) if 1_000 in lengths else lengths[-1]
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    states, *others = figure.subplots(1, 3)
+    for name, style in zip(MODELS, STYLES, strict=True):
+        norms = np.median(_values(runs, name, shown, "state_norms"), axis=0)
+        time = 1 + np.arange(len(norms)) * max(1, shown // 100)
+        states.loglog(time, norms, linestyle=style, label=name)
+        for axes, key in zip(others, ("loss", "gradient_norm"), strict=True):
+            middle = [
+                statistics.median(_values(runs, name, length, key))
+                for length in lengths
+            ]
+            axes.loglog(lengths, middle, linestyle=style, marker=".")
+    states.set(xlabel="time step", ylabel="norm of the hidden state")
+    others[0].set(xlabel="sequence length", ylabel="loss / baseline loss")
+    others[1].set(xlabel="sequence length", ylabel="gradient norm")
+    figure.legend(loc="outside upper center", ncols=3, fontsize="small")
+    return figure
+
+
+def main(argv):
+    del argv
+    logging.set_verbosity(logging.ERROR)
+    output = outputs.prepare(FLAGS.output)
+    lengths = [5, 10] if FLAGS.smoke else FLAGS.length
+    runs = [
+        measure(name, length, seed)
+        for length in lengths
+        for name in MODELS
+        for seed in FLAGS.seed
+    ]
+    record = {"tables": "state_growth", "runs": runs}
+    outputs.write(output, record, tables)
+    draw(runs).savefig(output / "state_growth.png", dpi=120)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("output", "runs/state_growth", "Where to write.")
+    flags.DEFINE_multi_integer(
+        "length", [10, 30, 100, 300, 1_000, 3_000, 10_000], "Sequence lengths."
+    )
+    flags.DEFINE_integer("units", 50, "Units of each layer.", lower_bound=1)
+    flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "One run for each.")
+    flags.DEFINE_bool("smoke", False, "Two short lengths: does it run?")
+    app.run(main)

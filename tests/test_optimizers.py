@@ -1,0 +1,94 @@
+"""Multipliers act on the rate, weight by weight; all else is Keras's Adam."""
+
+import keras
+import numpy as np
+import pytest
+from witnesses import to_numpy
+
+from keras_rin.layers import RIN
+from keras_rin.optimizers import AdamWithMultipliers
+
+
+def model_of(optimizer, **kwargs):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential(
+        [
+            keras.Input((4, 2)),
+            RIN(3, return_sequences=True, name="first"),
+            RIN(3, name="second"),
+            keras.layers.Dense(1, name="read_out"),
+        ],
+        name="model",
+    )
+    model.compile(optimizer, "mse", **kwargs)
+    return model
+
+
+def trained(optimizer, updates=1, **kwargs):
+    model = model_of(optimizer, **kwargs)
+    before = {v.path: to_numpy(v) for v in model.trainable_variables}
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(8, 4, 2)).astype("float32")
+    for _ in range(updates):
+        model.train_on_batch(x, x[:, 0, :1])
+    return {
+        v.path: to_numpy(v) - before[v.path] for v in model.trainable_variables
+    }
+
+
+def test_without_multipliers_it_is_adam():
+    ours = trained(AdamWithMultipliers(0.01, clipnorm=1.0), updates=3)
+    keras_s = trained(keras.optimizers.Adam(0.01, clipnorm=1.0), updates=3)
+    for path, change in ours.items():
+        np.testing.assert_allclose(change, keras_s[path], atol=1e-7)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_the_first_update_is_multiplied(jit_compile):
+    if jit_compile and keras.backend.backend() == "torch":
+        pytest.skip("Torch compiles by itself")
+    multipliers = {
+        "recurrent_kernel": 0.25,
+        "second/rin_cell/recurrent_kernel": 0.0,
+        "first/rin_cell/bias": 2.0,
+    }
+    expected = {
+        "first/rin_cell/recurrent_kernel": 0.25,
+        "second/rin_cell/recurrent_kernel": 0.0,
+        "first/rin_cell/bias": 2.0,
+    }
+    compiled = {"jit_compile": jit_compile}
+    ours = trained(AdamWithMultipliers(0.01, multipliers), **compiled)
+    keras_s = trained(keras.optimizers.Adam(0.01), **compiled)
+    for path, change in ours.items():
+        factor = next(
+            (c for end, c in expected.items() if path.endswith(end)), 1.0
+        )
+        np.testing.assert_allclose(change, factor * keras_s[path], atol=1e-6)
+
+
+def test_it_comes_back_from_its_config_and_from_a_file(tmp_path):
+    schedule = keras.optimizers.schedules.CosineDecay(0.01, 10)
+    optimizer = AdamWithMultipliers(schedule, {"recurrent_kernel": 0.1})
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    assert again.get_config() == optimizer.get_config()
+    model = model_of(optimizer)
+    x = np.ones((8, 4, 2), "float32")
+    model.train_on_batch(x, x[:, 0, :1])
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    for one in (model, loaded):
+        one.train_on_batch(x, x[:, 0, :1])
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_allclose(to_numpy(one), to_numpy(other), rtol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [-1, np.nan, "half", None])
+def test_a_multiplier_is_a_number_of_at_least_zero(factor):
+    with pytest.raises(ValueError, match=r"multipliers\['kernel'\]"):
+        AdamWithMultipliers(multipliers={"kernel": factor})
+
+
+def test_a_name_that_fits_nothing_is_refused():
+    with pytest.raises(ValueError, match="recurent_kernel.*first/rin_cell"):
+        trained(AdamWithMultipliers(multipliers={"recurent_kernel": 0.1}))
