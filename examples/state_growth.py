@@ -79,15 +79,21 @@ def measure(name, length, seed):
     x, y = adding.generate(np.random.default_rng(seed), 50, length)
     model = MODELS[name](FLAGS.units, x)
     norms = state_norms(model.layers[0], x)
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
-    gradients = tape.gradient(loss, [v.value for v in model.trainable_weights])
+    weights = [weight.value for weight in model.trainable_weights]
+
+    @tf.function
+    def loss_and_gradient():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+        return loss, tf.linalg.global_norm(tape.gradient(loss, weights))
+
+    loss, gradient_norm = loss_and_gradient()
     return {
         "model": name,
         "length": length,
         "seed": seed,
         "loss": float(loss) / adding.baseline_loss(),
-        "gradient_norm": float(tf.linalg.global_norm(gradients)),
+        "gradient_norm": float(gradient_norm),
         "state_norms": norms[1 :: max(1, length // 100)].tolist(),
     }
 

@@ -76,7 +76,7 @@ ROOMS = {
         },
     ),
     "tasks": ({"arguments", "tasks"}, {"numpy", "pathlib", "re"}),
-    "initializers": ({"arguments"}, {"keras"}),
+    "initializers": ({"arguments", "initializers"}, {"keras"}),
     "regularizers": ({"arguments"}, {"keras"}),
     "constraints": ({"arguments"}, {"keras"}),
     "optimizers": ({"arguments"}, {"keras"}),

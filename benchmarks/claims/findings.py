@@ -108,6 +108,21 @@ def _more(ones, others):
     return found, ["yes" if low > 0 else "no"]
 
 
+def learns_at_every_length(record):
+    """Solved, diverged and normalized loss at the best rate, by length."""
+    found, answers = [], []
+    contenders = verdicts.outcomes(record["protocol"], record["runs"])
+    for contender, outcome in contenders.items():
+        solved, count = verdicts.learned(outcome.best), len(outcome.best)
+        diverged = sum("error" in run for run in outcome.best)
+        found.append(
+            f"{dict(contender)['length']:,} steps: {solved} of {count} solved, "
+            f"{diverged} diverged, median loss {outcome.median:.2g}"
+        )
+        answers.append("yes" if solved == count else "no")
+    return "<br>".join(found), answers
+
+
 def small_variance_keeps_size(record):
     growth = {
         run["start"]: [draw[-1] for draw in run["draws"]]

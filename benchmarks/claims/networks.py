@@ -11,6 +11,7 @@ from examples.starts import STARTS
 from keras_rin.constraints import Orthogonal
 from keras_rin.initializers import ChainIdentity
 from keras_rin.initializers import Offset
+from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import NoisyRNN
@@ -50,6 +51,9 @@ def with_small_w(layer):
 
 LAYERS = {
     **babi_network.LAYERS,  # RIN, IRNN, IRNN + noise, LSTM
+    "RIN, partial identity": functools.partial(
+        RIN, recurrent_initializer=Offset(PartialIdentity())
+    ),
     "RIN, small W": with_small_w(RIN),
     "IRNN, small W": with_small_w(babi_network.LAYERS["IRNN"]),
     "RIN-DT": lambda units: keras.layers.RNN(DeepTransitionRINCell(units)),

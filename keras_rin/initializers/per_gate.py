@@ -1,0 +1,95 @@
+"""PerGate: one initializer for each gate of an LSTM or a GRU."""
+
+import keras
+from keras import ops
+
+from keras_rin import arguments
+from keras_rin.initializers.offset import Offset
+from keras_rin.initializers.offset import known
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class PerGate(keras.initializers.Initializer):
+    """One start for each gate of an LSTM or a GRU.
+
+    W = [W_1, ..., W_gates], side by side
+
+    Keras stores the matrices of all gates in one kernel, of shape
+    `(units, gates * units)`, in the order input, forget, cell, output for an
+    LSTM and update, reset, candidate for a GRU (`gates=3`). An initializer
+    of square matrices, such as `Chain`, refuses that shape; here it starts
+    each gate. The mixed start of the paper for an LSTM, with the chain in
+    the tanh gate alone, is `PerGate([Ramp(), Ramp(), Chain(1.02), Ramp()])`.
+
+    Args:
+        initializer: Initializer of every gate, or a list of one for each
+            gate: Keras initializers, their names or configs. Gates draw
+            different numbers from one random initializer, also if it has a
+            seed. Defaults to `"orthogonal"`.
+        gates: Positive integer, how many gates share the kernel. Defaults
+            to 4.
+
+    Raises:
+        ValueError: If `gates` is not a positive integer, if a list has
+            another length, or if the last axis of the shape asked for is
+            not divisible by `gates`.
+
+    Example:
+
+    >>> chain = keras_rin.initializers.Chain(1.02)
+    >>> layer = keras.layers.LSTM(
+    ...     8, recurrent_initializer=keras_rin.initializers.PerGate(chain)
+    ... )
+    >>> tuple(layer(np.ones((32, 10, 4))).shape)
+    (32, 8)
+
+    Reference:
+        Orhan and Pitkow, 2020 (arXiv 1905.13715), table 3.
+    """
+
+    def __init__(self, initializer="orthogonal", gates=4):
+        self.gates = arguments.integer("gates", gates)
+        if isinstance(initializer, (list, tuple)):
+            self.initializer = [known(gate) for gate in initializer]
+            if len(self.initializer) != self.gates:
+                raise ValueError(
+                    "`initializer` must hold one initializer for each of "
+                    f"gates={self.gates}. "
+                    f"Received: {len(self.initializer)} of them"
+                )
+        else:
+            self.initializer = known(initializer)
+
+    def __call__(self, shape, dtype=None):
+        if not shape or shape[-1] % self.gates:
+            raise ValueError(
+                f"PerGate(gates={self.gates}) needs a kernel whose last axis "
+                "it divides: an LSTM has 4 gates, a GRU 3. "
+                f"Received: shape={tuple(shape)}"
+            )
+        shape = (*shape[:-1], shape[-1] // self.gates)
+        parts = [gate(shape, dtype=dtype) for gate in self._one_a_gate()]
+        return ops.concatenate(parts, axis=-1)
+
+    def _one_a_gate(self):
+        if isinstance(self.initializer, list):
+            return self.initializer
+        return [reseeded(self.initializer, k) for k in range(self.gates)]
+
+    def get_config(self):
+        kept = keras.tree.map_structure(
+            keras.initializers.serialize, self.initializer
+        )
+        return {"initializer": kept, "gates": self.gates}
+
+
+def reseeded(initializer, k):
+    # A random initializer of Keras repeats its numbers at every call.
+    if isinstance(initializer, Offset):
+        return Offset(reseeded(initializer.initializer, k))
+    config = getattr(initializer, "get_config", dict)()
+    if "seed" not in config or isinstance(config["seed"], dict):
+        return initializer  # it draws nothing, or goes on from call to call
+    if isinstance(config["seed"], int):
+        config["seed"] += k
+    return type(initializer).from_config(config)
