@@ -19,6 +19,7 @@ from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity
 from keras_rin.initializers import FeedbackChain
 from keras_rin.initializers import Offset
+from keras_rin.initializers import PartialIdentity
 from keras_rin.initializers import PerGate
 from keras_rin.initializers import Ramp
 from keras_rin.initializers import SmallVarianceNormal
@@ -31,6 +32,7 @@ from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
 from keras_rin.layers import RINCell
 from keras_rin.models import residual_convnet
+from keras_rin.optimizers import AdamWithMultipliers
 from keras_rin.regularizers import IdentityOffsetL2
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
@@ -39,6 +41,12 @@ SEQUENCE, VECTOR, IMAGE = (None, 3), (4,), (4, 4, 2)
 
 def of(shape, *above):
     return keras.Sequential([keras.Input(shape), *above])
+
+
+def compiled(optimizer, shape, *above):
+    model = of(shape, *above)
+    model.compile(optimizer, "mse")
+    return model
 
 
 MODELS = {
@@ -70,6 +78,11 @@ MODELS = {
             4,
             recurrent_initializer=PerGate([Ramp(), Ramp(), Chain(), Ramp()]),
         ),
+    ),
+    "partial_identity": lambda: compiled(
+        AdamWithMultipliers(0.003, {"recurrent_kernel": 0.1}),
+        SEQUENCE,
+        RIN(4, recurrent_initializer=Offset(PartialIdentity())),
     ),
     "deep_transition": lambda: of(
         SEQUENCE,

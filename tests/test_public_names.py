@@ -87,9 +87,11 @@ def test_every_argument_documented_is_in_the_config(name):
     documented = re.findall(
         r"^    (\w+): ", section(CLASSES[name], "Args"), re.M
     )
-    config = make(CLASSES[name]).get_config()
-    assert set(documented) - {"activity_regularizer"} <= set(config)
-    assert set(config) - {"name", "dtype", "trainable"} <= set(documented)
+    config = set(make(CLASSES[name]).get_config())
+    if issubclass(CLASSES[name], keras.optimizers.Adam):
+        config -= set(keras.optimizers.Adam().get_config()) - {"learning_rate"}
+    assert set(documented) - {"activity_regularizer"} <= config
+    assert config - {"name", "dtype", "trainable"} <= set(documented)
 
 
 @pytest.mark.parametrize("name", CLASSES)

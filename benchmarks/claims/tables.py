@@ -59,6 +59,25 @@ def of_settings(record):
     return outputs.markdown(header, rows)
 
 
+def of_rates(record):
+    """Each model at each rate: solved, diverged, and loss over baseline."""
+    rows = []
+    for contender, outcome in outcomes(record).items():
+        for values, runs in sorted(outcome.groups.items()):
+            rows.append(
+                [
+                    label(contender),
+                    ", ".join(f"{value:g}" for value in values),
+                    _learned(runs),
+                    str(sum("error" in run for run in runs)),
+                    _spread([verdicts.share(run, "test") for run in runs]),
+                ]
+            )
+    chosen = [said(name) for name in record["protocol"]["tuned"]]
+    header = ["model", *chosen, "solved", "diverged", "normalized loss"]
+    return outputs.markdown(header, rows)
+
+
 def of_departures(record):
     """How far from normal each recurrent matrix was, before and after."""
     rows = [
@@ -74,6 +93,7 @@ SHOWN = {
     "contenders": of_contenders,
     "settings": of_settings,
     "departures": of_departures,
+    "rates": of_rates,
 }
 
 
@@ -128,7 +148,17 @@ def of_protocols(protocols, folder):
         for name, protocol in wanted.trained(protocols).items()
     ]
     sections.sort(key=lambda text: "Not run yet" in text)
-    return {"protocols.md": "\n".join(sections)}
+    return {"protocols.md": "\n".join(sections), **_files(protocols, folder)}
+
+
+def _files(protocols, folder):
+    """{page: table}: those that pages show by themselves."""
+    return {
+        f"{name}/{table}.md": SHOWN[table](record)
+        for name, protocol in protocols.items()
+        for table in protocol.get("files", ())
+        if (record := records.read(folder / name)) and outcomes(record)
+    }
 
 
 def _section(name, protocol, folder):

@@ -37,7 +37,7 @@ class Outcome:
     @property
     def scores(self):
         """{seed: score as a share of knowing nothing}."""
-        return {run["seed"]: _share(run, "test") for run in self.best}
+        return {run["seed"]: share(run, "test") for run in self.best}
 
     @property
     def tried(self):
@@ -134,7 +134,7 @@ def _best(runs, tuned):
 
 def median(runs):
     """Of the scores on validation data, over that of knowing nothing."""
-    return np.median([_share(run, "validation") for run in runs])
+    return np.median([share(run, "validation") for run in runs])
 
 
 def learned(runs):
@@ -143,10 +143,10 @@ def learned(runs):
 
 
 def _learned(run):
-    return _share(run, "validation") < HALF
+    return share(run, "validation") < HALF
 
 
-def _share(run, split):
+def share(run, split):
     """The score over that of knowing nothing, which a failed run gets."""
     return 1.0 if "error" in run else run[split] / run["baseline"]
 
