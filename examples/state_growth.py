@@ -21,33 +21,37 @@ from matplotlib.figure import Figure
 
 import keras_rin
 from keras_rin.diagnostics import state_norms
+from keras_rin.initializers import Offset
+from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
-STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]
+STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
 
 FLAGS = flags.FLAGS
 
 
-def build(layer, x):
-    model = keras.Sequential(
+def build(layer):
+    return keras.Sequential(
         [keras.Input((None, 2)), layer, keras.layers.Dense(1)]
     )
-    if isinstance(layer, RIN) and x is not None:
-        keras_rin.adapt(model, x)
-    return model
 
 
 def default(units, x):
-    return build(RIN(units), None)
+    del x
+    return build(RIN(units))
 
 
 def adapted(units, x):
-    return build(RIN(units), x)
+    model = build(RIN(units))
+    keras_rin.adapt(model, x)
+    return model
 
 
 def adapted_without_noise(units, x):
-    return build(RIN(units, recurrent_initializer="zeros"), x)
+    model = build(RIN(units, recurrent_initializer="zeros"))
+    keras_rin.adapt(model, x)
+    return model
 
 
 def scaled(units, x):
@@ -60,8 +64,14 @@ def scaled(units, x):
     return model
 
 
+def partial_identity(units, x):
+    del x
+    return build(RIN(units, recurrent_initializer=Offset(PartialIdentity())))
+
+
 def gru(units, x):
-    return build(keras.layers.GRU(units), None)
+    del x
+    return build(keras.layers.GRU(units))
 
 
 MODELS = {
@@ -69,6 +79,7 @@ MODELS = {
     "RIN, adapted": adapted,
     "RIN, adapted, U = 0": adapted_without_noise,
     "RIN, adapted, U = 0, scaled": scaled,
+    "RIN, normalized, partial identity": partial_identity,
     "GRU": gru,
 }
 
@@ -77,6 +88,8 @@ def measure(name, length, seed):
     """State norms, loss over the baseline, and the norm of the gradient."""
     keras.utils.set_random_seed(seed)
     x, y = adding.generate(np.random.default_rng(seed), 50, length)
+    if "normalized" in name:
+        x = (x - x.mean(axis=(0, 1))) / x.std(axis=(0, 1))
     model = MODELS[name](FLAGS.units, x)
     norms = state_norms(model.layers[0], x)
     weights = [weight.value for weight in model.trainable_weights]
@@ -99,8 +112,9 @@ def measure(name, length, seed):
 
 
 def tables(record):
-    """Median over the seeds, lowest to highest, at each length."""
+    """Median over the seeds, lowest to highest, at some of the lengths."""
     lengths = sorted({run["length"] for run in record["runs"]})
+    lengths = [n for n in lengths if n in (10, 100, 1_000, 10_000)] or lengths
     made = {}
     for key in ("loss", "gradient_norm"):
         rows = [

@@ -9,6 +9,30 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 
+# Of NumPy, files and text: the same on every backend.
+ONE_BACKEND = {
+    "test_adding",
+    "test_architecture",
+    "test_arguments",
+    "test_babi",
+    "test_character_stream",
+    "test_copying",
+    "test_fisher_memory",
+    "test_insert_tables",
+    "test_nonnormality",
+    "test_pages",
+    "test_peeling",
+    "test_plots",
+    "test_sequential_pixels",
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.module.__name__ in ONE_BACKEND:
+            item.add_marker("one_backend")
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

@@ -10,6 +10,7 @@ from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RINCell
+from keras_rin.tasks import adding
 
 RNN = keras.layers.RNN
 KINDS = {
@@ -297,3 +298,37 @@ def test_a_mask_stands_beside_an_array_for_one_layer(x):
         keras_rin.adapt(model, x, mask=counts)
     with pytest.raises(ValueError, match=r"\(40, 30\)"):
         built(RIN(4)).adapt(x, mask=counts[:, :-1])
+
+
+def at_update_0(adapted, length, seed):
+    """Loss and gradient norm: SGD at the rate 1 moves by the gradient."""
+    keras.utils.set_random_seed(seed)
+    rng = np.random.default_rng(seed)
+    x, y = adding.generate(rng, samples=20, length=length)
+    layer = RIN(50, recurrent_initializer="zeros" if adapted else None)
+    model = keras.Sequential(
+        [keras.Input((None, 2)), layer, keras.layers.Dense(1)]
+    )
+    if adapted:
+        keras_rin.adapt(model, x)
+    model.compile(keras.optimizers.SGD(1.0), "mse")
+    before = [to_numpy(w).astype("float64") for w in model.trainable_weights]
+    loss = model.train_on_batch(x, y)
+    squares = [
+        ((to_numpy(w) - b) ** 2).sum()
+        for w, b in zip(model.trainable_weights, before, strict=True)
+    ]
+    return float(loss), np.sqrt(sum(squares))
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="a law of the initialization, not of the backend",
+)
+@pytest.mark.parametrize("length", [200, 1_000])
+def test_at_update_0_loss_and_gradient_are_far_below_the_default(length):
+    default, centered = (
+        np.median([at_update_0(adapted, length, s) for s in range(3)], axis=0)
+        for adapted in (False, True)
+    )
+    assert (10 * centered < default).all()

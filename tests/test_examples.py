@@ -113,6 +113,14 @@ def test_gradient_horizons_ends_with_table_and_picture(tmp_path):
     assert (tmp_path / "gradient_horizons.png").stat().st_size > 10_000
 
 
+def test_state_growth_ends_with_tables_and_picture(tmp_path):
+    finished = run("state_growth.py", "--smoke", f"--output={tmp_path}")
+    assert finished.returncode == 0, finished.stderr
+    for table in ("loss.md", "gradient_norm.md"):
+        assert (tmp_path / table).read_text() in finished.stdout
+    assert (tmp_path / "state_growth.png").stat().st_size > 10_000
+
+
 def test_random_products_ends_with_its_table(tmp_path):
     finished = run("random_products.py", "--smoke", f"--output={tmp_path}")
     assert finished.returncode == 0, finished.stderr

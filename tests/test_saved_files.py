@@ -93,6 +93,7 @@ def test_there_are_many_broken_configs():
     assert len(BROKEN) > 500
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("good", "key", "junk"),
     [case[1:] for case in BROKEN],
@@ -129,6 +130,7 @@ def loaded_answer(path, damaged, x):
     return keras.ops.convert_to_numpy(keras.models.load_model(path)(x))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("part", range(10))
 def test_a_damaged_file_is_refused_or_harmless(small, tmp_path, part):
     whole, x, expected = small
