@@ -8,7 +8,6 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-
 # Of NumPy, files and text: the same on every backend.
 ONE_BACKEND = {
     "test_adding",
