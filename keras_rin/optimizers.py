@@ -32,8 +32,9 @@ class AdamWithMultipliers(keras.optimizers.Adam):
         **kwargs: The other arguments of `keras.optimizers.Adam`.
 
     Raises:
-        ValueError: If a multiplier is negative or not finite; when training
-            begins, if a name fits no trained weight.
+        ValueError: If `multipliers` is no dict, or a multiplier is negative
+            or not finite; when training begins, if a name fits no trained
+            weight.
 
     Example:
 
@@ -46,6 +47,11 @@ class AdamWithMultipliers(keras.optimizers.Adam):
 
     def __init__(self, learning_rate=0.001, multipliers=None, **kwargs):
         super().__init__(learning_rate, **kwargs)
+        if not isinstance(multipliers, (dict, type(None))):
+            raise ValueError(
+                "`multipliers` must be a dict of names and numbers. "
+                f"Received: multipliers={multipliers!r}"
+            )
         self.multipliers = {
             name: arguments.finite_number(f"multipliers[{name!r}]", c, 0)
             for name, c in (multipliers or {}).items()

@@ -46,6 +46,7 @@ def of(shape, *above):
 def compiled(optimizer, shape, *above):
     model = of(shape, *above)
     model.compile(optimizer, "mse")
+    optimizer.build(model.trainable_variables)
     return model
 
 
