@@ -128,6 +128,78 @@ def test_the_table_of_settings_has_all_of_them_on_validation_data():
     ]
 
 
+def test_the_table_of_rates_counts_divergence_apart():
+    runs = runs_of("a", 1, 0.5, [0.2, 0.4, 0.6])
+    runs += runs_of("a", 2, 1.5, [0.1, 0.3, 0.5])
+    del runs[1]["validation"], runs[1]["test"], runs[1]["baseline"]
+    runs[1]["error"] = "The loss is not finite."
+    table = tables.of_rates({"protocol": PROTOCOL, "runs": runs})
+    cells = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in table.splitlines()[2:]
+    ]
+    assert cells == [
+        ["a", "1", "2 of 3", "1", "0.3 (0.1 to 1)"],
+        ["a", "2", "0 of 3", "0", "0.15 (0.05 to 0.25)"],
+    ]
+
+
+@pytest.mark.parametrize("diverged", [False, True])
+def test_learning_at_every_length_means_every_run_of_the_best_rate(diverged):
+    runs = [
+        {**run, "length": length, "layer": "a"}
+        for length in (10, 20)
+        for run in runs_of("a", 1, 0.5, [0.2, 0.4, 0.6])
+    ]
+    if diverged:
+        del runs[4]["validation"], runs[4]["test"], runs[4]["baseline"]
+        runs[4]["error"] = "The loss is not finite."
+    grid = [{"length": [10, 20], "learning_rate": [1]}]
+    record = {"protocol": {**PROTOCOL, "grid": grid}, "runs": runs}
+    found, answers = findings.learns_at_every_length(record)
+    first, second = found.split("<br>")
+    assert first == "10 steps: 3 of 3 solved, 0 diverged, median loss 0.2"
+    if diverged:
+        assert second.startswith("20 steps: 2 of 3 solved, 1 diverged")
+    assert answers == ["yes", "no" if diverged else "yes"]
+
+
+def test_normalized_inputs_have_the_mean_and_variance_of_training_data():
+    rng = np.random.default_rng(0)
+    raw = tasks.adding_data(rng, length=20, train=500)
+    made = tasks.normalized(raw)
+    x = raw.splits[0][0].astype("float64")
+    mean, deviation = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
+    for (before, _), (after, _) in zip(raw.splits, made.splits, strict=True):
+        expected = (before - mean) / deviation
+        np.testing.assert_allclose(after, expected, atol=1e-4)
+
+
+def test_a_run_adapts_the_network_to_the_data_it_trains_on(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        training.keras_rin, "adapt", lambda model, x: seen.append(x)
+    )
+    settings = next(wanted.all_settings(TINY))
+    found = training.run({**settings, "inputs": "adapted"})
+    assert "error" not in found
+    assert [x.shape for x in seen] == [(12, 5, 2)]
+
+
+def test_a_schedule_warms_up_and_falls_to_zero():
+    settings = next(wanted.all_settings(TINY))
+    settings = {**settings, "schedule": "cosine", "clip": "global norm 1"}
+    settings |= {"updates": 1_000, "recurrent_rate": 0.1}
+    optimizer = training.optimizer(settings)
+    config = optimizer.get_config()
+    rate = keras.optimizers.schedules.deserialize(config["learning_rate"])
+    rates = [float(rate(n)) for n in (0, training.WARM_UP, 1_000)]
+    expected = [0, settings["learning_rate"], 0]
+    np.testing.assert_allclose(rates, expected, atol=1e-9)
+    assert config["multipliers"] == {"recurrent_kernel": 0.1}
+    assert (config["beta_2"], config["global_clipnorm"]) == (0.99, 1.0)
+
+
 def test_departures_are_those_of_the_settings_that_won():
     runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
     runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
