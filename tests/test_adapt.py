@@ -138,6 +138,16 @@ def test_masked_time_steps_do_not_count(x, rng):
     assert_centered(layer.cell, x, counts)
 
 
+def test_a_mask_counts_for_every_cell_of_a_stack(x, rng):
+    counts = rng.random((40, 30)) < 0.6
+    cells = [RINCell(4), RINCell(3)]
+    keras_rin.adapt(built(RNN(cells)), x, mask=counts)
+    below = RNN(cells[0], return_sequences=True)
+    seen = to_numpy(below(x, mask=keras.ops.convert_to_tensor(counts)))
+    assert_centered(cells[0], x, counts)
+    assert_centered(cells[1], seen, counts, within=1e-5)
+
+
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_model_hands_its_own_mask_on(by_hand, rng):
     tokens = rng.integers(0, 4, (40, 30))
