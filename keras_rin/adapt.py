@@ -189,7 +189,9 @@ def _reaching(model, layer, batches):
     try:
         x, *others = keras.tree.flatten(layer.input)
         masks = [one for one in others if one.dtype == "bool"]  # by hand
-        before = keras.Model(model.inputs, [x, *(masks or [_Mask()(x)])])
+        # A list of one would ask Torch's `predict_on_batch` for a list.
+        inputs = model.inputs[0] if len(model.inputs) == 1 else model.inputs
+        before = keras.Model(inputs, [x, *(masks or [_Mask()(x)])])
         if _calls(model, layer) > 1:
             raise ValueError(f"{layer.name} is called more than once.")
     except (AttributeError, ValueError) as error:
@@ -197,7 +199,7 @@ def _reaching(model, layer, batches):
             f"{layer.name} must be called once in a Sequential or functional "
             "model, for its data to be known: adapt it by itself."
         ) from error
-    if not masks and len(model.inputs) == 1 and x is model.inputs[0]:
+    if not masks and x is inputs:
         return batches  # and spares a copy
 
     def outputs():
