@@ -76,6 +76,7 @@ def adapt(layer, data, mask=None, batch_size=128, steps=None):
     if steps is not None:
         steps = arguments.integer("steps", steps)
     batch_size = arguments.integer("batch_size", batch_size)
+    _check_built(layer)
     cells = list(_cells(layer))
     if not cells:
         raise ValueError(
@@ -91,6 +92,12 @@ def adapt(layer, data, mask=None, batch_size=128, steps=None):
         raise ValueError(
             "`data` must be an array or an iterable of batches. "
             f"Received: data={data!r}"
+        )
+    if len(cells) > 1 and hasattr(data, "__next__"):
+        raise ValueError(
+            f"{layer.name} has {len(cells)} cells to adapt, each in a pass of "
+            "its own: pass an array, a list of batches or a dataset. "
+            f"Received: data={data!r}, which ends after one pass"
         )
     size = batch_size if _is_model(layer) else None
     inputs = len(layer.inputs) if _is_model(layer) else 1
@@ -130,12 +137,16 @@ def _cells(layer):
         yield from _cells(one)
 
 
-def _check(cell):
-    if not cell.built:
+def _check_built(layer):
+    if not layer.built:
         raise ValueError(
-            f"{cell.name} has no weights yet: begin the model with a "
+            f"{layer.name} has no weights yet: begin the model with a "
             "keras.Input, or call the layer on data, before `adapt`."
         )
+
+
+def _check(cell):
+    _check_built(cell)
     if not cell.use_bias:
         raise ValueError(
             f"{cell.name} has no bias to adapt (use_bias=False): put a "
@@ -227,7 +238,8 @@ class _Mask(keras.layers.Layer):
 
 
 def _adapt_cells(layer, batches):
-    cells = getattr(layer.cell, "cells", [layer.cell])
+    cell = getattr(layer, "cell", layer)
+    cells = getattr(cell, "cells", [cell])
     for number, cell in enumerate(cells):
         for simple in _cells(cell):
             below = _through(cells[:number], batches)

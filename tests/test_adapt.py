@@ -281,7 +281,25 @@ class Subclassed(keras.Model):
         self.rin = built(RIN(4))
 
 
+def test_a_cell_by_itself_is_adapted(x):
+    cell = RINCell(5)
+    cell.build((None, 2))
+    keras_rin.adapt(cell, x)
+    assert_centered(cell, x)
+
+
+def test_several_passes_need_data_that_can_be_read_again(x):
+    layer = built(keras.layers.Bidirectional(RIN(4, bias_initializer="ones")))
+    with pytest.raises(ValueError, match="2 cells.*ends after one pass"):
+        keras_rin.adapt(layer, (part for part in (x, x)))
+    np.testing.assert_array_equal(to_numpy(layer.forward_layer.cell.bias), 1)
+
+
 REFUSED = {
+    "not built, in a model": (
+        lambda: keras.Sequential([RIN(4)]),
+        "keras.Input",
+    ),
     "not built": (lambda: RIN(4), "no weights yet"),
     "no bias": (lambda: built(RIN(4, use_bias=False)), "Normalization"),
     "gates": (lambda: built(keras.layers.LSTM(4)), "no RIN or SimpleRNN"),
