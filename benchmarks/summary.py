@@ -1,4 +1,4 @@
-"""The numbers of the README, from the results of three benchmarks.
+"""The numbers of the README, from stored results.
 
 python -m benchmarks.summary
 """
@@ -8,6 +8,7 @@ import statistics
 
 from benchmarks.claims import records
 from benchmarks.claims import tables
+from benchmarks.claims import verdicts
 from benchmarks.claims import wanted
 from benchmarks.claims.records import RESULTS
 from examples import outputs
@@ -16,6 +17,7 @@ from examples import outputs
 def table():
     rows = [
         ["claims", _verdicts()],
+        ["adding over 1,000 time steps", _long()],
         ["time of a training step", _ratios()],
         ["size of a LiteRT file", _smallest()],
     ]
@@ -31,6 +33,19 @@ def _verdicts():
     del counts[tables.UNTESTED]
     told = ", ".join(f"{verdict} {n}" for verdict, n in counts.most_common())
     return f"{counts.total()} tested: {told}"
+
+
+def _long():
+    """At the best learning rate of the longest sequences."""
+    record = records.read(RESULTS / "claims" / "adding_long")
+    contenders = verdicts.outcomes(record["protocol"], record["runs"])
+    longest = max(contenders, key=lambda one: dict(one)["length"])
+    outcome = contenders[longest]
+    solved, count = verdicts.learned(outcome.best), len(outcome.best)
+    return (
+        f"{solved} of {count} runs of a RIN of 50 units solve it, loss "
+        f"{outcome.median:.2g} of the baseline"
+    )
 
 
 def _ratios():
