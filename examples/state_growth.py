@@ -167,12 +167,14 @@ def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
     output = outputs.prepare(FLAGS.output)
-    lengths = [5, 10] if FLAGS.smoke else FLAGS.length
+    lengths, seeds = FLAGS.length, FLAGS.seed
+    if FLAGS.smoke:
+        lengths, seeds = [5], seeds[:1]
     runs = [
         measure(name, length, seed)
         for length in lengths
         for name in MODELS
-        for seed in FLAGS.seed
+        for seed in seeds
     ]
     record = {"tables": "state_growth", "runs": runs}
     outputs.write(output, record, tables)
@@ -186,5 +188,7 @@ if __name__ == "__main__":
     )
     flags.DEFINE_integer("units", 50, "Units of each layer.", lower_bound=1)
     flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "One run for each.")
-    flags.DEFINE_bool("smoke", False, "Two short lengths: does it run?")
+    flags.DEFINE_bool(
+        "smoke", False, "One short length, one seed: does it run?"
+    )
     app.run(main)
