@@ -24,17 +24,18 @@ FLAGS = flags.FLAGS
 BACKENDS = ["tensorflow", "jax", "torch"]
 # A test counts for the first area whose pattern its name begins with.
 AREAS = {
-    "layers": "(rin|rin_cell|deep_transition_rin_cell|layer_contract"
+    "layers": "(adapt|rin|rin_cell|deep_transition_rin_cell|layer_contract"
     "|noisy_rnn|linear_residual|residual_branch|residual_conv2d"
     "|residual_dense|residual_dense_stack|fixed_projection"
     "|identity_trajectories)[.]",
     "the fused loop": "(recurrence|fused_layer)[.]",
-    "initializers, regularizers, constraints": "(initializers|regularizers"
-    "|constraints)[.]",
+    "initializers, regularizers, constraints": "(chains|offset|partial_identity"
+    "|per_gate|small_variance_normal|square|regularizers|constraints"
+    "|optimizers)[.]",
     "models, constructions": "(residual_convnet|near_identity|perfect_fit"
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
-    "|decoding|recurrent_layers)[.]",
+    "|decoding|recurrent_layers|state_growth)[.]",
     "plots": "plots[.]",
     "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan)[.]",
     "saved files": "saved_files[.]",
