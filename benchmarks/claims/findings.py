@@ -114,7 +114,7 @@ def learns_at_every_length(record):
     contenders = verdicts.outcomes(record["protocol"], record["runs"])
     for contender, outcome in contenders.items():
         solved, count = verdicts.learned(outcome.best), len(outcome.best)
-        diverged = sum("error" in run for run in outcome.best)
+        diverged = verdicts.diverged(outcome.best)
         found.append(
             f"{dict(contender)['length']:,} steps: {solved} of {count} solved, "
             f"{diverged} diverged, median loss {outcome.median:.2g}"

@@ -69,7 +69,7 @@ def of_rates(record):
                     label(contender),
                     ", ".join(f"{value:g}" for value in values),
                     _learned(runs),
-                    str(sum("error" in run for run in runs)),
+                    str(verdicts.diverged(runs)),
                     _spread([verdicts.share(run, "test") for run in runs]),
                 ]
             )

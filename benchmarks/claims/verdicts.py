@@ -74,7 +74,7 @@ class Outcome:
 
     @property
     def failed(self):
-        return sum("error" in run for run in self.runs)
+        return diverged(self.runs)
 
     @property
     def median(self):
@@ -140,6 +140,11 @@ def median(runs):
 def learned(runs):
     """How many are below half of knowing nothing on validation data."""
     return sum(map(_learned, runs))
+
+
+def diverged(runs):
+    """How many ended with a loss or weights that are not finite."""
+    return sum("error" in run for run in runs)
 
 
 def _learned(run):
