@@ -54,6 +54,7 @@ LAYERS = {
     "RIN, partial identity": functools.partial(
         RIN, recurrent_initializer=Offset(PartialIdentity())
     ),
+    "RIN, zero offset": functools.partial(RIN, recurrent_initializer="zeros"),
     "RIN, small W": with_small_w(RIN),
     "IRNN, small W": with_small_w(babi_network.LAYERS["IRNN"]),
     "RIN-DT": lambda units: keras.layers.RNN(DeepTransitionRINCell(units)),
@@ -99,14 +100,19 @@ def recurrent(settings, data):
         for _ in range(settings.get("layers", 1) - 1)
     ]
     last = recurrent_layer(settings, **(sequences if data.every_step else {}))
-    return keras.Sequential(
-        [
-            keras.Input((None, features)),
-            *below,
-            last,
-            keras.layers.Dense(read_out),
-        ]
+    answer = keras.layers.Dense(read_out)
+    model = keras.Sequential(
+        [keras.Input((None, features)), *below, last, answer]
     )
+    if settings.get("scaled"):
+        scale_to_length(last.cell.kernel, answer.kernel, settings["length"])
+    return model
+
+
+def scale_to_length(kernel, read_out, length):
+    """Loss and gradient at update 0 then do not depend on the length."""
+    kernel.assign(kernel / length**0.5)
+    read_out.assign(read_out / length)
 
 
 CONVOLUTION_STARTS = {

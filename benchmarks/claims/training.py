@@ -82,7 +82,7 @@ WARM_UP = 100  # updates of a schedule, before it falls as a cosine
 COMPILED = {}  # to compile takes longer than to train
 ASSIGNED = (  # what one compiled network can be trained with in turn
     *("seed", "learning_rate", "strength", "updates", "permuted"),
-    *("start", "chain_gain", "identity_gain"),
+    *("start", "chain_gain", "identity_gain", "scaled"),
 )
 CLIPS = {
     "global norm 1": {"global_clipnorm": 1.0},
