@@ -1,79 +1,195 @@
-"""Adds up the two marked numbers of a sequence: RIN beside its relatives.
+"""Trains recurrent layers to add two marked numbers of a long sequence.
 
-    python examples/adding_problem.py
-    python examples/adding_problem.py --length=400 --adapt --learning_rate=3e-4
+    python adding_problem.py
+    python adding_problem.py --length=1000 --epochs=15 --layers=RIN --layers=GRU
 
-Trains each layer, prints one table, and draws the learning curves above the
-line of an answer that knows nothing: always 1, with the loss 1/6.
+Each time step has a number in [0, 1] and a marker; the target is the sum of
+the two marked numbers. The inputs are normalized for every layer, and each
+layer has a learning rate of its own. Writes a table of the normalized loss on
+test data (the mean squared error over that of a constant predictor, 1/6), the
+learning curves, and the best model of each run on validation data. Ctrl-C
+ends the training and keeps the runs that are finished.
 """
 
-import comparison
+import importlib.metadata
+import json
+import pathlib
+import statistics
+import sys
+
 import keras
 import numpy as np
-import outputs
 from absl import app
 from absl import flags
-from absl import logging
+from matplotlib.figure import Figure
+from tqdm.keras import TqdmCallback
 
 import keras_rin
-from keras_rin.initializers import ChainIdentity
-from keras_rin.layers import RIN
+from keras_rin.initializers import Offset
+from keras_rin.initializers import PartialIdentity
 from keras_rin.tasks import adding
 
+# Layers of about as many weights, and the learning rate of each.
 LAYERS = {
-    "RIN": lambda units: RIN(units),
-    "RIN chain": lambda units: RIN(
-        units, recurrent_initializer=ChainIdentity(1, -1)
+    "RIN": (
+        lambda: keras_rin.layers.RIN(
+            50, recurrent_initializer=Offset(PartialIdentity())
+        ),
+        0.003,
     ),
-    "IRNN": lambda units: keras.layers.SimpleRNN(
-        units, "relu", recurrent_initializer="identity"
+    "IRNN": (
+        lambda: keras.layers.SimpleRNN(
+            50, activation="relu", recurrent_initializer="identity"
+        ),
+        0.001,
     ),
-    "SimpleRNN": lambda units: keras.layers.SimpleRNN(units),
-    "LSTM": lambda units: keras.layers.LSTM(units),
+    "SimpleRNN": (lambda: keras.layers.SimpleRNN(50), 0.001),
+    "LSTM": (lambda: keras.layers.LSTM(24), 0.01),
+    "GRU": (lambda: keras.layers.GRU(28), 0.01),
 }
-
-METRIC = comparison.Metric(
-    "loss", "mean squared error", "min", adding.baseline_loss(), "always 1"
-)
+LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]
 
 FLAGS = flags.FLAGS
 
 
-def build_model(recurrent):
+def build(name, x):
+    """The compiled model of a layer, the inputs `x` normalized in it."""
+    layer, learning_rate = LAYERS[name]
+    normalization = keras.layers.Normalization()
+    normalization.adapt(x)
     model = keras.Sequential(
-        [keras.Input((None, 2)), recurrent, keras.layers.Dense(1)]
+        [
+            keras.Input((None, 2)),
+            normalization,
+            layer(),
+            keras.layers.Dense(1),
+        ]
     )
-    optimizer = keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0)
-    model.compile(optimizer, "mse")
+    updates = FLAGS.epochs * -(-len(x) // 50)
+    rate = keras.optimizers.schedules.CosineDecay(
+        0.0,
+        max(1, updates - 100),
+        warmup_target=FLAGS.learning_rate or learning_rate,
+        warmup_steps=100,
+    )
+    # An update of U acts once a time step: its rate falls with their number.
+    multipliers = {"recurrent_kernel": 100 / FLAGS.length}
+    optimizer = keras_rin.optimizers.AdamWithMultipliers(
+        rate,
+        multipliers if name == "RIN" else None,
+        beta_2=0.99,
+        global_clipnorm=1.0,
+    )
+    model.compile(optimizer, "mse", jit_compile=True)
     return model
 
 
-def splits(length, samples):
-    """Sequences to train, validate and test on."""
-    rng = np.random.default_rng(0)
-    return [adding.generate(rng, n, length) for n in (samples, 1_000, 1_000)]
+def train(name, seed, splits, folder):
+    """One run: its normalized losses, epoch by epoch and on the test data."""
+    keras.utils.set_random_seed(seed)
+    (x, y), validation, test = splits
+    model = build(name, x)
+    file = folder / f"{name}-{seed}.keras"
+    file.unlink(missing_ok=True)
+    callbacks = [
+        keras_rin.callbacks.RestoreOnNaN(),
+        keras.callbacks.ModelCheckpoint(file, "val_loss", save_best_only=True),
+        TqdmCallback(verbose=0, desc=f"{name}, seed {seed}"),
+    ]
+    run = {"layer": name, "seed": seed, "parameters": model.count_params()}
+    try:
+        model.fit(
+            *(x, y, 50, FLAGS.epochs),
+            callbacks=callbacks,
+            validation_data=validation,
+            verbose=0,
+        )
+    except FloatingPointError as error:
+        print(f"{name}, seed {seed}: {error}", file=sys.stderr)
+        run["diverged"] = str(error)
+    losses = model.history.history.get("val_loss", [])
+    if file.exists():
+        model = keras.models.load_model(file)
+    loss = model.evaluate(*test, batch_size=500, verbose=0)
+    run["validation"] = [loss / adding.baseline_loss() for loss in losses]
+    return {**run, "test": loss / adding.baseline_loss()}
+
+
+def tables(record):
+    """{file: table in Markdown}: median, lowest and highest of the seeds."""
+    rows = ["| layer | parameters | diverged | normalized loss |"]
+    rows += ["|---|---|---|---|"]
+    for layer, runs in by_layer(record["runs"]).items():
+        losses = [run["test"] for run in runs]
+        diverged = sum("diverged" in run for run in runs)
+        rows.append(
+            f"| {layer} | {runs[0]['parameters']:,} | "
+            f"{diverged} of {len(runs)} | {statistics.median(losses):.2g} "
+            f"({min(losses):.2g} to {max(losses):.2g}) |"
+        )
+    return {"table.md": "\n".join(rows) + "\n"}
+
+
+def by_layer(runs):
+    names = dict.fromkeys(run["layer"] for run in runs)
+    return {n: [run for run in runs if run["layer"] == n] for n in names}
+
+
+def draw(runs):
+    """The learning curve of each run, the layers told apart by their lines."""
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for number, group in enumerate(by_layer(runs).values()):
+        style = {"color": f"C{number}", "linestyle": LINE_STYLES[number]}
+        for run in group:
+            label = run["layer"] if run is group[0] else None
+            epochs = range(1, len(run["validation"]) + 1)
+            axes.plot(epochs, run["validation"], label=label, **style)
+    axes.axhline(1, color="grey", linewidth=1, label="constant predictor")
+    axes.set(xlabel="epoch", ylabel="normalized loss, validation data")
+    axes.set_yscale("log")
+    figure.legend(loc="outside right upper")
+    return figure
 
 
 def main(argv):
     del argv
-    logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    parts = splits(FLAGS.length, FLAGS.samples)
-
-    def build(layer):
-        model = build_model(LAYERS[layer](FLAGS.units))
-        if FLAGS.adapt and layer != "LSTM":  # its gates bound what it adds up
-            keras_rin.adapt(model, parts[0][0])
-        return model
-
-    runs = comparison.train_all(build, FLAGS.layers, parts, METRIC, output)
-    comparison.report(runs, METRIC, output)
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    splits = [
+        adding.generate(rng, samples, FLAGS.length)
+        for samples in (FLAGS.samples, 1_000, 1_000)
+    ]
+    runs = []
+    try:
+        for seed in FLAGS.seed:
+            for name in FLAGS.layers:
+                runs.append(train(name, seed, splits, folder))
+    except KeyboardInterrupt:
+        print("\nInterrupted: here are the finished runs.", file=sys.stderr)
+    record = {
+        "tables": "adding_problem",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "keras", keras.backend.backend())
+        },
+        "runs": runs,
+    }
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table)
+        print(f"\n{folder / file}\n\n{table}")
+    draw(runs).savefig(folder / "learning_curves.png", dpi=120)
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "runs/adding_problem", "Where to write.")
-    flags.DEFINE_integer("length", 100, "Steps of a sequence.", lower_bound=2)
-    flags.DEFINE_integer("samples", 5_000, "To train on.", lower_bound=1)
-    flags.DEFINE_bool("adapt", False, "Center the inputs of each layer first.")
-    flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
+    flags.DEFINE_string("output", "runs/adding_problem", "Folder to write to.")
+    flags.DEFINE_integer("length", 400, "Time steps.", lower_bound=2)
+    flags.DEFINE_integer("samples", 10_000, "To train on.", lower_bound=1)
+    flags.DEFINE_integer("epochs", 10, "Epochs of training.", lower_bound=1)
+    flags.DEFINE_float("learning_rate", None, "Instead of each layer's own.")
+    flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several.")
+    flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To train.")
     app.run(main)

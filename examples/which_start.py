@@ -11,9 +11,9 @@ test data, and how many networks got below half of that of knowing nothing.
 import dataclasses
 import statistics
 
-import adding_problem
 import comparison
 import keras
+import numpy as np
 import outputs
 from absl import app
 from absl import flags
@@ -34,16 +34,35 @@ LAYERS = {
     "GRU": keras.layers.GRU,
 }
 
+METRIC = comparison.Metric(
+    "loss", "mean squared error", "min", adding.baseline_loss(), "always 1"
+)
+
 FLAGS = flags.FLAGS
+
+
+def build_model(recurrent):
+    model = keras.Sequential(
+        [keras.Input((None, 2)), recurrent, keras.layers.Dense(1)]
+    )
+    optimizer = keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0)
+    model.compile(optimizer, "mse")
+    return model
+
+
+def splits(length, samples):
+    """Sequences to train, validate and test on."""
+    rng = np.random.default_rng(0)
+    return [adding.generate(rng, n, length) for n in (samples, 1_000, 1_000)]
 
 
 def run_length(length, output):
     folder = outputs.prepare(output / f"length-{length}")
     runs = comparison.train_all(
-        lambda layer: adding_problem.build_model(LAYERS[layer](FLAGS.units)),
+        lambda layer: build_model(LAYERS[layer](FLAGS.units)),
         FLAGS.layers,
-        adding_problem.splits(length, FLAGS.samples),
-        adding_problem.METRIC,
+        splits(length, FLAGS.samples),
+        METRIC,
         folder,
     )
     return [{"length": length, **dataclasses.asdict(run)} for run in runs]
