@@ -81,8 +81,8 @@ def tables(record):
                 if (run["layer"], run["length"]) == (row[0], length)
             ]
             row.append(_cell(scores))
-    rows.append(["always 1", *[f"{adding.baseline_loss():.3g}"] * len(lengths)])
-    header = ["start", *(f"{length} steps" for length in lengths)]
+    rows.append(["constant predictor", *[f"{adding.baseline_loss():.3g}"] * len(lengths)])
+    header = ["initialization", *(f"{length} steps" for length in lengths)]
     return {"table.md": outputs.markdown(header, rows)}
 
 
