@@ -209,7 +209,12 @@ def learning_curves(curves, ylabel="validation loss", baseline=None, ax=None):
 
 
 def _axes(ax):
-    import matplotlib.figure
+    try:
+        import matplotlib.figure
+    except ImportError as error:
+        raise ImportError(
+            "keras_rin.plots needs matplotlib: pip install 'keras-rin[plots]'."
+        ) from error
 
     if ax is None:
         figure = matplotlib.figure.Figure(figsize=(6, 4), layout="constrained")

@@ -1,3 +1,5 @@
+import sys
+
 import matplotlib.figure
 import numpy as np
 import pytest
@@ -135,3 +137,9 @@ def test_curves_must_have_names(draw, curves):
 def test_matrices_must_be_square():
     with pytest.raises(ValueError, match="must be a square matrix"):
         plots.eigenvalues(np.ones((2, 3)))
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"keras-rin\[plots\]"):
+        plots.learning_curves({"RIN": [[1.0, 0.5]]}, "loss")
