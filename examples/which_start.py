@@ -81,7 +81,12 @@ def tables(record):
                 if (run["layer"], run["length"]) == (row[0], length)
             ]
             row.append(_cell(scores))
-    rows.append(["constant predictor", *[f"{adding.baseline_loss():.3g}"] * len(lengths)])
+    rows.append(
+        [
+            "constant predictor",
+            *[f"{adding.baseline_loss():.3g}"] * len(lengths),
+        ]
+    )
     header = ["initialization", *(f"{length} steps" for length in lengths)]
     return {"table.md": outputs.markdown(header, rows)}
 
