@@ -14,6 +14,7 @@ ONE_BACKEND = {
     "test_architecture",
     "test_arguments",
     "test_babi",
+    "test_backends",
     "test_character_stream",
     "test_copying",
     "test_fisher_memory",
