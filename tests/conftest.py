@@ -15,6 +15,7 @@ ONE_BACKEND = {
     "test_arguments",
     "test_babi",
     "test_backends",
+    "test_cases",
     "test_character_stream",
     "test_copying",
     "test_fisher_memory",
