@@ -41,11 +41,8 @@ def labelled_points(draw):
     return x + draw(st.sampled_from([0, 10])) * scale, y
 
 
-# Each example has other shapes, which take JAX seconds to compile.
-EXAMPLES = 12 if keras.backend.backend() == "tensorflow" else 3
-
-
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@pytest.mark.one_backend
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(data=labelled_points())
 def test_every_point_gets_its_label(data):
     x, y = data
