@@ -1,13 +1,14 @@
 """What works on which backend?
 
     for backend in tensorflow jax torch; do
-        KERAS_BACKEND=$backend pytest -n 2 \
+        KERAS_BACKEND=$backend pytest -n 2 -m "" \
             --junitxml=runs/backends/$backend.xml
     done
     python -m benchmarks.backends
 
 Counts the tests of each area that passed, and gives the reasons of those that
-were skipped. Goes to OUTPUT. A run may be in parts, `jax-1.xml`, `jax-2.xml`.
+were skipped. Goes to OUTPUT. A run may be in parts, such as the two tiers of
+the tests, `tensorflow.xml` and `tensorflow_exhaustive.xml`.
 """
 
 import collections
@@ -50,7 +51,7 @@ AREAS = {
     "examples": "(examples|study)[.]",
     "benchmarks": "(benchmarks|claims)[.]",
     "names, arguments, documents": "(public_names|architecture|arguments"
-    "|backends|insert_tables|pages)[.]",
+    "|backends|cases|insert_tables|pages)[.]",
 }
 
 
@@ -123,7 +124,7 @@ def main(argv):
             path = f"{FLAGS.runs}/{backend}.xml"
             raise app.UsageError(
                 f"There is no {path}. Make it with KERAS_BACKEND={backend} "
-                f"pytest -n 2 --junitxml={path}"
+                f"pytest -n 2 -m '' --junitxml={path}"
             )
     runs = {backend: count(*found) for backend, found in files.items()}
     outputs.write(

@@ -39,6 +39,12 @@ def happen(name, fault, witness, folder):
     }
 
 
+def _last(cases, times):
+    """The last so many faults of each kind."""
+    kinds = itertools.groupby(cases, key=lambda case: case[0])
+    return [case for _, group in kinds for case in list(group)[-times:]]
+
+
 def tables(record):
     rows = []
     for name, group in itertools.groupby(
@@ -67,7 +73,7 @@ def main(argv):
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
     killed_training.run(witness, killed_training.keep_each_epoch)
-    cases = list(faults.each(np.random.default_rng(0)))
+    cases = _last(faults.each(np.random.default_rng(0)), FLAGS.times)
     records = [happen(*case, witness, folder) for case in tqdm(cases)]
     (folder / "models").chmod(0o755)
     killed_training.run(folder)
@@ -83,4 +89,5 @@ def main(argv):
 
 if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/kill_and_resume", "Where to write.")
+    flags.DEFINE_integer("times", 5, "Faults of each kind.", 1, 5)
     app.run(main)

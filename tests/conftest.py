@@ -8,20 +8,24 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-# Of NumPy, files and text: the same on every backend.
+# Of names, NumPy, files and text: the same on every backend.
 ONE_BACKEND = {
     "test_adding",
     "test_architecture",
     "test_arguments",
     "test_babi",
+    "test_backends",
+    "test_cases",
     "test_character_stream",
     "test_copying",
     "test_fisher_memory",
+    "test_hidden_chain",
     "test_insert_tables",
     "test_nonnormality",
     "test_pages",
     "test_peeling",
     "test_plots",
+    "test_public_names",
     "test_sequential_pixels",
 }
 

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pathlib
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,8 @@ class Running:
 def _main(script, arguments, environment, texts):
     for stream, text in enumerate(texts, start=1):
         os.dup2(os.open(text, os.O_CREAT | os.O_WRONLY), stream)
+    # Ctrl-C is ignored by a shell's background jobs and all they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdout.reconfigure(line_buffering=True)  # what a kill finds printed
     os.environ.update(environment)
     os.chdir(ROOT)

@@ -24,9 +24,10 @@ def test_six(): pytest.skip("no disk")
 FILES = sorted(pathlib.Path(__file__).parent.glob("test_*.py"))
 
 
-@pytest.fixture
-def report(tmp_path):
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
     """What pytest writes of a few tests of tasks."""
+    tmp_path = tmp_path_factory.mktemp("report")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_adding.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "--junitxml=report.xml"]

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "module, tables",
     [
@@ -33,6 +34,7 @@ def test_a_benchmark_writes_its_records_and_its_table(tmp_path, module, tables):
         assert "| " in (tmp_path / table).read_text()
 
 
+@pytest.mark.exhaustive
 def test_variance_growth_writes_its_table_and_its_picture(tmp_path):
     finished = scripts.run(
         "benchmarks.variance_growth", "--smoke", f"--output={tmp_path}"

@@ -4,10 +4,9 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import time
 
+import adding_problem
 import babi
 import babi_network
 import epochs
@@ -30,7 +29,6 @@ pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
     reason="the examples are tried on the default backend",
 )
-EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 MNIST = pathlib.Path(os.environ.get("TFDS_DATA_DIR", "")) / "mnist"
 
 
@@ -38,10 +36,17 @@ def run(script, *arguments):
     return scripts.run(f"examples/{script}", *arguments)
 
 
+@pytest.mark.exhaustive
 def test_sequential_images_ends_with_models_that_stream(tmp_path):
-    finished = run("sequential_images.py", "--smoke", f"--output={tmp_path}")
+    finished = run(
+        "sequential_images.py",
+        "--smoke",
+        "--layers=RIN paper",
+        "--layers=LSTM",
+        f"--output={tmp_path}",
+    )
     assert finished.returncode == 0, finished.stderr
-    for name in ("RIN", "RIN paper", "RIN chain", "SimpleRNN", "LSTM"):
+    for name in ("RIN paper", "LSTM"):
         assert f"| {name} " in finished.stdout
     assert "answers the same" in finished.stdout
     assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
@@ -49,7 +54,7 @@ def test_sequential_images_ends_with_models_that_stream(tmp_path):
     model = keras.models.load_model(tmp_path / "best_rin.keras")
     assert model.count_params() == 11_210
     record = json.loads((tmp_path / "results.json").read_text())
-    assert len(record["runs"]) == 5
+    assert len(record["runs"]) == 2
     finished = run(
         "stream_pixels.py",
         f"--model={tmp_path / 'best_rin.keras'}",
@@ -60,6 +65,7 @@ def test_sequential_images_ends_with_models_that_stream(tmp_path):
     assert "| 192 " in finished.stdout
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(
     not MNIST.exists(), reason="TFDS_DATA_DIR names no folder with mnist in it"
 )
@@ -68,6 +74,7 @@ def test_sequential_images_reads_mnist_through_tfds(tmp_path):
         "sequential_images.py",
         "--smoke",
         "--dataset=mnist",
+        "--rows",
         "--permute",
         "--layers=RIN",
         f"--output={tmp_path}",
@@ -86,6 +93,14 @@ def test_rows_are_the_steps_of_a_sequence(rng, shape):
             np.testing.assert_array_equal(one, expected.ravel())
 
 
+@pytest.mark.parametrize("example", [adding_problem, sequential_images])
+def test_the_layers_of_an_example_answer(rng, example):
+    x = rng.normal(size=(2, 4, 3)).astype("float32")
+    for name, make in example.LAYERS.items():
+        assert make(5)(x).shape == (2, 5), name
+
+
+@pytest.mark.exhaustive
 def test_adding_problem_ends_with_table_and_picture(tmp_path):
     finished = run(
         "adding_problem.py",
@@ -118,6 +133,7 @@ def test_gradient_horizons_ends_with_table_and_picture(tmp_path):
     assert (tmp_path / "gradient_horizons.png").stat().st_size > 10_000
 
 
+@pytest.mark.exhaustive
 def test_state_growth_ends_with_tables_and_picture(tmp_path):
     finished = run("state_growth.py", "--smoke", f"--output={tmp_path}")
     assert finished.returncode == 0, finished.stderr
@@ -133,6 +149,7 @@ def test_random_products_ends_with_its_table(tmp_path):
     assert (tmp_path / "table.md").read_text() in finished.stdout
 
 
+@pytest.mark.exhaustive
 def test_watch_a_chain_emerge_ends_with_table_and_pictures(tmp_path):
     finished = run(
         "watch_a_chain_emerge.py", "--smoke", "--seed=0", f"--output={tmp_path}"
@@ -143,6 +160,7 @@ def test_watch_a_chain_emerge_ends_with_table_and_pictures(tmp_path):
         assert (tmp_path / picture).stat().st_size > 10_000
 
 
+@pytest.mark.exhaustive
 def test_which_start_ends_with_its_table(tmp_path):
     finished = run(
         "which_start.py",
@@ -159,6 +177,7 @@ def test_which_start_ends_with_its_table(tmp_path):
     assert table in finished.stdout
 
 
+@pytest.mark.exhaustive
 def test_gated_chains_learns_to_copy_and_to_read(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("the quick brown fox jumps over the lazy dog. " * 50)
@@ -190,6 +209,7 @@ def write_babi_task(folder, task):
         file.write_text("\n".join(lines))
 
 
+@pytest.mark.exhaustive
 def test_babi_ends_with_its_table(tmp_path):
     for task in (1, 14):
         write_babi_task(tmp_path, task)
@@ -328,6 +348,7 @@ def state_of_training(output):
     return history, {name: a.tobytes() for name, a in arrays.items()}
 
 
+@pytest.mark.exhaustive
 def test_cifar_residual_goes_on_where_it_ended(npz, tmp_path):
     def train(name, *arguments):
         arguments += ("--small", "--augment", f"--data_npz={npz}")
@@ -346,13 +367,14 @@ def test_cifar_residual_goes_on_where_it_ended(npz, tmp_path):
     assert len(ended["validation"]) == 2
 
 
+@pytest.mark.exhaustive
 def test_a_killed_training_goes_on_bit_for_bit(tmp_path):
-    finished = run("kill_and_resume.py", f"--output={tmp_path}")
+    finished = run("kill_and_resume.py", "--times=2", f"--output={tmp_path}")
     assert finished.returncode == 0, finished.stderr
     record = json.loads((tmp_path / "results.json").read_text())
     killed = [fault for fault in record["faults"] if fault["signal"]]
     refused = [fault for fault in record["faults"] if fault["error"]]
-    assert (len(killed), len(refused)) == (20, 3)
+    assert (len(killed), len(refused)) == (8, 3)
     assert {fault["signal"] for fault in killed} == {
         signal.SIGKILL,
         signal.SIGXFSZ,
@@ -453,47 +475,32 @@ def test_an_epoch_is_the_same_wherever_training_starts():
     assert all((x == -y).numpy().all() for x, y in batches.stream(0, 0, 1))
 
 
-def interrupted(process):
+def interrupted(running):
     """Presses Ctrl-C, again where a library has swallowed it."""
     for _ in range(3):
-        process.send_signal(signal.SIGINT)
-        try:
-            return process.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            continue
-    process.kill()
-    return process.communicate()
+        os.kill(running.process.pid, signal.SIGINT)
+        running.process.join(60)
+        if not running.is_alive():
+            break
+    return running.end(timeout=1)
 
 
-@pytest.fixture
-def heard():
-    """Of a shell's background jobs, and all they start, Ctrl-C is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("heard")
+@pytest.mark.exhaustive
 def test_ctrl_c_keeps_the_best_weights_and_the_table(tmp_path):
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            EXAMPLES / "sequential_images.py",
-            "--epochs=10000",
-            "--units=8",
-            f"--output={tmp_path}",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    running = scripts.Running(
+        "examples/sequential_images.py",
+        "--epochs=10000",
+        "--units=8",
+        f"--output={tmp_path}",
     )
     best = tmp_path / "models" / "RIN-0.keras"
-    while not best.exists() and process.poll() is None:
+    while not best.exists() and running.is_alive():
         time.sleep(0.1)
     time.sleep(1)
-    output, errors = interrupted(process)
-    assert process.returncode == 0, errors
-    assert "| RIN (cut off) " in output and "LSTM" not in output
+    finished = interrupted(running)
+    assert finished.returncode == 0, finished.stderr
+    assert "| RIN (cut off) " in finished.stdout
+    assert "LSTM" not in finished.stdout
     assert keras.models.load_model(tmp_path / "best_rin.keras").built
     assert (tmp_path / "saved_model" / "saved_model.pb").exists()
 

@@ -30,6 +30,7 @@ SERVE = """
 for name in sys.argv[2:]:
     numpy.save(name + ".answer.npy", serve(numpy.load(name)))
 """
+ON_EACH = [pytest.mark.exhaustive, pytest.mark.each_backend]
 NOT_ON = {
     "torch": "Keras 3.15 cannot export an RNN from Torch",
     "jax": "Keras 3.15 needs jax2onnx to export ONNX from JAX",
@@ -39,7 +40,10 @@ NOT_ON = {
 @pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
 @pytest.mark.parametrize(
     ("name", "program"),
-    [("saved_model", SAVED_MODEL), ("model.onnx", ONNX)],
+    [
+        pytest.param("saved_model", SAVED_MODEL, marks=ON_EACH),
+        ("model.onnx", ONNX),
+    ],
     ids=["SavedModel", "ONNX"],
 )
 def test_what_is_exported_serves_without_us(rng, tmp_path, name, program):
@@ -55,6 +59,7 @@ def test_what_is_exported_serves_without_us(rng, tmp_path, name, program):
     serve_alone(model, tmp_path / name, program, rng, shapes)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
 @pytest.mark.parametrize(
     ("name", "program"),

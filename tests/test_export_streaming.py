@@ -82,6 +82,7 @@ def test_a_saved_model_serves_and_steps_alone(model, rng, tmp_path):
     np.testing.assert_allclose(alone["step"], expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.exhaustive
 @NOT_ON_TORCH
 def test_ten_thousand_steps_are_still_the_same(model, rng, tmp_path):
     """Nothing fades in a linear RIN without offset: it adds up its inputs."""
@@ -97,7 +98,9 @@ def test_ten_thousand_steps_are_still_the_same(model, rng, tmp_path):
 
 
 @ON_TENSORFLOW
-@pytest.mark.parametrize("time", [1, 30])
+@pytest.mark.parametrize(
+    "time", [30, pytest.param(1, marks=pytest.mark.exhaustive)]
+)
 def test_litert_serves_and_steps_alone(model, rng, tmp_path, time):
     path = tmp_path / "streaming.tflite"
     export_streaming(model, path, format="litert", verbose=False)

@@ -3,6 +3,7 @@
 import keras
 import pytest
 import witnesses
+from cases import table
 from witnesses import MASKS
 from witnesses import assert_same
 
@@ -36,9 +37,9 @@ def pair(options, shape):
     return layers
 
 
-@pytest.mark.parametrize("start_at", ["zeros", "a state"])
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize(
+    "option, mask, start_at", table(OPTIONS, MASKS, ["zeros", "a state"])
+)
 def test_the_fused_layer_is_the_other_one(rng, option, mask, start_at):
     x = rng.normal(size=(4, 6, 3)).astype("float32")
     mask = MASKS[mask](6, 4)
@@ -56,9 +57,12 @@ def test_the_fused_layer_is_the_other_one(rng, option, mask, start_at):
         assert_same(one, two)
 
 
-@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize(
-    "option", ["last output", "sequences", "backwards", "zeros where masked"]
+    "option, mask",
+    table(
+        ["last output", "sequences", "backwards", "zeros where masked"],
+        ["alternating", "leading", "none"],
+    ),
 )
 def test_the_fused_layer_has_the_gradients_of_the_other(rng, option, mask):
     x = rng.normal(size=(4, 6, 3)).astype("float32")

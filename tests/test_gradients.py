@@ -77,6 +77,7 @@ def test_an_orthogonal_linear_recurrence_keeps_every_gradient(rng):
     np.testing.assert_allclose(sizes, np.ones(31), rtol=1e-4)
 
 
+@pytest.mark.one_backend
 def test_few_directions_estimate_what_all_give(rng):
     layer = built(keras.layers.GRU(30))
     x = rng.normal(size=(8, 10, 2))

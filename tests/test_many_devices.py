@@ -14,13 +14,17 @@ import scripts
 from keras_rin.callbacks import ResumableTraining
 
 BACKEND = keras.backend.backend()
-pytestmark = pytest.mark.skipif(
-    BACKEND == "torch", reason="Keras 3.15 does not distribute Torch"
-)
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.each_backend,
+    pytest.mark.skipif(
+        BACKEND == "torch", reason="Keras 3.15 does not distribute Torch"
+    ),
+]
 
 
 def start(output, *arguments, devices=1):
-    sizes = ["--samples=256", "--length=10", "--units=8", "--epochs=20"]
+    sizes = ["--samples=256", "--length=10", "--units=8", "--epochs=12"]
     return scripts.Running(
         "examples/many_devices.py",
         *sizes,

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from cases import first_of
 from witnesses import to_numpy
 
 from keras_rin.layers import RIN
@@ -43,9 +44,9 @@ def test_without_multipliers_it_is_adam():
         np.testing.assert_allclose(change, keras_s[path], atol=1e-7)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", first_of([("auto",), (True,)]))
 def test_the_first_update_is_multiplied(jit_compile):
-    if jit_compile and keras.backend.backend() == "torch":
+    if jit_compile is True and keras.backend.backend() == "torch":
         pytest.skip("Torch compiles by itself")
     multipliers = {
         "recurrent_kernel": 0.25,

@@ -8,6 +8,9 @@ import keras
 import numpy as np
 import pytest
 import witnesses
+from cases import diagonal
+from cases import first_of
+from cases import table
 from keras import ops
 from witnesses import MASKS
 from witnesses import assert_same
@@ -22,6 +25,9 @@ PHIS = {phi.__name__: phi for phi in PULLBACKS}
 if BACKEND == "jax":
     del PHIS["tanh"]  # Keras makes it float32 of float64 there
 COMPILED = [False, True] if BACKEND == "tensorflow" else [False]
+CASES = table(PHIS, MASKS, [False])
+if BACKEND == "tensorflow":  # XLA compiles the operations tried without it
+    CASES += first_of(diagonal(PHIS, MASKS, [True]))
 
 
 def case(time=7, batch=3, units=5, dtype="float64", seed=0):
@@ -95,9 +101,7 @@ def gradients(loss, args, unrolled=False):
     return [leaf.grad.numpy() for leaf in leaves]
 
 
-@pytest.mark.parametrize("compiled", COMPILED)
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("name", PHIS)
+@pytest.mark.parametrize("name, mask, compiled", CASES)
 def test_states_are_those_of_the_float64_loop(name, mask, compiled):
     args, mask = case(), MASKS[mask](7, 3)
     expected = step_by_step(*args, name, mask)
@@ -106,9 +110,7 @@ def test_states_are_those_of_the_float64_loop(name, mask, compiled):
 
 
 @pytest.mark.parametrize("return_sequences", [False, True])
-@pytest.mark.parametrize("compiled", COMPILED)
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("name", PHIS)
+@pytest.mark.parametrize("name, mask, compiled", CASES)
 def test_gradients_are_those_of_autodiff(
     name, mask, compiled, return_sequences
 ):
@@ -155,8 +157,10 @@ def test_gradients_are_finite_differences(name):
     assert_same(slope, (along(1e-6) - along(-1e-6)) / 2e-6, 1e-6, 1e-6)
 
 
-@pytest.mark.parametrize("compiled", COMPILED)
-@pytest.mark.parametrize("time", [1, 4096])
+@pytest.mark.parametrize(
+    "time, compiled",
+    first_of([(1, False), *((4096, one) for one in COMPILED)]),
+)
 def test_sequences_may_be_short_and_long(time, compiled):
     args = case(time=time, batch=2, units=3)
     args[2] -= 0.6 * np.eye(3)
@@ -164,9 +168,10 @@ def test_sequences_may_be_short_and_long(time, compiled):
     assert_same(run(args, "sigmoid", compiled=compiled), expected, 1e-9, 1e-9)
 
 
-@pytest.mark.parametrize("compiled", COMPILED)
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu", "elu"])
+@pytest.mark.parametrize(
+    "name, bad, compiled",
+    table(["linear", "relu", "leaky_relu", "elu"], [np.nan, np.inf], COMPILED),
+)
 def test_nan_and_infinity_reach_the_output(name, bad, compiled):
     z, h, u = case(dtype="float32")
     z[2, 1, 3] = bad
@@ -189,14 +194,15 @@ def test_it_computes_in_the_dtype_it_gets(dtype, tolerance, compiled):
     assert_same(ops.cast(got, "float32"), expected, 0, tolerance)
 
 
-@pytest.mark.parametrize("compiled", COMPILED)
-@pytest.mark.parametrize("return_sequences", [False, True])
-@pytest.mark.parametrize("mask", ["none", "alternating"])
-@pytest.mark.parametrize("time", [37, 40, 50])  # 1, 4 and 5 pieces
+# 5, 4 and 1 pieces
+@pytest.mark.parametrize("time, compiled", table([10, 8, 7], COMPILED))
+@pytest.mark.parametrize(
+    "mask, return_sequences", diagonal(["none", "alternating"], [True, False])
+)
 def test_pieces_make_the_whole(
     monkeypatch, time, mask, return_sequences, compiled
 ):
-    monkeypatch.setattr(recurrence, "PIECE_SIZE", 50)
+    monkeypatch.setattr(recurrence, "PIECE_SIZE", 10)
     phi, mask = keras.activations.sigmoid, tensor(MASKS[mask](time, 3))
 
     def fused(*args):
@@ -241,9 +247,9 @@ def second_derivative(loss, args, by):
     return outer.gradient(slope, args[by])
 
 
-@pytest.mark.parametrize("compiled", COMPILED)
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("by", range(5))
+@pytest.mark.parametrize(
+    "by, power, compiled", table(range(5), [1, 2], COMPILED)
+)
 def test_second_derivatives_are_refused(rng, by, power, compiled):
     shapes = (3, 7, 2), (2, 5), (5,), (3, 5), (5, 5)
     args = [tensor(rng.normal(size=shape)) for shape in shapes]
@@ -259,8 +265,9 @@ def test_second_derivatives_are_refused(rng, by, power, compiled):
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="reads XLA's own listing")
-@pytest.mark.parametrize("pieces", [1, 5])
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    "masked, pieces", first_of([(True, 5), (True, 1), (False, 5)])
+)
 def test_nothing_is_hidden_from_the_compiler(monkeypatch, masked, pieces):
     import tensorflow as tf
 
@@ -303,6 +310,7 @@ for batch, time in [(3, 8), (3, 16), (2, 8), (3, 8), (3, 16), (2, 8)]:
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="reads what XLA dumps")
 def test_a_new_shape_compiles_once_and_an_old_one_never(tmp_path):
     finished = subprocess.run(

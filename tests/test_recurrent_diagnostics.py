@@ -97,6 +97,7 @@ def far_from_zero():
     return x.astype("float32"), np.zeros((8, 1))
 
 
+@pytest.mark.one_backend
 def test_a_drift_is_logged_and_warned_of_once():
     x, y = far_from_zero()
     rin = RIN(8, name="rin")
@@ -119,6 +120,7 @@ def test_a_drift_is_logged_and_warned_of_once():
         np.testing.assert_allclose(logs[f"rin_input_{quantity}"], expected)
 
 
+@pytest.mark.one_backend
 def test_an_adapted_layer_and_gates_are_not_warned_of():  # warnings are errors
     x, y = far_from_zero()
     rin = RIN(8, return_sequences=True, name="rin")
@@ -173,6 +175,7 @@ def test_training_goes_on_as_without_it():
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.one_backend
 def test_a_csv_logger_after_it_writes_all(tmp_path):
     path = tmp_path / "log.csv"
     layer = keras.layers.SimpleRNN(3, name="rnn")
@@ -193,6 +196,7 @@ class Clock:
         return self.now
 
 
+@pytest.mark.one_backend
 def test_measurements_keep_within_the_budget(monkeypatch):
     monkeypatch.setattr(recurrent_diagnostics, "time", Clock())
     layer = keras.layers.SimpleRNN(2, name="rnn")
@@ -229,6 +233,7 @@ def test_a_model_without_recurrence_is_refused():
         fit(model)
 
 
+@pytest.mark.one_backend
 def test_x_needs_a_model_whose_layers_know_their_inputs():
     class Own(keras.Model):
         def __init__(self):

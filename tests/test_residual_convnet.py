@@ -22,6 +22,7 @@ def paper():
     return residual_convnet()
 
 
+@pytest.mark.one_backend
 def test_it_has_the_convolutions_of_the_paper_and_their_weights(paper):
     kernels = paper.trainable_weights
     assert len(kernels) == 55
@@ -30,6 +31,7 @@ def test_it_has_the_convolutions_of_the_paper_and_their_weights(paper):
     assert sizes(paper.non_trainable_weights) == 256 * 10
 
 
+@pytest.mark.one_backend
 def test_its_stages_have_the_sizes_of_the_paper(paper):
     shapes = [tuple(block.output.shape[1:]) for block in blocks_of(paper)]
     expected = [(32, 32, 64), (16, 16, 128), (8, 8, 256)]
@@ -38,12 +40,14 @@ def test_its_stages_have_the_sizes_of_the_paper(paper):
     assert strides == [1] * 9 + ([2] + [1] * 8) * 2
 
 
+@pytest.mark.one_backend
 def test_with_biases_there_is_one_for_the_stem_and_for_each_block():
     model = residual_convnet(**SMALL, use_bias=True)
     biases = [w for w in model.trainable_weights if w.path.endswith("bias")]
     assert [bias.shape[0] for bias in biases] == [4, 4, 4, 6, 6]
 
 
+@pytest.mark.one_backend
 def test_depth_widths_classes_and_sizes_are_free():
     model = residual_convnet(
         (12, 20, 1), num_classes=3, stem=2, widths=(3, 3, 5), blocks=1
@@ -60,6 +64,7 @@ def test_height_and_width_can_stay_open():
         assert logits.shape == (shape[0], 10)
 
 
+@pytest.mark.one_backend
 def test_no_two_blocks_start_alike():
     he_normal = keras.initializers.HeNormal()  # called twice, repeats itself
     for start in (None, "he_normal", he_normal, SmallVarianceNormal()):

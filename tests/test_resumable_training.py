@@ -87,6 +87,7 @@ def test_training_that_was_ended_goes_on_bit_for_bit(tmp_path):
     assert_same(ended, whole)
 
 
+@pytest.mark.one_backend
 def test_its_history_is_that_of_all_epochs(tmp_path):
     once = fit(make(), tmp_path / "once.npz", 5)
     fit(make(), tmp_path / "twice.npz", 2)
@@ -114,6 +115,7 @@ def test_bfloat16_comes_back_as_it_was(tmp_path):
     assert_same(second, first)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("place", ["file/state.npz", "taken.npz"])
 def test_a_place_that_cannot_be_written_is_named_before_training(
     tmp_path, place
@@ -129,6 +131,7 @@ def test_a_place_that_cannot_be_written_is_named_before_training(
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.one_backend
 def test_a_full_disk_leaves_the_last_good_state(tmp_path, monkeypatch):
     path = tmp_path / "state.npz"
     fit(make(), path, 2)
@@ -148,6 +151,7 @@ def test_a_full_disk_leaves_the_last_good_state(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["state.npz"]
 
 
+@pytest.mark.one_backend
 def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "state.npz"
     fit(make(), path, 1)
@@ -163,6 +167,7 @@ def test_a_damaged_file_is_named(tmp_path):
         ResumableTraining(path)
 
 
+@pytest.mark.one_backend
 def test_another_model_is_refused(tmp_path):
     fit(make(), tmp_path / "state.npz", 1)
     for other in (make(units=4), make(keras.optimizers.SGD())):
@@ -170,6 +175,7 @@ def test_another_model_is_refused(tmp_path):
             fit(other, tmp_path / "state.npz", 2)
 
 
+@pytest.mark.one_backend
 def test_it_starts_from_its_epoch_only(tmp_path):
     fit(make(), tmp_path / "state.npz", 2)
     resumable = ResumableTraining(tmp_path / "state.npz")

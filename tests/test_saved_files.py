@@ -26,8 +26,9 @@ LAMBDA = {
     "config": {"value": "4wEAAAAAAAAA", "defaults": None, "closure": None},
 }
 JUNK = [
-    None,
     "no such thing",
+    LAMBDA,
+    None,
     "../../../etc/passwd",
     -1,
     0,
@@ -38,7 +39,6 @@ JUNK = [
     [[1], [2, 3]],
     {},
     {"class_name": "Lambda", "config": {}},
-    LAMBDA,
     True,
 ]
 
@@ -49,7 +49,7 @@ JUNK = [
 def test_a_file_of_a_release_still_answers_the_same(file):
     model = keras.models.load_model(file)
     data = np.load(file.with_suffix(".npz"))
-    answer = model.predict(data["x"], verbose=0)
+    answer = keras.ops.convert_to_numpy(model(data["x"]))
     np.testing.assert_allclose(answer, data["y"], rtol=1e-4, atol=1e-5)
 
 
@@ -68,51 +68,48 @@ def test_every_class_is_in_a_file_of_each_release():
         assert not missing
 
 
-def configs():
-    """One valid config of each class."""
-    for name, item in CLASSES.items():
-        needed = [
-            keras.layers.GRUCell(3) if p.name == "cell" else 3
-            for p in inspect.signature(item).parameters.values()
-            if p.kind != p.VAR_KEYWORD and p.default is p.empty
-        ]
-        yield name, keras.saving.serialize_keras_object(item(*needed))
+def config_of(item):
+    needed = [
+        keras.layers.GRUCell(3) if p.name == "cell" else 3
+        for p in inspect.signature(item).parameters.values()
+        if p.kind != p.VAR_KEYWORD and p.default is p.empty
+    ]
+    return keras.saving.serialize_keras_object(item(*needed))
 
 
-BROKEN = [
-    (f"{name}-{key}-{number}", good, key, junk)
-    for name, good in configs()
-    for key in good["config"]
-    for number, junk in enumerate(JUNK)
-    # Keras itself says AttributeError of an object that is no policy.
-    if not (key == "dtype" and isinstance(junk, dict))
-]
-
-
-def test_there_are_many_broken_configs():
-    assert len(BROKEN) > 500
+def junk_of(item, key, value):
+    """All of it for what the class itself reads, two for what Keras does."""
+    is_adam = issubclass(item, keras.optimizers.Adam)
+    if is_adam and key in keras.optimizers.Adam().get_config():
+        return JUNK[:2]
+    if key == "dtype":  # Keras itself says AttributeError of an object
+        return JUNK[:1]
+    return JUNK[:2] if isinstance(value, dict | bool) else JUNK
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize(
-    ("good", "key", "junk"),
-    [case[1:] for case in BROKEN],
-    ids=[case[0] for case in BROKEN],
-)
-def test_a_broken_config_is_refused_or_what_it_says(good, key, junk):
-    broken = copy.deepcopy(good)
-    broken["config"][key] = junk
-    try:
-        made = keras.saving.deserialize_keras_object(broken)
-    except (ValueError, TypeError, OverflowError) as error:
-        assert str(error)
-        return
-    config = keras.saving.serialize_keras_object(made)
-    # Keras takes the cell of an RNN out of the config that it is given.
-    again = keras.saving.deserialize_keras_object(copy.deepcopy(config))
-    assert json.dumps(keras.saving.serialize_keras_object(again)) == json.dumps(
-        config
-    )
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_broken_config_is_refused_or_what_it_says(name):
+    good = config_of(CLASSES[name])
+    tried = [
+        (key, junk)
+        for key, value in good["config"].items()
+        for junk in junk_of(CLASSES[name], key, value)
+    ]
+    assert tried
+    for key, junk in tried:
+        broken = copy.deepcopy(good)
+        broken["config"][key] = junk
+        try:
+            made = keras.saving.deserialize_keras_object(broken)
+        except (ValueError, TypeError) as error:
+            assert str(error), (key, junk)
+            continue
+        config = keras.saving.serialize_keras_object(made)
+        # Keras takes the cell of an RNN out of the config that it is given.
+        again = keras.saving.deserialize_keras_object(copy.deepcopy(config))
+        again = keras.saving.serialize_keras_object(again)
+        assert json.dumps(again) == json.dumps(config), (key, junk)
 
 
 @pytest.fixture(scope="module")
@@ -125,24 +122,30 @@ def small(tmp_path_factory):
     return file.read_bytes(), x, keras.ops.convert_to_numpy(model(x))
 
 
-def loaded_answer(path, damaged, x):
+def loaded_answer(folder, damaged, x):
+    path = folder / "model.keras"
     path.write_bytes(damaged)
     return keras.ops.convert_to_numpy(keras.models.load_model(path)(x))
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("part", range(10))
-def test_a_damaged_file_is_refused_or_harmless(small, tmp_path, part):
+@pytest.mark.parametrize("part", range(25))
+def test_a_truncated_file_is_refused(small, tmp_path, part):
+    whole, x, _ = small
+    with pytest.raises(ValueError, match="model.keras"):
+        loaded_answer(tmp_path, whole[: len(whole) * part // 25], x)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("part", range(25))
+def test_a_changed_bit_is_refused_or_harmless(small, tmp_path, part):
     whole, x, expected = small
     rng = np.random.default_rng(part)
-    for _ in range(25):
-        cut = whole[: rng.integers(len(whole))]
-        flipped = bytearray(whole)
-        flipped[rng.integers(len(whole))] ^= 1 << rng.integers(8)
-        for damaged in (cut, bytes(flipped)):
-            try:
-                answer = loaded_answer(tmp_path / "m.keras", damaged, x)
-            except Exception as error:
-                assert str(error) or type(error) is not Exception
-            else:
-                np.testing.assert_array_equal(answer, expected)
+    changed = bytearray(whole)
+    changed[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+    try:
+        answer = loaded_answer(tmp_path, changed, x)
+    except zipfile.BadZipFile as error:
+        assert str(error)
+    else:
+        np.testing.assert_array_equal(answer, expected)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 )
 STUDY = pathlib.Path(__file__).parents[1] / "examples" / "study.py"
 SMALL = ["--smoke", "--task=adding", "--start=chain", "--length=7"]
-SMALL += ["--units=4", "--seed=0", "--seed=1"]
+SMALL += ["--units=4", "--seed=0"]
 
 
 def start(output, *arguments):
@@ -43,24 +43,25 @@ def wait_for_a_record(process, output):
     return records(output)
 
 
+@pytest.mark.exhaustive
 def test_a_study_that_was_killed_repeats_no_run(tmp_path):
-    rates = ["--learning_rate=0.001", "--learning_rate=1e30"]
+    rates = [f"--learning_rate={rate}" for rate in ("0.001", "0.002", "1e30")]
     process = start(tmp_path, *rates, "--jobs=1")
     before = wait_for_a_record(process, tmp_path)
     process.kill()
     process.communicate()
-    assert 1 <= len(before) < 4
+    assert 1 <= len(before) < 3
     again = start(tmp_path, *rates, "--jobs=2")
     output, errors = again.communicate()
     assert again.returncode == 0, errors
-    assert f"/{4 - len(before)} " in errors  # the bar counts what is missing
+    assert f"/{3 - len(before)} " in errors  # the bar counts what is missing
     after = records(tmp_path)
-    assert len(after) == 4
+    assert len(after) == 3
     assert before.items() <= after.items()
-    assert "| adding, chain |" in output and " 2 failed |" in output
+    assert "| adding, chain |" in output and " 1 failed |" in output
     runs = json.loads((tmp_path / "results.json").read_text())["runs"]
     failed = [run["error"] for run in runs if "error" in run]
-    assert len(failed) == 2
+    assert len(failed) == 1
     assert all("FloatingPointError: Epoch 1, step" in one for one in failed)
     assert (tmp_path / "study.png").stat().st_size > 10_000
 
@@ -77,10 +78,11 @@ def children(pid):
             yield from children(int(path.parent.name))
 
 
+@pytest.mark.exhaustive
 def test_a_ray_worker_that_dies_costs_no_run(tmp_path):
     pytest.importorskip("ray")
     study = "--ray_address=local", "--jobs=2", "--learning_rate=0.001"
-    more = [f"--seed={seed}" for seed in range(2, 6)]
+    more = [f"--seed={seed}" for seed in range(1, 5)]
     process = start(tmp_path, *study, *more)
     assert wait_for_a_record(process, tmp_path), process.communicate()
     workers = [
@@ -93,7 +95,7 @@ def test_a_ray_worker_that_dies_costs_no_run(tmp_path):
     _, errors = process.communicate()
     assert process.returncode == 0, errors
     runs = json.loads((tmp_path / "results.json").read_text())["runs"]
-    assert sorted(run["settings"]["seed"] for run in runs) == list(range(6))
+    assert sorted(run["settings"]["seed"] for run in runs) == list(range(5))
     assert all("score" in run for run in runs)
 
 

@@ -1,0 +1,41 @@
+"""Long tables of cases: a few of them say the law, the rest are exhaustive."""
+
+import itertools
+
+import pytest
+
+
+def diagonal(*axes):
+    """As many cases as the longest axis has values, each value in one."""
+    axes = [list(axis) for axis in axes]
+    return [
+        tuple(axis[n % len(axis)] for axis in axes)
+        for n in range(max(map(len, axes)))
+    ]
+
+
+def table(*axes):
+    """Cases in which any two values of two axes meet.
+
+    Those off the diagonal are marked as exhaustive.
+    """
+    cases = diagonal(*axes)
+    first, met = len(cases), set().union(*map(_pairs, cases))
+    left = {case: _pairs(case) for case in itertools.product(*axes)}
+    while set().union(*left.values()) - met:
+        case = max(left, key=lambda case: len(left[case] - met))
+        cases.append(case)
+        met |= left[case]
+    return first_of(cases, first)
+
+
+def _pairs(case):
+    return set(itertools.combinations(enumerate(case), 2))
+
+
+def first_of(cases, first=1):
+    """A list of cases, those after the first ones marked as exhaustive."""
+    return [
+        pytest.param(*case, marks=pytest.mark.exhaustive if n >= first else ())
+        for n, case in enumerate(cases)
+    ]
