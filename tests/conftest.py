@@ -16,6 +16,7 @@ ONE_BACKEND = {
     "test_babi",
     "test_character_stream",
     "test_copying",
+    "test_exact_diagnostics",
     "test_fisher_memory",
     "test_insert_tables",
     "test_nonnormality",
@@ -23,6 +24,7 @@ ONE_BACKEND = {
     "test_peeling",
     "test_plots",
     "test_sequential_pixels",
+    "test_spectrum",
 }
 
 
