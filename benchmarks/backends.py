@@ -36,7 +36,7 @@ AREAS = {
     "models, constructions": "(residual_convnet|near_identity|perfect_fit"
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
-    "|decoding|recurrent_layers|state_growth)[.]",
+    "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics)[.]",
     "plots": "plots[.]",
     "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan)[.]",
     "saved files": "saved_files[.]",

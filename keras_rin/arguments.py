@@ -22,14 +22,19 @@ def integer(name, value, at_least=1):
 
 def finite_number(name, value, at_least=-math.inf, at_most=math.inf):
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (
-        is_number and math.isfinite(value) and at_least <= value <= at_most
-    ):
+    if not (is_number and _is_finite(value) and at_least <= value <= at_most):
         raise ValueError(
             f"`{name}` must be a finite number in [{at_least}, {at_most}]. "
             f"Received: {name}={value!r}"
         )
     return float(value)
+
+
+def _is_finite(value):
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond float64
+        return False
 
 
 def generator(name, value, seed=None):
@@ -54,33 +59,50 @@ def features(layer, shape):
     return shape[-1]
 
 
+def real_array(name, value):
+    """The numbers in float64, NaN and inf among them."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "cSUmM" or np.ma.is_masked(value):
+            raise TypeError(f"numbers are not of {array.dtype}, or masked")
+        with np.errstate(over="ignore"):
+            return array.astype("float64")
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise ValueError(
+            f"`{name}` must hold finite real numbers. "
+            f"Received: {name} of {getattr(value, 'dtype', type(value))}, "
+            f"which is no array of real numbers ({error})"
+        ) from error
+
+
+def finite_array(name, value):
+    array = real_array(name, value)
+    if not np.isfinite(array).all():
+        raise ValueError(
+            f"`{name}` must hold finite real numbers. "
+            f"Received: {name} of {getattr(value, 'dtype', array.dtype)}, "
+            f"{np.isfinite(array).sum()} of {array.size} finite"
+        )
+    return array
+
+
 def square_matrix(name, value):
-    matrix = np.asarray(value)
+    matrix = real_array(name, value)
     units = len(matrix) if matrix.ndim else 0
     if not units or matrix.shape != (units, units):
         raise ValueError(
             f"`{name}` must be a square matrix. "
             f"Received: {name} of shape {matrix.shape}"
         )
-    return _finite(name, matrix)
+    return finite_array(name, matrix)
 
 
 def vector(name, value, size):
     """The vector, or the first unit where there is none."""
-    array = np.eye(1, size)[0] if value is None else np.asarray(value)
+    array = np.eye(1, size)[0] if value is None else real_array(name, value)
     if array.shape != (size,):
         raise ValueError(
             f"`{name}` must have the shape ({size},). "
             f"Received: {name} of shape {array.shape}"
         )
-    return _finite(name, array)
-
-
-def _finite(name, array):
-    if np.iscomplexobj(array) or not np.isfinite(array).all():
-        raise ValueError(
-            f"`{name}` must hold finite real numbers. "
-            f"Received: {name} of {array.dtype}, "
-            f"{np.isfinite(array).sum()} of {array.size} finite"
-        )
-    return array.astype("float64")
+    return finite_array(name, array)

@@ -18,6 +18,7 @@ ONE_BACKEND = {
     "test_cases",
     "test_character_stream",
     "test_copying",
+    "test_exact_diagnostics",
     "test_fisher_memory",
     "test_hidden_chain",
     "test_insert_tables",
@@ -27,6 +28,7 @@ ONE_BACKEND = {
     "test_plots",
     "test_public_names",
     "test_sequential_pixels",
+    "test_spectrum",
 }
 
 

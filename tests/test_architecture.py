@@ -73,6 +73,7 @@ ROOMS = {
             "tensorflow",
             "torch",
             "typing",
+            "warnings",
         },
     ),
     "tasks": ({"arguments", "tasks"}, {"numpy", "pathlib", "re"}),

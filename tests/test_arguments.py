@@ -29,7 +29,8 @@ def test_numbers_within_the_bounds_become_floats(value):
 
 
 @pytest.mark.parametrize(
-    "value", [-0.1, 1.1, float("nan"), float("inf"), "1", None, True, [1.0]]
+    "value",
+    [-0.1, 1.1, float("nan"), float("inf"), "1", None, True, [1.0], 10**400],
 )
 def test_a_number_outside_the_bounds_is_named(value):
     with pytest.raises(ValueError, match=r"`x` must .* \[0, 1\]. Received: x="):
@@ -52,6 +53,32 @@ def test_a_square_matrix_becomes_float64():
 def test_a_square_matrix_is_one_or_it_is_named(value):
     with pytest.raises(ValueError, match="`w` must .*Received: w of"):
         arguments.square_matrix("w", value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [[1, 2], [3]],
+        [["1", "2"], ["3", "4"]],
+        [[None, 1], [1, 1]],
+        [[10**400, 1], [1, 1]],
+        np.array([["2026-01-01"]], "datetime64[D]"),
+        np.ma.masked_equal([[1.0]], 1.0),
+        np.array([[np.longdouble("1e308") * 100]]),
+        {"a": 1},
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_holds_no_real_numbers_is_named(value):
+    with pytest.raises(ValueError, match="`w` must .*Received: w of"):
+        arguments.square_matrix("w", value)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "uint8", "bool", object])
+def test_any_kind_of_real_numbers_becomes_float64(dtype):
+    matrix = arguments.square_matrix("w", np.eye(3).astype(dtype))
+    assert matrix.dtype == "float64"
+    np.testing.assert_array_equal(matrix, np.eye(3))
 
 
 def test_without_a_vector_it_is_the_first_unit():

@@ -246,6 +246,24 @@ def test_memory_is_inversely_proportional_to_the_noise():
     )
 
 
+@pytest.mark.parametrize("power", [-150, 150])
+def test_inputs_and_noise_may_be_far_from_1_together(power):
+    size, matrix = 10.0**power, chain(6, 1.02, 0.1)
+    vector, noise = size * np.ones(6), size**2
+    for memory in (fisher_memory_curve, total_memory):
+        np.testing.assert_allclose(
+            memory(matrix, 1e10 * vector, noise),
+            memory(matrix, 1e10 * np.ones(6)),
+        )
+
+
+def test_a_radius_that_double_precision_does_not_know_is_no_radius(rng):
+    matrix = 0.9 * np.eye(50) + np.eye(50, k=1)
+    basis = orthogonal(rng, 50)
+    with pytest.raises(ValueError, match=r"radius of 1.*, or 1.* by rounding"):
+        total_memory(basis.T @ matrix @ basis)
+
+
 @pytest.mark.parametrize("kind", ["gaussian", "feedback chain"])
 def test_no_input_is_remembered_better_than_the_optimal_one(kind, rng):
     matrix = STABLE[kind](rng, 20)

@@ -108,6 +108,33 @@ def test_other_inputs_are_refused(x):
         gradient_horizon(built(RIN(3)), x)
 
 
+@pytest.mark.parametrize("weight", [0, 1, 2])
+def test_weights_that_are_not_finite_are_named(weight):
+    layer = built(keras.layers.SimpleRNN(3))
+    weights = layer.get_weights()
+    weights[weight][..., 0] = np.nan
+    layer.set_weights(weights)
+    with pytest.raises(ValueError, match="weights of .* must be finite"):
+        gradient_horizon(layer, np.zeros((1, 3, 2)))
+
+
+def test_gradients_beyond_float32_are_infinite_or_refused():
+    layer = built(keras.layers.SimpleRNN(2, None))
+    layer.cell.recurrent_kernel.assign(1e30 * np.ones((2, 2)))
+    sizes = gradient_horizon(layer, np.ones((1, 2, 2)), directions=2)
+    np.testing.assert_allclose(sizes, [np.inf, 1e30 * 2**0.5, 1], rtol=1e-5)
+    layer.cell.recurrent_kernel.assign([[1e30, 1e30], [1e30, -1e30]])
+    with pytest.raises(ValueError, match="states .* beyond the range of float"):
+        gradient_horizon(layer, np.ones((1, 5, 2)))
+
+
+@pytest.mark.parametrize("dtype, x", [("float32", 1e39), ("float16", 7e4)])
+def test_inputs_that_the_layer_reads_as_infinite_are_refused(dtype, x):
+    layer = built(RIN(3, dtype=dtype))
+    with pytest.raises(ValueError, match=f"`x` must be finite.*{dtype}"):
+        gradient_horizon(layer, np.full((1, 3, 2), x))
+
+
 def test_directions_and_rng_are_checked():
     layer, x = built(RIN(3)), np.zeros((1, 2, 2))
     with pytest.raises(ValueError, match="`directions` must be an integer"):

@@ -150,6 +150,22 @@ def test_other_matrices_are_refused(matrix, message):
         near_identity_factors(matrix, 10)
 
 
+@pytest.mark.parametrize("size", [1e-9, 1e-20, 1e-200])
+def test_a_factor_that_loses_the_matrix_is_refused(size):
+    matrix = size * np.eye(3)
+    with pytest.raises(ValueError, match="larger `depth`.*depth=1"):
+        near_identity_factors(matrix, 1)
+    factors = near_identity_factors(matrix, 200)
+    np.testing.assert_allclose(product(factors), matrix, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e39])
+def test_a_network_that_loses_the_matrix_in_float32_is_refused(size):
+    matrix = size * np.eye(2)
+    with pytest.raises(ValueError, match="in float32.*depth=1$"):
+        linear_residual_network(matrix, 1)
+
+
 @pytest.mark.parametrize("depth", [0, -1, 1.5, None])
 def test_the_depth_must_be_whole(depth):
     with pytest.raises(ValueError, match="`depth` must be an integer"):

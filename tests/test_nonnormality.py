@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.linalg import LinAlgWarning
 from scipy.special import digamma
 
 from keras_rin.diagnostics import henrici_departure
@@ -102,6 +103,81 @@ def test_a_chain_amplifies_until_its_end():
     sizes = transient_amplification(1.1 * np.eye(20, k=1))
     np.testing.assert_allclose(sizes[:20], 1.1 ** np.arange(20))
     assert sizes[20] == 0 and len(sizes) == 21
+
+
+@pytest.mark.parametrize("exponent", [-1000, -664, 600, 1010])
+@pytest.mark.parametrize(
+    "function", [spectral_radius, henrici_departure, numerical_radius]
+)
+def test_a_power_of_2_is_carried_through_exactly(function, exponent, rng):
+    matrix = rng.normal(size=(6, 6)) + 2 * np.eye(6, k=1)
+    found = function(np.ldexp(matrix, exponent))
+    np.testing.assert_allclose(
+        np.ldexp(found, -exponent), function(matrix), rtol=1e-12
+    )
+
+
+def test_an_identity_changes_no_departure(rng):
+    offset = 1e-9 * rng.normal(size=(20, 20))
+    stored = offset + np.eye(20)
+    found = henrici_departure(stored)
+    assert found == pytest.approx(henrici_departure(stored - np.eye(20)))
+    assert found == pytest.approx(henrici_departure(offset), rel=1e-6)
+
+
+def test_a_response_beyond_float64_on_the_way_still_ends():
+    sizes = transient_amplification(1e150 * np.eye(5, k=1))
+    np.testing.assert_allclose(sizes, [1, 1e150, 1e300, np.inf, np.inf, 0])
+    sizes = transient_amplification(
+        np.diag([1e200, 1e-200]), [1e-300, 1e-300], steps=3
+    )
+    np.testing.assert_allclose(
+        sizes, [2**0.5 * 1e-300, 1e-100, 1e100, 1e300], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_a_response_keeps_its_size_where_squares_would_not(size):
+    sizes = transient_amplification(np.eye(3, k=1), [size, 0, 0])
+    np.testing.assert_allclose(sizes, [size, size, size, 0], rtol=1e-15)
+
+
+def jordan_in_another_basis(rng, value, units=50):
+    basis = orthogonal(rng, units)
+    return basis.T @ (value * np.eye(units) + np.eye(units, k=1)) @ basis
+
+
+@pytest.mark.parametrize("value", [0.9, 0, -2])
+@pytest.mark.parametrize("function", [spectral_radius, henrici_departure])
+def test_what_double_precision_does_not_determine_is_warned_of(
+    function, value, rng
+):
+    matrix = jordan_in_another_basis(rng, value)
+    with pytest.warns(LinAlgWarning, match="does not determine the .* of"):
+        function(matrix)
+
+
+def test_the_rest_of_a_response_that_rounding_left_is_warned_of(rng):
+    matrix = 2 * jordan_in_another_basis(rng, 0)
+    vector = rng.normal(size=50)
+    with pytest.warns(LinAlgWarning, match="amplification from step [45]"):
+        transient_amplification(matrix, vector, 60)
+    # Up to there the answer is right, and nothing is said.
+    transient_amplification(matrix, vector, 30)
+
+
+@pytest.mark.parametrize("noise", [0, 1e-8, 1e-3])
+@pytest.mark.parametrize("identity", [0, 0.5, 1])
+def test_chains_as_drawn_and_as_trained_are_not_warned_of(
+    identity, noise, rng
+):  # warnings are errors
+    matrix = np.eye(100, k=1) + identity * np.eye(100)
+    matrix += noise * rng.normal(size=(100, 100))
+    radius, departure = spectral_radius(matrix), henrici_departure(matrix)
+    transient_amplification(matrix)
+    if not noise:
+        assert radius == identity
+        assert departure == pytest.approx(99**0.5, rel=1e-12)
 
 
 def factors_drawn(seed, units, factors):

@@ -1,3 +1,5 @@
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -12,11 +14,16 @@ from keras_rin.constructions import perfect_fit
 
 def answers(model, x):
     """An independent pass in float64, by the formula of the docstring."""
-    (mean,) = (np.float64(layer.mean) for layer in model.layers[:1])
+    *rescaling, normalization, _, _, _ = model.layers
+    mean = np.float64(normalization.mean)
+    for layer in rescaling:
+        x = np.float32(x) * np.float64(layer.scale)
     a, kernel, output, bias, w, b = (np.float64(v) for v in model.get_weights())
-    h = (np.float32(x) - mean) @ a
+    x = x if rescaling else np.float32(x)
+    h = (x - mean) @ a
     for u, v, s in zip(kernel, output, bias, strict=True):
         h = h + np.maximum(h @ u + s, 0) @ v
+    assert np.isfinite(h).all()
     return (h @ w + b).argmax(axis=1)
 
 
@@ -50,6 +57,58 @@ def test_every_point_gets_its_label(data):
     assert 1e-6 < margin <= 1
     assert model.output_shape == (None, y.max() + 1)
     assert_fits(model, x, y)
+
+
+@pytest.mark.parametrize("scale", [1e-36, 1e-30, 1e31, 2e37, 7e37])
+@pytest.mark.parametrize("place", [0, 2])
+def test_data_of_any_scale_of_float32_are_fitted(scale, place):
+    rng = np.random.default_rng(4)
+    x = (rng.uniform(-2, 2, size=(30, 3)) + place) * scale
+    y = rng.integers(4, size=30)
+    model, margin = perfect_fit(x, y)
+    assert margin > 1e-6
+    assert_fits(model, x, y)
+
+
+@pytest.mark.parametrize("scale", [1e-39, 1e-44])
+def test_numbers_that_are_0_to_processors_tell_no_points_apart(scale):
+    x, y = np.arange(1.0, 9)[:, None] * scale, np.arange(8) % 2
+    with pytest.raises(ValueError, match="1.2e-38 are 0 in float32"):
+        perfect_fit(x, y)
+    # They do no harm where another feature tells the points apart.
+    x = np.column_stack([x, np.arange(8)])
+    assert_fits(perfect_fit(x, y).model, x, y)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_points_that_rounding_makes_one_are_named(copies):
+    x = np.repeat(2.0 ** np.arange(-60, 60), copies)[:, None]
+    y = np.arange(len(x)) // copies % 2
+    with pytest.raises(ValueError, match=r"no width can.*too close to x\["):
+        perfect_fit(x, y)
+
+
+@pytest.mark.parametrize("label", [2**20, 10**9, 2**63])
+def test_a_class_far_from_the_others_is_no_output_for_each_between(label):
+    x, y = np.eye(2), np.array([0, label], "uint64")
+    with pytest.raises(ValueError, match=rf"unique.*y\[1\]={label}"):
+        perfect_fit(x, y)
+
+
+@pytest.mark.parametrize("broken", [0.0, np.nan])
+def test_a_network_that_does_not_fit_is_not_returned(monkeypatch, broken):
+    module = sys.modules["keras_rin.constructions.perfect_fit"]
+    build = module._model
+
+    def rounded(*args):
+        model = build(*args)
+        *rest, logits = model.layers
+        logits.set_weights([w * broken for w in logits.get_weights()])
+        return model
+
+    monkeypatch.setattr(module, "_model", rounded)
+    with pytest.raises(ValueError, match=r"does not fit in the prec.*x\[[0-9]"):
+        perfect_fit(np.arange(9.0)[:, None], np.arange(9) % 3)
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +254,9 @@ def test_identical_points_with_two_labels_are_named():
         ([[0.0], [1.0]], [0.0, 1.0], "`y` must be integers.*float64"),
         ([[0.0], [1.0]], ["a", "b"], "`y` must be integers.*<U1"),
         ([[0.0], [1.0]], [0, -1], r"classes from 0.*y\[1\]=-1"),
+        ([["0"], ["1"]], [0, 1], "`x` must hold finite real numbers"),
+        ([[0.0], [1j]], [0, 1], "`x` must hold finite real numbers"),
+        ([[0.0], [1.0, 2.0]], [0, 1], "`x` must hold finite real numbers"),
     ],
 )
 def test_other_data_is_refused(x, y, message):

@@ -52,7 +52,7 @@ def test_the_last_logs_describe_the_trained_layer():
         "distance_from_identity": np.linalg.norm(w - np.eye(5)),
         "distance_from_orthogonal": np.linalg.norm(w - nearest),
         "total_memory": np.mean(
-            [diagnostics.total_memory(w, row) for row in rows]
+            [diagnostics.total_memory(w, row, horizon=5) for row in rows]
         ),
     }
     for quantity, value in expected.items():
@@ -207,14 +207,25 @@ def test_measurements_keep_within_the_budget(monkeypatch):
     assert callback.seconds <= 0.1 * recurrent_diagnostics.time.now
 
 
-def test_an_unstable_recurrence_has_no_total_memory():
-    start = keras.initializers.Identity(1.5)
+@pytest.mark.parametrize("gain", [0.5, 1.0, 1.5])
+def test_every_spectral_radius_has_a_total_memory(gain):
+    start = keras.initializers.Identity(gain)
     layer = keras.layers.SimpleRNN(
         3, recurrent_initializer=start, trainable=False, name="rnn"
     )
     logs, _ = fit(model_of(layer), epochs=1)
+    # A normal matrix, whatever it amplifies.
+    assert logs["rnn_total_memory"] == pytest.approx([1])
+    assert logs["rnn_spectral_radius"] == [gain]
+
+
+def test_amplification_beyond_double_precision_has_no_total_memory():
+    start = keras.initializers.Constant(1e30)
+    layer = keras.layers.SimpleRNN(
+        3, "tanh", recurrent_initializer=start, trainable=False, name="rnn"
+    )
+    logs, _ = fit(model_of(layer), epochs=1)
     assert math.isnan(logs["rnn_total_memory"][0])
-    assert logs["rnn_spectral_radius"] == [1.5]
 
 
 def test_training_that_fails_is_followed_to_the_end():

@@ -78,6 +78,61 @@ def test_beyond_float64_the_drift_is_infinite():
     assert np.isinf(input_drift(layer, np.ones((1, 1000, 1)))[0]).all()
 
 
+def test_what_returns_from_beyond_float64_is_a_number():
+    """V = [[0, g], [0, 0]]: nothing is left after two steps."""
+    layer = keras.layers.SimpleRNN(2, None)
+    layer.build((None, None, 1))
+    layer.cell.set_weights(
+        [np.array([[1e30, 0]]), np.array([[0, 1e38], [0, 0]]), np.zeros(2)]
+    )
+    x = np.array([1e30, 3e30])[:, None, None] * np.ones((2, 10, 1))
+    drift, spread = input_drift(layer, x)
+    np.testing.assert_allclose(drift, [2e60, 2e98], rtol=1e-6)
+    np.testing.assert_allclose(spread, [1e60, 1e98], rtol=1e-6)
+
+
+def test_a_stable_rest_beside_an_infinite_one_is_finite():
+    layer = keras.layers.SimpleRNN(2, None, kernel_initializer="ones")
+    layer.build((None, None, 1))
+    layer.cell.recurrent_kernel.assign(np.diag([1e30, 0.5]))
+    x = np.array([0.0, 2.0])[:, None, None] * np.ones((2, 40, 1))
+    drift, spread = input_drift(layer, x)
+    np.testing.assert_array_equal([drift[0], spread[0]], np.inf)
+    # Beside 1e1170 rounding leaves nothing of it: it is not made up either.
+    assert not np.isnan([drift[1], spread[1]]).any()
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e25])
+def test_norms_whose_squares_leave_float32_are_found(size):
+    layer = RIN(4, kernel_initializer="ones", recurrent_initializer="zeros")
+    layer.build((None, None, 1))
+    found = state_norms(layer, np.full((3, 2, 1), size))
+    np.testing.assert_allclose(found, size * np.array([0, 2, 4]), rtol=1e-5)
+
+
+def test_states_beyond_float32_are_infinite_or_refused():
+    layer = keras.layers.SimpleRNN(2, "relu", kernel_initializer="ones")
+    layer.build((None, None, 1))
+    layer.cell.recurrent_kernel.assign(1e30 * np.eye(2))
+    x = np.ones((2, 4, 1))
+    norms = state_norms(layer, x[:, :3])
+    np.testing.assert_allclose(norms[:3], [0, 2**0.5, 2**0.5 * 1e30], rtol=1e-5)
+    assert norms[3] == np.inf or norms[3] > 1e38
+    layer.cell.recurrent_kernel.assign([[1e30, 1e30], [1e30, -1e30]])
+    layer.cell.activation = keras.activations.linear
+    with pytest.raises(ValueError, match="become NaN along `x`.*from step"):
+        state_norms(layer, np.ones((1, 6, 1)))
+
+
+@pytest.mark.parametrize("function", [input_drift, state_norms])
+def test_weights_that_are_not_finite_are_named(function):
+    layer = RIN(2)
+    layer.build((None, None, 1))
+    layer.cell.recurrent_kernel.assign([[np.nan, 0], [0, 0]])
+    with pytest.raises(ValueError, match="must be finite.*recurrent_kernel"):
+        function(layer, np.ones((1, 3, 1)))
+
+
 def test_norms_are_those_of_the_states(rng):
     layer = RIN(4)
     layer.build((None, None, 2))

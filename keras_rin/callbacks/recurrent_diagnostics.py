@@ -29,9 +29,11 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     - `distance_from_identity`: the Frobenius norm of W - I;
     - `distance_from_orthogonal`: that of W - Q, Q the nearest orthogonal
       matrix;
-    - `total_memory`, without gates: the Fisher memory of the linear network,
-      a mean over the rows of the input kernel at length 1; NaN where the
-      spectral radius is not below 1;
+    - `total_memory`, without gates: the Fisher memory of the linear network
+      after as many time steps as it has units, from rest, a mean over the
+      rows of the input kernel at length 1. At this horizon it exists for
+      every spectral radius, and is 1 for an isometry; NaN where W amplifies
+      beyond double precision;
 
     and with `x`, for each recurrent layer of a Sequential or functional
     model:
@@ -133,7 +135,10 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     def _follow_inputs(self, layer, x):
         if "recurrent" not in diagnostics.recurrent_matrices(layer):
             return {}
-        drift, spread = diagnostics.input_drift(layer, x)
+        try:
+            drift, spread = diagnostics.input_drift(layer, x)
+        except ValueError:  # of weights or inputs that are not finite
+            drift = spread = np.array([math.nan])
         most = np.argmax(abs(drift))
         drift, spread = float(abs(drift[most])), float(spread[most])
         if drift > max(DRIFT_LIMIT, spread) and not self._warned:
@@ -204,7 +209,16 @@ def _model_up_to(model, layers):
 
 
 def _of_gradient(layer, x):
-    sizes = diagnostics.gradient_horizon(layer, x)[::-1]
+    try:
+        sizes = diagnostics.gradient_horizon(layer, x)[::-1]
+    except ValueError:  # of weights or inputs that are not finite
+        return dict.fromkeys(
+            [
+                f"{layer.name}_gradient_at_start",
+                f"{layer.name}_gradient_horizon",
+            ],
+            math.nan,
+        )
     small = np.flatnonzero(~(sizes >= THRESHOLD))
     horizon = small[0] - 1 if len(small) else len(sizes) - 1
     return {
@@ -245,12 +259,13 @@ QUANTITIES = {
 
 
 def _total_memory(layer, matrix):
-    kernel = recurrent_layers.built_cell(layer).kernel
-    rows = np.asarray(keras.ops.convert_to_numpy(kernel), "float64")
-    rows = rows[np.linalg.norm(rows, axis=1) > 0]
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = recurrent_layers.float64(recurrent_layers.built_cell(layer).kernel)
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(rows).all() or not sizes.any():
+        return math.nan
+    rows = (rows / np.where(sizes > 0, sizes, 1))[sizes[:, 0] > 0]
     try:
-        memory = diagnostics.spatial_memory_matrix(matrix)
-    except ValueError:  # unstable, or beyond double precision
+        memory = diagnostics.spatial_memory_matrix(matrix, horizon=len(matrix))
+    except ValueError:  # beyond double precision
         return math.nan
     return np.einsum("ri,ij,rj->r", rows, memory, rows).mean()

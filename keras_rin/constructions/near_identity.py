@@ -8,6 +8,8 @@ from keras_rin import arguments
 from keras_rin.layers.linear_residual import LinearResidual
 
 ROUNDING = 1e-12  # relative to 1: a part this near the identity is left out
+# Of the largest entry of R, how far the product of the factors may be off.
+ALLOWED = {"float64": 1e-8, "float32": 1e-3, "bfloat16": 0.1, "float16": 0.1}
 
 
 def near_identity_factors(matrix, depth):
@@ -38,7 +40,9 @@ def near_identity_factors(matrix, depth):
     Raises:
         ValueError: If `matrix` is not square and finite, is singular, or has
             a negative determinant, which no product of matrices nearer than 1
-            to the identity has; or if `depth` is not a positive integer.
+            to the identity has; if `depth` is not a positive integer, or so
+            small that I + A_i loses R to rounding, as where R is 1e-20 I and
+            the depth 1.
 
     Example:
 
@@ -54,7 +58,7 @@ def near_identity_factors(matrix, depth):
     depth = arguments.integer("depth", depth)
     matrix = _invertible(matrix)
     if depth == 1:
-        return matrix[None] - np.eye(len(matrix))
+        return _kept(matrix[None] - np.eye(len(matrix)), matrix)
     left, values, axes = np.linalg.svd(matrix)
     logs = np.log(values)
     logs[np.abs(logs) < ROUNDING] = 0
@@ -62,7 +66,8 @@ def near_identity_factors(matrix, depth):
     stretches = _split(logs, angles, depth)
     first = axes.T * np.expm1(logs / max(stretches, 1)) @ axes
     last = _turned(angles / max(depth - stretches, 1), planes)
-    return np.stack([first] * stretches + [last] * (depth - stretches))
+    factors = [first] * stretches + [last] * (depth - stretches)
+    return _kept(np.stack(factors), matrix)
 
 
 def linear_residual_network(matrix, depth):
@@ -81,7 +86,8 @@ def linear_residual_network(matrix, depth):
         A `keras.Sequential` from `(batch, d)` to `(batch, d)`.
 
     Raises:
-        ValueError: As `near_identity_factors` does.
+        ValueError: As `near_identity_factors` does, or if the precision of
+            the weights, that of the global dtype policy, loses R.
 
     Example:
 
@@ -95,7 +101,10 @@ def linear_residual_network(matrix, depth):
     layers = [LinearResidual() for _ in factors]
     model = keras.Sequential([keras.Input(factors.shape[1:2]), *layers])
     for layer, factor in zip(layers, factors, strict=True):
-        layer.set_weights([factor.T])
+        with np.errstate(over="ignore"):
+            layer.set_weights([factor.T])
+    stored = [layer.get_weights()[0] for layer in layers]
+    _kept(np.stack(stored).transpose(0, 2, 1), matrix)
     return model
 
 
@@ -154,6 +163,25 @@ def gradient_lower_bound(factors, matrix, covariance=None):
     slope = max(1 - tau, 0.0) ** (2 * (len(factors) - 1))
     least = max(np.linalg.eigvalsh(sigma)[0], 0.0)
     return float(4 * len(factors) * slope * least * excess)
+
+
+def _kept(factors, matrix):
+    """The factors, if their product is R as they are stored."""
+    dtype = keras.backend.standardize_dtype(factors.dtype)
+    exact, eye = factors.astype("float64"), np.eye(factors.shape[1])
+    first = sum(np.array_equal(factor, exact[0]) for factor in exact)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.linalg.matrix_power(eye + exact[0], first)
+        rest = np.linalg.matrix_power(eye + exact[-1], len(exact) - first)
+        error = np.abs(rest @ product - matrix).max() / np.abs(matrix).max()
+    if not error <= ALLOWED[dtype]:
+        raise ValueError(
+            f"I + A_i loses `matrix` to rounding in {dtype}: the product is "
+            f"off by {error:.2g} of its largest entry. With a larger `depth` "
+            "the factors are nearer to the identity, and keep it. "
+            f"Received: depth={len(exact)}"
+        )
+    return factors
 
 
 def _invertible(matrix):

@@ -14,6 +14,14 @@ CHUNK = 8192  # points at a time: memory stays linear in their number
 ROUNDS = 100  # at most, of turning a direction
 
 
+class NoGap(Exception):
+    """Between a point and a later one there is nothing left in float64."""
+
+    def __init__(self, point):
+        super().__init__(point)
+        self.point = point
+
+
 def unit_of(z, start, stop, targets, enough):
     """The neurons that move the points `start` to `stop` and no later one.
 
@@ -27,12 +35,17 @@ def unit_of(z, start, stop, targets, enough):
         `directions` `(stop - start, k)`, of length 1, `thresholds` and `gaps`
         `(stop - start,)`, `moves` `(stop - start, m)`, and `fires`, the
         booleans that say which point (row) fires which neuron (column).
+
+    Raises:
+        NoGap: If rounding leaves a point, counted from `start`, no gap.
     """
     points = z[start:stop]
     directions, gaps = _directions(z, start, stop, enough)
     scores = points @ directions.T
     thresholds = np.diag(scores) - gaps
     active = np.triu(np.maximum(scores - thresholds, 0))
+    if not np.diag(active).all():
+        raise NoGap(int(np.diag(active).argmin()))
     moves = scipy.linalg.solve_triangular(active, targets)
     return directions, thresholds, gaps, moves, active > 0
 

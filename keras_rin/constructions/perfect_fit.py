@@ -12,6 +12,10 @@ from keras_rin.layers.residual_dense_stack import ResidualDenseStack
 HIDDEN = 64  # at most, in a residual unit
 ENOUGH = 1e-3  # a margin with which float32 has no trouble
 ALLOWED = 0.25  # of the distance of two surrogates, lost to rounding
+CLASSES = 2**20  # at most: each is a column of the last kernel
+BATCH = 1024  # points at a time, when the network is tried on them
+# Beyond 2^100 and 2^-100 the weights would leave the range of float32.
+RANGE, SHIFT = 100, 64
 
 
 class PerfectFit(typing.NamedTuple):
@@ -24,7 +28,7 @@ class PerfectFit(typing.NamedTuple):
 def perfect_fit(x, y, width=None):
     """Builds, without training, a network that classifies every point right.
 
-    h_0 = (x - mean) A,  h_{i+1} = h_i + relu(h_i U_i + s_i) V_i,
+    h_0 = (c x - mean) A,  h_{i+1} = h_i + relu(h_i U_i + s_i) V_i,
     logits = h_depth W + b
 
     Works for any labels and any points: points need to be distinct only
@@ -37,12 +41,19 @@ def perfect_fit(x, y, width=None):
     function chooses, ln n and more only where float32 needs it, that is the
     n ln n of the theorem, times about 2.2. The network is built in float64;
     the thresholds stand in the middle of their gaps, the points are
-    standardised, so that they can be of any scale.
+    standardised, so that they can be of any scale: c is 1, and a power of 2
+    where the largest number of x is beyond 2^100 or below 2^-100. Numbers
+    below 1.2e-38 are 0 to most processors in float32, and to this function.
+
+    Before it is returned the network is run on all its points, on the backend
+    and the device of the moment; on another device, with products of another
+    precision, the margin is what counts.
 
     Args:
         x: Array of finite numbers of shape `(n, features)`. The network sees
             it in float32, and so does this function.
-        y: Array of integers of shape `(n,)`, the classes, from 0.
+        y: Array of integers of shape `(n,)`, the classes, from 0, below
+            2^20: the network has an output for each.
         width: Integer of at least 2, the size of h. Defaults to `None`: the
             smallest of a few, from ln n upwards, that float32 can hold.
 
@@ -56,8 +67,9 @@ def perfect_fit(x, y, width=None):
     Raises:
         ValueError: If `x` or `y` has another shape or type, if `x` has
             numbers that are not finite in float32, if points that are
-            identical in float32 have different labels, or if float32 cannot
-            hold the margin: the message names the width that would do.
+            identical in float32 have different labels, if float32 cannot
+            hold the margin, and then the message names the width that would
+            do, or if the network that was built gives a point another label.
 
     Example:
 
@@ -81,12 +93,15 @@ def perfect_fit(x, y, width=None):
         if width is not None or wider is None:
             raise ValueError(_too_narrow(stack, wider, places))
         stack = wider
-    return PerfectFit(_model(cloud, stack), float(stack.margin))
+    model = _model(cloud, stack)
+    _try(model, points, labels, places)
+    return PerfectFit(model, float(stack.margin))
 
 
 def _checked(x, y):
-    with np.errstate(over="ignore"):
-        x, y = np.asarray(x).astype("float32"), np.asarray(y)
+    with np.errstate(over="ignore", under="ignore"):
+        x, y = arguments.real_array("x", x).astype("float32"), np.asarray(y)
+    x[np.abs(x) < np.finfo("float32").tiny] = 0
     if x.ndim != 2 or 0 in x.shape:
         raise ValueError(
             "`x` must be of shape (n, features) with at least one of each. "
@@ -108,6 +123,12 @@ def _checked(x, y):
             "`y` must be classes from 0 upwards. "
             f"Received: y[{y.argmin()}]={y.min()}"
         )
+    if y.max() >= CLASSES:
+        raise ValueError(
+            f"`y` must be classes below {CLASSES}, for the network has an "
+            "output for each: numpy.unique(y, return_inverse=True) counts "
+            f"those there are. Received: y[{y.argmax()}]={y.max()}"
+        )
     return x, y
 
 
@@ -124,7 +145,8 @@ def _distinct(x, y):
         raise ValueError(
             "Identical points must have the same label. Received: "
             f"x[{j}] and x[{i}] are the same in float32, y[{j}]={y[j]} and "
-            f"y[{i}]={y[i]}"
+            f"y[{i}]={y[i]}. Numbers below 1.2e-38 are 0 in float32: where "
+            "all are so small, multiply x"
         )
     return points.astype("float64"), y[first], first
 
@@ -142,13 +164,16 @@ class _Cloud:
 
     def __init__(self, points, labels):
         self.labels, self.classes = labels, int(labels.max()) + 1
+        exponent = np.frexp(np.abs(points).max())[1]
+        steps = np.sign(exponent) * (abs(exponent) > RANGE)
+        self.factor = float(2.0 ** (-SHIFT * steps))
+        points = points * self.factor
         # As the network subtracts it.
         self.mean = points.mean(axis=0).astype("float32")
         centred = points - self.mean
-        deviation = centred.std(axis=0)
-        self.weights = np.divide(
-            1, deviation, out=np.zeros_like(deviation), where=deviation > 0
-        )
+        # A feature that hardly differs would need a weight beyond float32.
+        deviation = np.maximum(centred.std(axis=0), 2.0**-RANGE)
+        self.weights = np.where(np.ptp(centred, axis=0) > 0, 1 / deviation, 0)
         self.points = centred * self.weights
 
     def projected(self, k):
@@ -196,9 +221,13 @@ class _Stack:
         """Writes unit i, which moves the points from `start` on."""
         rows = slice(start, min(start + self.hidden, len(z)))
         neurons = range(rows.stop - start)
-        u, t, gaps, v, fires = peeling.unit_of(
-            z, start, rows.stop, targets[rows], ENOUGH * reach
-        )
+        try:
+            u, t, gaps, v, fires = peeling.unit_of(
+                z, start, rows.stop, targets[rows], ENOUGH * reach
+            )
+        except peeling.NoGap as error:
+            self.lost, self.weakest = np.inf, start + error.point
+            return
         self.kernel[i, :-1, neurons] = u
         self.bias[i, neurons] = -t
         self.output_kernel[i, neurons] = v
@@ -231,9 +260,11 @@ def _corners(classes, k):
 
 def _model(cloud, stack):
     """The stack between a projection and the choice of the nearest corner."""
+    rescaling = keras.layers.Rescaling(cloud.factor, dtype="float32")
     model = keras.Sequential(
         [
             keras.Input((len(cloud.mean),), dtype="float32"),
+            *([] if cloud.factor == 1 else [rescaling]),
             keras.layers.Normalization(
                 mean=cloud.mean,
                 variance=np.ones_like(cloud.mean),
@@ -266,6 +297,26 @@ def _model(cloud, stack):
     return model
 
 
+def _try(model, points, labels, places):
+    """Runs the network where it is, in the precision it has there."""
+    for start in range(0, len(points), BATCH):
+        part = slice(start, start + BATCH)
+        logits = model(points[part].astype("float32"), training=False)
+        logits = keras.ops.convert_to_numpy(logits)
+        found = np.where(np.isnan(logits).any(1), -1, logits.argmax(1))
+        wrong = np.flatnonzero(found != labels[part])
+        if wrong.size:
+            i = start + wrong[0]
+            raise ValueError(
+                "The network does not fit in the precision in which it runs: "
+                f"it gives x[{places[i]}] the class {found[wrong[0]]} for "
+                f"{labels[i]}. Features of very different scales, or products "
+                "rounded to less than float32, can be the reason. Received: "
+                f"numbers in x between {np.abs(points).min():.2g} and "
+                f"{np.abs(points).max():.2g} in size"
+            )
+
+
 def _wide_enough(cloud, widths):
     for width in widths:
         stack = _Stack(cloud, width)
@@ -278,6 +329,7 @@ def _too_narrow(stack, wider, places):
     return (
         f"float32 cannot hold this fit at width {stack.width}, {cure}: another "
         f"point is too close to x[{places[stack.order[stack.weakest]]}], "
-        f"which rounding may carry {stack.lost:.2g} of the way to another "
-        f"class, where {ALLOWED} is allowed. Received: width={stack.width}"
+        f"which rounding may carry {min(stack.lost, 1):.2g} of the way to "
+        f"another class, where {ALLOWED} is allowed. "
+        f"Received: width={stack.width}"
     )

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from keras_rin import arguments
-from keras_rin.diagnostics.nonnormality import spectral_radius
+from keras_rin.diagnostics import spectrum
 
 
 def fisher_memory_curve(
@@ -70,9 +70,10 @@ def fisher_memory_curve(
     encoder, step, _ = _whitened(recurrent_matrix, horizon)
     lags = _lags(lags, horizon, len(step))
     trace = _input(input_vector, encoder) @ encoder
+    trace = trace / np.sqrt(noise)
     curve = np.empty(lags)
     for lag in range(lags):
-        curve[lag] = trace @ trace / noise
+        curve[lag] = trace @ trace
         trace = trace @ step
     return curve
 
@@ -113,8 +114,9 @@ def total_memory(recurrent_matrix, input_vector=None, noise=1.0, horizon=None):
         Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
         systems.
     """
-    memory = spatial_memory_matrix(recurrent_matrix, noise, horizon)
-    vector = _input(input_vector, memory)
+    noise = _variance(noise)
+    memory = spatial_memory_matrix(recurrent_matrix, horizon=horizon)
+    vector = _input(input_vector, memory) / np.sqrt(noise)
     return float(vector @ memory @ vector)
 
 
@@ -244,12 +246,15 @@ def _whitened(recurrent_matrix, horizon):
 def _steps(matrix, horizon):
     if horizon is not None:
         return arguments.integer("horizon", horizon)
-    radius = spectral_radius(matrix)
-    if radius >= 1 - 1e-6:
+    radius, other = spectrum.radii(matrix)
+    if max(radius, other) >= 1 - 1e-6:
+        known = ""
+        if spectrum.doubtful(radius, other):
+            known = f", or {other:.7g} after a change of W by rounding"
         raise ValueError(
             "`recurrent_matrix` must have a spectral radius below 1, for the "
             "noise to die away; or pass `horizon`, the number of steps it "
-            f"gathers. Received: a spectral radius of {radius:.7g}"
+            f"gathers. Received: a spectral radius of {radius:.7g}{known}"
         )
     return 2**60  # for ever: the loops below end when nothing is left
 

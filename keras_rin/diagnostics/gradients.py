@@ -32,12 +32,14 @@ def gradient_horizon(layer, x, directions=10, rng=None):
 
     Returns:
         A float64 array `(time + 1,)`: entry t is size_t, from the initial
-        state at 0 to the last state, where it is 1.
+        state at 0 to the last state, where it is 1; inf where the gradient is
+        beyond the range of float32.
 
     Raises:
-        ValueError: If the layer has no single cell or no weights yet, if
-            `x` has another shape or is not finite, or if `directions` is
-            not a positive integer.
+        ValueError: If the layer has no single cell or no weights yet, if its
+            weights, its states along x or its gradient are NaN, if `x` has
+            another shape or is not finite in the dtype of the layer, or if
+            `directions` is not a positive integer.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:
@@ -53,6 +55,7 @@ def gradient_horizon(layer, x, directions=10, rng=None):
     array([0.125, 0.25 , 0.5  , 1.   ])
     """
     cell = recurrent_layers.built_cell(layer)
+    recurrent_layers.check_weights(cell)
     directions = arguments.integer("directions", directions)
     rng = arguments.generator("rng", rng, seed=0)
     x = recurrent_layers.sequences(x, cell)
@@ -65,7 +68,14 @@ def gradient_horizon(layer, x, directions=10, rng=None):
     with recurrent_layers.undisturbed(cell):
         slopes = _gradient(lambda n: _project_last(cell, x, n, v), nudges)
     squares = np.asarray(ops.convert_to_numpy(slopes), "float64") ** 2
-    return np.sqrt(squares.sum(axis=2).mean(axis=1))
+    sizes = np.sqrt(squares.sum(axis=2).mean(axis=1))
+    if np.isnan(sizes).any():
+        raise ValueError(
+            f"The states of {layer.name} along `x` are beyond the range of "
+            f"{cell.compute_dtype}, so that its gradient is NaN. "
+            f"Received: NaN at {np.isnan(sizes).sum()} of {len(sizes)} steps"
+        )
+    return sizes
 
 
 def _sizes(cell):

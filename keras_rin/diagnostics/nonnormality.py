@@ -6,6 +6,7 @@ import numpy as np
 import scipy.linalg
 
 from keras_rin import arguments
+from keras_rin.diagnostics import spectrum
 
 
 def spectral_radius(recurrent_matrix):
@@ -22,6 +23,12 @@ def spectral_radius(recurrent_matrix):
     Returns:
         The spectral radius, a float.
 
+    Warns:
+        scipy.linalg.LinAlgWarning: If a change of W by rounding moves the
+            result by more than 1e-6 of it, as in a long Jordan block that
+            stands in another basis. Chains as they are drawn are triangular:
+            their eigenvalues are read off.
+
     Raises:
         ValueError: If `recurrent_matrix` is not square, real and finite.
 
@@ -31,7 +38,10 @@ def spectral_radius(recurrent_matrix):
     0.9
     """
     matrix = arguments.square_matrix("recurrent_matrix", recurrent_matrix)
-    return float(np.abs(np.linalg.eigvals(matrix)).max())
+    radius, other = spectrum.radii(matrix)
+    if spectrum.doubtful(radius, other):
+        spectrum.warn("spectral radius", radius, other)
+    return float(radius)
 
 
 def henrici_departure(recurrent_matrix):
@@ -41,7 +51,8 @@ def henrici_departure(recurrent_matrix):
 
     It is zero for a normal matrix (symmetric, orthogonal, any with orthogonal
     eigenvectors), and for no other. A chain of gain g has g sqrt(units - 1).
-    It is taken from the Schur form, as the size of what stands above the
+    An identity changes nothing: d(W + c I) = d(W). A departure below a tenth
+    of |W| is taken from the Schur form, as the size of what stands above the
     diagonal there, so that near zero no digits are lost.
 
     Args:
@@ -49,6 +60,11 @@ def henrici_departure(recurrent_matrix):
 
     Returns:
         The departure, a float in the units of W.
+
+    Warns:
+        scipy.linalg.LinAlgWarning: If a change of W by rounding moves the
+            result by more than 1e-6 of it and 1e-12 of |W - c I|, with c the
+            mean of the diagonal.
 
     Raises:
         ValueError: If `recurrent_matrix` is not square, real and finite.
@@ -63,8 +79,33 @@ def henrici_departure(recurrent_matrix):
         fields of values of non-normal matrices.
     """
     matrix = arguments.square_matrix("recurrent_matrix", recurrent_matrix)
-    triangle, _ = scipy.linalg.schur(matrix, output="complex")
-    return float(np.linalg.norm(np.triu(triangle, k=1)))
+    matrix, exponent = spectrum.scaled(matrix)
+    matrix = matrix - np.mean(np.diag(matrix)) * np.eye(len(matrix))
+    size = np.linalg.norm(matrix)
+    shrunk = np.abs(spectrum.eigenvalues(matrix)) / (size or 1)
+    departures = size * np.sqrt(np.maximum(1 - np.sum(shrunk**2, axis=1), 0))
+    if departures[0] < size / 10:
+        departures = _above_the_diagonal(matrix)
+    departures = np.ldexp(departures, exponent)
+    floor = np.ldexp(1e-12 * size, exponent)
+    if spectrum.doubtful(*departures, at_least=floor):
+        spectrum.warn("departure from normality", *departures)
+    return float(departures[0])
+
+
+def _above_the_diagonal(matrix):
+    """Of the Schur form, of the matrix and of one within rounding of it."""
+    rng, parts = np.random.default_rng(0), []
+    outside = matrix.copy()
+    for units in spectrum.blocks(matrix):
+        block = matrix[np.ix_(units, units)]
+        outside[np.ix_(units, units)] = 0
+        if len(units) > 1:
+            pair = (block, spectrum.perturbed(block, rng))
+            forms = [scipy.linalg.schur(one, "complex")[0] for one in pair]
+            parts.append([np.linalg.norm(np.triu(t, k=1)) for t in forms])
+    parts.append([np.linalg.norm(outside)] * 2)
+    return np.linalg.norm(parts, axis=0)
 
 
 def numerical_radius(recurrent_matrix):
@@ -99,6 +140,7 @@ def numerical_radius(recurrent_matrix):
         Horn and Johnson, 1991, Topics in Matrix Analysis, chapter 1.
     """
     matrix = arguments.square_matrix("recurrent_matrix", recurrent_matrix)
+    matrix, exponent = spectrum.scaled(matrix)
     # For a real matrix the angles t and -t give the same.
     best = max(
         (_farthest_point(matrix, angle) for angle in np.linspace(0, np.pi, 33)),
@@ -108,7 +150,7 @@ def numerical_radius(recurrent_matrix):
     while abs(best) > radius * (1 + 1e-9):
         radius = abs(best)
         best = _farthest_point(matrix, -np.angle(best))
-    return float(radius)
+    return float(np.ldexp(radius, exponent))
 
 
 def _farthest_point(matrix, angle):
@@ -137,7 +179,12 @@ def transient_amplification(recurrent_matrix, input_vector=None, steps=None):
         steps: Integer, at least 1. Defaults to `None`: the number of units.
 
     Returns:
-        Array of shape `(steps + 1,)`, starting with |v|.
+        Array of shape `(steps + 1,)`, starting with |v|; inf where a size is
+        beyond float64, 0 where it is below.
+
+    Warns:
+        scipy.linalg.LinAlgWarning: If rounding has moved a size by more than
+            1e-6 of it, as where a chain in another basis comes to its end.
 
     Raises:
         ValueError: If `recurrent_matrix` is not square, real and finite, if
@@ -153,11 +200,34 @@ def transient_amplification(recurrent_matrix, input_vector=None, steps=None):
     units = len(matrix)
     state = arguments.vector("input_vector", input_vector, units)
     steps = arguments.integer("steps", units if steps is None else steps)
-    sizes = [np.linalg.norm(state)]
-    for _ in range(steps):
-        state = state @ matrix
-        sizes.append(np.linalg.norm(state))
-    return np.array(sizes)
+    sizes, others = _sizes(matrix, state, steps)
+    unsure = np.flatnonzero(spectrum.doubtful(sizes, others))
+    if unsure.size:
+        first = unsure[0]
+        what = f"amplification from step {first} on"
+        spectrum.warn(what, sizes[first], others[first])
+    return sizes
+
+
+def _sizes(matrix, state, steps):
+    """Twice, the second time with the errors that rounding may make.
+
+    Powers of 2 are kept apart, so that nothing overflows on the way.
+    """
+    rng = np.random.default_rng(0)
+    matrix, growth = spectrum.scaled(matrix)
+    states, exponent = spectrum.scaled(np.stack([state, state]))
+    sizes, powers = np.empty((steps + 1, 2)), np.empty(steps + 1, "int64")
+    for k in range(steps + 1):
+        if k:
+            slack = np.abs(states[1]) @ np.abs(matrix)
+            states = states @ matrix
+            states[1] += spectrum.ROUNDING * slack * rng.normal(size=len(slack))
+            states, more = spectrum.scaled(states)
+            exponent += growth + more
+        sizes[k], powers[k] = np.linalg.norm(states, axis=1), exponent
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(sizes.T, np.clip(powers, -5000, 5000).astype("int32"))
 
 
 class ProductVersusPower(typing.NamedTuple):
@@ -221,7 +291,7 @@ def _log_radii(units, factors, rng, normalise):
     for _ in range(factors):
         matrix = rng.normal(scale=units**-0.5, size=(units, units))
         if normalise:
-            matrix /= spectral_radius(matrix)
+            matrix /= spectrum.radii(matrix)[0]
         first = matrix if first is None else first
         product = product @ matrix
         size = np.linalg.norm(product)

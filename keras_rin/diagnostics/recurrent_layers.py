@@ -6,6 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rin import arguments
+
 GATES = {
     keras.layers.LSTMCell: ("input", "forget", "cell", "output"),
     keras.layers.GRUCell: ("update", "reset", "candidate"),
@@ -66,14 +68,33 @@ def recurrent_matrices(layer):
 def sequences(x, cell):
     """The sequences that a cell reads, in float64."""
     features = getattr(getattr(cell, "kernel", None), "shape", [None])[0]
-    x = np.asarray(x, "float64")
+    x = arguments.real_array("x", x)
     fits = x.ndim == 3 and features in (None, x.shape[-1])
-    if not fits or not x.size or not np.isfinite(x).all():
+    if not fits or not x.size or not _finite_in(cell.compute_dtype, x):
         raise ValueError(
             "`x` must be finite and of shape (batch, time, "
-            f"{features or 'features'}). Received: x of shape {x.shape}"
+            f"{features or 'features'}). Received: x of shape {x.shape}, its "
+            f"largest number {np.abs(x).max(initial=0):.3g}, for a layer that "
+            f"computes in {cell.compute_dtype}"
         )
     return x
+
+
+def _finite_in(dtype, x):
+    largest = ops.cast(np.abs(x).max(keepdims=True), dtype)
+    return bool(np.isfinite(float64(largest)).all())
+
+
+def check_weights(cell):
+    """Nothing that is computed with NaN says anything."""
+    for weight in cell.trainable_weights + cell.non_trainable_weights:
+        values = ops.convert_to_numpy(ops.cast(weight.value, "float32"))
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"The weights of {cell.name} must be finite. Received: "
+                f"{weight.path} with {(~np.isfinite(values)).sum()} of "
+                f"{values.size} NaN or infinite"
+            )
 
 
 def float64(tensor):

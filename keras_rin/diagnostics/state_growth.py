@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_rin.diagnostics import recurrent_layers
+from keras_rin.diagnostics import spectrum
 from keras_rin.diagnostics.recurrent_layers import float64
 
 BATCH = 32
@@ -30,11 +31,12 @@ def input_drift(layer, x):
 
     Returns:
         Two float64 arrays `(units,)`, the drift and the spread after the T
-        time steps of x, in the units of the hidden state.
+        time steps of x, in the units of the hidden state; inf beyond float64.
 
     Raises:
         ValueError: If the layer has gates, several cells or no weights yet,
-            or if `x` has another shape or is not finite.
+            if its weights are not finite, or if `x` has another shape or is
+            not finite in the dtype of the layer.
 
     Example:
 
@@ -50,6 +52,7 @@ def input_drift(layer, x):
     True
     """
     cell = recurrent_layers.built_cell(layer)
+    recurrent_layers.check_weights(cell)
     x = recurrent_layers.sequences(x, cell)
     matrices = recurrent_layers.recurrent_matrices(cell)
     if list(matrices) not in (["recurrent"], ["recurrent", "transition"]):
@@ -70,12 +73,30 @@ def input_drift(layer, x):
         covariance = second.T @ covariance @ second
         if cell.use_bias:
             mean += float64(cell.transition_bias)
-    drift, variance = np.zeros_like(mean), np.zeros_like(covariance)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(x.shape[1]):
-            drift = mean + drift @ effective
-            variance = covariance + effective.T @ variance @ effective
-    return drift, np.sqrt(np.diag(variance))
+    steps = x.shape[1]
+    matrix, growth = spectrum.scaled(effective)
+    drift = _summed(mean, lambda v: v @ matrix, growth, steps)
+    variance, exponent = _summed(
+        covariance, lambda c: matrix.T @ c @ matrix, 2 * growth, steps
+    )
+    spread = np.sqrt(np.maximum(np.diag(variance), 0) * 2.0 ** (exponent % 2))
+    with np.errstate(over="ignore"):
+        return np.ldexp(*drift), np.ldexp(spread, exponent // 2)
+
+
+def _summed(first, one_step, growth, steps):
+    """The sum of what 0 to steps - 1 steps make of it, and its power of 2.
+
+    A step times 2^growth is one of the layer; nothing overflows on the way.
+    """
+    first, start = spectrum.scaled(first)
+    total, exponent = np.zeros_like(first), start
+    for _ in range(steps):
+        exponent += growth
+        total = one_step(total) + np.ldexp(first, start - exponent)
+        total, more = spectrum.scaled(total)
+        exponent += more
+    return total, exponent
 
 
 def state_norms(layer, x):
@@ -90,11 +111,13 @@ def state_norms(layer, x):
             a zero state and without dropout.
 
     Returns:
-        A float64 array `(time + 1,)`: entry t is norm_t, 0 at t = 0.
+        A float64 array `(time + 1,)`: entry t is norm_t, 0 at t = 0; inf
+        where a state is beyond the dtype of the layer.
 
     Raises:
-        ValueError: If the layer has no single cell or no weights yet, or if
-            `x` has another shape or is not finite.
+        ValueError: If the layer has no single cell or no weights yet, if its
+            weights are not finite or its states become NaN, or if `x` has
+            another shape or is not finite in the dtype of the layer.
 
     Example:
 
@@ -106,13 +129,29 @@ def state_norms(layer, x):
     array([0.   , 1.414, 2.828, 4.243])
     """
     cell = recurrent_layers.built_cell(layer)
+    recurrent_layers.check_weights(cell)
     x = recurrent_layers.sequences(x, cell)
     inputs = keras.Input(x.shape[1:], dtype=cell.compute_dtype)
     states = keras.layers.RNN(cell, return_sequences=True)(inputs)
-    model = keras.Model(inputs, ops.sum(ops.cast(states, "float32") ** 2, -1))
+    # Squares of float32 leave its range long before the states do.
+    states = ops.cast(states, "float32")
+    sizes = ops.max(ops.abs(states), axis=-1)
+    shares = states / ops.where(sizes > 0, sizes, 1.0)[..., None]
+    model = keras.Model(inputs, [sizes, ops.sum(shares**2, axis=-1)])
     total = np.zeros(x.shape[1] + 1)
     with recurrent_layers.undisturbed(cell):
         for start in range(0, len(x), BATCH):
             part = x[start : start + BATCH].astype("float32")
-            total[1:] += model.predict_on_batch(part).sum(axis=0)
+            sizes, shares = model.predict_on_batch(part)
+            squares = (
+                np.where(sizes < np.inf, shares, 1)
+                * sizes.astype("float64") ** 2
+            )
+            total[1:] += squares.sum(axis=0)
+    if np.isnan(total).any():
+        raise ValueError(
+            f"The states of {layer.name} become NaN along `x`, beyond the "
+            f"range of {cell.compute_dtype}. "
+            f"Received: NaN from step {np.isnan(total).argmax()} on"
+        )
     return np.sqrt(total / len(x))

@@ -1,0 +1,104 @@
+"""Eigenvalues in double precision, and whether it determines them.
+
+Computed eigenvalues are those of a matrix within rounding of W. Of a matrix
+far from normal they may lie far from those of W: for a Jordan block of 50 units
+in an orthogonal basis, 0.5 away. Whether this is so shows when W is changed by
+as much as rounding changes it, and everything is computed again.
+"""
+
+import warnings
+
+import numpy as np
+import scipy.linalg
+from scipy.sparse import csgraph
+
+ROUNDING = np.finfo("float64").eps
+TOLERANCE = 1e-6  # relative: a result that rounding moves by more is doubtful
+
+
+def scaled(array):
+    """The array with its largest entry in [0.5, 1), and the power of 2."""
+    exponent = int(np.frexp(np.abs(array).max(initial=0))[1])
+    return np.ldexp(array, -exponent), exponent
+
+
+def blocks(matrix):
+    """The units of each diagonal block, in an order that makes W triangular.
+
+    The eigenvalues of W are those of its blocks; of a chain, even with an
+    identity, each unit is a block, and they stand on the diagonal.
+    """
+    count, labels = csgraph.connected_components(
+        matrix != 0, connection="strong"
+    )
+    if count == len(matrix):
+        return np.arange(count)[:, None]
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(labels))[:-1])
+
+
+def perturbed(matrix, rng):
+    """The matrix, changed as much as an orthogonal basis would change it."""
+    size = ROUNDING * np.linalg.norm(matrix) / np.sqrt(len(matrix))
+    return matrix + size * rng.normal(size=matrix.shape)
+
+
+def eigenvalues(matrix):
+    """Computed twice, from the matrix and from one within rounding of it.
+
+    Returns:
+        Complex array `(2, units)`, in the same order of blocks.
+    """
+    rng = np.random.default_rng(0)
+    pairs = [_of_block(matrix[np.ix_(u, u)], rng) for u in blocks(matrix)]
+    return np.concatenate(pairs, axis=1)
+
+
+def _of_block(block, rng):
+    if len(block) == 1:
+        return np.repeat(block.astype("complex128"), 2, axis=0)
+    balanced, exponent = scaled(_balanced(block))
+    found = [
+        np.linalg.eigvals(one).astype("complex128")
+        for one in (balanced, perturbed(balanced, rng))
+    ]
+    return np.ldexp(np.real(found), exponent) + 1j * np.ldexp(
+        np.imag(found), exponent
+    )
+
+
+def _balanced(block):
+    """Of the same eigenvalues, by scales of the units, and nearer to normal.
+
+    Where units are linked as in a tree, as in a chain with feedback, scales
+    exist that make both weights of each link equal in size.
+    """
+    links = (block != 0) & ~np.eye(len(block), dtype=bool)
+    if links.sum() == 2 * (len(block) - 1) and (links == links.T).all():
+        root = np.sqrt(np.abs(block))
+        return np.sign(block) * root * root.T
+    with np.errstate(invalid="ignore"):  # scales that are no 64-bit integers
+        return scipy.linalg.matrix_balance(block, permute=False)[0]
+
+
+def radii(matrix):
+    """The spectral radius, and that of a matrix within rounding."""
+    return np.abs(eigenvalues(matrix)).max(axis=1)
+
+
+def doubtful(one, other, at_least=0.0):
+    """Whether rounding moves a result by more than the tolerance."""
+    allowed = np.maximum(TOLERANCE * np.abs(one), at_least)
+    with np.errstate(invalid="ignore"):  # inf is inf
+        return np.abs(one - other) > allowed
+
+
+def warn(what, one, other):
+    warnings.warn(
+        f"Double precision does not determine the {what} of "
+        "`recurrent_matrix`, which is far from normal: a change of its "
+        f"entries by rounding takes it from {one:.6g} to {other:.6g}, and the "
+        "true value may differ by more",
+        scipy.linalg.LinAlgWarning,
+        stacklevel=3,
+    )
