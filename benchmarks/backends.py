@@ -37,7 +37,8 @@ AREAS = {
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth)[.]",
     "plots": "plots[.]",
-    "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan)[.]",
+    "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan"
+    "|checkpoint|model_description|every_optimizer|kills|files)[.]",
     "saved files": "saved_files[.]",
     "export as SavedModel": r"export[.].*\[SavedModel\]",
     "export as ONNX": r"export[.].*\[ONNX\]",
