@@ -48,7 +48,7 @@ AREAS = {
     "a step at a time, as SavedModel": "export_streaming[.]",
     "several devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
-    "examples": "(examples|study)[.]",
+    "examples": "(examples|study|resume_examples)[.]",
     "benchmarks": "(benchmarks|claims)[.]",
     "names, arguments, documents": "(public_names|architecture|arguments"
     "|backends|insert_tables|pages)[.]",

@@ -58,10 +58,11 @@ class ResumableTraining(keras.callbacks.Callback):
             as the command line of a script. Defaults to `None`, an empty dict.
 
     Raises:
-        ValueError: If the file is no checkpoint, or `settings` no such dict;
-            when training begins, if the model is not built, or the file is of
-            another model, optimizer or other settings; if the first epoch is
-            not `epoch`.
+        ValueError: If the file is no checkpoint, or of other `settings`, or
+            these are no such dict; when training begins, if the model is not
+            built, or the file is of another model or optimizer, or of
+            settings where there are none now; if the first epoch is not
+            `epoch`.
         OSError: If the file cannot be read or written, in which case it stays
             as it is; a FileExistsError if another process has written it.
         FloatingPointError: If a variable is not finite after an epoch.
@@ -95,6 +96,8 @@ class ResumableTraining(keras.callbacks.Callback):
         self.epoch, self.history = 0, {}
         if self._saved is not None:
             self.epoch, self.history = self._saved.epoch, self._saved.history
+            if settings is not None:
+                self._refuse(self._other_settings())
         self._content = _summary(self)
 
     def on_train_begin(self, logs=None):
@@ -145,10 +148,16 @@ class ResumableTraining(keras.callbacks.Callback):
         found = []
         if self._saved is not None:
             self._described = self._saved.model
-            saved, now = {"settings": self._saved.settings}, self.settings
-            found = model_description.differences(saved, {"settings": now})
+            found = self._other_settings()
         self._described = self._described or described
         found += model_description.model_differences(self._described, described)
+        self._refuse(found)
+
+    def _other_settings(self):
+        saved, now = {"settings": self._saved.settings}, self.settings
+        return model_description.differences(saved, {"settings": now})
+
+    def _refuse(self, found):
         if found:
             more = f"; {len(found) - 5} more" if len(found) > 5 else ""
             raise ValueError(
