@@ -38,7 +38,8 @@ AREAS = {
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics)[.]",
     "plots": "plots[.]",
-    "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan)[.]",
+    "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan"
+    "|checkpoint|model_description|every_optimizer|kills|files)[.]",
     "saved files": "saved_files[.]",
     "export as SavedModel": r"export[.].*\[SavedModel\]",
     "export as ONNX": r"export[.].*\[ONNX\]",
@@ -48,7 +49,7 @@ AREAS = {
     "a step at a time, as SavedModel": "export_streaming[.]",
     "several devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
-    "examples": "(examples|study)[.]",
+    "examples": "(examples|study|resume_examples)[.]",
     "benchmarks": "(benchmarks|claims)[.]",
     "names, arguments, documents": "(public_names|architecture|arguments"
     "|backends|cases|insert_tables|pages)[.]",

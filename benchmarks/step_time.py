@@ -165,10 +165,10 @@ def main(argv):
             "backend": keras.backend.backend(),
             "records": records,
         }
-        (output / "unfinished.json").write_text(json.dumps(record))
+        outputs.save_text(json.dumps(record), output / "unfinished.json")
     outputs.write(output, record, tables)
     (output / "unfinished.json").unlink()
-    draw(records).savefig(output / "ratios.png", dpi=120)
+    outputs.save_picture(draw(records), output / "ratios.png")
 
 
 if __name__ == "__main__":

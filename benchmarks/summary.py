@@ -74,4 +74,4 @@ def _smallest():
 
 
 if __name__ == "__main__":
-    (RESULTS / "summary.md").write_text(table())
+    outputs.save_text(table(), RESULTS / "summary.md")

@@ -75,7 +75,7 @@ def main(argv):
         "records": records,
     }
     outputs.write(output, record, tables)
-    draw(records).savefig(output / "growth.png", dpi=120)
+    outputs.save_picture(draw(records), output / "growth.png")
 
 
 def tables(record):

@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 import math
+import pathlib
+import shutil
 import statistics
 import sys
 import time
@@ -12,6 +14,7 @@ import keep_best
 import keras
 import numpy as np
 import outputs
+from absl import app
 from absl import flags
 from matplotlib.figure import Figure
 from tqdm.keras import TqdmCallback
@@ -25,8 +28,19 @@ flags.DEFINE_integer("epochs", 40, "Epochs of training.", lower_bound=1)
 flags.DEFINE_integer("batch_size", 32, "Samples a step.", lower_bound=1)
 flags.DEFINE_float("learning_rate", 1e-3, "Of the optimizer.", lower_bound=0)
 flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several seeds.")
-flags.DEFINE_bool("resume", False, "Go on where an earlier run was ended.")
+flags.DEFINE_bool(
+    "resume",
+    False,
+    "Resume an earlier run with the same flags. Without it, what is in "
+    "OUTPUT/models moves to OUTPUT/models_before.",
+)
 flags.DEFINE_bool("smoke", False, "One epoch on 64 samples: does it run?")
+
+# A checkpoint keeps the command line: all flags but those of which a network
+# sees nothing, or one value of several.
+NOT_KEPT = {"data_dir", "download", "epochs", "output", "resume"}
+ONE_OF = {"layers", "length", "seed", "start", "task"}
+EXAMPLES = pathlib.Path(__file__).parent
 
 LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
 
@@ -84,19 +98,51 @@ def train_all(build, layers, splits, metric, output):
     """
     if FLAGS.smoke:
         splits = [_a_few(split) for split in splits]
-    (output / "models").mkdir(exist_ok=True)
+    networks = list(itertools.product(FLAGS.seed, layers))
+    files = _prepare(output / "models", networks)
     runs = []
-    for seed in FLAGS.seed:
-        for layer in layers:
-            keras.utils.set_random_seed(seed)
-            file = output / "models" / f"{layer}-{seed}.keras"
-            run = _train(build(layer), layer, seed, splits, metric, file)
-            if run.validation:
-                runs.append(run)
-            if not run.finished:
-                print("\nInterrupted: here is what there is.", file=sys.stderr)
-                return runs
+    for (seed, layer), file in zip(networks, files, strict=True):
+        keras.utils.set_random_seed(seed)
+        run = _train(build(layer), layer, seed, splits, metric, file)
+        if run.validation:
+            runs.append(run)
+        if not run.finished:
+            print("\nInterrupted: here is what there is.", file=sys.stderr)
+            return runs
     return runs
+
+
+def _prepare(folder, networks):
+    """The file of each network, after a look at what an earlier run left."""
+    if folder.exists() and not FLAGS.resume:
+        before = folder.with_name("models_before")
+        shutil.rmtree(before, ignore_errors=True)
+        folder.rename(before)
+    folder.mkdir(exist_ok=True)
+    files = [folder / f"{layer}-{seed}.keras" for seed, layer in networks]
+    for (seed, _), file in zip(networks, files, strict=True):
+        try:
+            ResumableTraining(_checkpoint(file), _settings(seed))
+        except ValueError as error:
+            raise app.UsageError(f"--resume: {error}") from error
+    return files
+
+
+def _checkpoint(file):
+    return file.with_suffix(".npz")
+
+
+def _settings(seed):
+    """The flags on which the training of one network depends."""
+    ours = {path.stem for path in EXAMPLES.glob("*.py")}
+    kept = {"seed": seed}
+    for module, defined in FLAGS.flags_by_module_dict().items():
+        for flag in defined:
+            several = flag.name in ONE_OF and isinstance(flag.value, list)
+            if not several and flag.name not in NOT_KEPT:
+                if pathlib.Path(module).stem in ours:
+                    kept[flag.name] = flag.value
+    return kept
 
 
 def _a_few(split):
@@ -111,13 +157,10 @@ def _train(model, layer, seed, splits, metric, file):
     train, validation, test = splits
     if isinstance(train, tuple):
         train = epochs.shuffled(train, FLAGS.batch_size)
-    monitor, state = f"val_{metric.name}", file.with_suffix(".npz")
-    if not FLAGS.resume:
-        file.unlink(missing_ok=True)
-        state.unlink(missing_ok=True)
-    resumable = ResumableTraining(state)
+    monitor = f"val_{metric.name}"
+    resumable = ResumableTraining(_checkpoint(file), _settings(seed))
     history = resumable.history
-    before = history.get(monitor, [])
+    before = [v for v in history.get(monitor, []) if not math.isnan(v)]
     end = 1 if FLAGS.smoke else FLAGS.epochs
     finished, error = True, ""
     try:
@@ -126,6 +169,7 @@ def _train(model, layer, seed, splits, metric, file):
             steps_per_epoch=train.steps,
             initial_epoch=resumable.epoch,
             epochs=end,
+            shuffle=False,  # the stream is
             validation_data=validation,
             validation_batch_size=FLAGS.batch_size,
             callbacks=[
@@ -133,9 +177,9 @@ def _train(model, layer, seed, splits, metric, file):
                 EpochTimer(),
                 keep_best.KeepBest(
                     file,
-                    monitor=monitor,
-                    mode=metric.mode,
-                    initial_value_threshold=metric.better(before, default=None),
+                    monitor,
+                    metric.mode,
+                    best=metric.better(before, default=None),
                 ),
                 resumable,
                 TqdmCallback(verbose=0, desc=f"{layer}, seed {seed}"),
@@ -184,7 +228,7 @@ def report(runs, metric, output):
         "runs": [dataclasses.asdict(run) for run in runs],
     }
     outputs.write(output, record, tables)
-    _draw(runs, metric).savefig(output / "learning_curves.png", dpi=120)
+    outputs.save_picture(_draw(runs, metric), output / "learning_curves.png")
 
 
 def tables(record):

@@ -141,7 +141,7 @@ def main(argv):
         )
     record = {"tables": "deep_linear", "targets": targets, "starts": starts}
     outputs.write(output, record, tables)
-    draw(curves).savefig(output / "losses.png", dpi=120)
+    outputs.save_picture(draw(curves), output / "losses.png")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def main(argv):
     record = {"tables": "gradient_horizons", "sizes": sizes}
     outputs.write(output, record, tables)
     figure = plots.gradient_horizon(sizes)
-    figure.savefig(output / "gradient_horizons.png")
+    outputs.save_picture(figure, output / "gradient_horizons.png")
 
 
 def tables(record):

@@ -89,18 +89,33 @@ def _digits():
 
 
 def _from_tfds(name, data_dir, download):
-    builder = tfds.builder(name, data_dir=data_dir)
-    if not os.path.exists(builder.data_dir):
-        if not download:
-            raise FileNotFoundError(
-                f"No prepared {name} in {builder.data_dir}. Name the folder "
-                "that holds it with --data_dir or TFDS_DATA_DIR, or pass "
-                "--download to fetch it."
-            )
-        builder.download_and_prepare()
-    return tuple(
-        tfds.as_numpy(
-            builder.as_dataset(split=split, batch_size=-1, as_supervised=True)
+    folder = data_dir or os.environ.get("TFDS_DATA_DIR", "TFDS's own folder")
+    try:
+        builder = tfds.builder(name, data_dir=data_dir)
+        folder = builder.data_dir
+        if os.path.exists(folder):
+            return tuple(_read_split(builder, s) for s in ("train", "test"))
+    except Exception as error:  # TFDS and TensorFlow raise this and that
+        raise ValueError(
+            f"The prepared {name} in {folder} cannot be read: it is damaged or "
+            f"of another version of TFDS ({type(error).__name__}: {error}). "
+            "Name another folder with --data_dir, or delete this one and pass "
+            "--download to fetch the data anew."
+        ) from error
+    if not download:
+        raise FileNotFoundError(
+            f"No prepared {name} in {folder}. Name the folder that holds it "
+            "with --data_dir or TFDS_DATA_DIR, or pass --download to fetch it."
         )
-        for split in ("train", "test")
+    builder.download_and_prepare()
+    return tuple(_read_split(builder, split) for split in ("train", "test"))
+
+
+def _read_split(builder, split):
+    images, labels = tfds.as_numpy(
+        builder.as_dataset(split=split, batch_size=-1, as_supervised=True)
     )
+    expected = builder.info.splits[split].num_examples
+    if len(labels) != expected:
+        raise ValueError(f"{split} has {len(labels)} images, not {expected}")
+    return images, labels

@@ -1,33 +1,35 @@
 """Keeps the best network in a file that is whole at any moment."""
 
+import math
+
 import keras
 
+from keras_rin import files
 
-class KeepBest(keras.callbacks.ModelCheckpoint):
-    """A ModelCheckpoint of the best that writes to another name, then renames.
 
-    So a run that is killed while it writes keeps the best network before, and
-    so does one whose disk is full.
+class KeepBest(keras.callbacks.Callback):
+    """Saves the network after each epoch whose `monitor` is the best so far.
+
+    `mode` is "min" or "max", `best` the value of the file that is there. A run
+    that is killed while it writes keeps the best network before, and so does
+    one whose disk is full.
     """
 
-    def __init__(self, file, **kwargs):
-        self._file = file
-        self._new = file.with_suffix(".new.keras")
-        super().__init__(self._new, save_best_only=True, **kwargs)
+    def __init__(self, file, monitor, mode, best=None):
+        super().__init__()
+        self._file, self._monitor, self._mode = file, monitor, mode
+        self._best = best
 
     def on_train_begin(self, logs=None):
-        self._new.unlink(missing_ok=True)  # half of one, after a kill
+        files.remove_unfinished(self._file)
 
     def on_epoch_end(self, epoch, logs=None):
-        try:
-            super().on_epoch_end(epoch, logs)
-            if self._new.exists():
-                self._new.replace(self._file)
-        except OSError as error:
-            self._new.unlink(missing_ok=True)
-            raise OSError(
-                error.errno,
-                f"The best network cannot be written ({error}); what was "
-                "there before stays as it is",
-                str(self._file),
-            ) from error
+        if self._is_best(logs[self._monitor]):
+            with files.replacing(self._file, "The best network") as new:
+                self.model.save(new)
+            self._best = logs[self._monitor]
+
+    def _is_best(self, value):
+        if self._best is None or math.isnan(self._best):
+            return True
+        return value < self._best if self._mode == "min" else value > self._best

@@ -21,11 +21,13 @@ from absl import app
 from absl import flags
 from absl import logging
 
+from keras_rin import files
 from keras_rin.callbacks import ResumableTraining
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
 FLAGS = flags.FLAGS
+KEPT = ["units", "samples", "length"]  # in the checkpoint, to compare
 
 
 def distribute():
@@ -74,7 +76,11 @@ def train(output, state):
     x, y = adding.generate(rng, FLAGS.samples, FLAGS.length)
     with distribute():
         model = build_model()
-    resumable = ResumableTraining(state)
+    settings = {name: FLAGS[name].value for name in KEPT}
+    try:
+        resumable = ResumableTraining(state, settings)
+    except ValueError as error:
+        raise app.UsageError(f"--resume: {error}") from error
     model.fit(
         x,
         y,
@@ -86,7 +92,9 @@ def train(output, state):
         callbacks=[resumable],
     )
     # All processes have to take part where the weights are gathered.
-    model.save(output / f"model-{FLAGS.process}.keras")
+    file = output / f"model-{FLAGS.process}.keras"
+    with files.replacing(file, "The network") as new:
+        model.save(new)
     return resumable.history["loss"]
 
 

@@ -111,7 +111,7 @@ def main(argv):
         "runs": runs,
     }
     outputs.write(output, record, tables)
-    draw(runs).savefig(output / "parameters.png", dpi=120)
+    outputs.save_picture(draw(runs), output / "parameters.png")
 
 
 if __name__ == "__main__":

@@ -105,8 +105,8 @@ def main(argv):
         ],
     }
     outputs.write(output, record, tables)
-    draw_curves(record).savefig(output / "memory_curves.png", dpi=120)
-    draw_decoding(record).savefig(output / "decoding.png", dpi=120)
+    outputs.save_picture(draw_curves(record), output / "memory_curves.png")
+    outputs.save_picture(draw_decoding(record), output / "decoding.png")
 
 
 def by_network(record):

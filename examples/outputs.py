@@ -14,6 +14,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from keras_rin import files
+
 
 def prepare(directory):
     """Makes the output directory, or stops before any work is done."""
@@ -48,10 +50,22 @@ def write(directory, record, tables):
     record = {**made_by(), **record}
     # Tables come from what a file gives back, tuples become lists there.
     text = json.dumps(record)
-    (directory / "results.json").write_text(text + "\n")
+    save_text(text + "\n", directory / "results.json")
     for name, table in tables(json.loads(text)).items():
-        (directory / name).write_text(table)
+        save_text(table, directory / name)
         print(f"\n{directory / name}\n\n{table}")
+
+
+def save_text(text, path):
+    """Writes a file anew; one that is there stays until all is written."""
+    with files.replacing(path, "The text") as new:
+        new.write_text(text)
+
+
+def save_picture(figure, path):
+    """The same of a figure of matplotlib."""
+    with files.replacing(path, "The picture") as new:
+        figure.savefig(new, dpi=120)
 
 
 def made_by():

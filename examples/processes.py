@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from jax.experimental import multihost_utils
 
+from keras_rin import files
 from keras_rin.callbacks import ResumableTraining
 
 
@@ -34,9 +35,8 @@ def share_newest(path):
         mine, is_source=jax.process_index() == newest
     )
     if newest_content.size:
-        new = path.with_suffix(".received")
-        new.write_bytes(newest_content.tobytes())
-        new.replace(path)
+        with files.replacing(path, "The newest state of training") as new:
+            new.write_bytes(newest_content.tobytes())
 
 
 @contextlib.contextmanager

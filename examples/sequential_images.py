@@ -18,6 +18,7 @@ from absl import app
 from absl import flags
 from absl import logging
 
+from keras_rin import files
 from keras_rin.initializers import ChainIdentity
 from keras_rin.layers import RIN
 from keras_rin.tasks import sequential_pixels
@@ -63,7 +64,7 @@ def load_sequences():
     """Reads the images; returns (x, y) to train, validate and test on."""
     try:
         parts = image_data.load(FLAGS.dataset, FLAGS.data_dir, FLAGS.download)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ValueError) as error:
         raise app.UsageError(str(error)) from error
     if FLAGS.rows:
         parts = [(image_data.rows(x), y) for x, y in parts]
@@ -78,7 +79,8 @@ def load_sequences():
 
 def save(model, x, output):
     """Writes both formats, and checks that the SavedModel answers the same."""
-    model.save(output / "best_rin.keras")
+    with files.replacing(output / "best_rin.keras", "The best RIN") as new:
+        model.save(new)
     model.export(output / "saved_model", verbose=False)
     saved_model = tf.saved_model.load(output / "saved_model")
     answer = model.predict(x, verbose=0)

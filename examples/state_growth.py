@@ -178,7 +178,7 @@ def main(argv):
     ]
     record = {"tables": "state_growth", "runs": runs}
     outputs.write(output, record, tables)
-    draw(runs).savefig(output / "state_growth.png", dpi=120)
+    outputs.save_picture(draw(runs), output / "state_growth.png")
 
 
 if __name__ == "__main__":

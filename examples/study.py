@@ -101,7 +101,7 @@ def main(argv):
     if runs:
         record = {"tables": "study_report", "runs": runs}
         outputs.write(output, record, study_report.tables)
-        study_report.draw(runs).savefig(output / "study.png", dpi=120)
+        outputs.save_picture(study_report.draw(runs), output / "study.png")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@ import dataclasses
 import functools
 import json
 import math
-import os
 
 import keras
 import numpy as np
+import outputs
 import starts
 
 from keras_rin.callbacks import RestoreOnNaN
@@ -52,9 +52,7 @@ def write(settings, path):
         result = {"score": score(**settings)}
     except Exception as error:  # a run that fails is a result as well
         result = {"error": f"{type(error).__name__}: {error}"}
-    new = path.with_suffix(f".{os.getpid()}")
-    new.write_text(json.dumps({"settings": settings, **result}))
-    new.replace(path)
+    outputs.save_text(json.dumps({"settings": settings, **result}), path)
 
 
 def score(task, start, learning_rate, seed, units, length, samples, epochs):

@@ -120,10 +120,10 @@ def draw(chains, runs, output):
     ):
         plots.hidden_chain(list(found), reach=FLAGS.units // 2, ax=ax)
         ax.set_title(f"{when} training, {len(runs)} networks")
-    figure.savefig(output / "hidden_chain.png", dpi=120)
+    outputs.save_picture(figure, output / "hidden_chain.png")
     curves = {FLAGS.start: [run["henrici_departure"] for run in runs]}
     figure = plots.learning_curves(curves, ylabel="Henrici departure")
-    figure.savefig(output / "henrici_departure.png", dpi=120)
+    outputs.save_picture(figure, output / "henrici_departure.png")
 
 
 def main(argv):

@@ -43,22 +43,25 @@ ROOMS = {
     "adapt": ({"arguments"}, {"contextlib", "itertools", "keras", "numpy"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),
     "callbacks": (
-        {"arguments", "callbacks", "diagnostics"},
+        {"arguments", "callbacks", "diagnostics", "files"},
         {
-            "contextlib",
+            "dataclasses",
+            "errno",
+            "inspect",
             "io",
             "json",
             "keras",
             "numpy",
             "os",
             "pathlib",
+            "re",
             "time",
             "torch",
             "warnings",
         },
     ),
     "export": (
-        {"export", "layers"},
+        {"export", "files", "layers"},
         {"keras", "numpy", "tempfile", "tensorflow"},
     ),
     "plots": ({"arguments"}, {"matplotlib", "numpy"}),
@@ -82,6 +85,10 @@ ROOMS = {
     "constraints": ({"arguments"}, {"keras"}),
     "optimizers": ({"arguments"}, {"keras"}),
     "arguments": (set(), {"math", "numbers", "numpy", "operator"}),
+    "files": (
+        set(),
+        {"contextlib", "errno", "glob", "os", "pathlib", "shutil", "tempfile"},
+    ),
     "version": (set(), set()),
 }
 STANDARD = {"collections", "math", "operator"}

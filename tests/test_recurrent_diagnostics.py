@@ -1,5 +1,6 @@
 import csv
 import math
+import os
 
 import keras
 import numpy as np
@@ -9,6 +10,7 @@ from witnesses import to_numpy
 
 from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
+from keras_rin.callbacks import ResumableTraining
 from keras_rin.callbacks import recurrent_diagnostics
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
@@ -183,6 +185,107 @@ def test_a_csv_logger_after_it_writes_all(tmp_path):
     rows = list(csv.DictReader(path.read_text().splitlines()))
     assert len(rows) == 3
     assert all(float(row["rnn_spectral_radius"]) > 0 for row in rows)
+
+
+LOGGERS = {
+    "CSVLogger": lambda folder: keras.callbacks.CSVLogger(folder / "log.csv"),
+    "ModelCheckpoint": lambda folder: keras.callbacks.ModelCheckpoint(
+        folder / "best.keras",
+        monitor="rnn_spectral_radius",
+        mode="max",
+        save_best_only=True,
+    ),
+    "ResumableTraining": lambda folder: ResumableTraining(folder / "a.npz"),
+}
+
+
+class Reads(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        self.read = set(logs)
+
+
+@pytest.mark.parametrize("logger", LOGGERS)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_callbacks_find_its_logs_wherever_they_stand(tmp_path, logger, place):
+    model = model_of(keras.Input((6, 2)), keras.layers.SimpleRNN(2, name="rnn"))
+    reads = [Reads(), LOGGERS[logger](tmp_path), Reads()]
+    callbacks = [*reads[:place], RecurrentDiagnostics(), *reads[place:]]
+    model.fit(*data(), verbose=0, callbacks=callbacks)
+    found = {
+        "CSVLogger": lambda: (tmp_path / "log.csv").read_text(),
+        "ModelCheckpoint": lambda: os.listdir(tmp_path) == ["best.keras"],
+        "ResumableTraining": lambda: reads[1].history["rnn_spectral_radius"],
+    }
+    assert found[logger]()
+    for one in (reads[0].read, reads[2].read):
+        assert "rnn_spectral_radius" in one
+    if logger == "CSVLogger":
+        assert "rnn_spectral_radius" in found[logger]()
+
+
+def test_every_callback_is_told_of_the_beginning_once():
+    told = []
+
+    class Begins(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            told.append(self)
+
+    first, second, third = Begins(), Begins(), Begins()
+    one, other = RecurrentDiagnostics(), RecurrentDiagnostics(prefix="b_")
+    model = model_of(keras.Input((6, 2)), keras.layers.SimpleRNN(2))
+    model.fit(*data(), verbose=0, callbacks=[first, one, second, other, third])
+    assert told == [first, second, third]
+
+
+def test_several_on_one_model_need_a_prefix_each():
+    model = model_of(keras.Input((6, 2)), keras.layers.SimpleRNN(2, name="rnn"))
+    x, _ = data()
+
+    def fit_with(*prefixes):
+        pairs = zip((x, 2 * x), prefixes, strict=True)
+        both = [RecurrentDiagnostics(x, prefix=p) for x, p in pairs]
+        return model.fit(*data(), verbose=0, callbacks=both).history
+
+    with pytest.raises(ValueError, match="a `prefix` each.* prefix='a' twice"):
+        fit_with("a", "a")
+    logs = fit_with("", "twice_")
+    once, twice = logs["rnn_input_drift"], logs["twice_rnn_input_drift"]
+    assert once != twice
+    assert logs["rnn_spectral_radius"] == logs["twice_rnn_spectral_radius"]
+    with pytest.raises(ValueError, match="`prefix` must be a string"):
+        RecurrentDiagnostics(prefix=3)
+
+
+def test_layers_of_one_name_have_logs_of_their_own():
+    def inner(gain):
+        start = keras.initializers.Identity(gain)
+        rnn = keras.layers.SimpleRNN(
+            2,
+            None,
+            recurrent_initializer=start,
+            return_sequences=True,
+            trainable=False,
+            name="rnn",
+        )
+        return keras.Sequential([keras.Input((6, 2)), rnn])
+
+    logs, _ = fit(model_of(inner(0.5), inner(0.25)), epochs=1)
+    assert logs["rnn_spectral_radius"] == [0.5]
+    assert logs["rnn#2_spectral_radius"] == [0.25]
+
+
+def test_a_second_layer_that_reads_nan_does_not_end_training():
+    first = keras.layers.SimpleRNN(3, return_sequences=True, name="first")
+    model = model_of(
+        keras.Input((6, 2)), first, keras.layers.SimpleRNN(3, name="second")
+    )
+    first.cell.recurrent_kernel.assign(np.full((3, 3), np.nan))
+    logs, _ = fit(model, x=data()[0])
+    assert len(logs["second_spectral_radius"]) == 2
+    for quantity in ("gradient_at_start", "gradient_horizon", "input_drift"):
+        assert np.isnan(logs[f"second_{quantity}"]).all()
+    with pytest.raises(ValueError, match="`x` must be finite"):
+        fit(model, x=np.full((2, 6, 2), np.nan))
 
 
 class Clock:

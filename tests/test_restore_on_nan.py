@@ -124,6 +124,81 @@ def test_the_file_of_a_training_keeps_the_last_good_epoch(tmp_path):
         np.testing.assert_array_equal(to_numpy(one), other)
 
 
+@pytest.mark.parametrize("restore_first", [True, False])
+def test_after_a_resume_it_restores_what_was_resumed(tmp_path, restore_first):
+    path = tmp_path / "state.npz"
+    first = make()
+    fit(first, *data(), ResumableTraining(path), epochs=2)
+
+    def both():
+        two = [RestoreOnNaN(), ResumableTraining(path)]
+        return two if restore_first else two[::-1]
+
+    resumed = make()
+    with pytest.raises(FloatingPointError, match="Epoch 3, step 1: the loss"):
+        fit(resumed, *data(0), *both(), initial_epoch=2, epochs=3)
+    for one, other in zip(
+        resumed.get_weights(), first.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+class BreaksAfter(keras.callbacks.Callback):
+    """Makes a weight not finite after a step, its loss still finite."""
+
+    def __init__(self, step, value=np.nan):
+        super().__init__()
+        self.step, self.value = step, value
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+        self.at_begin = self.model.get_weights()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if (self.epoch, batch) == (1, self.step - 1):
+            self.before = self.model.get_weights()
+        if (self.epoch, batch) == (1, self.step):
+            kernel = self.model.get_layer("first").kernel
+            kernel.assign(np.full((2, 3), self.value))
+
+
+def finite_loss():
+    """A loss that does not see NaN, as below a ReLU on some processors."""
+    model = make()
+
+    def loss(y, answer):
+        seen = keras.ops.where(keras.ops.isnan(answer), 0, answer)
+        return keras.ops.mean((seen - y) ** 2)
+
+    model.compile("sgd", loss)
+    return model
+
+
+class StepsUnknown(keras.callbacks.Callback):
+    """What `fit` tells of a generator in its first epoch."""
+
+    def on_train_begin(self, logs=None):
+        self.params["steps"] = None
+
+
+@pytest.mark.parametrize("steps", ["known", "unknown"])
+@pytest.mark.parametrize("step", [0, 5])
+def test_weights_are_looked_at_when_an_epoch_ends(tmp_path, step, steps):
+    model, breaks = finite_loss(), BreaksAfter(step)
+    saves = ResumableTraining(tmp_path / "state.npz")
+    callbacks = [saves, breaks, RestoreOnNaN()]
+    if steps == "unknown":
+        callbacks = [StepsUnknown(), breaks, RestoreOnNaN(), saves]
+    with pytest.raises(
+        FloatingPointError, match="Epoch 2.*not finite is model/first/kernel"
+    ):
+        fit(model, *data(), *callbacks, epochs=2)
+    expected = breaks.at_begin if step == 0 else breaks.before
+    for one, other in zip(model.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert ResumableTraining(saves.path).epoch == 1
+
+
 def test_training_goes_on_as_without_it():
     model, without = make(), make()
     fit(model, *data(), RestoreOnNaN(), epochs=2)

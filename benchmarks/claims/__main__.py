@@ -56,7 +56,7 @@ def draw(record, protocol, folder):
         return
     drawn = pictures.draw(record, protocol.get("panels"))
     for file, picture in drawn.items():
-        picture.savefig(folder / file, dpi=120)
+        outputs.save_picture(picture, folder / file)
 
 
 def main(argv):
@@ -75,7 +75,7 @@ def main(argv):
         **tables.of_claims(protocols, output),
         **sections,
     }.items():
-        (output / name).write_text(text)
+        outputs.save_text(text, output / name)
         print(f"\n{output / name}\n\n{text}")
 
 

@@ -16,7 +16,5 @@ def read(folder):
 
 def save(folder, record):
     """Writes them anew, or leaves what is there if it is cut off."""
-    path = folder / "results.json"
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps({**outputs.made_by(), **record}, indent=0) + "\n")
-    new.replace(path)
+    text = json.dumps({**outputs.made_by(), **record}, indent=0)
+    outputs.save_text(text + "\n", folder / "results.json")

@@ -1,5 +1,7 @@
 """Diagnostics that follow a model while it trains."""
 
+import collections
+import inspect
 import math
 import time
 import warnings
@@ -22,7 +24,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     For each matrix W of `keras_rin.diagnostics.recurrent_matrices`, in every
     recurrent layer of the model, the logs gain `{layer}_{quantity}`, or
-    `{layer}_{gate}_{quantity}` where there are gates:
+    `{layer}_{gate}_{quantity}` where there are gates. Of layers with the same
+    name the second is `{layer}#2`:
 
     - `spectral_radius`: the largest modulus of an eigenvalue;
     - `henrici_departure`: the distance from normality, 0 where W is normal;
@@ -49,11 +52,15 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     A drift beyond 30, and beyond the spread, gives a warning that names
     `keras_rin.adapt`, once, before the first epoch if the model is built.
 
-    Callbacks that read logs, such as `keras.callbacks.CSVLogger`, must stand
-    after this one in the list. A measurement takes time, which `seconds`
-    counts. The first is made after the first epoch; the next ones follow
-    where they keep within the budget, and epochs between have NaN. Weights
-    and random states stay as they are.
+    When `fit` begins, this callback moves before all others, so that those
+    which read logs, such as `keras.callbacks.CSVLogger`, find the new ones
+    wherever they stand in the list. In a loop of your own, call it first.
+
+    A measurement takes time, which `seconds` counts. The first is made after
+    the first epoch; the next ones follow where they keep within the budget,
+    and epochs between have NaN. What cannot be measured is NaN as well, such
+    as the gradient of a layer whose inputs are not finite: it ends no
+    training. Weights and random states stay as they are.
 
     Args:
         x: Array `(batch, ...)`, a few inputs of the model on which to follow
@@ -61,12 +68,16 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         budget: Number in (0, 1], the share of the training time that
             measurements may take. Defaults to 0.02. `None` measures after
             every epoch.
+        prefix: String, what the names of the logs begin with. Several of
+            these callbacks on one model need one each. Defaults to `""`.
 
     Raises:
-        ValueError: If `budget` is not such a number; when training begins,
-            or for a model not yet built after the first epoch, if it has no
-            layer with a recurrent kernel, or if `x` is given for a model
-            that is neither Sequential nor functional.
+        ValueError: If `budget` is not such a number or `prefix` no string;
+            when training begins, if `x` is not finite, or another of these
+            callbacks has the same `prefix`; then, or for a model not yet
+            built after the first epoch, if it has no layer with a recurrent
+            kernel, or if `x` is given for a model that is neither Sequential
+            nor functional.
 
     Example:
 
@@ -82,9 +93,14 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     ['rnn_spectral_radius']
     """
 
-    def __init__(self, x=None, budget=0.02):
+    def __init__(self, x=None, budget=0.02, prefix=""):
         super().__init__()
         self.x = x
+        if not isinstance(prefix, str):
+            raise ValueError(
+                f"`prefix` must be a string. Received: prefix={prefix!r}"
+            )
+        self.prefix = prefix
         if budget is not None and not arguments.finite_number(
             "budget", budget, 0, 1
         ):
@@ -92,16 +108,19 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self.budget = math.inf if budget is None else budget
 
     def on_train_begin(self, logs=None):
+        # Keras hands a callback no list of the others: its caller has it.
+        self._to_front(inspect.currentframe().f_back.f_locals.get("self"))
         self.seconds = 0.0
         self._longest = 0.0
         self._unknown = {}
         self._before = None
         self._warned = False
+        self._check_x()
         if self.model.built:
             self._layers()
             if self.x is not None:
-                for layer, x in self._with_inputs():
-                    self._follow_inputs(layer, x)
+                for name, layer, x in self._with_inputs():
+                    self._follow_inputs(name, layer, x)
         self._begin = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -118,27 +137,47 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         else:
             logs.update(self._unknown)
 
+    def _to_front(self, caller):
+        if not isinstance(caller, keras.callbacks.CallbackList):
+            return
+        others = [one for one in caller.callbacks if one is not self]
+        for one in others:
+            ours = isinstance(one, RecurrentDiagnostics)
+            if ours and one.prefix == self.prefix:
+                raise ValueError(
+                    "Several RecurrentDiagnostics on one model need a "
+                    "`prefix` each, or their logs have the same names. "
+                    f"Received: prefix={self.prefix!r} twice"
+                )
+        caller.callbacks[:] = [self, *others]
+
+    def _check_x(self):
+        for one in [] if self.x is None else keras.tree.flatten(self.x):
+            if not _is_finite(one):
+                raise ValueError("`x` must be finite.")
+
     def _is_due(self):
         elapsed = time.perf_counter() - self._begin
         return self.seconds + self._longest <= self.budget * elapsed
 
     def _measure(self):
         values = {}
-        for layer in self._layers():
-            values.update(_of_matrices(layer))
+        for name, layer in self._layers():
+            values.update(_of_matrices(name, layer))
         if self.x is not None:
-            for layer, x in self._with_inputs():
-                values.update(_of_gradient(layer, x))
-                values.update(self._follow_inputs(layer, x))
+            for name, layer, x in self._with_inputs():
+                values.update(_of_gradient(name, layer, x))
+                values.update(self._follow_inputs(name, layer, x))
         return values
 
-    def _follow_inputs(self, layer, x):
+    def _follow_inputs(self, name, layer, x):
         if "recurrent" not in diagnostics.recurrent_matrices(layer):
             return {}
+        names = f"{name}_input_drift", f"{name}_input_spread"
         try:
             drift, spread = diagnostics.input_drift(layer, x)
         except ValueError:  # of weights or inputs that are not finite
-            drift = spread = np.array([math.nan])
+            return dict.fromkeys(names, math.nan)
         most = np.argmax(abs(drift))
         drift, spread = float(abs(drift[most])), float(spread[most])
         if drift > max(DRIFT_LIMIT, spread) and not self._warned:
@@ -151,19 +190,27 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 "data before fit, or normalize the inputs.",
                 stacklevel=2,
             )
-        return {
-            f"{layer.name}_input_drift": drift,
-            f"{layer.name}_input_spread": spread,
-        }
+        return dict(zip(names, (drift, spread), strict=True))
 
     def _layers(self):
+        """Each recurrent layer with its name in the logs."""
         layers = list(_recurrent_layers(self.model))
         if not layers:
             raise ValueError(
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
                 f"Received: a model with {self.model.layers}"
             )
-        return layers
+        return self._named(layers)
+
+    def _named(self, layers):
+        of_name = collections.Counter()
+        named = []
+        for layer in layers:
+            of_name[layer.name] += 1
+            number = of_name[layer.name]
+            again = f"#{number}" if number > 1 else ""
+            named.append((f"{self.prefix}{layer.name}{again}", layer))
+        return named
 
     def _with_inputs(self):
         """Each recurrent layer with what `x` becomes before it."""
@@ -172,9 +219,10 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             self._before = _model_up_to(self.model, layers)
         with recurrent_layers.undisturbed(self.model):
             inputs = self._before(keras.tree.flatten(self.x), training=False)
-        for layer, x in zip(layers, keras.tree.flatten(inputs), strict=True):
+        inputs = keras.tree.flatten(inputs)
+        for (name, layer), x in zip(self._named(layers), inputs, strict=True):
             x = keras.ops.cast(x, "float32")
-            yield layer, keras.ops.convert_to_numpy(x)
+            yield name, layer, keras.ops.convert_to_numpy(x)
 
 
 def _recurrent_layers(layer):
@@ -208,38 +256,35 @@ def _model_up_to(model, layers):
         ) from error
 
 
-def _of_gradient(layer, x):
+def _of_gradient(name, layer, x):
+    names = f"{name}_gradient_at_start", f"{name}_gradient_horizon"
     try:
         sizes = diagnostics.gradient_horizon(layer, x)[::-1]
     except ValueError:  # of weights or inputs that are not finite
-        return dict.fromkeys(
-            [
-                f"{layer.name}_gradient_at_start",
-                f"{layer.name}_gradient_horizon",
-            ],
-            math.nan,
-        )
+        return dict.fromkeys(names, math.nan)
     small = np.flatnonzero(~(sizes >= THRESHOLD))
     horizon = small[0] - 1 if len(small) else len(sizes) - 1
-    return {
-        f"{layer.name}_gradient_at_start": float(sizes[-1]),
-        f"{layer.name}_gradient_horizon": float(horizon),
-    }
+    return dict(zip(names, (float(sizes[-1]), float(horizon)), strict=True))
 
 
-def _of_matrices(layer):
+def _of_matrices(name, layer):
     matrices = diagnostics.recurrent_matrices(layer)
     values = {}
     for gate, matrix in matrices.items():
-        name = f"{layer.name}_{gate}" if len(matrices) > 1 else layer.name
+        place = f"{name}_{gate}" if len(matrices) > 1 else name
         quantities = dict(QUANTITIES)
         if len(matrices) == 1:
             quantities["total_memory"] = lambda w: _total_memory(layer, w)
         finite = np.isfinite(matrix).all()
         for quantity, function in quantities.items():
             value = float(function(matrix)) if finite else math.nan
-            values[f"{name}_{quantity}"] = value
+            values[f"{place}_{quantity}"] = value
     return values
+
+
+def _is_finite(x):
+    x = keras.ops.convert_to_numpy(x)
+    return x.dtype.kind not in "fc" or bool(np.isfinite(x).all())
 
 
 def _distance_from_identity(matrix):

@@ -18,17 +18,25 @@ class RestoreOnNaN(keras.callbacks.Callback):
     it is told to raise lets callbacks write them over what they had saved. As
     this one raises within the step, no callback sees the end of the epoch.
 
-    The loss alone is looked at. On some processors a ReLU makes 0 of NaN, and
-    weights below it that are NaN are not seen.
+    After each step the loss alone is looked at, after the last one of an epoch
+    the weights too: its update may have overflowed, and on some processors a
+    ReLU makes 0 of NaN, so that weights below it can be NaN for an epoch. Then
+    the model gets back those with which the epoch began. Where `fit` does not
+    know the number of steps, as in the first epoch of a generator, the weights
+    are looked at when callbacks are told of the end of the epoch, and this one
+    has to stand before those that save.
 
-    The weights of the last two steps are kept: that takes twice their memory,
-    and a copy of each at every step, which tells where a step is short.
-    The variables of the optimizer stay as the step left them: to train on,
-    compile the model again, or start from a file of
-    `keras_rin.callbacks.ResumableTraining`.
+    The weights of the last two steps and of the beginning of the epoch are
+    kept: that takes three times their memory, and a copy of each at every
+    step, which tells where a step is short. They are taken when an epoch
+    begins, so this callback may stand before or after
+    `keras_rin.callbacks.ResumableTraining`. The variables of the optimizer
+    stay as the step left them: to train on, compile the model again, or start
+    from a file of `ResumableTraining`.
 
     Raises:
-        FloatingPointError: At a loss that is not finite.
+        FloatingPointError: At a loss that is not finite, or weights that are
+            not at the end of an epoch.
 
     Example:
 
@@ -49,19 +57,32 @@ class RestoreOnNaN(keras.callbacks.Callback):
     """
 
     def on_train_begin(self, logs=None):
-        self._kept = collections.deque([self._copies()], maxlen=2)
+        self._kept = collections.deque(maxlen=2)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch = epoch
+        self._at_begin = self._copies()
+        self._kept.append(self._at_begin)
 
     def on_train_batch_end(self, batch, logs=None):
         loss = (logs or {}).get("loss", 0.0)
-        if np.isfinite(loss):
-            self._kept.append(self._copies())
-            return
+        when = f"Epoch {self._epoch + 1}, step {batch + 1}: the loss is {loss}"
+        if not np.isfinite(loss):
+            self._raise(when)
+        self._kept.append(self._copies())
+        if batch + 1 == (self.params or {}).get("steps"):
+            self._look_at_weights(when)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._look_at_weights(f"Epoch {epoch + 1} is over")
+
+    def _look_at_weights(self, when):
+        if not _all_finite(self._copies()):
+            self._raise(when)
+
+    def _raise(self, when):
         raise FloatingPointError(
-            f"Epoch {self._epoch + 1}, step {batch + 1}: the loss is {loss}. "
-            f"{self._first_not_finite()} {self._restore()}"
+            f"{when}. {self._first_not_finite()} {self._restore()}"
         )
 
     def _copies(self):
@@ -74,12 +95,16 @@ class RestoreOnNaN(keras.callbacks.Callback):
         return "All weights are finite."
 
     def _restore(self):
-        for copies in reversed(self._kept):
-            if copies and all(_is_finite(value) for _, value in copies):
+        for copies in (*reversed(self._kept), self._at_begin):
+            if copies and _all_finite(copies):
                 for variable, value in copies:
                     variable.assign(value)
                 return "The model has the last finite weights."
         return "There are no finite weights to restore."
+
+
+def _all_finite(copies):
+    return all(_is_finite(value) for _, value in copies)
 
 
 def _is_finite(value):

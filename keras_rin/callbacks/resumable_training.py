@@ -1,46 +1,71 @@
-"""Training that goes on after a kill."""
+"""Training that resumes after a kill."""
 
-import contextlib
-import io
+import errno
 import json
 import os
 import pathlib
+import warnings
 
 import keras
 import numpy as np
 
+from keras_rin import files
+from keras_rin.callbacks import checkpoint
+from keras_rin.callbacks import model_description
+
 
 class ResumableTraining(keras.callbacks.Callback):
-    """Keeps the state of training in a file, to go on from after a kill.
+    """Keeps a checkpoint of training, from which it resumes after a kill.
 
-    The state is all that training changes: the weights, the states of layers
-    and of their random generators, the variables of the optimizer, the epoch
-    and the logs. It is written before the first epoch and after each one,
-    under another name that then takes the place of `path`. So whenever the
-    process dies, and also where the disk is full, the file holds one whole
-    epoch.
+    The checkpoint is one file with all that training changes: the weights, the
+    states of layers and of their random generators, the variables of the
+    optimizer, the epoch and the logs. It is written before the first epoch and
+    after each one, under another name that then takes the place of `path`. So
+    whenever the process dies, and also where the disk is full, the file holds
+    one whole epoch.
 
-    To go on, make the model and this callback again and hand its `epoch` to
+    To resume, make the model and this callback again and hand its `epoch` to
     `fit`: `model.fit(..., initial_epoch=resumable.epoch,
     callbacks=[..., resumable])`. `resumable.history` has the logs of all
     epochs so far, like `keras.callbacks.History`. Without the file training
     starts from the beginning.
 
-    What comes out is what one run without an end would have made, bit for bit
+    The result is what one run without an end would have made, bit for bit
     on one machine and backend, if the batches of an epoch depend on its number
     and on nothing that the process did before. Arrays that `fit` shuffles do
     not: their order begins again with each call. On Torch with a GPU, Dropout
     needs a `seed`. The state of other callbacks is not kept. Place this one
     last, so that an epoch counts only when the others are done with it.
 
+    The file also holds what the training is of: the config of the model, the
+    loss, the class and config of the optimizer, the path, dtype and shape of
+    each variable, and `settings`. Where one of them differs, resuming is
+    refused with an error that names it. Numbers in names count by their order
+    alone, so that `rin_3` made in a notebook resumes as `rin`. A model that
+    Keras cannot serialize is compared by its class, its `layers` and its
+    variables; the code of lambdas, metrics and arguments of `compile` such as
+    `jit_compile` are not compared. A learning rate that is a number is state,
+    which callbacks change: that of the file is used, with a warning where the
+    model was compiled with a new one.
+
+    Where an epoch ends with a variable that is not finite, the file keeps the
+    epoch before and training ends.
+
     Args:
-        path: The file, by custom with the suffix `.npz`.
+        path: The file, by custom with the suffix `.npz`. A symbolic link stays
+            one.
+        settings: Dict of JSON values, what else the training depends on, such
+            as the command line of a script. Defaults to `None`, an empty dict.
 
     Raises:
-        ValueError: If the file cannot be read; when training begins, if the
-            model is not built, or the file is of another model or optimizer;
-            if the first epoch is not `epoch`.
-        OSError: If the file cannot be written. The one before stays.
+        ValueError: If the file is no checkpoint, or of other `settings`, or
+            these are no such dict; when training begins, if the model is not
+            built, or the file is of another model or optimizer, or of
+            settings where there are none now; if the first epoch is not
+            `epoch`.
+        OSError: If the file cannot be read or written, in which case it stays
+            as it is; a FileExistsError if another process has written it.
+        FloatingPointError: If a variable is not finite after an epoch.
 
     Example:
 
@@ -61,20 +86,29 @@ class ResumableTraining(keras.callbacks.Callback):
     (2, 5)
     """
 
-    def __init__(self, path):
+    def __init__(self, path, settings=None):
         super().__init__()
         self.path = pathlib.Path(path)
-        self.epoch = 0
-        self.history = {}
-        self._saved = None
-        self._generator = None
-        if self.path.exists():
-            self._read()
+        self.settings = _as_json(settings)
+        self._seen = _stamp(self.path)
+        self._saved = checkpoint.read(self.path)
+        self._described = None
+        self.epoch, self.history = 0, {}
+        if self._saved is not None:
+            self.epoch, self.history = self._saved.epoch, self._saved.history
+            if settings is not None:
+                self._refuse(self._other_settings())
+        self._content = _summary(self)
 
     def on_train_begin(self, logs=None):
+        variables = self._variables()
+        self._compare(model_description.describe(self.model))
         if self._saved is not None:
-            self._restore()
-        self._write()
+            self._restore(variables)
+        arrays = _arrays(variables)
+        self._never_finite = set(_not_finite(variables, arrays))
+        self._write(arrays)
+        files.remove_unfinished(self.path)
 
     def on_epoch_begin(self, epoch, logs=None):
         if epoch != self.epoch:
@@ -84,10 +118,18 @@ class ResumableTraining(keras.callbacks.Callback):
             )
 
     def on_epoch_end(self, epoch, logs=None):
+        variables = self._variables()
+        arrays = _arrays(variables)
+        for index in _not_finite(variables, arrays):
+            if index not in self._never_finite:
+                raise FloatingPointError(
+                    f"Epoch {epoch + 1} ends with {variables[index].path} not "
+                    f"finite. {self.path} keeps the state before this epoch."
+                )
         self.epoch = epoch + 1
         for name, value in (logs or {}).items():
-            self.history.setdefault(name, []).append(float(value))
-        self._write()
+            self.history.setdefault(name, []).append(value)
+        self._write(arrays)
 
     def _variables(self):
         model, optimizer = self.model, self.model.optimizer
@@ -100,82 +142,144 @@ class ResumableTraining(keras.callbacks.Callback):
             return model.variables
         if not optimizer.built:
             optimizer.build(model.trainable_variables)
-        return model.variables + optimizer.variables
+        return model.variables + _variables_of(optimizer)
 
-    def _write(self):
-        arrays = [keras.ops.convert_to_numpy(v) for v in self._variables()]
-        history = np.bytes_(json.dumps(self.history))
-        with _replacing(self.path) as file:
-            np.savez(
-                file,
-                *arrays,
-                **_torch_generator(),
-                epoch=self.epoch,
-                history=history,
+    def _compare(self, described):
+        found = []
+        if self._saved is not None:
+            self._described = self._saved.model
+            found = self._other_settings()
+        self._described = self._described or described
+        found += model_description.model_differences(self._described, described)
+        self._refuse(found)
+
+    def _other_settings(self):
+        saved, now = {"settings": self._saved.settings}, self.settings
+        return model_description.differences(saved, {"settings": now})
+
+    def _refuse(self, found):
+        if found:
+            more = f"; {len(found) - 5} more" if len(found) > 5 else ""
+            raise ValueError(
+                f"{self.path} is of another training. In the file "
+                f"{'; '.join(found[:5])}{more}. To resume, make the model, "
+                "the optimizer and the settings as they were; to train anew, "
+                "name another file."
             )
 
-    def _read(self):
-        content = io.BytesIO(self.path.read_bytes())
-        try:
-            with np.load(content) as file:
-                saved = dict(file)
-            self.epoch = int(saved.pop("epoch"))
-            self.history = json.loads(saved.pop("history").item())
-            self._generator = saved.pop("torch", None)
-            self._saved = [saved[f"arr_{i}"] for i in range(len(saved))]
-        except Exception as error:  # a damaged archive raises this and that
+    def _restore(self, variables):
+        saved = self._saved
+        shapes = [tuple(v.shape) for v in variables]
+        if [array.shape for array in saved.arrays] != shapes:
             raise ValueError(
-                f"{self.path} cannot be read as a state of training "
-                f"({error}). Delete it to start from the beginning."
-            ) from error
-
-    def _restore(self):
-        variables, saved = self._variables(), self._saved
-        if [tuple(v.shape) for v in variables] != [a.shape for a in saved]:
-            raise ValueError(
-                f"{self.path} is of another model or optimizer: it has arrays "
-                f"of shapes {[a.shape for a in saved]}. "
+                f"{self.path} does not hold the arrays of its own model: they "
+                f"have the shapes {[array.shape for array in saved.arrays]}. "
                 f"Received: {[(v.path, tuple(v.shape)) for v in variables]}"
             )
-        for variable, array in zip(variables, saved, strict=True):
+        now = model_description.rates(variables)
+        for variable, array in zip(variables, saved.arrays, strict=True):
             if array.dtype.kind == "V":  # NumPy's files know no bfloat16
                 dtype = keras.ops.convert_to_numpy(variable).dtype
                 array = array.view(dtype)
             variable.assign(array)
-        if self._generator is not None and keras.backend.backend() == "torch":
+        self._warn_of_rates(now, model_description.rates(variables))
+        if saved.generator is not None and keras.backend.backend() == "torch":
             import torch
 
-            torch.set_rng_state(torch.from_numpy(self._generator))
+            torch.set_rng_state(torch.from_numpy(saved.generator))
         self._saved = None
+
+    def _warn_of_rates(self, compiled, restored):
+        if compiled not in (restored, self._described.get("rates")):
+            warnings.warn(
+                f"The learning rate is {restored}, as in {self.path}, and not "
+                f"{compiled}, with which the model was compiled. To change it "
+                "on the way use a callback.",
+                stacklevel=2,
+            )
+
+    def _write(self, arrays):
+        self._refuse_another()
+        content = checkpoint.Checkpoint(
+            epoch=self.epoch,
+            history=self.history,
+            model=self._described,
+            settings=self.settings,
+            arrays=arrays,
+            generator=_torch_generator(),
+        )
+        checkpoint.write(self.path, content)
+        self._seen, self._content = _stamp(self.path), _summary(self)
+
+    def _refuse_another(self):
+        """What stands in the file has to be what this callback left there."""
+        if _stamp(self.path) in (None, self._seen):
+            return
+        other = checkpoint.read(self.path)
+        if other is not None and _summary(other) != self._content:
+            raise FileExistsError(
+                errno.EEXIST,
+                f"Another process has written this file, after {other.epoch} "
+                "epochs of a training, and it stays as it is. Each training "
+                "needs a file of its own",
+                str(self.path),
+            )
+
+
+def _as_json(settings):
+    settings = {} if settings is None else settings
+    try:
+        text = json.dumps(settings, sort_keys=True)
+    except (TypeError, ValueError):
+        text = ""
+    if not isinstance(settings, dict) or not text:
+        raise ValueError(
+            "`settings` must be a dict of what JSON knows. "
+            f"Received: settings={settings!r}"
+        )
+    return json.loads(text)
+
+
+def _stamp(path):
+    """Tells a file from one that another process puts in its place."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _summary(of):
+    return of.epoch, repr(of.history)
+
+
+def _variables_of(optimizer):
+    """Also those that Keras's own list leaves out, such as one of Nadam."""
+    found = list(optimizer.variables)
+    inner = [getattr(optimizer, "inner_optimizer", None)]
+    for one in [optimizer, *inner, *getattr(optimizer, "optimizers", ())]:
+        for value in getattr(one, "__dict__", {}).values():
+            is_new = all(value is not v for v in found)
+            if isinstance(value, keras.Variable) and is_new:
+                found.append(value)
+    return found
+
+
+def _arrays(variables):
+    return [keras.ops.convert_to_numpy(v) for v in variables]
+
+
+def _not_finite(variables, arrays):
+    """The numbers of those that are not finite."""
+    for index, (v, array) in enumerate(zip(variables, arrays, strict=True)):
+        if "float" in v.dtype and not np.isfinite(array).all():
+            yield index
 
 
 def _torch_generator():
     """Keras drops out by Torch's own generator where a layer has no seed."""
     if keras.backend.backend() != "torch":
-        return {}
+        return None
     import torch
 
-    return {"torch": torch.get_rng_state().numpy()}
-
-
-@contextlib.contextmanager
-def _replacing(path):
-    """A file to write to, which takes the place of `path` once it is whole."""
-    new = path.with_name(f"{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with new.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"The state of training cannot be written ({error}); what was "
-            "there before stays as it is",
-            str(path),
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
+    return torch.get_rng_state().numpy()

@@ -4,6 +4,7 @@ import tempfile
 
 import keras
 
+from keras_rin import files
 from keras_rin.export.streaming_step import streaming_step
 
 
@@ -124,5 +125,5 @@ def _write_litert(model, step, path, attributes):
                 )
             setattr(converter, name, value)
         converted = converter.convert()
-    with open(path, "wb") as file:
-        file.write(converted)
+    with files.replacing(path, "The LiteRT file") as new:
+        new.write_bytes(converted)

@@ -1,0 +1,152 @@
+"""The state of a training, and the file that holds it."""
+
+import dataclasses
+import io
+import json
+import pathlib
+import warnings
+
+import keras
+import numpy as np
+
+from keras_rin import files
+
+TEXTS = ("history", "model", "settings")
+ARRAY = "__array__"  # stands in a text for one that is beside it
+
+
+@dataclasses.dataclass
+class Checkpoint:
+    """What is in the file."""
+
+    epoch: int
+    history: dict  # of lists, one for each log
+    model: dict  # see model_description
+    settings: dict
+    arrays: list  # of the variables
+    generator: np.ndarray | None = None  # Torch's
+
+
+def write(path, checkpoint):
+    logged = []
+
+    def reference(value):
+        array = _array(value)
+        if array is None:
+            warnings.warn(
+                f"A log of type {type(value).__name__} cannot be kept in "
+                f"{path}. A training that is resumed has None there.",
+                stacklevel=2,
+            )
+            return None
+        logged.append(array)
+        return {ARRAY: len(logged) - 1, "dtype": array.dtype.name}
+
+    texts = {
+        name: json.dumps(
+            getattr(checkpoint, name), default=reference, skipkeys=True
+        )
+        for name in TEXTS
+    }
+    named = {f"log_{i}": array for i, array in enumerate(logged)}
+    if checkpoint.generator is not None:
+        named["torch"] = checkpoint.generator
+    with files.replacing(path, "The state of training") as new:
+        with new.open("wb") as file:
+            np.savez(
+                file,
+                *checkpoint.arrays,
+                **named,
+                **{name: np.bytes_(text) for name, text in texts.items()},
+                epoch=checkpoint.epoch,
+            )
+
+
+def _array(value):
+    """An array of what is none of JSON's types; None where there is none."""
+    if keras.ops.is_tensor(value):
+        value = keras.ops.convert_to_numpy(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # of rows that are not of one length
+        return None
+    return None if array.dtype.hasobject else array
+
+
+def read(path):
+    """The checkpoint in a file, None where there is no file.
+
+    Raises:
+        OSError: If the file cannot be read, or is a folder.
+        ValueError: If it is no state of a training.
+    """
+    try:
+        content = pathlib.Path(path).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"The state of training cannot be read from there ({error})",
+            str(path),
+        ) from error
+    try:
+        return _parsed(content)
+    except Exception as error:  # a damaged archive raises this and that
+        raise ValueError(
+            f"{path} cannot be read as a state of training ({error}). "
+            "Delete it to start from the beginning."
+        ) from error
+
+
+def _parsed(content):
+    saved = _arrays_in(content)
+    missing = [name for name in ("epoch", *TEXTS) if name not in saved]
+    if missing:
+        raise ValueError(f"it has no {', '.join(missing)}")
+    epoch = saved.pop("epoch")
+    if epoch.shape or epoch.dtype.kind not in "iu" or epoch < 0:
+        raise ValueError(f"its epoch is {epoch}, not a number of epochs")
+    texts = {name: json.loads(saved.pop(name).item()) for name in TEXTS}
+    for name, text in texts.items():
+        if not isinstance(text, dict):
+            raise ValueError(f"its {name} is a {type(text).__name__}")
+    logged = [saved.pop(name) for name in list(saved) if name[:4] == "log_"]
+    texts["history"] = _with_arrays(texts["history"], logged)
+    _check(texts["history"], epoch)
+    generator = saved.pop("torch", None)
+    arrays = [saved[f"arr_{i}"] for i in range(len(saved))]
+    return Checkpoint(int(epoch), **texts, arrays=arrays, generator=generator)
+
+
+def _arrays_in(content):
+    file = np.load(io.BytesIO(content))
+    if not isinstance(file, np.lib.npyio.NpzFile):
+        raise ValueError("it holds one array")
+    with file:
+        try:
+            return dict(file)
+        except ValueError as error:
+            if "pickle" in str(error):
+                raise ValueError("it holds Python objects") from error
+            raise
+
+
+def _with_arrays(value, logged):
+    if isinstance(value, list):
+        return [_with_arrays(one, logged) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if ARRAY in value:
+        # NumPy's files know no bfloat16: its dtype has to be named.
+        return logged[value[ARRAY]].view(np.dtype(value["dtype"]))[()]
+    return {key: _with_arrays(one, logged) for key, one in value.items()}
+
+
+def _check(history, epoch):
+    for name, values in history.items():
+        if not isinstance(values, list) or len(values) > epoch:
+            raise ValueError(
+                f"its history of {name} is not a list of at most {epoch} "
+                "values, one an epoch"
+            )

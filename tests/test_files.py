@@ -1,0 +1,109 @@
+"""A file is replaced whole or not at all."""
+
+import errno
+import os
+import pathlib
+import shutil
+import tempfile
+
+import pytest
+
+from keras_rin import files
+
+# What a full disk may stop, in the order of their calls.
+CALLS = [
+    (tempfile, "mkdtemp"),
+    (os, "fsync"),
+    (pathlib.Path, "replace"),
+]
+
+
+def write(path, text):
+    with files.replacing(path) as new:
+        new.write_text(text)
+
+
+def full(*args, **kwargs):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("owner, name", CALLS, ids=lambda value: str(value))
+def test_a_full_disk_leaves_the_file_and_nothing_else(
+    tmp_path, monkeypatch, owner, name
+):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    monkeypatch.setattr(owner, name, full)
+    with pytest.raises(OSError, match="No space left .* stays as it") as error:
+        write(path, "new")
+    assert error.value.errno == errno.ENOSPC
+    assert error.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+def test_an_error_while_it_is_written_leaves_the_file_as_it_is(tmp_path):
+    path = tmp_path / "file.txt"
+    write(path, "old")
+    for error in (KeyboardInterrupt, RuntimeError):
+        with pytest.raises(error):
+            with files.replacing(path) as new:
+                new.write_text("half")
+                raise error
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+def test_two_writers_do_not_meet(tmp_path):
+    path = tmp_path / "file.txt"
+    with files.replacing(path) as one, files.replacing(path) as other:
+        one.write_text("one")
+        other.write_text("other")
+        assert one != other and one.suffix == other.suffix == ".txt"
+        assert not path.exists()
+    assert path.read_text() == "one"  # which is renamed last
+
+
+def test_a_symbolic_link_stays_and_what_it_points_to_is_replaced(tmp_path):
+    real, link = tmp_path / "disk" / "file.txt", tmp_path / "link.txt"
+    link.symlink_to(real)
+    for text in ("first", "second"):  # the first finds the link dangling
+        write(link, text)
+        assert link.is_symlink()
+        assert real.read_text() == link.read_text() == text
+    assert sorted(os.listdir(tmp_path)) == ["disk", "link.txt"]
+
+
+def test_a_new_file_has_the_permissions_that_any_has(tmp_path):
+    write(tmp_path / "one.txt", "")
+    (tmp_path / "other.txt").write_text("")
+    one, other = (
+        (tmp_path / n).stat().st_mode for n in ("one.txt", "other.txt")
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize("name", ["folder", "pipe"])
+def test_what_is_no_file_is_not_replaced(tmp_path, name):
+    path = tmp_path / name
+    path.mkdir() if name == "folder" else os.mkfifo(path)
+    before = path.stat()
+    with pytest.raises(OSError, match="not a regular file") as error:
+        write(path, "")
+    assert error.value.filename == str(path)
+    assert path.stat().st_mode == before.st_mode
+
+
+def test_what_a_kill_left_is_removed_and_only_that(tmp_path):
+    path, near = tmp_path / "a[1].txt", tmp_path / "a1.txt"
+    left = []
+    for name in (path, near):
+        with files.replacing(name) as new:
+            new.write_text("whole")
+            left.append(shutil.copytree(new.parent, f"{new.parent}.new"))
+    files.remove_unfinished(path)
+    assert [folder.exists() for folder in map(pathlib.Path, left)] == [
+        False,
+        True,
+    ]
+    assert path.read_text() == near.read_text() == "whole"
