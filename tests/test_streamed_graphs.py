@@ -148,14 +148,14 @@ OPTIONS = {
 }
 
 
-@settings(max_examples=6, **OPTIONS)
+@settings(max_examples=5, **OPTIONS)
 @LAW
 def test_steps_are_the_sequence_in_some_graphs(graph, batch, seed):
     check(graph, batch, seed)
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=30, **OPTIONS)
+@settings(max_examples=20, **OPTIONS)
 @LAW
 def test_steps_are_the_sequence_in_many_graphs(graph, batch, seed):
     check(graph, batch, seed)
