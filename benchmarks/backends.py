@@ -43,7 +43,8 @@ AREAS = {
     "saved files": "saved_files[.]",
     "export as SavedModel": r"export[.].*\[SavedModel\]",
     "export as ONNX": r"export[.].*\[ONNX\]",
-    "a step at a time": "streaming_step[.]",
+    "a step at a time": "(streaming_step|stepwise|cell_step"
+    "|streamed_graphs)[.]",
     "a step at a time, as LiteRT": r"export_streaming[.](test_litert|"
     r"test_the_converter|test_a_step_in_integers|.*m\.tflite)",
     "a step at a time, as SavedModel": "export_streaming[.]",

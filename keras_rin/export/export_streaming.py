@@ -9,7 +9,12 @@ from keras_rin.export.streaming_step import streaming_step
 
 
 def export_streaming(
-    model, path, format="tf_saved_model", verbose=True, **converter
+    model,
+    path,
+    format="tf_saved_model",
+    verbose=True,
+    stepwise=(),
+    **converter,
 ):
     """Writes a model that answers to whole sequences and to single steps.
 
@@ -33,6 +38,7 @@ def export_streaming(
         format: String, `"tf_saved_model"` or, on TensorFlow, `"litert"`.
             Defaults to `"tf_saved_model"`.
         verbose: Boolean, whether to say what was written. Defaults to `True`.
+        stepwise: As for `keras_rin.export.streaming_step`. Defaults to `()`.
         **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`, such
             as `optimizations=[tf.lite.Optimize.DEFAULT]`. With a
             `representative_dataset`, of dictionaries as `step` takes them,
@@ -58,7 +64,7 @@ def export_streaming(
             '`format` must be "tf_saved_model" or "litert". '
             f"Received: format={format!r}"
         )
-    step = streaming_step(model)
+    step = streaming_step(model, stepwise)
     if format == "litert":
         _write_litert(model, step, str(path), converter)
     else:

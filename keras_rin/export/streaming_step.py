@@ -4,12 +4,27 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rin.export.cell_step import CellStep
+from keras_rin.export.stepwise import check_what_is_said
+from keras_rin.export.stepwise import is_stepwise
+from keras_rin.export.stepwise import refusal
+from keras_rin.export.stepwise import tensors_of
+from keras_rin.layers import RIN
 from keras_rin.layers import NoisyRNN
 
-STEPS = 3  # on which a layer shows that it works on each by itself
+RECURRENT = (
+    keras.layers.RNN,
+    keras.layers.SimpleRNN,
+    keras.layers.GRU,
+    keras.layers.LSTM,
+    keras.layers.ConvLSTM1D,
+    keras.layers.ConvLSTM2D,
+    keras.layers.ConvLSTM3D,
+    RIN,
+)
 
 
-def streaming_step(model):
+def streaming_step(model, stepwise=()):
     """One time step of a model of sequences, as a model of its own.
 
     It maps a dictionary of `x`, of shape `(batch, ...)`, one step of the
@@ -21,21 +36,31 @@ def streaming_step(model):
     One step after another gives what the model gives: each of its outputs
     where it returns sequences; its only one, after the last step, where it
     does not. It may have any number of recurrent layers, in any graph of
-    layers that work on each time step by itself.
+    layers that answer each time step from that step alone. Which layers do
+    is decided by their class and options: [the list](../saving.md#stream-it).
+
+    A step that is masked, as by `keras.layers.Embedding(mask_zero=True)` for
+    the token 0, leaves the states as they are, as in a whole sequence.
 
     Args:
         model: A Sequential or functional `keras.Model` with one input, of
             shape `(batch, time, ...)`, and one output.
+        stepwise: Classes of other layers that answer each time step from
+            that step alone, such as a `keras.layers.Layer` of your own or
+            `keras.layers.Lambda`; a subclass of `keras.layers.RNN` where one
+            call of its cell is a step. Any others are refused. Defaults to
+            `()`.
 
     Returns:
         A functional `keras.Model`.
 
     Raises:
-        ValueError: If the model is not of that kind, or not built; or if it
-            cannot run step by step, with the layer and the reason:
-            `keras.layers.Bidirectional` and `go_backwards` begin at the last
-            step, a stateful layer keeps its state to itself, other layers
-            need more than one step, and a mask has no place in a stream.
+        ValueError: If the model is not of that kind, or not built; if
+            `stepwise` is not made of classes; or if the model cannot run step
+            by step, with the layer and the reason. `keras.layers.Bidirectional`
+            and `go_backwards` begin at the last step, a stateful layer keeps
+            its state to itself, and convolutions, pooling, attention and
+            normalization over time need more than one step.
 
     Example:
 
@@ -49,12 +74,27 @@ def streaming_step(model):
     >>> np.allclose(y, model.predict_on_batch(np.ones((1, 1, 2))))
     True
     """
-    _check_model(model)
-    one_step, in_time = _step_of(model)
+    stepwise = _classes(stepwise)
+    if not isinstance(model, keras.Model) or not model.built:
+        raise ValueError(
+            "`model` must be a Keras model that is built, as `keras.Input` for "
+            f"its first layer does. Received: model={model!r}"
+        )
+    if not _is_graph(model):
+        raise ValueError(
+            "`model` must be Sequential or functional with one input and one "
+            f"output, and with the `call` of Keras. Received: model={model!r}"
+        )
+    if not any(map(_is_recurrent, model.layers)):
+        raise ValueError(
+            "`model` must have a recurrent layer. "
+            f"Received: a model with {model.layers}"
+        )
+    one_step, in_time = _step_of(model, stepwise)
     _check_names(["x", "y", *one_step.input[1]])
     shape = model.inputs[0].shape
     x = _input((shape[0], *shape[2:]), model.inputs[0].dtype, "x")
-    states = _inputs_like(one_step.input[1])
+    states = _inputs_like(one_step.input[1], shape[0])
     y, new_states = one_step([ops.expand_dims(x, 1), states])
     y = ops.squeeze(y, 1) if in_time else y
     return keras.Model(
@@ -62,23 +102,21 @@ def streaming_step(model):
     )
 
 
-def _check_model(model):
-    if not isinstance(model, keras.Model) or not model.built:
+def _classes(stepwise):
+    if isinstance(stepwise, type):
+        stepwise = (stepwise,)
+    if not all(isinstance(one, type) for one in stepwise):
         raise ValueError(
-            "`model` must be a Keras model that is built, as `keras.Input` for "
-            f"its first layer does. Received: model={model!r}"
+            "`stepwise` must be classes of layers, such as "
+            f"(keras.layers.Lambda,). Received: stepwise={stepwise!r}"
         )
+    return tuple(stepwise)
+
+
+def _is_graph(model):
+    """Whether its layers are all that it computes, from one input to one y."""
     counts = [len(getattr(model, ends, ())) for ends in ("inputs", "outputs")]
-    if counts != [1, 1]:
-        raise ValueError(
-            "`model` must be Sequential or functional with one input and one "
-            f"output. Received: model={model!r}"
-        )
-    if not any(map(_is_recurrent, model.layers)):
-        raise ValueError(
-            "`model` must have a recurrent layer. "
-            f"Received: a model with {model.layers}"
-        )
+    return counts == [1, 1] and type(model).call.__module__.startswith("keras.")
 
 
 def _is_recurrent(layer):
@@ -87,7 +125,7 @@ def _is_recurrent(layer):
     return isinstance(layer, (keras.layers.RNN, keras.layers.Bidirectional))
 
 
-def _step_of(model):
+def _step_of(model, stepwise):
     """Maps `[x, states]` to `[y, states]`, x with an axis of time of length 1.
 
     Returns that model, and whether y has the axis as well.
@@ -95,7 +133,7 @@ def _step_of(model):
     shape = model.inputs[0].shape
     # A loaded model brings names along: what is added has names of its own.
     x = _input((shape[0], 1, *shape[2:]), model.inputs[0].dtype, "one_step_x")
-    step = _Step(x, model.layers)
+    step = _Step(x, model.layers, stepwise)
     # A clone has the inputs of its model: give the model those of the states.
     unused = [
         _input(state.shape, state.dtype, f"{name}_unused")
@@ -118,9 +156,9 @@ def _input(shape, dtype, name=None):
     return keras.Input(batch_shape=shape, dtype=dtype, name=name)
 
 
-def _inputs_like(states):
+def _inputs_like(states, batch):
     return {
-        name: _input((None, *state.shape[1:]), state.dtype, name)
+        name: _input((batch, *state.shape[1:]), state.dtype, name)
         for name, state in states.items()
     }
 
@@ -134,84 +172,126 @@ def _check_names(names):
             )
 
 
-class _Cell(keras.layers.Layer):
-    """The cell of a layer by another name: Keras calls them all alike."""
-
-    def __init__(self, layer):
-        super().__init__(name=f"{layer.name}_step", dtype=layer.dtype_policy)
-        self.cell = layer.cell
-        self.return_sequences = layer.return_sequences
-
-    def call(self, x, states):
-        y, states = self.cell(x[:, 0], states)
-        return ops.expand_dims(y, 1) if self.return_sequences else y, states
-
-
 class _Step:
     """Calls the layers of a model again, on one step in place of all."""
 
-    def __init__(self, x, layers):
+    def __init__(self, x, layers, stepwise):
         self.states, self.new_states = {}, {}
+        self._stepwise, self._batch = stepwise, x.shape[0]
         self._in_time = [x]
         self._models, self._names = {}, {}
         for layer in dict.fromkeys(layers):
-            if isinstance(layer, keras.Model):
-                self._models[layer] = _step_of(layer)
+            if isinstance(layer, keras.layers.RNN):
+                self._add_recurrent(layer)
+            elif _is_recurrent(layer) and _is_graph(layer):
+                self._models[layer] = _step_of(layer, stepwise)
                 self._add_states(self._models[layer][0].input[1])
-            elif isinstance(layer, keras.layers.RNN):
-                initial = layer.get_initial_state(batch_size=1)
-                flat = keras.tree.flatten(initial)
-                if any(np.any(ops.convert_to_numpy(one)) for one in flat):
-                    raise _refusal(layer, "its first state is not 0")
-                names = _state_names(layer, len(flat))
-                self._names[layer] = keras.tree.pack_sequence_as(initial, names)
-                self._add_states(dict(zip(names, flat, strict=True)))
+
+    def _add_recurrent(self, layer):
+        self._check_recurrent(layer)
+        initial = layer.get_initial_state(batch_size=1)
+        flat = keras.tree.flatten(initial)
+        if any(np.any(ops.convert_to_numpy(one)) for one in flat):
+            raise refusal(layer, "its first state is not 0")
+        names = _state_names(layer, len(flat))
+        self._names[layer] = keras.tree.pack_sequence_as(initial, names)
+        self._add_states(dict(zip(names, flat, strict=True)))
 
     def _add_states(self, states):
         _check_names([*self.states, *states])
-        self.states |= _inputs_like(states)
+        self.states |= _inputs_like(states, self._batch)
 
     def is_in_time(self, tensor):
         """Whether it has an axis of time: a last output has none."""
         return any(tensor is one for one in self._in_time)
 
     def __call__(self, layer, *args, **kwargs):
-        tensors = keras.tree.flatten((args, kwargs))
-        tensors = [t for t in tensors if isinstance(t, keras.KerasTensor)]
-        in_time = [self.is_in_time(tensor) for tensor in tensors]
-        if layer in self._models and all(in_time):
-            return self._through_model(layer, *tensors)
+        in_time = [self.is_in_time(one) for one in tensors_of((args, kwargs))]
         if layer in self._names:
-            self._check_recurrent(layer, in_time)
-            return self._through_recurrent(layer, *tensors)
-        if any(in_time):
-            _check_each_step_alone(layer, args, kwargs)
-        return self._mark(layer(*args, **kwargs), any(in_time))
+            return self._through_recurrent(layer, in_time, *args, **kwargs)
+        if not any(in_time) and layer not in self._models:
+            return layer(*args, **kwargs)
+        self._check_call(layer, in_time, **kwargs)
+        if isinstance(layer, keras.Model) and _is_graph(layer):
+            return self._through_model(layer, *args, **kwargs)
+        self._check_stepwise(layer, args, kwargs)
+        return self._mark(layer(*args, **kwargs))
 
-    def _mark(self, y, in_time):
-        if in_time:
-            self._in_time += keras.tree.flatten(y)
+    def _check_call(self, layer, in_time, training=None, mask=None, **kwargs):
+        if not any(in_time):
+            raise refusal(layer, "it reads what is no longer a sequence")
+        if not all(in_time):
+            raise refusal(
+                layer,
+                "it takes a sequence together with what is known after the "
+                "last step alone",
+            )
+        if training:
+            raise refusal(layer, "it is called with `training=True`")
+        masks = [one for one in keras.tree.flatten(mask) if one is not None]
+        if len(masks) > len(tensors_of(masks)):
+            raise refusal(layer, "its mask is a constant")
+
+    def _check_stepwise(self, layer, args, kwargs):
+        if isinstance(layer, keras.layers.Bidirectional):
+            raise refusal(layer, "it begins at the last step as well")
+        if isinstance(layer, self._stepwise):
+            return check_what_is_said(layer, args, kwargs)
+        tensors = tensors_of(args)
+        options = set(kwargs)
+        if isinstance(layer, keras.Layer):
+            options -= {"training", "mask"}
+        if (
+            options
+            or not tensors
+            or not is_stepwise(layer, args, tensors[0].ndim)
+        ):
+            raise refusal(
+                layer,
+                f"{type(layer).__name__}, as it is used here, is not known to "
+                "answer each time step from that step alone; if it does, put "
+                "it into `keras.layers.TimeDistributed`, or name its class in "
+                "`stepwise`",
+            )
+
+    def _mark(self, y):
+        self._in_time += keras.tree.flatten(y)
         return y
 
-    def _through_model(self, model, x):
+    def _through_model(self, model, x, training=None, mask=None):
+        if model not in self._models:
+            self._models[model] = _step_of(model, self._stepwise)
         one_step, in_time = self._models[model]
         own = {name: self.states[name] for name in one_step.input[1]}
-        y, new_states = one_step([x, own])
+        self._check_first_use(model, own)
+        (x,), (mask,) = map(keras.tree.flatten, (x, mask))
+        masks = None if mask is None else [mask, dict.fromkeys(own)]
+        y, new_states = one_step([x, own], mask=masks)
         self.new_states |= new_states
-        return self._mark(y, in_time)
+        return self._mark(y) if in_time else y
 
-    def _through_recurrent(self, layer, x):
+    def _through_recurrent(
+        self, layer, in_time, x, initial_state=None, mask=None, training=None
+    ):
         names = self._names[layer]
+        if initial_state is not None:
+            raise refusal(layer, "it starts from a state that is given")
+        self._check_call(layer, in_time, training, mask)
+        self._check_first_use(layer, keras.tree.flatten(names))
         states = keras.tree.map_structure(self.states.get, names)
-        y, new_states = _Cell(layer)(x, states)
+        y, new_states = CellStep(layer)(x, states, x_mask=mask)
         new_states = keras.tree.flatten(new_states)
         names = keras.tree.flatten(names)
         self.new_states |= zip(names, new_states, strict=True)
-        y = self._mark(y, layer.return_sequences)
+        y = self._mark(y) if layer.return_sequences else y
         return [y, *new_states] if layer.return_state else y
 
-    def _check_recurrent(self, layer, in_time):
-        first, *_ = keras.tree.flatten(self._names[layer])
+    def _check_first_use(self, layer, names):
+        if not self.new_states.keys().isdisjoint(names):
+            raise refusal(layer, "it is used twice")
+
+    def _check_recurrent(self, layer):
+        known = type(layer) in RECURRENT or isinstance(layer, self._stepwise)
         reasons = {
             "it begins at the last step": layer.go_backwards,
             "its state is its own; copy the weights to one with "
@@ -219,69 +299,17 @@ class _Step:
             "its noise is drawn for a whole sequence": isinstance(
                 layer, NoisyRNN
             ),
-            "it starts from the state of another": len(in_time) > 1,
-            "it reads what is no longer a sequence": not all(in_time),
-            "it is used twice": first in self.new_states,
+            f"{type(layer).__name__} may do more than call its cell at each "
+            "time step; if it does not, name the class in `stepwise`": (
+                not known
+            ),
         }
         for reason, holds in reasons.items():
             if holds:
-                raise _refusal(layer, reason)
+                raise refusal(layer, reason)
 
 
 def _state_names(layer, count):
     if count == 1:
         return [layer.name]
     return [f"{layer.name}_{number}" for number in range(count)]
-
-
-def _check_each_step_alone(layer, args, kwargs):
-    """Refuses a layer whose answer to a step depends on the others."""
-    if isinstance(layer, keras.layers.Bidirectional):
-        raise _refusal(layer, "it begins at the last step as well")
-    if isinstance(layer, keras.layers.Masking) or (
-        getattr(layer, "mask_zero", False)
-    ):
-        raise _refusal(layer, "a mask has no place there; leave the steps out")
-    rng = np.random.default_rng(0)
-    examples = {}
-
-    def call(steps):
-        def example(one):
-            if not isinstance(one, keras.KerasTensor):
-                return one
-            return examples.setdefault(id(one), _example(rng, one))[:, steps]
-
-        a, k = keras.tree.map_structure(example, (args, kwargs))
-        return [
-            ops.convert_to_numpy(y) for y in keras.tree.flatten(layer(*a, **k))
-        ]
-
-    try:
-        together = call(slice(0, STEPS))
-        apart = [call(slice(t, t + 1)) for t in range(STEPS)]
-    except Exception as error:  # of whatever layer, on whatever backend
-        raise _refusal(layer, "it does not take one step alone") from error
-    for y, *steps in zip(together, *apart, strict=True):
-        one_each = all(step.shape[1] == 1 for step in steps)
-        if (
-            not one_each
-            or y.shape[1] != STEPS
-            or not np.allclose(
-                y, np.concatenate(steps, axis=1), rtol=1e-3, atol=1e-5
-            )
-        ):
-            raise _refusal(layer, "its answer to a step depends on the others")
-
-
-def _example(rng, tensor):
-    shape = (2, STEPS, *(size or 2 for size in tensor.shape[2:]))
-    if keras.backend.is_float_dtype(tensor.dtype):
-        return rng.normal(size=shape).astype("float32")
-    return rng.integers(2, size=shape).astype(tensor.dtype)
-
-
-def _refusal(layer, reason):
-    return ValueError(
-        f"A model with the layer {layer.name!r} cannot run step by step: "
-        f"{reason}."
-    )

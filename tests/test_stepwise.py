@@ -1,0 +1,371 @@
+"""What may stand in a model that takes one time step at a time."""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+from keras import ops
+
+from keras_rin.export import streaming_step
+from keras_rin.export.stepwise import LAYERS
+from keras_rin.export.stepwise import OPERATIONS
+from keras_rin.export.stepwise import is_stepwise
+from keras_rin.layers import RIN
+from keras_rin.layers import FixedProjection
+from keras_rin.layers import LinearResidual
+from keras_rin.layers import ResidualDense
+from keras_rin.layers import ResidualDenseStack
+
+STEPS = 8
+FRAMES = (3, 2, 4)  # rows, columns, channels of a step that is an image
+
+
+def normalization():
+    return layers.Normalization(mean=[1.0, 2.0, 3.0], variance=[1.0, 2.0, 3.0])
+
+
+# A layer, and the shape of one step of what it takes.
+ACCEPTED = [
+    (layers.Activation("softmax"), (3,)),
+    (layers.Activation(keras.activations.gelu), (3,)),
+    (layers.ActivityRegularization(0.1), (3,)),
+    (layers.Add(), (3,)),
+    (layers.AlphaDropout(0.5), (3,)),
+    (layers.Average(), (3,)),
+    (layers.BatchNormalization(), (3,)),
+    (layers.BatchNormalization(axis=2), FRAMES),
+    (layers.Concatenate(), (3,)),
+    (layers.Concatenate(axis=2), FRAMES),
+    (layers.Conv1D(4, 1, activation="relu"), (3,)),
+    (layers.Conv2D(4, (1, 2), strides=(1, 2), padding="same"), (6, 2)),
+    (layers.Conv3D(4, (1, 2, 2)), FRAMES),
+    (layers.Dense(4, activation=layers.LeakyReLU()), (3,)),
+    (layers.Dense(4, activation="log_softmax"), FRAMES),
+    (layers.Dropout(0.5, noise_shape=(None, 1, None)), (3,)),
+    (layers.ELU(), (3,)),
+    (layers.Embedding(2, 4), ()),
+    (layers.GaussianDropout(0.5), (3,)),
+    (layers.GaussianNoise(1.0), ()),
+    (layers.Identity(), ()),
+    (layers.LayerNormalization(), (3,)),
+    (layers.LayerNormalization(axis=[-3, -1]), FRAMES),
+    (layers.LeakyReLU(), (3,)),
+    (layers.Masking(), (3,)),
+    (layers.Maximum(), (3,)),
+    (layers.Minimum(), (3,)),
+    (layers.Multiply(), (3,)),
+    (normalization(), (3,)),
+    (layers.PReLU("ones", shared_axes=[1]), (3,)),
+    (layers.RMSNormalization(), (3,)),
+    (layers.ReLU(max_value=1.0), ()),
+    (layers.Rescaling(2.0, 1.0), (3,)),
+    (layers.Softmax(axis=[2, 3]), FRAMES),
+    (layers.SpatialDropout1D(0.5), (3,)),
+    (layers.SpatialDropout2D(0.5), (3, 2)),
+    (layers.SpatialDropout3D(0.5), FRAMES),
+    (layers.Subtract(), (3,)),
+    (layers.TimeDistributed(layers.Flatten()), FRAMES),
+    (layers.TimeDistributed(layers.Lambda(lambda x: ops.flip(x, 1))), (3,)),
+    (layers.TimeDistributed(layers.Bidirectional(RIN(4))), (3, 2)),
+    (layers.UnitNormalization(), (3,)),
+    (FixedProjection(4), (3,)),
+    (LinearResidual("he_normal"), (3,)),
+    (ResidualDense(4), FRAMES),
+    (ResidualDenseStack(2, 3, output_initializer="he_normal"), (3,)),
+]
+PAIRS = (
+    layers.Add,
+    layers.Average,
+    layers.Concatenate,
+    layers.Maximum,
+    layers.Minimum,
+    layers.Multiply,
+    layers.Subtract,
+)
+
+
+@pytest.mark.filterwarnings("ignore:Layer 'masking:UserWarning")
+@pytest.mark.parametrize(
+    ("layer", "shape"), ACCEPTED, ids=lambda one: getattr(one, "name", None)
+)
+def test_a_layer_that_is_accepted_sees_one_step_at_a_time(rng, layer, shape):
+    """Steps at once are steps one by one."""
+    x = rng.normal(size=(2, STEPS, *shape)).astype("float32")
+    x = (x > 0).astype("int32") if isinstance(layer, layers.Embedding) else x
+    symbolic = keras.Input(x.shape[1:])
+    if isinstance(layer, PAIRS):
+        args, take = ([symbolic, symbolic],), lambda x: [x, 1 + x[..., ::-1]]
+    else:
+        args, take = (symbolic,), lambda x: x
+    together = ops.convert_to_numpy(layer(take(x)))
+    apart = [layer(take(x[:, t : t + 1])) for t in range(STEPS)]
+    apart = np.concatenate([ops.convert_to_numpy(y) for y in apart], axis=1)
+    np.testing.assert_allclose(apart, together, rtol=1e-4, atol=1e-5)
+    assert is_stepwise(layer, args, x.ndim)
+
+
+def test_each_layer_of_the_list_is_tried():
+    assert {type(layer) for layer, _ in ACCEPTED} == set(LAYERS)
+
+
+def every_operation(x):
+    """Of positive numbers, what `stepwise` accepts, along the features."""
+    less = x / 2 < x - 1
+    yield from (abs(x), x + 1, x // 2, x % 2, x * x, -x, x**2, x - x, x / 3)
+    yield from (ops.divide(x, 3.0), ops.maximum(x, 2.0), ops.minimum(x, 2.0))
+    same = [x > 1, x >= 1, x < 1, x <= 1, ops.equal(x, x), ops.not_equal(x, x)]
+    same += [ops.isnan(x), ops.isfinite(x), ops.logical_and(less, x > 1)]
+    same += [ops.logical_or(less, x > 2), ops.logical_not(less)]
+    yield from (ops.cast(one, "float32") for one in same)
+    for name in """celu cos elu erf exp expm1 floor gelu hard_sigmoid hard_silu
+        hard_tanh leaky_relu log log1p log_sigmoid ones_like reciprocal relu
+        relu6 rsqrt selu sigmoid sign silu sin softplus softsign sqrt square
+        tanh zeros_like log_softmax softmax stop_gradient""".split():
+        yield getattr(ops, name)(x)
+    yield ops.where(less, x, 0.5)
+    yield x * np.array([1.0, 2.0, 3.0], "float32")
+    yield x * np.array([[[1.0, 2.0, 3.0]]], "float32")
+    for name in "all any argmax argmin max mean min prod std sum var".split():
+        along = getattr(ops, name)(x, axis=-1, keepdims=True)
+        yield ops.cast(along, "float32")
+    yield ops.logsumexp(x, axis=2, keepdims=True)
+    yield ops.expand_dims(ops.squeeze(x[:, :, :1], 2), 2)
+    yield ops.expand_dims(x[..., 1], -1)
+    yield ops.one_hot(ops.cast(x[..., 0], "int32"), 4)
+    yield ops.concatenate([x, x[:, :, 1:]], axis=-1)
+
+
+def test_operations_that_are_accepted_see_one_step_at_a_time(rng):
+    x = keras.Input((None, 3))
+    h = ops.concatenate(list(every_operation(x)), axis=2)
+    model = keras.Model(x, RIN(4, return_sequences=True)(h))
+    tried = {type(one).__name__ for one in model.operations}
+    assert tried >= set(OPERATIONS)
+    x = rng.uniform(0.5, 3.0, size=(2, STEPS, 3)).astype("float32")
+    step = streaming_step(model)
+    state = {"rin": np.zeros((2, 4), "float32")}
+    (name,) = set(step.input) - {"x"}
+    state = {name: state["rin"]}
+    answers = []
+    for t in range(STEPS):
+        state = step.predict_on_batch({"x": x[:, t], **state})
+        answers.append(state.pop("y"))
+    expected = model.predict(x, verbose=0)
+    np.testing.assert_allclose(np.stack(answers, 1), expected, rtol=1e-3)
+
+
+class Mine(layers.Layer):
+    def call(self, x):
+        return x * x
+
+
+class Reversed(layers.Dense):
+    def call(self, x):
+        return super().call(ops.flip(x, 1))
+
+
+def scaled_by_time(x):
+    return x / ops.cast(ops.shape(x)[1], "float32")
+
+
+def once_it_is_long(x):
+    return x if (x.shape[1] or 6) < 4 else ops.flip(x, 1)
+
+
+def over_time(x):
+    return ops.softmax(x, axis=1)
+
+
+def memory():
+    return layers.TimeDistributed(
+        keras.Sequential(
+            [keras.Input((2, 3), batch_size=2), RIN(4, stateful=True)]
+        )
+    )
+
+
+# Each takes (batch, 6, 3).
+REFUSED = {
+    "a dilated causal convolution": layers.Conv1D(
+        3, 2, dilation_rate=4, padding="causal"
+    ),
+    "a dilated convolution": layers.Conv1D(
+        3, 3, dilation_rate=4, padding="same"
+    ),
+    "a convolution with strides": layers.Conv1D(3, 1, strides=2),
+    "a separable convolution": layers.SeparableConv1D(3, 2),
+    "a depthwise convolution": layers.DepthwiseConv1D(2),
+    "a transposed convolution": layers.Conv1DTranspose(3, 2),
+    "average pooling": layers.AveragePooling1D(2, strides=1, padding="same"),
+    "max pooling": layers.MaxPooling1D(2),
+    "adaptive pooling": layers.AdaptiveAveragePooling1D(3),
+    "zero padding": layers.ZeroPadding1D(1),
+    "cropping": layers.Cropping1D(1),
+    "upsampling": layers.UpSampling1D(2),
+    "layer normalization over time": layers.LayerNormalization(axis=1),
+    "layer normalization over both": layers.LayerNormalization(axis=[1, 2]),
+    "layer normalization, counted from the end": layers.LayerNormalization(
+        axis=[-2, -1]
+    ),
+    "batch normalization of each step": layers.BatchNormalization(axis=1),
+    "unit normalization over time": layers.UnitNormalization(axis=1),
+    "RMS normalization over time": layers.RMSNormalization(axis=1),
+    "group normalization": layers.GroupNormalization(1),
+    "normalization of each step": layers.Normalization(
+        axis=1, mean=np.arange(6.0), variance=np.ones(6)
+    ),
+    "softmax over time": layers.Softmax(axis=1),
+    "a slope of each step": layers.PReLU(),
+    "a scale of each step": layers.Rescaling(np.arange(6.0)[:, None]),
+    "permute": layers.Permute((2, 1)),
+    "reshape": layers.Reshape((3, 6)),
+    "reshape to the same": layers.Reshape((6, 3)),
+    "the length in a Lambda": layers.Lambda(scaled_by_time),
+    "a Lambda for long sequences": layers.Lambda(once_it_is_long),
+    "any Lambda": layers.Lambda(ops.square),
+    "a layer of the user's": Mine(),
+    "a subclass of a known layer": Reversed(3),
+    "an activation over time": layers.Activation(over_time),
+    "a dense activation over time": layers.Dense(3, activation=over_time),
+    "an activation layer over time": layers.Dense(
+        3, activation=layers.Softmax(axis=1)
+    ),
+    "both directions": layers.Bidirectional(RIN(2, return_sequences=True)),
+}
+
+
+def model_of(function, shape=(6, 3), **kwargs):
+    x = keras.Input(shape, **kwargs)
+    return keras.Model(x, RIN(2)(function(x)))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_layer_that_sees_other_steps_is_refused_by_name(name):
+    layer = REFUSED[name]
+    with pytest.raises(ValueError, match=f"layer '{layer.name}' cannot"):
+        streaming_step(model_of(layer))
+
+
+def test_a_state_in_a_layer_of_each_step_is_refused():
+    model = model_of(memory(), (6, 2, 3), batch_size=2)
+    with pytest.raises(ValueError, match="time_distributed"):
+        streaming_step(model)
+
+
+SEVERAL = {
+    "flatten": lambda x: layers.Reshape((6, 3))(layers.Flatten()(x)),
+    "average_pooling": lambda x: layers.RepeatVector(6)(
+        layers.GlobalAveragePooling1D()(x)
+    ),
+    "max_pooling": lambda x: layers.RepeatVector(6)(
+        layers.GlobalMaxPooling1D()(x)
+    ),
+    "attention": lambda x: layers.Attention()([x, x]),
+    "additive_attention": lambda x: layers.AdditiveAttention()([x, x]),
+    "multi_head_attention": lambda x: layers.MultiHeadAttention(1, 2)(x, x),
+    "concatenate": lambda x: layers.Concatenate(axis=1)([x, x]),
+    "dot": lambda x: layers.Dot(2)([x, x]),
+    "rin.*no longer a sequence": lambda x: layers.RepeatVector(3)(RIN(3)(x)),
+    "add.*after the last step alone": lambda x: layers.Add()([x, RIN(3)(x)]),
+    "add": lambda x: layers.Add()([x, np.ones((1, 6, 3), "float32")]),
+    "get_item": lambda x: x[:, ::-1],
+    "get_item_": lambda x: x[:, -2:],
+    "get_item__": lambda x: ops.expand_dims(x[..., 0, :], 1),
+    "flip": lambda x: ops.flip(x, 1),
+    "cumsum": lambda x: ops.cumsum(x, axis=1),
+    "mean": lambda x: x - ops.mean(x, axis=1, keepdims=True),
+    "max": lambda x: x - ops.max(x),
+    "softmax": lambda x: ops.softmax(x, axis=1),
+    "transpose": lambda x: ops.transpose(x, (0, 2, 1)),
+    "reshape": lambda x: ops.reshape(x, (-1, 3, 6)),
+    "roll": lambda x: ops.roll(x, 1, axis=1),
+    "pad": lambda x: ops.pad(x, [[0, 0], [1, 0], [0, 0]]),
+    "concatenate_": lambda x: ops.concatenate([x, x], axis=1),
+    "add_": lambda x: x + np.arange(6.0, dtype="float32")[:, None],
+    "multiply": lambda x: ops.multiply(np.ones((1, 6, 1), "float32"), x),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_graph_that_mixes_steps_is_refused(name):
+    with pytest.raises(ValueError, match=f"layer '.*{name.rstrip('_')}"):
+        streaming_step(model_of(SEVERAL[name]))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [layers.Dense(3), layers.Softmax(), layers.UnitNormalization()],
+    ids=lambda layer: layer.name,
+)
+def test_the_last_axis_of_numbers_in_a_row_is_that_of_time(layer):
+    x = keras.Input((6,))
+    h = ops.expand_dims(layer(x), 2)
+    with pytest.raises(ValueError, match=layer.name):
+        streaming_step(keras.Model(x, RIN(2)(h)))
+
+
+def test_all_other_layers_of_keras_are_refused():
+    """Whatever Keras has, and may come to have, is refused if not listed."""
+    x = (keras.Input((6, 3)),)
+    others = {
+        item
+        for item in vars(layers).values()
+        if inspect.isclass(item) and issubclass(item, layers.Layer)
+    } - set(LAYERS)
+    assert len(others) > 100
+    for item in others:
+        assert not is_stepwise(object.__new__(item), x, 3)
+
+
+class Add(keras.Operation):
+    """No operation of Keras's, by its name or not."""
+
+    def call(self, x):
+        return ops.flip(x, 1)
+
+    def compute_output_spec(self, x):
+        return keras.KerasTensor(x.shape, x.dtype)
+
+
+def test_an_operation_of_the_user_is_refused():
+    with pytest.raises(ValueError, match="Add"):
+        streaming_step(model_of(Add()))
+
+
+@pytest.mark.parametrize(
+    ("layer", "stepwise"),
+    [
+        (Mine(), (Mine,)),
+        (Mine(), Mine),
+        (layers.Lambda(ops.square), [layers.Lambda]),
+        (layers.Dense(3, activation=ops.square), (layers.Dense,)),
+    ],
+    ids=str,
+)
+def test_the_user_says_which_other_layers_are_stepwise(rng, layer, stepwise):
+    model = model_of(layer, (None, 3))
+    step = streaming_step(model, stepwise)
+    (name,) = set(step.input) - {"x"}
+    x = rng.normal(size=(2, 5, 3)).astype("float32")
+    state = {name: np.zeros((2, 2), "float32")}
+    for t in range(5):
+        state = step.predict_on_batch({"x": x[:, t], **state})
+        y = state.pop("y")
+    np.testing.assert_allclose(y, model.predict(x, verbose=0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("lag", [1, 12])
+def test_what_the_user_says_is_tried(lag):
+    layer = layers.Lambda(lambda x: ops.roll(x, lag, 1))
+    model = model_of(layer, (None, 3))
+    with pytest.raises(ValueError, match="`stepwise` names it"):
+        streaming_step(model, (layers.Lambda,))
+
+
+def test_stepwise_takes_classes():
+    model = model_of(layers.Dense(3))
+    for wrong in ([Mine()], "Dense"):
+        with pytest.raises(ValueError, match="classes of layers"):
+            streaming_step(model, wrong)
