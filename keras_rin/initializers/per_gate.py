@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_rin import arguments
+from keras_rin.initializers import square
 from keras_rin.initializers.offset import Offset
 from keras_rin.initializers.offset import known
 
@@ -66,9 +67,14 @@ class PerGate(keras.initializers.Initializer):
                 f"PerGate(gates={self.gates}) needs a kernel whose last axis "
                 "it divides: an LSTM has 4 gates, a GRU 3. "
                 f"Received: shape={tuple(shape)}"
+                f"{square.gates_hint(shape, '...')}"
             )
-        shape = (*shape[:-1], shape[-1] // self.gates)
-        parts = [gate(shape, dtype=dtype) for gate in self._one_a_gate()]
+        of_one = (*shape[:-1], shape[-1] // self.gates)
+        try:
+            parts = [gate(of_one, dtype=dtype) for gate in self._one_a_gate()]
+        except ValueError as error:
+            hint = square.gates_hint(shape, "...")
+            raise ValueError(f"{error}{hint}") from error
         return ops.concatenate(parts, axis=-1)
 
     def _one_a_gate(self):
