@@ -92,7 +92,7 @@ def test_gates_must_be_a_positive_integer(gates):
 
 
 def test_a_list_must_have_one_start_a_gate():
-    with pytest.raises(ValueError, match="gates=4.*Received: 3 of them"):
+    with pytest.raises(ValueError, match="gates=4.*Received: 3 initializers"):
         PerGate([Chain(), Chain(), Chain()])
 
 

@@ -1,4 +1,4 @@
-"""Square matrices, for recurrent kernels alone."""
+"""Helpers of the initializers of square matrices."""
 
 import keras
 from keras import ops
