@@ -28,7 +28,7 @@ AREAS = {
     "layers": "(adapt|rin|rin_cell|deep_transition_rin_cell|layer_contract"
     "|noisy_rnn|linear_residual|residual_branch|residual_conv2d"
     "|residual_dense|residual_dense_stack|fixed_projection"
-    "|identity_trajectories)[.]",
+    "|identity_trajectories|offset_options|simple_rnn)[.]",
     "the fused loop": "(recurrence|fused_layer)[.]",
     "initializers, regularizers, constraints": "(chains|offset|partial_identity"
     "|per_gate|small_variance_normal|square|regularizers|constraints"

@@ -1,4 +1,4 @@
-"""Constraints that keep a recurrence what it started as."""
+"""Constraints on recurrent matrices."""
 
 import keras
 from keras import ops
@@ -8,32 +8,35 @@ from keras_rin import arguments
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class Orthogonal(keras.constraints.Constraint):
-    """Replaces a matrix by the orthogonal matrix nearest to it.
+    """Constrains a matrix to be orthogonal.
 
     W <- V Z^T, where W = V S Z^T is the singular value decomposition
 
-    As a `recurrent_constraint` it acts after every update, so that the
-    recurrence is orthogonal throughout training and not only at its start.
-    The decomposition itself is never computed: the iteration
-    X <- X (3 I - X^T X) / 2 of Newton and Schulz has the same limit, is
-    made of matrix products alone, and needs about five of its steps where
-    the last update left the matrix almost orthogonal.
+    After every update, the weight is replaced by the nearest orthogonal
+    matrix. As a `recurrent_constraint`, it keeps the recurrent matrix
+    orthogonal throughout training and not only at initialization.
 
-    Where the matrix is singular no nearest one is unique: the directions it
-    lacks may stay away. NaN stays NaN. On a GPU that rounds products to
-    TF32 the result is orthogonal to that precision only.
+    The decomposition is not computed. The Newton-Schulz iteration
+    X <- X (3 I - X^T X) / 2 has the same limit, consists of matrix products,
+    and takes about five steps if the weight is close to orthogonal after the
+    update.
+
+    If the matrix is singular, the nearest orthogonal matrix is not unique,
+    and the result can remain singular. NaN is propagated. On a GPU that
+    computes matrix products in TF32, the result is orthogonal to that
+    precision.
 
     Args:
-        offset: Boolean, whether the weight is stored as its offset from the
-            identity, as in `keras_rin.layers.RIN`; then U + I is made
-            orthogonal. Defaults to `False`.
-        gates: Positive integer, how many square matrices stand side by side
-            in the weight, each made orthogonal by itself: 4 for an LSTM, 3
-            for a GRU. Defaults to 1.
+        offset: Boolean, whether the weight is the offset U from the identity,
+            as in `keras_rin.layers.RIN`; U + I is then made orthogonal.
+            Defaults to `False`.
+        gates: Positive integer, number of square matrices in the weight, each
+            of which is made orthogonal: 4 for an LSTM, 3 for a GRU. Defaults
+            to 1.
 
     Raises:
-        ValueError: If `gates` is not a positive integer, or if the weight
-            does not consist of so many square matrices.
+        ValueError: If `gates` is not a positive integer, or if the shape of
+            the weight is not `(units, gates * units)`.
 
     Example:
 
@@ -89,12 +92,12 @@ def _nearest_orthogonal(x, identity):
         x = x - ops.matmul(x, e) / 2
         return x, excess(x)
 
-    # Within this distance the steps converge; from further away only a matrix
-    # of norm below sqrt(3) does, and the Frobenius norm bounds it.
+    # Within this distance the iteration converges. From further away it needs
+    # a spectral norm below sqrt(3), which the Frobenius norm bounds.
     norm = ops.maximum(_norm(x), keras.config.epsilon())
     x = ops.where(_norm(excess(x)) < 1, x, x / norm)
     x, e = ops.while_loop(far, step, (x, excess(x)), maximum_iterations=100)
-    # The distance is squared each time: 0.25, 5e-2, 2e-3, 2e-6, 2e-12, 0.
+    # Convergence is quadratic: 0.25, 5e-2, 2e-3, 2e-6, 2e-12, 0.
     for _ in range(5):
         x, e = step(x, e)
     return x

@@ -1,4 +1,4 @@
-"""Optimizers with learning rates of their own for some weights."""
+"""Optimizers with per-weight learning rates."""
 
 import keras
 
@@ -7,34 +7,34 @@ from keras_rin import arguments
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class AdamWithMultipliers(keras.optimizers.Adam):
-    """Adam whose learning rate is multiplied for some weights.
+    """Adam optimizer with learning rate multipliers for selected weights.
 
     w <- w - c_w r m_w / (sqrt(v_w) + epsilon)
 
-    r is the learning rate, m_w and v_w Adam's corrected moments of the
-    gradient of w, and c_w the multiplier of w: 1 where none is given. Adam
-    divides by the size of the gradient, so scaling the loss or the gradient has
-    no such effect.
+    r is the learning rate, m_w and v_w are the bias-corrected moments of the
+    gradient of w, and c_w is the multiplier of w, 1 by default. Scaling the
+    loss or the gradient has no such effect, because Adam divides by the
+    magnitude of the gradient.
 
-    One update at the rate r moves the recurrent matrix of n units by up to
-    r n in spectral norm, and over T time steps that acts T times. On long
-    sequences a RIN therefore wants a smaller rate for its recurrent kernel
-    than for its other weights.
+    An update with learning rate r changes the recurrent matrix of n units by
+    up to r n in spectral norm, and the change acts at each of T time steps.
+    On long sequences, a RIN therefore needs a smaller learning rate for its
+    recurrent kernel than for its other weights.
 
     Args:
-        learning_rate: Number, or a schedule of
-            `keras.optimizers.schedules`, r. Defaults to 0.001.
-        multipliers: Dict of names of weights to finite numbers, at least 0.
-            A name is the end of a path, such as `"recurrent_kernel"` for
-            those of all layers or `"rin/rin_cell/recurrent_kernel"` for that
-            of one; where several fit, the longest counts. Defaults to
-            `None`: Adam as it is.
-        **kwargs: The other arguments of `keras.optimizers.Adam`.
+        learning_rate: Number, or a schedule from
+            `keras.optimizers.schedules`: r. Defaults to 0.001.
+        multipliers: Dict that maps names of weights to finite numbers, at
+            least 0. A name is the end of a path, such as `"recurrent_kernel"`
+            for that of every layer or `"rin/rin_cell/recurrent_kernel"` for
+            that of one layer. If several names match a weight, the longest
+            one is used. Defaults to `None`: no multipliers.
+        **kwargs: Further arguments of `keras.optimizers.Adam`.
 
     Raises:
-        ValueError: If `multipliers` is no dict, or a multiplier is negative
-            or not finite; when training begins, if a name fits no trained
-            weight.
+        ValueError: If `multipliers` is not a dict, or if a multiplier is
+            negative or not finite; at the beginning of training, if a name
+            matches no trainable weight.
 
     Example:
 
@@ -49,7 +49,7 @@ class AdamWithMultipliers(keras.optimizers.Adam):
         super().__init__(learning_rate, **kwargs)
         if not isinstance(multipliers, (dict, type(None))):
             raise ValueError(
-                "`multipliers` must be a dict of names and numbers. "
+                "`multipliers` must be a dict from names to numbers. "
                 f"Received: multipliers={multipliers!r}"
             )
         self.multipliers = {
@@ -70,12 +70,13 @@ class AdamWithMultipliers(keras.optimizers.Adam):
             unused -= set(names)
             if names:
                 factor = self.multipliers[max(names, key=len)]
-                # TensorFlow hands `update_step` what a variable wraps.
+                # TensorFlow passes the wrapped variable to `update_step`.
                 for one in (variable, variable.value):
                     self._multiplier[id(one)] = factor
         if unused:
             raise ValueError(
-                f"`multipliers` names no trained weight by {sorted(unused)}. "
+                "`multipliers` has names that match no trainable weight: "
+                f"{sorted(unused)}. "
                 f"Received: weights {[v.path for v in variables]}"
             )
 

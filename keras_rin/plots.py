@@ -1,4 +1,4 @@
-"""Pictures of the diagnostics. matplotlib is imported when one is drawn."""
+"""Plots of the diagnostics. matplotlib is imported on first use."""
 
 import numpy as np
 
@@ -6,18 +6,18 @@ from keras_rin import arguments
 
 
 def memory_curves(curves, ax=None):
-    """Draws Fisher memory curves over the lag.
+    """Plots Fisher memory curves against the lag.
 
     Args:
-        curves: Dict of arrays `(lags,)` by name, as
-            `keras_rin.diagnostics.fisher_memory_curve` returns them.
-        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+        curves: Dict of arrays `(lags,)` by name, as returned by
+            `keras_rin.diagnostics.fisher_memory_curve`.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
         The matplotlib `Figure`.
 
     Raises:
-        ValueError: If `curves` is not a dict that holds a curve.
+        ValueError: If `curves` is not a dict with at least one curve.
 
     Example:
 
@@ -28,27 +28,27 @@ def memory_curves(curves, ax=None):
     ax = _axes(ax)
     for name, curve in _named("curves", curves).items():
         ax.plot(np.arange(len(curve)), curve, label=name)
-    ax.set_xlabel("lag k (steps)")
+    ax.set_xlabel("lag k (time steps)")
     ax.set_ylabel("Fisher memory J(k)")
     ax.legend()
     return ax.figure
 
 
 def eigenvalues(recurrent_matrix, levels=(-3, -2, -1), points=40, ax=None):
-    """Draws eigenvalues within their pseudospectra and the unit circle.
+    """Plots eigenvalues, pseudospectra and the unit circle.
 
-    The contour of level e encloses every number that is an eigenvalue of
-    some matrix within 10^e of W, in the spectral norm. Around a normal
-    matrix these are discs of that radius; how much larger they are shows
-    how far W is from normal.
+    The contour of level e encloses every complex number that is an eigenvalue
+    of some matrix within 10^e of W, in the spectral norm. For a normal matrix
+    the contours are circles of that radius around the eigenvalues. Larger
+    contours indicate that W is non-normal.
 
     Args:
         recurrent_matrix: Array W `(units, units)`.
-        levels: Rising sequence of numbers, the exponents e. Empty for the
-            eigenvalues alone. Defaults to (-3, -2, -1).
-        points: Positive integer, the points of the grid along each axis, a
-            singular value decomposition each. Defaults to 40.
-        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+        levels: Increasing sequence of numbers, the exponents e. If empty, only
+            the eigenvalues are drawn. Defaults to (-3, -2, -1).
+        points: Positive integer, number of grid points along each axis. Each
+            point takes one singular value decomposition. Defaults to 40.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
         The matplotlib `Figure`.
@@ -92,18 +92,18 @@ def eigenvalues(recurrent_matrix, levels=(-3, -2, -1), points=40, ax=None):
 
 
 def hidden_chain(found, reach=None, ax=None):
-    """Draws the mean weight over the order difference, gate by gate.
+    """Plots the mean weight against the order difference, for each gate.
 
     Args:
-        found: What `keras_rin.diagnostics.hidden_chain` returns, or a list
-            of it, for several networks.
-        reach: Positive integer, the largest difference to draw; far out few
-            pairs are left to average. Defaults to `None`: all.
-        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+        found: The result of `keras_rin.diagnostics.hidden_chain`, or a list of
+            results for several networks.
+        reach: Positive integer, largest order difference to draw. Few pairs of
+            units have a large difference. Defaults to `None`: all.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
-        The matplotlib `Figure`. The band is one standard error: of one
-        network over its pairs of units, of several over the networks.
+        The matplotlib `Figure`. The band is one standard error: over pairs of
+        units for one network, over networks for a list.
 
     Example:
 
@@ -139,18 +139,18 @@ def _within(found, profile, reach):
 
 
 def gradient_horizon(sizes, ax=None):
-    """Draws the size of the gradient of the last state, back in time.
+    """Plots gradient norms of the last state against the time lag.
 
     Args:
-        sizes: Dict of arrays `(time + 1,)` by name, as
-            `keras_rin.diagnostics.gradient_horizon` returns them.
-        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+        sizes: Dict of arrays `(time + 1,)` by name, as returned by
+            `keras_rin.diagnostics.gradient_horizon`.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
         The matplotlib `Figure`.
 
     Raises:
-        ValueError: If `sizes` is not a dict that holds a curve.
+        ValueError: If `sizes` is not a dict with at least one curve.
 
     Example:
 
@@ -163,30 +163,30 @@ def gradient_horizon(sizes, ax=None):
         back = np.asarray(size)[::-1]
         ax.plot(np.where(back > 0, back, np.nan), label=name)
     ax.set_yscale("log")
-    ax.set_xlabel("steps before the last")
-    ax.set_ylabel(r"size of $\partial h_T / \partial s_t$")
+    ax.set_xlabel("lag T - t (time steps)")
+    ax.set_ylabel(r"gradient norm $\|\partial h_T / \partial s_t\|$")
     ax.legend()
     return ax.figure
 
 
 def learning_curves(curves, ylabel="validation loss", baseline=None, ax=None):
-    """Draws a quantity over epochs, the spread over seeds as a band.
+    """Plots a quantity against the epoch, with its range over seeds.
 
     Args:
         curves: Dict of arrays `(seeds, epochs)` by name. The line is the
-            median over seeds, the band reaches from the lowest to the
-            highest.
-        ylabel: String, what the quantity is, with its unit. Defaults to
+            median over seeds; the band extends from the minimum to the
+            maximum.
+        ylabel: String, name of the quantity, with its unit. Defaults to
             `"validation loss"`.
-        baseline: Number, a level to beat, drawn as a thin line. Defaults to
-            `None`.
-        ax: A matplotlib `Axes` to draw in. Defaults to `None`: a new figure.
+        baseline: Number, the score of a constant predictor, drawn as a thin
+            horizontal line. Defaults to `None`.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
         The matplotlib `Figure`.
 
     Raises:
-        ValueError: If `curves` is not a dict that holds a curve.
+        ValueError: If `curves` is not a dict with at least one curve.
 
     Example:
 
@@ -219,7 +219,7 @@ def _axes(ax):
     if ax is None:
         figure = matplotlib.figure.Figure(figsize=(6, 4), layout="constrained")
         ax = figure.subplots()
-    # Told apart by dash as well as by tone, so that grey will do.
+    # Dashes as well as colors distinguish the lines, also in grayscale.
     ax.set_prop_cycle(
         color=["black", "#1f77b4", "#d95f02", "#7f7f7f", "#1b7837"],
         linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))],
@@ -235,14 +235,14 @@ def _band(ax, x, low, middle, high, label):
 def _named(name, curves):
     if not isinstance(curves, dict) or not curves:
         raise ValueError(
-            f"`{name}` must be a dict of arrays by name. "
+            f"`{name}` must be a non-empty dict of arrays by name. "
             f"Received: {name}={curves!r}"
         )
     return curves
 
 
 def _smallest_singular_values(matrix, grid):
-    """Of z I - W, at each z of a square grid; W real, so half will do."""
+    """Of z I - W on a square grid of z; W is real, so half of it suffices."""
     eye = np.eye(len(matrix))
     lower = grid[: (len(grid) + 1) // 2]
     values = [

@@ -1,4 +1,4 @@
-"""Regularizers that measure the distance from the identity."""
+"""Regularizers of the distance of a matrix from the identity."""
 
 import keras
 from keras import ops
@@ -8,18 +8,19 @@ from keras_rin import arguments
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class IdentityOffsetL2(keras.regularizers.Regularizer):
-    """L2 on the offset of a square matrix from the identity.
+    """L2 regularizer of the offset of a square matrix from the identity.
 
     penalty = l2 * sum((W - I)^2)
 
-    For layers that store the effective matrix W, such as the
-    `recurrent_kernel` of `keras.layers.SimpleRNN` or the `kernel` of a square
-    `keras.layers.Dense`. Layers that store the offset U, such as
-    `keras_rin.layers.RIN`, take plain `keras.regularizers.L2` for the same
-    penalty: IdentityOffsetL2(W = U + I) = L2(U).
+    Use it in layers that store the effective matrix W, for example as the
+    `recurrent_regularizer` of `keras.layers.SimpleRNN` or the
+    `kernel_regularizer` of a square `keras.layers.Dense`. In layers that store
+    the offset U, such as `keras_rin.layers.RIN`, use `keras.regularizers.L2`,
+    which gives the same penalty: IdentityOffsetL2(W = U + I) = L2(U).
 
     Args:
-        l2: Finite number, at least 0: the strength. Defaults to 0.01.
+        l2: Finite number, at least 0: regularization strength. Defaults to
+            0.01.
 
     Raises:
         ValueError: If `l2` is negative or not finite, or if the matrix is

@@ -37,8 +37,16 @@ ROOMS = {
     ),
     "models": ({"arguments", "layers", "models"}, {"keras"}),
     "layers": (
-        {"adapt", "arguments", "initializers", "layers", "recurrence"},
-        {"keras"},
+        {
+            "adapt",
+            "arguments",
+            "constraints",
+            "initializers",
+            "layers",
+            "recurrence",
+            "regularizers",
+        },
+        {"keras", "numpy", "warnings"},
     ),
     "adapt": ({"arguments"}, {"contextlib", "itertools", "keras", "numpy"}),
     "recurrence": (set(), {"functools", "keras", "tensorflow"}),

@@ -36,7 +36,7 @@ def test_the_baseline_is_the_entropy_of_scipy():
 
 
 def test_a_text_too_short_is_refused():
-    with pytest.raises(ValueError, match="must have 12 characters.*text of 11"):
+    with pytest.raises(ValueError, match="at least 12 characters.*text of 11"):
         character_stream.generate("a" * 11, "a", streams=2, length=5)
     assert character_stream.generate("a" * 12, "a", 2, 5)[0].shape == (2, 5)
 
@@ -47,7 +47,7 @@ def test_unknown_characters_are_named():
 
 
 def test_repeated_characters_are_refused():
-    with pytest.raises(ValueError, match="each character once"):
+    with pytest.raises(ValueError, match="each character only once"):
         character_stream.generate("abab", "aba", 1, 2)
 
 

@@ -92,5 +92,30 @@ def test_gates_must_be_a_positive_integer(gates):
 
 
 def test_a_list_must_have_one_start_a_gate():
-    with pytest.raises(ValueError, match="gates=4.*Received: 3 of them"):
+    with pytest.raises(ValueError, match="gates=4.*Received: 3 initializers"):
         PerGate([Chain(), Chain(), Chain()])
+
+
+@pytest.mark.parametrize(
+    ("layer", "gates"), [(keras.layers.LSTM, 4), (keras.layers.GRU, 3)]
+)
+@pytest.mark.parametrize("units", [5, 8])
+def test_the_error_of_a_chain_names_per_gate(layer, gates, units):
+    with pytest.raises(
+        ValueError,
+        match=rf"{layer.__name__}.*PerGate\(Chain\(...\), gates={gates}\)",
+    ):
+        layer(units, recurrent_initializer=Chain()).build((None, None, 2))
+
+
+@pytest.mark.parametrize(
+    ("layer", "gates", "wrong"),
+    [(keras.layers.LSTM, 4, 3), (keras.layers.GRU, 3, 4)],
+)
+@pytest.mark.parametrize("units", [5, 8, 9, 12])
+def test_the_error_names_the_gates_of_the_layer(layer, gates, wrong, units):
+    start = PerGate(Chain(), gates=wrong)
+    with pytest.raises(
+        ValueError, match=rf"{layer.__name__}.*PerGate\(..., gates={gates}\)"
+    ):
+        layer(units, recurrent_initializer=start).build((None, None, 2))

@@ -130,7 +130,7 @@ def test_eigenvalues_stand_where_they_are():
 )
 @pytest.mark.parametrize("curves", [{}, [1, 2], None])
 def test_curves_must_have_names(draw, curves):
-    with pytest.raises(ValueError, match="must be a dict of arrays by name"):
+    with pytest.raises(ValueError, match="must be a non-empty dict of arrays"):
         draw(curves)
 
 

@@ -32,11 +32,12 @@ def test_simple_rnn_at_the_identity_costs_nothing():
 
 
 def test_on_an_offset_it_would_pull_to_twice_the_identity():
-    layer = RIN(
-        5,
-        recurrent_initializer="identity",
-        recurrent_regularizer=IdentityOffsetL2(0.1),
-    )
+    with pytest.warns(UserWarning, match="2 I"):
+        layer = RIN(
+            5,
+            recurrent_initializer="identity",
+            recurrent_regularizer=IdentityOffsetL2(0.1),
+        )
     layer.build((None, None, 2))
     assert_same(layer.losses[0], 0, atol=0)
     assert_same(layer.effective_recurrent_kernel, 2 * np.eye(5))

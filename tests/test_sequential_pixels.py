@@ -54,7 +54,7 @@ def test_other_shapes_are_refused(shape):
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 1, 2, 2], [1, 2, 3, 4]])
 def test_an_order_must_name_every_pixel_once(order):
-    with pytest.raises(ValueError, match="each of the 4 pixels once"):
+    with pytest.raises(ValueError, match="permutation of the 4 pixels"):
         sequential_pixels.generate(np.ones((1, 2, 2)), order)
 
 

@@ -70,5 +70,7 @@ def test_a_seed_is_an_integer(seed):
 
 @pytest.mark.parametrize("shape", [(), (3,)])
 def test_small_variance_refuses_what_is_no_kernel(shape):
-    with pytest.raises(ValueError, match="starts kernels.*Received: shape="):
+    with pytest.raises(
+        ValueError, match="initializes kernels.*Received: shape="
+    ):
         SmallVarianceNormal()(shape)

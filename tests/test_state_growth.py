@@ -55,7 +55,10 @@ def test_at_the_identity_drift_grows_with_time_and_spread_with_its_root(rng):
 def test_a_deep_transition_is_followed_through_both(rng):
     layer = keras.layers.RNN(
         DeepTransitionRINCell(
-            3, None, recurrent_initializer="orthogonal", bias_initializer="ones"
+            3,
+            None,
+            recurrent_initializer=Offset("orthogonal"),
+            bias_initializer="ones",
         )
     )
     layer.build((None, None, 2))

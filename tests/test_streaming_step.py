@@ -117,7 +117,7 @@ MODELS = {
     ),
     "two transitions": lambda: stack(
         layers.RNN(
-            DeepTransitionRINCell(4, recurrent_initializer="orthogonal")
+            DeepTransitionRINCell(4, recurrent_initializer=Offset("orthogonal"))
         ),
         layers.Dense(2),
     ),

@@ -1,4 +1,4 @@
-"""Initializers: non-normal recurrences, and residual branches."""
+"""Initializers of recurrent kernels and of residual blocks."""
 
 from keras_rin.initializers.chains import Chain
 from keras_rin.initializers.chains import ChainIdentity

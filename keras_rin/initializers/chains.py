@@ -1,4 +1,4 @@
-"""Initializers in which each unit feeds the next."""
+"""Initializers of chain-structured recurrent matrices."""
 
 import keras
 from keras import ops
@@ -9,26 +9,26 @@ from keras_rin.initializers import square
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class Chain(keras.initializers.Initializer):
-    """A feed-forward chain: unit i hands its state to unit i + 1.
+    """Initializes a recurrent matrix as a feed-forward chain of units.
 
     W[i, i + 1] = gain, all else 0
 
-    In Keras the state is a row, h_t = h_{t-1} W, so the ones of a chain from
-    the first unit to the last stand on the first superdiagonal. The chain is
-    nilpotent: after `units` steps everything has left at its end.
+    The hidden state is a row vector in Keras, h_t = h_{t-1} W, so the
+    superdiagonal connects unit i to unit i + 1. The matrix is nilpotent: after
+    `units` time steps, a signal has left the chain.
 
-    What the layer makes of it depends on what the layer stores. In
-    `keras.layers.SimpleRNN` the chain is the recurrence. In
-    `keras_rin.layers.RIN` it is the offset, and the recurrence is
-    I + gain C: pass `ChainIdentity(gain, -1)` for the chain alone.
+    In `keras.layers.SimpleRNN` the chain is the recurrent matrix. In
+    `keras_rin.layers.RIN` it is the recurrent offset, so the effective
+    recurrent matrix is I + W. To make the chain itself the effective matrix
+    of a RIN, pass `ChainIdentity(gain, -1)` or `Offset(Chain(gain))`.
 
     Args:
-        gain: Finite number, at least 0: the weight from each unit to the
-            next. Defaults to 1.
+        gain: Finite number, at least 0: weight from each unit to the next.
+            Defaults to 1.
 
     Raises:
-        ValueError: If `gain` is negative or not finite, or if the shape
-            asked for is not square.
+        ValueError: If `gain` is negative or not finite, or if the requested
+            shape is not square.
 
     Example:
 
@@ -56,26 +56,27 @@ class Chain(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class ChainIdentity(keras.initializers.Initializer):
-    """A feed-forward chain on top of a scaled identity.
+    """Initializes a recurrent matrix as a chain plus a scaled identity.
 
     W[i, i + 1] = chain_gain, W[i, i] = identity_gain, all else 0
 
-    In `keras.layers.SimpleRNN` this is the recurrence. In
-    `keras_rin.layers.RIN` it is the offset: there
-    `ChainIdentity(g, d - 1)` gives the recurrence g C + d I.
+    In `keras.layers.SimpleRNN` this is the recurrent matrix. In
+    `keras_rin.layers.RIN` it is the recurrent offset: `ChainIdentity(g, d - 1)`
+    gives the effective recurrent matrix g C + d I, with C the matrix of
+    `Chain()`.
 
     Args:
-        chain_gain: Finite number, at least 0: the weight from each unit to
-            the next. Defaults to 0.9.
-        identity_gain: Finite number: the weight from each unit to itself.
-            Negative values serve layers that store the offset. Defaults to
-            0.1. Where the two gains of the recurrence add up to more than 1,
-            activity grows along the chain, at most by that factor a step:
-            I + C doubles it.
+        chain_gain: Finite number, at least 0: weight from each unit to the
+            next. Defaults to 0.9.
+        identity_gain: Finite number: weight from each unit to itself.
+            Negative values are useful in layers that store the offset.
+            Defaults to 0.1. If the two gains of the effective matrix sum to
+            more than 1, activity can grow along the chain, by at most that
+            sum per time step: I + C doubles it.
 
     Raises:
-        ValueError: If `chain_gain` is negative, if either gain is not
-            finite, or if the shape asked for is not square.
+        ValueError: If `chain_gain` is negative, if a gain is not finite, or
+            if the requested shape is not square.
 
     Example:
 
@@ -111,23 +112,24 @@ class ChainIdentity(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class FeedbackChain(keras.initializers.Initializer):
-    """A feed-forward chain whose units also speak to the one before.
+    """Initializes a recurrent matrix as a chain with feedback connections.
 
     W[i, i + 1] = gain, W[i + 1, i] = feedback, all else 0
 
-    Unlike `Chain` it is not nilpotent: what it carries fades at the end
-    instead of falling off. The spectral radius is
-    2 sqrt(gain * feedback) cos(pi / (units + 1)).
+    Each unit is connected to the next one with weight `gain` and to the
+    previous one with weight `feedback`. Unlike `Chain`, the matrix is not
+    nilpotent: a signal that reaches the end of the chain decays gradually.
+    The spectral radius is 2 sqrt(gain * feedback) cos(pi / (units + 1)).
 
     Args:
-        gain: Finite number, at least 0: the weight from each unit to the
-            next. Defaults to 0.99.
-        feedback: Finite number, at least 0: the weight from each unit to the
-            one before. Defaults to 0.04.
+        gain: Finite number, at least 0: weight from each unit to the next.
+            Defaults to 0.99.
+        feedback: Finite number, at least 0: weight from each unit to the
+            previous one. Defaults to 0.04.
 
     Raises:
-        ValueError: If a weight is negative or not finite, or if the shape
-            asked for is not square.
+        ValueError: If a weight is negative or not finite, or if the requested
+            shape is not square.
 
     Example:
 
@@ -158,20 +160,20 @@ class FeedbackChain(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class Ramp(keras.initializers.Initializer):
-    """Weights that rise with the distance from the sending unit.
+    """Initializes weights that increase linearly with the distance of units.
 
     W[i, j] = limit (j - i) / (units - 1)
 
-    Forward weights are positive, backward ones negative, the largest of
-    size `limit`. Trained LSTM gates show such a profile; see `PerGate`.
+    Weights from unit i to a later unit j are positive, weights to an earlier
+    unit are negative, and the largest magnitude is `limit`. The gates of
+    trained LSTMs show such a profile; see `PerGate`.
 
     Args:
-        limit: Finite number, at least 0: the largest weight. Defaults to
-            0.01.
+        limit: Finite number, at least 0: largest weight. Defaults to 0.01.
 
     Raises:
-        ValueError: If `limit` is negative or not finite, or if the shape
-            asked for is not square.
+        ValueError: If `limit` is negative or not finite, or if the requested
+            shape is not square.
 
     Example:
 
@@ -182,8 +184,8 @@ class Ramp(keras.initializers.Initializer):
            [-1. , -0.5,  0. ]], dtype=float32)
 
     Reference:
-        Orhan and Pitkow, 2020 (arXiv 1905.13715), the mixed start of their
-        LSTM.
+        Orhan and Pitkow, 2020 (arXiv 1905.13715), the mixed initialization of
+        the LSTM.
     """
 
     def __init__(self, limit=0.01):

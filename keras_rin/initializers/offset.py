@@ -1,4 +1,4 @@
-"""Offset: any initializer of an effective matrix, for a layer that stores U."""
+"""Offset: an initializer of the effective matrix of a layer that stores U."""
 
 import keras
 
@@ -7,21 +7,21 @@ from keras_rin.initializers import square
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class Offset(keras.initializers.Initializer):
-    """Any start of an effective matrix, for layers that store the offset.
+    """Initializes a recurrent offset such that U + I has a given distribution.
 
-    U = W - I, where W is what `initializer` draws
+    U = V - I, where V is drawn by `initializer`
 
-    `keras_rin.layers.RIN` with `Offset(initializer)` starts from the
-    recurrent matrix that `keras.layers.SimpleRNN` starts from with
-    `initializer` alone.
+    A `keras_rin.layers.RIN` with `recurrent_initializer=Offset(initializer)`
+    has the same initial effective recurrent matrix V as a
+    `keras.layers.SimpleRNN` with `recurrent_initializer=initializer`.
 
     Args:
-        initializer: Initializer of the effective matrix W: a Keras
+        initializer: Initializer of the effective matrix V: a Keras
             initializer, its name or its config. Defaults to `"orthogonal"`.
 
     Raises:
-        ValueError: If `initializer` is not one that Keras knows, or if the
-            shape asked for is not square.
+        ValueError: If `initializer` is unknown to Keras, or if the requested
+            shape is not square.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""PartialIdentity: some units hold their state, the others forget it."""
+"""PartialIdentity: an identity recurrence for a part of the units."""
 
 import math
 
@@ -11,26 +11,27 @@ from keras_rin.initializers import square
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class PartialIdentity(keras.initializers.Initializer):
-    """An identity for the last units, zero for the first.
+    """Initializes a recurrent matrix as the identity on a part of the units.
 
     V[i, i] = 1 for i >= units - n, n = ceil(fraction units), all else 0
 
-    Units with V[i, i] = 1 integrate what they are given. The others start
-    each time step anew, phi(x_t W + b): a hidden layer of the input, whose
-    weights to the integrating units are learned. Every power of V is V, so
-    no sequence is too long for it.
+    Units with V[i, i] = 1 integrate their input over time. The other units
+    have no recurrence, h_t = phi(x_t W + b): they are a hidden layer of the
+    input, whose weights to the integrating units are learned. Every power of
+    V equals V, so the initialization does not depend on the sequence length.
 
-    As the recurrent matrix of `keras_rin.layers.RIN` pass
-    `Offset(PartialIdentity())`, of `keras.layers.SimpleRNN` the initializer
-    itself. At `fraction=1` it is the identity.
+    In `keras_rin.layers.RIN`, pass
+    `recurrent_initializer=Offset(PartialIdentity())`; in
+    `keras.layers.SimpleRNN`, pass `PartialIdentity()`. With `fraction=1` the
+    matrix is the identity.
 
     Args:
-        fraction: Number in [0, 1], the share of the units that integrate.
+        fraction: Number in [0, 1], fraction of the units that integrate.
             Defaults to 0.5.
 
     Raises:
-        ValueError: If `fraction` is not such a number, or if the shape asked
-            for is not square.
+        ValueError: If `fraction` is not a number in [0, 1], or if the
+            requested shape is not square.
 
     Example:
 
@@ -42,7 +43,8 @@ class PartialIdentity(keras.initializers.Initializer):
            [0., 0., 0., 1.]], dtype=float32)
 
     Reference:
-        Our own; [long sequences](../long_sequences.md) has the measurements.
+        Introduced by this package; [long sequences](../long_sequences.md) has
+        the measurements.
     """
 
     def __init__(self, fraction=0.5):

@@ -1,38 +1,40 @@
-"""PerGate: one initializer for each gate of an LSTM or a GRU."""
+"""PerGate: an initializer of the gates of an LSTM or a GRU."""
 
 import keras
 from keras import ops
 
 from keras_rin import arguments
+from keras_rin.initializers import square
 from keras_rin.initializers.offset import Offset
 from keras_rin.initializers.offset import known
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class PerGate(keras.initializers.Initializer):
-    """One start for each gate of an LSTM or a GRU.
+    """Applies an initializer to each gate of an LSTM or a GRU separately.
 
     W = [W_1, ..., W_gates], side by side
 
     Keras stores the matrices of all gates in one kernel, of shape
     `(units, gates * units)`, in the order input, forget, cell, output for an
-    LSTM and update, reset, candidate for a GRU (`gates=3`). An initializer
-    of square matrices, such as `Chain`, refuses that shape; here it starts
-    each gate. The mixed start of the paper for an LSTM, with the chain in
-    the tanh gate alone, is `PerGate([Ramp(), Ramp(), Chain(1.02), Ramp()])`.
+    LSTM (`gates=4`) and update, reset, candidate for a GRU (`gates=3`). An
+    initializer of square matrices, such as `Chain`, does not support that
+    shape; `PerGate` applies it to each square block. The mixed initialization
+    of the paper for an LSTM, with a chain in the cell gate only, is
+    `PerGate([Ramp(), Ramp(), Chain(1.02), Ramp()])`.
 
     Args:
-        initializer: Initializer of every gate, or a list of one for each
-            gate: Keras initializers, their names or configs. Gates draw
-            different numbers from one random initializer, also if it has a
+        initializer: Initializer of every gate, or a list with one initializer
+            per gate: Keras initializers, their names or configs. A random
+            initializer draws different values for each gate, even if it has a
             seed. Defaults to `"orthogonal"`.
-        gates: Positive integer, how many gates share the kernel. Defaults
-            to 4.
+        gates: Positive integer, number of gates in the kernel. Defaults to 4.
 
     Raises:
-        ValueError: If `gates` is not a positive integer, if a list has
-            another length, or if the last axis of the shape asked for is
-            not divisible by `gates`.
+        ValueError: If `gates` is not a positive integer, if a list does not
+            have `gates` entries, if the last axis of the requested shape is
+            not divisible by `gates`, or if an initializer does not support the
+            shape of a gate.
 
     Example:
 
@@ -53,9 +55,9 @@ class PerGate(keras.initializers.Initializer):
             self.initializer = [known(gate) for gate in initializer]
             if len(self.initializer) != self.gates:
                 raise ValueError(
-                    "`initializer` must hold one initializer for each of "
-                    f"gates={self.gates}. "
-                    f"Received: {len(self.initializer)} of them"
+                    "`initializer` must be a list of one initializer per "
+                    f"gate, gates={self.gates}. "
+                    f"Received: {len(self.initializer)} initializers"
                 )
         else:
             self.initializer = known(initializer)
@@ -64,11 +66,16 @@ class PerGate(keras.initializers.Initializer):
         if not shape or shape[-1] % self.gates:
             raise ValueError(
                 f"PerGate(gates={self.gates}) needs a kernel whose last axis "
-                "it divides: an LSTM has 4 gates, a GRU 3. "
+                f"is divisible by {self.gates}: an LSTM has 4 gates, a GRU 3. "
                 f"Received: shape={tuple(shape)}"
+                f"{square.gates_hint(shape, '...')}"
             )
-        shape = (*shape[:-1], shape[-1] // self.gates)
-        parts = [gate(shape, dtype=dtype) for gate in self._one_a_gate()]
+        of_one = (*shape[:-1], shape[-1] // self.gates)
+        try:
+            parts = [gate(of_one, dtype=dtype) for gate in self._one_a_gate()]
+        except ValueError as error:
+            hint = square.gates_hint(shape, "...")
+            raise ValueError(f"{error}{hint}") from error
         return ops.concatenate(parts, axis=-1)
 
     def _one_a_gate(self):
@@ -84,12 +91,12 @@ class PerGate(keras.initializers.Initializer):
 
 
 def reseeded(initializer, k):
-    # A random initializer of Keras repeats its numbers at every call.
+    # A random initializer of Keras returns the same values at every call.
     if isinstance(initializer, Offset):
         return Offset(reseeded(initializer.initializer, k))
     config = getattr(initializer, "get_config", dict)()
     if "seed" not in config or isinstance(config["seed"], dict):
-        return initializer  # it draws nothing, or goes on from call to call
+        return initializer  # not random, or its seed generator advances
     if isinstance(config["seed"], int):
         config["seed"] += k
     return type(initializer).from_config(config)

@@ -1,4 +1,4 @@
-"""SmallVarianceNormal: residual branches that need no normalization."""
+"""SmallVarianceNormal: initializer of unnormalized residual blocks."""
 
 import math
 
@@ -9,22 +9,23 @@ from keras_rin import arguments
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class SmallVarianceNormal(keras.initializers.Initializer):
-    """A normal start for residual branches, in need of no normalisation.
+    """Normal initializer of residual blocks without normalization.
 
     sigma = 1 / (k^2 c)
 
-    k is the size of the kernel and c its number of output channels. Of a
-    kernel that is not square k^2 is height times width, of a dense one it is
-    1: sigma = 1 / c. This is the square of the usual 1 / (k sqrt(c)), with
-    which each residual block adds half the variance it is given.
+    k is the kernel size and c the number of output channels. For a kernel
+    that is not square, k^2 is height times width; for a dense kernel it is 1,
+    so sigma = 1 / c. The standard deviation is the square of the usual
+    1 / (k sqrt(c)), with which each residual block adds half the variance of
+    its input.
 
     Args:
-        seed: Integer, 0 or more, that makes every kernel of one shape alike.
-            Defaults to `None`: each kernel is drawn anew.
+        seed: Integer, at least 0, random seed. With a seed, all kernels of one
+            shape have the same values. Defaults to `None`.
 
     Raises:
-        ValueError: If `seed` is neither `None` nor such an integer, or if
-            the shape asked for has fewer than two axes.
+        ValueError: If `seed` is neither `None` nor an integer of at least 0,
+            or if the requested shape has fewer than two axes.
 
     Example:
 
@@ -46,12 +47,13 @@ class SmallVarianceNormal(keras.initializers.Initializer):
     def __call__(self, shape, dtype=None):
         if len(shape) < 2:
             raise ValueError(
-                "SmallVarianceNormal starts kernels, whose last two axes are "
-                f"their inputs and outputs. Received: shape={tuple(shape)}"
+                "SmallVarianceNormal initializes kernels of at least two "
+                "axes, the last of them input and output channels. "
+                f"Received: shape={tuple(shape)}"
             )
         *window, _, channels = shape
         sigma = 1 / (math.prod(window) * channels)
-        # A new one each time: one initializer repeats its numbers.
+        # A new instance each time: an initializer repeats its values.
         normal = keras.initializers.RandomNormal(stddev=sigma, seed=self.seed)
         return normal(shape, dtype)
 

@@ -8,6 +8,7 @@ from keras import ops
 from keras_rin import arguments
 from keras_rin.adapt import adapt
 from keras_rin.layers.rin_cell import RINCell
+from keras_rin.layers.simple_rnn import converted
 from keras_rin.recurrence import BACKENDS
 from keras_rin.recurrence import PULLBACKS
 from keras_rin.recurrence import identity_recurrence
@@ -264,6 +265,66 @@ class RIN(keras.layers.RNN):
             ValueError: See `keras_rin.adapt`, which also takes whole models.
         """
         adapt(self, data, mask)
+
+    @classmethod
+    def from_simple_rnn(cls, layer, **kwargs):
+        """Makes a RIN with the outputs of a built `keras.layers.SimpleRNN`.
+
+        U = V - I
+
+        V is the `recurrent_kernel` of `layer` and U that of the new layer.
+        All other weights, the options, the dtype policy and the states of a
+        stateful layer are copied. Options of the recurrent kernel act on V in
+        one layer and on U in the other: an initializer becomes
+        `Offset(initializer)`, `IdentityOffsetL2` becomes
+        `keras.regularizers.L2`, and `Orthogonal()` becomes
+        `Orthogonal(offset=True)`.
+
+        Args:
+            layer: A built `keras.layers.SimpleRNN`.
+            **kwargs: Options of the new layer, such as `name`, that replace
+                those of `layer`. Not copied: the name, and the state of the
+                dropout seed.
+
+        Returns:
+            A built `RIN`.
+
+        Raises:
+            ValueError: If `layer` is not a `SimpleRNN` or is not built, or
+                if it has recurrent dropout or another regularizer or
+                constraint on its recurrent kernel, which have no exact
+                counterpart, and `kwargs` does not replace it.
+
+        Example:
+
+        >>> simple_rnn = keras.layers.SimpleRNN(8)
+        >>> simple_rnn.build((None, None, 3))
+        >>> rin = keras_rin.layers.RIN.from_simple_rnn(simple_rnn)
+        >>> x = np.ones((2, 5, 3), "float32")
+        >>> bool(np.allclose(rin(x), simple_rnn(x), atol=1e-5))
+        True
+        """
+        return converted(layer, cls, keras.layers.SimpleRNN, True, kwargs)
+
+    def to_simple_rnn(self, **kwargs):
+        """Makes a `keras.layers.SimpleRNN` with the outputs of this layer.
+
+        The reverse of `from_simple_rnn`, V = U + I. An initializer
+        `Offset(initializer)` becomes `initializer`; any other is replaced by
+        the default of `SimpleRNN`. The sum U + I is rounded to the precision
+        of the weights: an offset below 1e-7 is lost in float32.
+
+        Args:
+            **kwargs: Options of the new layer, such as `name`, that replace
+                those of this layer.
+
+        Returns:
+            A built `keras.layers.SimpleRNN`.
+
+        Raises:
+            ValueError: As for `from_simple_rnn`.
+        """
+        return converted(self, keras.layers.SimpleRNN, RIN, False, kwargs)
 
     units = property(attrgetter("cell.units"))
     activation = property(attrgetter("cell.activation"))

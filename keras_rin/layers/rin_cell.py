@@ -4,6 +4,8 @@ import keras
 from keras import ops
 
 from keras_rin import arguments
+from keras_rin.layers.offset_options import warn_of_effective
+from keras_rin.layers.simple_rnn import converted
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -97,6 +99,47 @@ class RINCell(keras.layers.SimpleRNNCell):
             recurrent_initializer=recurrent_initializer or _small_normal(),
             **kwargs,
         )
+        warn_of_effective(
+            self,
+            self.recurrent_initializer,
+            self.recurrent_regularizer,
+            self.recurrent_constraint,
+        )
+
+    @classmethod
+    def from_simple_rnn_cell(cls, cell, **kwargs):
+        """Makes a RINCell of the outputs of a built `SimpleRNNCell`.
+
+        Args:
+            cell: A built `keras.layers.SimpleRNNCell`.
+            **kwargs: Options of the new cell that replace those of `cell`.
+
+        Returns:
+            A built cell; see `RIN.from_simple_rnn`.
+
+        Raises:
+            ValueError: See `RIN.from_simple_rnn`.
+        """
+        if cls is not RINCell:
+            raise ValueError(
+                f"The new cell must be a RINCell. Received: {cls.__name__}"
+            )
+        return converted(cell, cls, keras.layers.SimpleRNNCell, True, kwargs)
+
+    def to_simple_rnn_cell(self, **kwargs):
+        """Makes a `SimpleRNNCell` of the outputs of this built cell.
+
+        Args:
+            **kwargs: Options of the new cell that replace those of this one.
+
+        Returns:
+            A built `keras.layers.SimpleRNNCell`; see `RIN.to_simple_rnn`.
+
+        Raises:
+            ValueError: See `RIN.to_simple_rnn`.
+        """
+        target = keras.layers.SimpleRNNCell
+        return converted(self, target, RINCell, False, kwargs)
 
     @property
     def effective_recurrent_kernel(self):

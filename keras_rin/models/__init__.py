@@ -1,4 +1,4 @@
-"""Whole networks, ready to compile."""
+"""Complete models, ready to compile."""
 
 from keras_rin.models.residual_convnet import residual_convnet
 

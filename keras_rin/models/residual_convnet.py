@@ -18,56 +18,60 @@ def residual_convnet(
     kernel_regularizer=None,
     name="residual_convnet",
 ):
-    """An all-convolutional residual network without any normalisation.
+    """Instantiates the all-convolutional residual network of Hardt and Ma.
 
-    A 3 x 3 convolution to `stem` channels; for each of `widths` a stage of
-    `blocks` blocks x + C2(relu(C1 x)) of that many channels
+    The network has no normalization layers. It consists of a 3 x 3
+    convolution with `stem` channels; for each entry of `widths` a stage of
+    `blocks` residual blocks x + C2(relu(C1 x)) with that many channels
     (`keras_rin.layers.ResidualConv2D`), where the first block of every stage
-    after the first halves height and width; the mean over all places; a
-    random projection to the classes that is not trained
-    (`keras_rin.layers.FixedProjection`). All that is trained stands in the
+    after the first has stride 2; a global average pooling; and a random
+    projection to the classes that is not trained
+    (`keras_rin.layers.FixedProjection`). All trainable weights are in the
     convolutions.
 
-    The defaults are the network of the paper for CIFAR-10: 55 convolutions
-    with 13,538,736 weights. The paper does not say whether it has biases; here
-    it has none unless asked for. `blocks=2, widths=(16, 32, 64)` trains on
-    a laptop.
+    The defaults are the CIFAR-10 network of the paper: 55 convolutions with
+    13,538,736 weights. The paper does not say whether the convolutions have
+    biases; by default they have none. `blocks=2, widths=(16, 32, 64)` trains
+    on a laptop.
 
-    For weight decay pass `kernel_regularizer=keras.regularizers.L2(rate / 2)`,
-    which takes `rate * learning_rate` of every kernel at a step of plain SGD.
+    For weight decay, pass `kernel_regularizer=keras.regularizers.L2(rate / 2)`,
+    which subtracts `rate * learning_rate` times the kernel in each step of
+    plain SGD.
 
     Args:
-        input_shape: Triple of height, width and channels, or channels, height
-            and width where `keras.config.image_data_format()` says so. Height
-            and width can be `None`, or have to be divided by 2 as often as
-            there are stages after the first. Defaults to `(32, 32, 3)`.
-        num_classes: Positive integer, the size of the output. Defaults to 10.
-        stem: Positive integer, the channels of the first convolution.
+        input_shape: Tuple of height, width and channels, or of channels,
+            height and width if `keras.config.image_data_format()` is
+            `"channels_first"`. Height and width can be `None`; otherwise they
+            must be divisible by 2 for each stage after the first. Defaults to
+            `(32, 32, 3)`.
+        num_classes: Positive integer, number of classes. Defaults to 10.
+        stem: Positive integer, number of channels of the first convolution.
             Defaults to 16.
-        widths: Positive integers, the channels of each stage; none smaller
-            than the one before it or, the first, than `stem`. Defaults to
+        widths: Sequence of positive integers, number of channels of each
+            stage, in non-decreasing order and at least `stem`. Defaults to
             `(64, 128, 256)`.
-        blocks: Positive integer, the blocks of each stage. Defaults to 9.
-        use_bias: Boolean, whether the first convolution and the first one of
-            each block have a bias. Defaults to `False`.
-        kernel_initializer: Initializer of the kernels of the blocks; an
-            integer seed in it makes those of one shape alike. Defaults to
-            `None`: `keras_rin.initializers.SmallVarianceNormal`. The first
-            convolution starts as in Keras, at `"glorot_uniform"`.
-        kernel_regularizer: Regularizer of all kernels of convolutions.
-            Defaults to `None`.
-        name: String, the name of the model. Defaults to
-            `"residual_convnet"`.
+        blocks: Positive integer, number of blocks per stage. Defaults to 9.
+        use_bias: Boolean, whether the first convolution of the network and
+            that of each block use a bias vector. Defaults to `False`.
+        kernel_initializer: Initializer of the kernels of the blocks. With an
+            integer seed, kernels of one shape have the same initial values.
+            Defaults to `None`: `keras_rin.initializers.SmallVarianceNormal`.
+            The first convolution uses `"glorot_uniform"`.
+        kernel_regularizer: Regularizer of all convolution kernels. Defaults
+            to `None`.
+        name: String, name of the model. Defaults to `"residual_convnet"`.
 
     Returns:
-        A `keras.Model` from images `(batch, *input_shape)` to logits
-        `(batch, num_classes)`: no softmax, so compile it with
-        `from_logits=True`. It expects images of mean 0 and variance 1.
+        A `keras.Model` that maps images `(batch, *input_shape)` to logits
+        `(batch, num_classes)`. There is no softmax: compile it with a loss
+        with `from_logits=True`. Images are expected to have mean 0 and
+        variance 1.
 
     Raises:
-        ValueError: If `num_classes`, `stem`, `widths` or `blocks` is not made
-            of positive integers, if `widths` is empty or shrinks, if
-            `input_shape` is not a triple, or if the strides do not divide it.
+        ValueError: If `num_classes`, `stem`, `widths` or `blocks` does not
+            consist of positive integers, if `widths` is empty or decreases,
+            if `input_shape` does not have three entries, or if its height or
+            width is not divisible by the strides.
 
     Example:
 
@@ -87,7 +91,7 @@ def residual_convnet(
     _check_input_shape(input_shape, len(widths))
 
     def fresh():
-        # One initializer with no seed would give kernels of a shape alike.
+        # One instance would give all kernels of a shape the same values.
         identifier = keras.initializers.get(kernel_initializer)
         return identifier and identifier.clone()
 
@@ -122,7 +126,8 @@ def _check_widths(stem, widths):
     sizes += [arguments.integer("widths", width) for width in widths]
     if len(sizes) == 1 or sizes != sorted(sizes):
         raise ValueError(
-            "`widths` must not be empty, nor shrink from `stem` onwards. "
+            "`widths` must not be empty, and `stem` and `widths` must not "
+            "decrease. "
             f"Received: stem={stem}, widths={widths}"
         )
 
@@ -134,6 +139,6 @@ def _check_input_shape(input_shape, stages):
     fits = all(size is None or size % factor == 0 for size in sizes)
     if len(input_shape) != 3 or not fits:
         raise ValueError(
-            "`input_shape` must have three entries, height and width divided "
-            f"by {factor}. Received: input_shape={input_shape}"
+            "`input_shape` must have three entries, with height and width "
+            f"divisible by {factor}. Received: input_shape={input_shape}"
         )

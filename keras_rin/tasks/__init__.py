@@ -1,4 +1,4 @@
-"""Tasks for recurrent networks, as NumPy arrays."""
+"""Benchmark tasks for recurrent networks, as NumPy arrays."""
 
 from keras_rin.tasks import adding
 from keras_rin.tasks import babi

@@ -1,4 +1,4 @@
-"""The adding problem: add up the two marked numbers of a sequence."""
+"""The adding problem: the sum of the two marked numbers of a sequence."""
 
 import numpy as np
 
@@ -6,18 +6,18 @@ from keras_rin import arguments
 
 
 def generate(rng, samples, length):
-    """Draws sequences of numbers, two of them marked, and the marked sum.
+    """Generates samples of the adding problem.
 
     Args:
         rng: A `numpy.random.Generator`.
-        samples: Positive integer, how many sequences.
-        length: Integer of at least 2, the steps of each sequence.
+        samples: Positive integer, number of sequences.
+        length: Integer of at least 2, number of time steps per sequence.
 
     Returns:
-        `x`, float32 of shape `(samples, length, 2)`: channel 0 holds numbers
-        drawn evenly from [0, 1), channel 1 is 1 at two different places
-        drawn evenly, else 0. `y`, float32 of shape `(samples, 1)`: the sum
-        of the two marked numbers.
+        A tuple `(x, y)`. `x` is float32 of shape `(samples, length, 2)`:
+        channel 0 contains numbers drawn uniformly from [0, 1); channel 1 is 1
+        at two different time steps, drawn uniformly, and 0 elsewhere. `y` is
+        float32 of shape `(samples, 1)`, the sum of the two marked numbers.
 
     Raises:
         ValueError: If `samples` or `length` is not such an integer.
@@ -32,7 +32,7 @@ def generate(rng, samples, length):
 
     Reference:
         Hochreiter and Schmidhuber, 1997, Long short-term memory; the
-        placement of the marks after Hu et al., 2018 (arXiv 1801.06105).
+        placement of the marks follows Hu et al., 2018 (arXiv 1801.06105).
     """
     rng = arguments.generator("rng", rng)
     samples = arguments.integer("samples", samples)
@@ -49,9 +49,10 @@ def generate(rng, samples, length):
 
 
 def baseline_loss():
-    """The mean squared error of always answering 1, the mean sum: 1/6.
+    """Mean squared error of the constant prediction 1, the mean sum: 1/6.
 
     Returns:
-        A float, the variance of the sum of two numbers even on [0, 1).
+        A float, the variance of the sum of two numbers drawn uniformly from
+        [0, 1).
     """
     return 1 / 6

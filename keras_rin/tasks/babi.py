@@ -1,4 +1,4 @@
-"""Questions about short stories: the bAbI tasks, read from their files."""
+"""The bAbI question-answering tasks, read from their files."""
 
 import pathlib
 import re
@@ -11,31 +11,33 @@ WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def read(folder, task):
-    r"""Reads one task: what to train on, what to test on, and its words.
+    r"""Reads the training set, the test set and the vocabulary of one task.
 
-    A question has for its story all statements before it, in order and in
-    one sequence. Words are in lower case, marks such as the full stop count
-    as words, and so does an answer of several words, as a whole: "n,e" is
-    one. Numbers stand for words by their place in the list of words, and 0,
-    the empty word, fills up at the end what is shorter than the longest.
+    The story of a question is the sequence of all statements before it, in
+    order. Words are converted to lower case. Punctuation marks are words, and
+    an answer of several words, such as "n,e", is a single word. Words are
+    encoded as their index in the vocabulary. Index 0, the empty word, pads
+    shorter sequences at the end.
 
     Args:
         folder: A path, the folder with the files of all tasks, such as `en`
             of version 1.2.
-        task: Positive integer, the number of the task. Its files are
+        task: Positive integer, number of the task. Its files are
             `qa{task}_*_train.txt` and `qa{task}_*_test.txt`.
 
     Returns:
-        `train`, `test`, `words`. The first two are tuples of int32 arrays:
-        stories of shape `(samples, steps)`, questions of shape `(samples,
-        question steps)` and answers of shape `(samples,)`, in the order of
-        the file and filled up alike in both. `words` lists the words of
-        both, sorted, after the empty one.
+        A tuple `(train, test, words)`. `train` and `test` are tuples of int32
+        arrays: stories of shape `(samples, steps)`, questions of shape
+        `(samples, question steps)` and answers of shape `(samples,)`, in the
+        order of the file and padded to the same lengths in both sets.
+        `words` is the list of the words of both sets, sorted, after the empty
+        word.
 
     Raises:
-        FileNotFoundError: If the folder has not one such file of each kind.
-        ValueError: If `task` is not a positive integer, or if a file is not
-            of the format; the message has the file and the line.
+        FileNotFoundError: If the folder does not contain exactly one training
+            file and one test file of the task.
+        ValueError: If `task` is not a positive integer, or if a file does not
+            have the expected format. The message names the file and the line.
 
     Example:
 
@@ -67,18 +69,17 @@ def read(folder, task):
 
 
 def chance_accuracy(train_answers, test_answers):
-    """The accuracy of always answering what was most frequent in training.
+    """Chance level: accuracy of the most frequent answer of the training set.
 
     Args:
         train_answers: Integer array of shape `(samples,)`.
-        test_answers: Integer array of shape `(samples,)`, the answers to
-            find.
+        test_answers: Integer array of shape `(samples,)`.
 
     Returns:
-        A float, the share of that answer in `test_answers`.
+        A float, the frequency of that answer in `test_answers`.
 
     Raises:
-        ValueError: If one of them is empty.
+        ValueError: If one of the arrays is empty.
 
     Example:
 
@@ -100,14 +101,14 @@ def _file(folder, task, kind):
     files = sorted(pathlib.Path(folder).glob(pattern))
     if len(files) != 1:
         raise FileNotFoundError(
-            f"`folder` must hold one file {pattern}. "
-            f"Received: folder={str(folder)!r}, which holds {len(files)}"
+            f"`folder` must contain exactly one file {pattern}. "
+            f"Received: folder={str(folder)!r} with {len(files)} such files"
         )
     return files[0]
 
 
 def _samples(path):
-    """Triples of lists of words: story, question and the one answer."""
+    """Lists of (story, question, answer), each a list of words."""
     samples, story, last = [], [], 0
     lines = path.read_text(encoding="utf-8").splitlines()
     for at, line in enumerate(lines, start=1):
@@ -120,9 +121,9 @@ def _samples(path):
         is_question = words and story and len(answer) == 2 and answer[0]
         if number != str(last + 1) or not (is_statement or is_question):
             raise ValueError(
-                f"{path}, line {at}: expected the number {last + 1} or 1 and "
-                "a statement; or, after a statement, a question, its answer "
-                f"and its facts with tabs between. Received: {line!r}"
+                f"{path}, line {at}: expected the line number {last + 1} or 1 "
+                "and a statement or, after a statement, a question, its answer "
+                f"and its facts separated by tabs. Received: {line!r}"
             )
         last += 1
         if is_question:
@@ -130,7 +131,7 @@ def _samples(path):
         else:
             story += words
     if not samples:
-        raise ValueError(f"{path} has no question.")
+        raise ValueError(f"{path} does not contain any question.")
     return samples
 
 

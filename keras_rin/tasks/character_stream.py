@@ -1,4 +1,4 @@
-"""Predicting the next character of a text."""
+"""Character-level language modeling on a continuous text."""
 
 import collections
 
@@ -8,13 +8,13 @@ from keras_rin import arguments
 
 
 def alphabet(text):
-    """The different characters of a text, in order.
+    """Returns the distinct characters of a text in sorted order.
 
     Args:
         text: A string of at least one character.
 
     Returns:
-        A string: each character once, sorted.
+        A string that contains each character once.
 
     Raises:
         ValueError: If `text` is not such a string.
@@ -28,28 +28,30 @@ def alphabet(text):
 
 
 def generate(text, characters, streams, length):
-    """Cuts a text into windows that go on where the last batch stopped.
+    """Cuts a text into windows for next-character prediction.
 
-    The text is cut into `streams` parts of equal size, and these into
-    windows. Row w * `streams` + s holds window w of part s, so that batches
-    of `streams` rows, in order, carry on the state of a stateful layer;
-    shuffled, the rows are windows like any others. What is left over at the
-    end of a part is dropped.
+    The text is cut into `streams` contiguous parts of equal size, and each
+    part into consecutive windows. Row w * `streams` + s contains window w of
+    part s, so in batches of `streams` rows, in order, each window continues
+    the corresponding window of the previous batch, as a stateful layer
+    requires. For stateless training the rows can be shuffled. The remainder
+    at the end of each part is dropped.
 
     Args:
         text: A string, long enough for one window in each stream.
-        characters: A string of different characters, such as `alphabet`
-            returns; all of the text must be among them.
-        streams: Positive integer, how many parts are read side by side.
-        length: Positive integer, the steps of a window.
+        characters: A string of distinct characters, such as `alphabet`
+            returns, that includes all characters of the text.
+        streams: Positive integer, number of parts, which is the batch size
+            of a stateful layer.
+        length: Positive integer, number of time steps per window.
 
     Returns:
-        `x` and `y`, int32 of shape `(windows * streams, length)`: places of
-        characters in `characters`, and of those one step later.
+        A tuple `(x, y)` of int32 arrays of shape `(windows * streams, length)`:
+        indices into `characters`, and the same shifted by one time step.
 
     Raises:
         ValueError: If a size is not a positive integer, if the text is too
-            short, or if it has other characters.
+            short, or if it contains other characters.
 
     Example:
 
@@ -70,9 +72,9 @@ def generate(text, characters, streams, length):
     windows = (part - 1) // length
     if windows < 1:
         raise ValueError(
-            f"`text` must have {streams * (length + 1)} characters or more "
+            f"`text` must have at least {streams * (length + 1)} characters "
             f"for streams={streams} and length={length}. "
-            f"Received: a text of {len(codes)}"
+            f"Received: a text of {len(codes)} characters"
         )
     parts = codes[: streams * part].reshape(streams, part)
 
@@ -85,13 +87,14 @@ def generate(text, characters, streams, length):
 
 
 def baseline_loss(text):
-    """The cross-entropy of who knows how frequent each character is.
+    """Cross-entropy of predicting the character frequencies at every step.
 
     Args:
         text: A string of at least one character.
 
     Returns:
-        A float: the entropy of the frequencies, in nats for each character.
+        A float, the entropy of the character frequencies in nats per
+        character.
 
     Raises:
         ValueError: If `text` is not such a string.
@@ -119,13 +122,13 @@ def _encode(text, characters):
     place = {c: k for k, c in enumerate(characters)}
     if len(place) != len(characters):
         raise ValueError(
-            "`characters` must hold each character once. "
+            "`characters` must contain each character only once. "
             f"Received: characters={characters!r}"
         )
     unknown = set(text) - set(place)
     if unknown:
         raise ValueError(
-            "`characters` must hold every character of the text. "
+            "`characters` must contain every character of the text. "
             f"Missing: {''.join(sorted(unknown))!r}"
         )
     return np.array([place[c] for c in text], "int32")

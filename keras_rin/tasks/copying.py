@@ -1,4 +1,4 @@
-"""The copying problem: say at the end what was said at the start."""
+"""The copying problem: recall a sequence of symbols after a delay."""
 
 import math
 
@@ -8,26 +8,27 @@ from keras_rin import arguments
 
 
 def generate(rng, samples, length, copied=10, symbols=8):
-    """Draws sequences that start with symbols to be repeated at the end.
+    """Generates samples of the copying problem.
 
-    The symbols 1 to `symbols` stand in the first `copied` steps, the cue
-    `symbols` + 1 where as many steps are left, and the blank 0 everywhere
-    else. The answer is blank up to the cue and then the symbols in order,
-    each `length` - `copied` steps after it was shown.
+    The symbols, numbered 1 to `symbols`, are shown in the first `copied` time
+    steps. The cue, number `symbols` + 1, is shown when `copied` time steps are
+    left. All other inputs are the blank, 0. The target is blank up to the cue
+    and then the symbols in order, each with a delay of `length` - `copied`
+    time steps.
 
     Args:
         rng: A `numpy.random.Generator`.
-        samples: Positive integer, how many sequences.
-        length: Integer of at least 2 `copied` + 1, the steps of a sequence.
-        copied: Positive integer, how many symbols to remember. Defaults to
-            10.
-        symbols: Positive integer, how many different symbols there are.
-            Defaults to 8.
+        samples: Positive integer, number of sequences.
+        length: Integer of at least 2 `copied` + 1, number of time steps per
+            sequence.
+        copied: Positive integer, number of symbols to recall. Defaults to 10.
+        symbols: Positive integer, number of distinct symbols. Defaults to 8.
 
     Returns:
-        `x`, float32 of shape `(samples, length, symbols + 2)`: the sequence
-        one-hot. `y`, int32 of shape `(samples, length)`: the answer at each
-        step, from 0 to `symbols`.
+        A tuple `(x, y)`. `x` is float32 of shape
+        `(samples, length, symbols + 2)`, the one-hot encoded inputs. `y` is
+        int32 of shape `(samples, length)`, the target class of each time step,
+        from 0 to `symbols`.
 
     Raises:
         ValueError: If a size is not such an integer.
@@ -63,19 +64,20 @@ def generate(rng, samples, length, copied=10, symbols=8):
 
 
 def baseline_loss(length, copied=10, symbols=8):
-    """The cross-entropy of who knows when to answer and nothing else.
+    """Cross-entropy of a uniform guess at every time step after the cue.
 
     copied * ln(symbols) / length
 
+    The blanks before are predicted without error.
+
     Args:
-        length: Integer of at least 2 `copied` + 1, the steps of a sequence.
-        copied: Positive integer, how many symbols to remember. Defaults to
-            10.
-        symbols: Positive integer, how many different symbols there are.
-            Defaults to 8.
+        length: Integer of at least 2 `copied` + 1, number of time steps per
+            sequence.
+        copied: Positive integer, number of symbols to recall. Defaults to 10.
+        symbols: Positive integer, number of distinct symbols. Defaults to 8.
 
     Returns:
-        A float, in nats, averaged over all steps.
+        A float, in nats, averaged over all time steps.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Sequential pixels: images read one pixel at a time."""
+"""Sequential image classification: one pixel per time step."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from keras_rin import arguments
 
 
 def permutation(rng, steps):
-    """Draws one order of the pixels, to use for all splits alike.
+    """Draws a random permutation of the pixels, to be used for all splits.
 
     Args:
         rng: A `numpy.random.Generator`.
-        steps: Positive integer, the pixels of an image (height x width).
+        steps: Positive integer, number of pixels (height x width).
 
     Returns:
         An int64 array of shape `(steps,)` for `generate`.
@@ -24,21 +24,21 @@ def permutation(rng, steps):
 
 
 def generate(images, order=None):
-    """Turns images into sequences of pixels, row by row.
+    """Converts images to sequences of pixels in row-major order.
 
     Args:
         images: Array of shape `(samples, height, width)` or
-            `(samples, height, width, channels)`. Unsigned bytes are divided
-            by 255, other numbers are taken as they are.
-        order: Integer array of shape `(height * width,)`, the pixel to show
-            at each step, from `permutation`. Defaults to `None`: row by row.
+            `(samples, height, width, channels)`. `uint8` images are divided by
+            255; other dtypes are not scaled.
+        order: Integer array of shape `(height * width,)`, the pixel of each
+            time step, from `permutation`. Defaults to `None`: row-major order.
 
     Returns:
         A float32 array of shape `(samples, height * width, channels)`.
 
     Raises:
-        ValueError: If `images` has another rank, or if `order` does not name
-            every pixel once.
+        ValueError: If `images` does not have three or four axes, or if `order`
+            is not a permutation of the pixels.
 
     Example:
 
@@ -66,9 +66,9 @@ def generate(images, order=None):
 
 
 def baseline_loss(labels):
-    """The cross-entropy of answering with the share of each class, in nats.
+    """Cross-entropy, in nats, of predicting the class frequencies.
 
-    It is ln(classes) where the classes are equally frequent.
+    It equals ln(classes) if all classes are equally frequent.
 
     Args:
         labels: Integer array of shape `(samples,)`, the classes.
@@ -89,13 +89,13 @@ def baseline_loss(labels):
 
 
 def chance_accuracy(labels):
-    """The accuracy of always answering the most frequent class.
+    """Chance level: accuracy of predicting the most frequent class.
 
     Args:
         labels: Integer array of shape `(samples,)`, the classes.
 
     Returns:
-        A float, the share of the most frequent class.
+        A float, the frequency of that class.
 
     Raises:
         ValueError: If `labels` is empty.
@@ -119,7 +119,7 @@ def _checked_order(order, steps):
     order = np.asarray(order)
     if not np.array_equal(np.sort(order, axis=None), np.arange(steps)):
         raise ValueError(
-            f"`order` must name each of the {steps} pixels once. "
+            f"`order` must be a permutation of the {steps} pixels. "
             f"Received: order of shape {order.shape}"
         )
     return order
