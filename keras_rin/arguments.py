@@ -1,4 +1,4 @@
-"""Checks of arguments: name the argument, what was expected, what came."""
+"""Validation of arguments."""
 
 import math
 import numbers
@@ -33,7 +33,7 @@ def finite_number(name, value, at_least=-math.inf, at_most=math.inf):
 
 
 def generator(name, value, seed=None):
-    """The generator, or one of this seed where there is none."""
+    """Returns `value`, or a new generator with `seed` if it is `None`."""
     if value is None and seed is not None:
         return np.random.default_rng(seed)
     if not isinstance(value, np.random.Generator):
@@ -45,11 +45,11 @@ def generator(name, value, seed=None):
 
 
 def features(layer, shape):
-    """The last axis of what a layer is built for."""
+    """Returns the number of features, the last axis of an input shape."""
     if shape[-1] is None:
         raise ValueError(
-            f"{layer} needs to know the number of features, the last "
-            f"axis of its input. Received: shape={tuple(shape)}"
+            f"{layer} needs a defined number of features, the last axis of "
+            f"its input. Received: shape={tuple(shape)}"
         )
     return shape[-1]
 
@@ -66,7 +66,7 @@ def square_matrix(name, value):
 
 
 def vector(name, value, size):
-    """The vector, or the first unit where there is none."""
+    """Returns a vector of `size` entries; e_1 if `value` is `None`."""
     array = np.eye(1, size)[0] if value is None else np.asarray(value)
     if array.shape != (size,):
         raise ValueError(
@@ -79,7 +79,7 @@ def vector(name, value, size):
 def _finite(name, array):
     if np.iscomplexobj(array) or not np.isfinite(array).all():
         raise ValueError(
-            f"`{name}` must hold finite real numbers. "
+            f"`{name}` must contain finite real numbers. "
             f"Received: {name} of {array.dtype}, "
             f"{np.isfinite(array).sum()} of {array.size} finite"
         )
