@@ -50,7 +50,7 @@ AREAS = {
     "examples": "(examples|study)[.]",
     "benchmarks": "(benchmarks|claims)[.]",
     "names, arguments, documents": "(public_names|architecture|arguments"
-    "|backends|insert_tables|pages)[.]",
+    "|backends|insert_tables|language|pages)[.]",
 }
 
 

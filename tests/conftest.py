@@ -18,6 +18,7 @@ ONE_BACKEND = {
     "test_copying",
     "test_fisher_memory",
     "test_insert_tables",
+    "test_language",
     "test_nonnormality",
     "test_pages",
     "test_peeling",
