@@ -53,7 +53,7 @@ AREAS = {
     "examples": "(examples|study|resume_examples)[.]",
     "benchmarks": "(benchmarks|claims)[.]",
     "names, arguments, documents": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|pages)[.]",
+    "|backends|cases|insert_tables|language|pages)[.]",
 }
 
 

@@ -1,4 +1,4 @@
-"""adapt: a bias that takes the mean of the data out of what a layer adds up."""
+"""adapt: centers the inputs of recurrent layers by setting their biases."""
 
 import contextlib
 import itertools
@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_rin import arguments
 
-CHUNK = 2**20  # numbers of an array that are converted to float64 at a time
+CHUNK = 2**20  # number of values that are converted to float64 at a time
 
 
 def adapt(layer, data, mask=None, batch_size=128, steps=None):
@@ -17,46 +17,45 @@ def adapt(layer, data, mask=None, batch_size=128, steps=None):
 
     b = -m W, m = E[x_t], the mean of the inputs over sequences and time steps
 
-    At a recurrent matrix near the identity a unit integrates its drive
-    x_t W + b: over T time steps a mean m W + b moves the hidden state by T
-    times as much, before anything is learned. After `adapt` that mean is
-    zero at every unit, and the state grows like the square root of T.
-    Initialized as it is, an identity recurrence on inputs in [0, 1] diverges
-    over a few hundred time steps; adapted, it trains over a thousand.
+    If the effective recurrent matrix is close to the identity, a unit
+    integrates its drive x_t W + b: a nonzero mean m W + b shifts the hidden
+    state by T (m W + b) after T time steps, before any training. After
+    `adapt` the mean drive of every unit is zero, and the hidden state grows
+    like the square root of T. Without `adapt`, an identity recurrence on
+    inputs in [0, 1] diverges over a few hundred time steps; with it, it trains
+    over a thousand.
 
-    Call it once, on the training data, before `fit`. Each bias is replaced
-    and nothing else changes, so that a second call gives the same biases. A
-    layer of a model sees what the layers before it, adapted first, make of
-    the data. The layers that are adapted are RIN, `SimpleRNN`, `NoisyRNN`
-    and `keras.layers.RNN` of their cells and of `DeepTransitionRINCell`,
-    alone, stacked or in `keras.layers.Bidirectional`; of a deep transition
-    it is the first bias, b_1. All other layers stay as they are.
-    Gated layers need no centering, and chain and orthogonal initialization,
-    which integrate nothing, gain nothing from it.
+    Call `adapt` once, on the training data, before `fit`. Only the biases
+    change, and a second call gives the same biases. A layer of a model is
+    adapted to the output of the layers before it, which are adapted first.
+    The following layers are adapted: RIN, `SimpleRNN`, `NoisyRNN` and
+    `keras.layers.RNN` of their cells and of `DeepTransitionRINCell` (its
+    first bias, b_1), alone, stacked or in `keras.layers.Bidirectional`. All
+    other layers are unchanged. Gated layers need no centering, and chain and
+    orthogonal initialization, which do not integrate, do not benefit from it.
 
     Args:
         layer: A built recurrent layer, or a Sequential or functional model
             with at least one.
-        data: What the layer or model is called on: an array or a tensor, for
-            a layer of shape `(batch, time, features)`; for a model also a
-            list or dict of arrays, one for each of several inputs; a
-            `tf.data.Dataset`, a `keras.utils.PyDataset` or another iterable
-            of batches, each `x` or, as for `fit`, `(x, y)`.
-        mask: Boolean array `(batch, time)` beside an array of data for a
-            layer: time steps where it is `False` do not count. Defaults to
-            `None`: all count. In a model, masks come from its layers.
-        batch_size: Positive integer, how many sequences of an array pass
-            through a model at a time. Defaults to 128.
-        steps: Positive integer, after how many batches to stop. Defaults to
-            `None`: all data, which pass once for each layer; through what
-            stands before it, if anything does.
+        data: The input of the layer or model: an array or a tensor, of shape
+            `(batch, time, features)` for a layer; for a model with several
+            inputs a list or dict of arrays; or a `tf.data.Dataset`, a
+            `keras.utils.PyDataset` or another iterable of batches, each `x`
+            or, as for `fit`, `(x, y)`.
+        mask: Boolean array `(batch, time)` that accompanies an array for a
+            layer. Time steps where it is `False` are ignored. Defaults to
+            `None`. In a model, masks are computed by its layers.
+        batch_size: Positive integer, number of sequences per batch when an
+            array is passed through a model. Defaults to 128.
+        steps: Positive integer, number of batches to use. Defaults to `None`:
+            all batches. The data are iterated over once per adapted cell.
 
     Raises:
         ValueError: If the layer is not built, has no bias, or is not one of
-            those above; if a model is neither Sequential nor functional, or
-            calls such a layer more than once; if the data are empty, of
-            another shape, integers, or not finite. All biases are then as
-            they were.
+            the supported layers; if a model is neither Sequential nor
+            functional, or calls such a layer more than once; if the data are
+            empty, of the wrong shape, of an integer dtype, or not finite. In
+            these cases no bias is changed.
 
     Example:
 
@@ -70,7 +69,7 @@ def adapt(layer, data, mask=None, batch_size=128, steps=None):
     """
     if not isinstance(layer, keras.layers.Layer):
         raise ValueError(
-            "`layer` must be a recurrent layer or a model of Keras. "
+            "`layer` must be a recurrent layer or a model. "
             f"Received: layer={layer!r}"
         )
     if steps is not None:
@@ -80,9 +79,9 @@ def adapt(layer, data, mask=None, batch_size=128, steps=None):
     cells = list(_cells(layer))
     if not cells:
         raise ValueError(
-            f"{layer.name} has no RIN or SimpleRNN layer to adapt, or hides "
-            "it in a model that is neither Sequential nor functional: adapt "
-            f"that layer by itself. Received: layer={layer}"
+            f"{layer.name} has no RIN or SimpleRNN layer to adapt. If it is a "
+            "model that is neither Sequential nor functional, adapt its "
+            f"recurrent layers one by one. Received: layer={layer}"
         )
     for cell in cells:
         _check(cell)
@@ -95,9 +94,9 @@ def adapt(layer, data, mask=None, batch_size=128, steps=None):
         )
     if len(cells) > 1 and hasattr(data, "__next__"):
         raise ValueError(
-            f"{layer.name} has {len(cells)} cells to adapt, each in a pass of "
-            "its own: pass an array, a list of batches or a dataset. "
-            f"Received: data={data!r}, which ends after one pass"
+            f"{layer.name} has {len(cells)} cells to adapt, each of which "
+            "takes one pass over the data: pass an array, a list of batches "
+            f"or a dataset. Received: data={data!r}, an iterator"
         )
     size = batch_size if _is_model(layer) else None
     inputs = len(layer.inputs) if _is_model(layer) else 1
@@ -115,14 +114,14 @@ def _is_model(layer):
 
 
 def _inner(layer):
-    """The layers within that read what the layer itself reads, or None."""
+    """The layers inside a wrapper that read its own input, or `None`."""
     if hasattr(layer, "forward_layer"):  # Bidirectional
         return [layer.forward_layer, layer.backward_layer]
     return None
 
 
 def _cells(layer):
-    """All cells within that have a drive x W + b to center."""
+    """All cells inside that have a drive x W + b to center."""
     if _is_model(layer):
         inner = layer.layers
     elif isinstance(layer, keras.layers.StackedRNNCells):
@@ -140,8 +139,8 @@ def _cells(layer):
 def _check_built(layer):
     if not layer.built:
         raise ValueError(
-            f"{layer.name} has no weights yet: begin the model with a "
-            "keras.Input, or call the layer on data, before `adapt`."
+            f"{layer.name} has no weights yet: add a keras.Input to the "
+            "model, or call the layer on data, before `adapt`."
         )
 
 
@@ -149,15 +148,15 @@ def _check(cell):
     _check_built(cell)
     if not cell.use_bias:
         raise ValueError(
-            f"{cell.name} has no bias to adapt (use_bias=False): put a "
-            "keras.layers.Normalization, adapted to the data, before it."
+            f"{cell.name} has no bias to adapt (use_bias=False): add an "
+            "adapted keras.layers.Normalization before it."
         )
 
 
 def _check_mask(mask, data, layer):
     if _is_model(layer) or not _is_array(data):
         raise ValueError(
-            "`mask` stands beside an array of data for one layer. "
+            "`mask` is supported for an array of data and one layer only. "
             f"Received: layer={layer}, data of type {type(data).__name__}"
         )
     if tuple(mask.shape) != tuple(data.shape[:2]):
@@ -169,7 +168,7 @@ def _check_mask(mask, data, layer):
 
 @contextlib.contextmanager
 def _only_biases_change(layer, biases):
-    """Random and carried states stay; on an error the biases do as well."""
+    """Restores the states and, after an error, the biases."""
     states = [
         variable for variable in layer.variables if not variable.trainable
     ]
@@ -183,7 +182,7 @@ def _only_biases_change(layer, biases):
 
 
 def _adapt(layer, batches):
-    """`batches()` iterates anew over pairs of inputs and their mask."""
+    """`batches()` returns a new iterator over pairs of inputs and mask."""
     if _is_model(layer):
         for one in layer.layers:
             if any(_cells(one)):
@@ -196,22 +195,22 @@ def _adapt(layer, batches):
 
 
 def _reaching(model, layer, batches):
-    """What the layers before it make of the data, with their mask."""
+    """The inputs of `layer` in a model, with their mask."""
     try:
         x, *others = keras.tree.flatten(layer.input)
-        masks = [one for one in others if one.dtype == "bool"]  # by hand
-        # A list of one would ask Torch's `predict_on_batch` for a list.
+        masks = [one for one in others if one.dtype == "bool"]  # explicit
+        # With a list of one input, Torch's `predict_on_batch` needs a list.
         inputs = model.inputs[0] if len(model.inputs) == 1 else model.inputs
         before = keras.Model(inputs, [x, *(masks or [_Mask()(x)])])
         if _calls(model, layer) > 1:
             raise ValueError(f"{layer.name} is called more than once.")
     except (AttributeError, ValueError) as error:
         raise ValueError(
-            f"{layer.name} must be called once in a Sequential or functional "
-            "model, for its data to be known: adapt it by itself."
+            f"{layer.name} must be called exactly once, in a Sequential or "
+            "functional model, for its inputs to be known: adapt it separately."
         ) from error
     if not masks and x is inputs:
-        return batches  # and spares a copy
+        return batches  # without a copy
 
     def outputs():
         for data, _ in batches():
@@ -221,7 +220,7 @@ def _reaching(model, layer, batches):
 
 
 def _calls(model, layer):
-    """How often a functional model calls a layer; a Sequential does once."""
+    """How often a functional model calls a layer; 1 if Sequential."""
     for one in model.get_config()["layers"]:
         if one.get("name") == layer.name:
             return len(one["inbound_nodes"])
@@ -229,7 +228,7 @@ def _calls(model, layer):
 
 
 class _Mask(keras.layers.Layer):
-    """The mask that its input carries; ones where there is none."""
+    """The mask of its input; ones if there is none."""
 
     def call(self, inputs, mask=None):
         if mask is None:
@@ -249,7 +248,7 @@ def _adapt_cells(layer, batches):
 
 
 def _through(cells, batches):
-    """What the lower cells of a stack make of the data."""
+    """The outputs of the lower cells of a stack."""
     if not cells:
         yield from batches()
         return
@@ -266,7 +265,7 @@ def _through(cells, batches):
 
 
 def _means(batches, cell, name):
-    """The mean of each feature over the time steps that count."""
+    """The mean of each feature over the unmasked time steps."""
     features = cell.kernel.shape[0]
     total, count = np.zeros(features), 0
     for x, mask in batches:
@@ -291,13 +290,13 @@ def _checked(x, features, name):
     kind = keras.backend.standardize_dtype(x.dtype)
     if len(x.shape) != 3 or x.shape[-1] != features:
         raise ValueError(
-            f"{name} reads data of shape (batch, time, {features}). "
+            f"{name} expects data of shape (batch, time, {features}). "
             f"Received: data of shape {tuple(x.shape)}"
         )
     if not keras.backend.is_float_dtype(kind):
         raise ValueError(
-            f"{name} must be adapted to floating-point data, as it will read "
-            f"them in training. Received: data of dtype {kind}"
+            f"{name} must be adapted to floating-point data, as in training. "
+            f"Received: data of dtype {kind}"
         )
     return ops.convert_to_numpy(x)
 
@@ -307,7 +306,7 @@ def _is_array(data):
 
 
 def _batches(data, mask, size, inputs):
-    """Pairs of inputs and mask; arrays in parts, all else as it comes."""
+    """Pairs of inputs and mask; arrays are split into batches."""
     kinds = (dict, list, tuple) if inputs > 1 else dict
     if not (_is_array(data) or isinstance(data, kinds)):
         for batch in data:

@@ -1,4 +1,4 @@
-"""Checks of arguments: name the argument, what was expected, what came."""
+"""Validation of arguments."""
 
 import math
 import numbers
@@ -38,7 +38,7 @@ def _is_finite(value):
 
 
 def generator(name, value, seed=None):
-    """The generator, or one of this seed where there is none."""
+    """Returns `value`, or a new generator with `seed` if it is `None`."""
     if value is None and seed is not None:
         return np.random.default_rng(seed)
     if not isinstance(value, np.random.Generator):
@@ -50,11 +50,11 @@ def generator(name, value, seed=None):
 
 
 def features(layer, shape):
-    """The last axis of what a layer is built for."""
+    """Returns the number of features, the last axis of an input shape."""
     if shape[-1] is None:
         raise ValueError(
-            f"{layer} needs to know the number of features, the last "
-            f"axis of its input. Received: shape={tuple(shape)}"
+            f"{layer} needs a defined number of features, the last axis of "
+            f"its input. Received: shape={tuple(shape)}"
         )
     return shape[-1]
 
@@ -98,7 +98,7 @@ def square_matrix(name, value):
 
 
 def vector(name, value, size):
-    """The vector, or the first unit where there is none."""
+    """Returns a vector of `size` entries; e_1 if `value` is `None`."""
     array = np.eye(1, size)[0] if value is None else real_array(name, value)
     if array.shape != (size,):
         raise ValueError(

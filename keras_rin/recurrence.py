@@ -1,12 +1,12 @@
-"""The one loop: h_t = phi(x_t W + b + h_{t-1} + h_{t-1} U), and its gradient.
+"""The fused recurrence h_t = phi(x_t W + b + h_{t-1} + h_{t-1} U).
 
-The inputs are projected ahead of the steps, z_t = x_t W + b, so that a step is
-one product and the activation. The gradient is written by hand: backwards, a
-step is again one product, and the gradients of W and U are large products over
-many steps, where automatic differentiation would add them up at each. Both
-directions go through the sequence in pieces, so that only the states are held
-of all steps. A kernel for some device replaces `identity_recurrence`, and
-nothing else.
+The inputs are projected before the loop, z_t = x_t W + b, so a time step is
+one matrix product and the activation. The gradient is implemented by hand: a
+step of the backward pass is again one matrix product, and the gradients of W
+and U are large products over many time steps, where automatic differentiation
+would accumulate them at each step. Both passes process the sequence in pieces,
+so that only the hidden states of all steps are kept in memory. To add a kernel
+for a device, replace `identity_recurrence`.
 """
 
 import functools
@@ -17,21 +17,21 @@ from keras import ops
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
-# A piece holds so many numbers of one sequence, or there are so many pieces:
-# each is a loop to start, and to compile where the whole model is compiled.
-# So a few would cost more time than the memory they save is worth.
+# A piece has at least this many values of one sequence, and the number of
+# pieces is limited: each is a loop to start, and to compile if the model is
+# compiled. With very few pieces the saved memory is not worth that time.
 PIECE_SIZE = 2**13
 FEWEST_PIECES, MOST_PIECES = 4, 16
 
 
 def _where(condition, one, other):
-    # Keras's own takes Torch longer than the product of a step.
+    # `keras.ops.where` takes longer in Torch than the product of a step.
     if keras.backend.backend() == "torch":
         return one.where(condition, other)
     return ops.where(condition, one, other)
 
 
-# How g = dL/dh passes back through h = phi(a), told from h alone.
+# dL/da from g = dL/dh, where h = phi(a), as a function of h alone.
 PULLBACKS = {
     keras.activations.linear: lambda g, h: g,
     keras.activations.relu: lambda g, h: _where(h > 0, g, 0.0),
@@ -41,14 +41,14 @@ PULLBACKS = {
     keras.activations.sigmoid: lambda g, h: g * h * (1.0 - h),
 }
 
-# For the same reason.
+# Methods of Torch tensors, faster for the same reason.
 IN_TORCH = {
     getattr(keras.activations, name): methodcaller(name)
     for name in ("relu", "tanh", "sigmoid")
 }
 
-# XLA computes a plain ReLU twice, for the state and for its place among the
-# stored states. A selection it computes once (NaN passes through both).
+# XLA computes a plain ReLU twice, for the state and for the array of stored
+# states, but a selection only once. Both propagate NaN.
 IN_XLA = {keras.activations.relu: lambda a: ops.where(a <= 0, 0.0, a)}
 
 
@@ -63,7 +63,7 @@ def identity_recurrence(
     return_sequences=True,
     compiled=False,
 ):
-    """Runs h_t = phi(x_t W + b + h_{t-1} + h_{t-1} U) over a whole sequence.
+    """Computes h_t = phi(x_t W + b + h_{t-1} + h_{t-1} U) for a whole sequence.
 
     Args:
         x: Tensor of shape `(batch, time, features)`, the inputs.
@@ -71,20 +71,20 @@ def identity_recurrence(
         bias: Tensor or variable of shape `(units,)`, b.
         initial_state: Tensor of shape `(batch, units)`, h_0.
         offset: Tensor or variable of shape `(units, units)`, U.
-        activation: Function phi, one of `PULLBACKS`.
-        mask: Boolean tensor of shape `(batch, time)`: where it is `False` the
-            state is held. Defaults to `None`: every step counts.
-        return_sequences: Boolean, whether to return every state. Defaults to
-            `True`.
+        activation: Activation function phi, a key of `PULLBACKS`.
+        mask: Boolean tensor of shape `(batch, time)`. Time steps where it is
+            `False` leave the hidden state unchanged. Defaults to `None`.
+        return_sequences: Boolean, whether to return all hidden states.
+            Defaults to `True`.
         compiled: Boolean, whether TensorFlow compiles the loops with XLA even
-            where the model around them is not compiled. Such a graph is for
-            training: exporters do not take it. Defaults to `False`.
+            if the model is not compiled. Exporters do not support such a
+            graph, so use it in training only. Defaults to `False`.
 
     Returns:
-        The states h_1 to h_T `(batch, time, units)`, or h_T alone.
+        The hidden states h_1 to h_T `(batch, time, units)`, or h_T.
 
     Raises:
-        NotImplementedError: If a derivative of the gradient is asked for.
+        NotImplementedError: If a second derivative is computed.
     """
     forward, backward, phi = _forward, _backward, activation
     count = _pieces(x.shape[1], offset.shape[0])
@@ -92,7 +92,7 @@ def identity_recurrence(
     backend = keras.backend.backend()
     if compiled and backend == "tensorflow":
         forward, backward = _with_xla(_forward), _with_xla(_backward)
-        # As integers, each would be compiled by itself.
+        # With Python integers, each piece would be compiled separately.
         numbers = [ops.convert_to_tensor(number) for number in numbers]
     if backend == "jax" or forward is not _forward:
         phi = IN_XLA.get(activation, activation)
@@ -102,7 +102,7 @@ def identity_recurrence(
 
     @ops.custom_gradient
     def recurrence(*inputs):
-        # Eager TensorFlow would otherwise differentiate the loop as well.
+        # Otherwise, eager TensorFlow would also differentiate the loop.
         x, kernel, bias, h, offset = map(ops.stop_gradient, inputs)
         runs = []
         for piece in pieces:
@@ -110,7 +110,7 @@ def identity_recurrence(
             h = runs[-1][-1]
 
         def pull_back(*args, upstream=None):
-            # Torch passes `inputs` and `upstream`, the others `upstream`.
+            # Torch passes `inputs` and `upstream`, other backends `upstream`.
             upstream = args[0] if upstream is None else upstream
             g, every = ops.stop_gradient(upstream), None
             if return_sequences:
@@ -132,24 +132,24 @@ def identity_recurrence(
         sequences = [ops.swapaxes(states[1:], 0, 1) for states in runs]
         return ops.concatenate(sequences, axis=1), pull_back
 
-    # Copies, for TensorFlow's custom gradients take tensors, not variables.
+    # Copies, because custom gradients of TensorFlow take no variables.
     return recurrence(*map(ops.copy, (x, kernel, bias, initial_state, offset)))
 
 
 def _pieces(time, units):
-    """Into how many equal pieces a sequence is cut.
+    """The number of equal pieces that a sequence is divided into.
 
-    What a piece needs of each of its steps, z and dL/dz, is then little beside
-    what is kept of every step, the states.
+    The temporary arrays of a piece, z and dL/dz, are then small compared with
+    the hidden states, which are kept for all steps.
     """
-    known = isinstance(time, int)  # while a model is traced, it may not be
+    known = isinstance(time, int)  # it can be undefined during tracing
     wanted = min(MOST_PIECES, time * units // PIECE_SIZE) if known else 1
     numbers = range(wanted, FEWEST_PIECES - 1, -1)
     return next((n for n in numbers if time % n == 0), 1)
 
 
 def _steps(sequence, piece):
-    """One piece of a sequence `(batch, time, ...)`, time first."""
+    """One piece of a sequence `(batch, time, ...)`, time axis first."""
     number, count = piece
     batch, _, *rest = ops.shape(sequence)
     pieces = ops.reshape(sequence, (batch, count, -1, *rest))
@@ -171,16 +171,16 @@ def _forward(x, kernel, bias, initial_state, offset, mask, piece, phi):
 def _backward(last, every, x, states, offset, mask, piece, activation):
     """Returns the gradients of z, of h_0, and of W, b and U.
 
-    `last` is the gradient that arrives at h_T, `every` what the loss gives
-    each state.
+    `last` is the gradient with respect to h_T, `every` the gradient of the
+    loss with respect to each hidden state.
     """
     pull_back = PULLBACKS[activation]
     transposed = ops.transpose(offset)
     length = ops.shape(states)[0] - 1
     every = None if every is None else _steps(every, piece)
     keep = None if mask is None else _steps(mask, piece)[:, :, None]
-    # The scan carries what leaves step `t + 1` before its product, so that
-    # XLA can write it where it is stored instead of computing it twice.
+    # The carry is the gradient at step `t + 1` before its product, so that XLA
+    # stores it directly instead of computing it twice.
     keep_next = None if mask is None else ops.roll(keep, -1, 0)
 
     def through_offset(g, keep):
@@ -209,7 +209,7 @@ def _at(t, where, value):
 
 
 def _times(sequence, matrix):
-    """One product for all steps of a sequence."""
+    """Multiplies all steps of a sequence by a matrix at once."""
     flat = ops.reshape(sequence, (-1, matrix.shape[0]))
     shape = (*ops.shape(sequence)[:-1], matrix.shape[1])
     return ops.reshape(flat @ matrix, shape)
@@ -224,7 +224,7 @@ def _summed_products(one, other):
 def _scan(step, state, length, reverse=False):
     """Stacks the states of `length` steps, `state = step(state, t)`.
 
-    Forwards the initial state comes first, backwards it is left out.
+    The forward pass includes the initial state, the backward pass does not.
     """
     if keras.backend.backend() == "tensorflow":
         return _tensorflow_scan(step, state, length, reverse)
@@ -249,7 +249,7 @@ def _bare_scan(step, state, length, reverse):
 
 
 def _tensorflow_scan(step, state, length, reverse):
-    """Counts up and sets no `maximum_iterations`: XLA finds the trip count."""
+    """Sets no `maximum_iterations`, so that XLA finds the trip count."""
     import tensorflow as tf
 
     def body(i, state, states):
@@ -273,12 +273,12 @@ def _with_xla(loop):
 
 @ops.custom_gradient
 def _once(gradient, *made_of):
-    """The gradient itself, which refuses to be differentiated."""
+    """The gradient, which raises an error if it is differentiated."""
     return gradient, _no_second_derivative
 
 
 def _no_second_derivative(*args, **kwargs):
     raise NotImplementedError(
-        "The fused recurrence has first derivatives only. For derivatives of "
-        "its gradient, build the layer with `fused=False`."
+        "The fused recurrence supports first derivatives only. For second "
+        "derivatives, create the layer with `fused=False`."
     )

@@ -22,6 +22,7 @@ ONE_BACKEND = {
     "test_fisher_memory",
     "test_hidden_chain",
     "test_insert_tables",
+    "test_language",
     "test_nonnormality",
     "test_pages",
     "test_peeling",

@@ -292,7 +292,7 @@ def test_a_cell_by_itself_is_adapted(x):
 
 def test_several_passes_need_data_that_can_be_read_again(x):
     layer = built(keras.layers.Bidirectional(RIN(4, bias_initializer="ones")))
-    with pytest.raises(ValueError, match="2 cells.*ends after one pass"):
+    with pytest.raises(ValueError, match="2 cells.*an iterator"):
         keras_rin.adapt(layer, (part for part in (x, x)))
     np.testing.assert_array_equal(to_numpy(layer.forward_layer.cell.bias), 1)
 
@@ -305,8 +305,8 @@ REFUSED = {
     "not built": (lambda: RIN(4), "no weights yet"),
     "no bias": (lambda: built(RIN(4, use_bias=False)), "Normalization"),
     "gates": (lambda: built(keras.layers.LSTM(4)), "no RIN or SimpleRNN"),
-    "called twice": (called_twice, "called once"),
-    "subclassed": (Subclassed, "by itself"),
+    "called twice": (called_twice, "called exactly once"),
+    "subclassed": (Subclassed, "one by one"),
     "not a layer": (lambda: "RIN", "Received: layer='RIN'"),
 }
 

@@ -108,5 +108,5 @@ def test_stddev_must_be_finite_and_not_negative(stddev):
 
 
 def test_stacks_are_refused():
-    with pytest.raises(ValueError, match="must be one cell"):
+    with pytest.raises(ValueError, match="must be a single cell"):
         NoisyRNN([RINCell(3), RINCell(3)])

@@ -164,8 +164,8 @@ def test_a_data_format_is_one_of_two():
     "filters, strides, message",
     [
         (4, 1, r"at most filters=4 channels.*shape=\(2, 12, 8, 5\)"),
-        (5, 5, r"strides=\(5, 5\) divides.*shape=\(2, 12, 8, 5\)"),
-        (5, (4, 3), r"strides=\(4, 3\) divides.*shape=\(2, 12, 8, 5\)"),
+        (5, 5, r"divisible by strides=\(5, 5\).*shape=\(2, 12, 8, 5\)"),
+        (5, (4, 3), r"divisible by strides=\(4, 3\).*shape=\(2, 12, 8, 5\)"),
     ],
 )
 def test_what_a_shortcut_cannot_carry_is_refused(

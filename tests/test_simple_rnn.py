@@ -141,6 +141,7 @@ def test_what_means_the_same_is_carried_over(rng, make, convert, sign):
     assert other.activity_regularizer is layer.activity_regularizer
 
 
+@pytest.mark.exhaustive
 @BOTH_WAYS
 def test_dropout_acts_alike_with_one_seed(rng, make, convert, sign):
     layer = built(rng, make, activation="tanh", dropout=0.5, seed=7)

@@ -1,4 +1,4 @@
-"""Layers that store their offset from the identity."""
+"""Recurrent and residual layers parametrized by an offset from the identity."""
 
 from keras_rin.layers.deep_transition_rin_cell import DeepTransitionRINCell
 from keras_rin.layers.fixed_projection import FixedProjection

@@ -1,4 +1,4 @@
-"""DeepTransitionRINCell: two transitions of the state in one step."""
+"""DeepTransitionRINCell: a RIN cell with two transitions per time step."""
 
 import keras
 from keras import ops
@@ -9,38 +9,40 @@ from keras_rin.layers.rin_cell import RINCell
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class DeepTransitionRINCell(RINCell):
-    """One step of a RIN that takes two transitions (RIN-DT).
+    """Cell class of a RIN with two transitions per time step (RIN-DT).
 
     a_t = activation(x_t W + h_{t-1} + h_{t-1} U_1 + b_1)
     h_t = activation(a_t + a_t U_2 + b_2)
 
-    The first transition is the step of `RINCell`; the second, of the same
-    form without an input, doubles the depth between two steps. Both are
-    stored as offsets from the identity, and what pulls U_1 towards zero pulls
-    U_2 as well. Wrap it as `keras.layers.RNN(DeepTransitionRINCell(units))`.
+    The first transition is that of `RINCell`. The second has the same form
+    without an input and doubles the depth of a time step. Both recurrent
+    matrices are stored as offsets from the identity, and the options of the
+    recurrent kernel apply to U_1 and to U_2. To process sequences, wrap the
+    cell: `keras.layers.RNN(DeepTransitionRINCell(units))`.
 
-    The equations stand in an appendix of the paper that was not at hand: this
-    is the deep transition of Pascanu et al., which its text names, with the
-    identity in both transitions.
+    The equations are in an appendix of the paper that was not available. This
+    is the deep transition of Pascanu et al., which the text of the paper
+    names, with the identity in both transitions.
 
-    The weights stand in this order: `kernel` W `(features, units)`,
+    The weights are, in this order, `kernel` W `(features, units)`,
     `recurrent_kernel` U_1 `(units, units)`, `bias` b_1 `(units,)`,
-    `transition_kernel` U_2 `(units, units)`, `transition_bias` b_2
+    `transition_kernel` U_2 `(units, units)` and `transition_bias` b_2
     `(units,)`.
 
     Args:
-        units: Positive integer, the size of the state and of the output.
+        units: Positive integer, dimensionality of the hidden state and of the
+            output.
         activation: Activation function of both transitions. Defaults to
-            `"relu"`; `None` for a linear cell.
-        use_bias: Boolean, whether the cell has b_1 and b_2. Defaults to
-            `True`.
+            `"relu"`. If you pass `None`, no activation is applied.
+        use_bias: Boolean, whether the cell uses the bias vectors b_1 and b_2.
+            Defaults to `True`.
         kernel_initializer: Initializer of W. Defaults to
-            `"glorot_uniform"`, as in `SimpleRNNCell`; the paper draws W
-            like U_1.
-        recurrent_initializer: Initializer of the offsets U_1 and U_2, which
-            draw different numbers from one random initializer, also if it
-            has a seed. Defaults to `None`: the paper's normal distribution
-            with standard deviation 0.001.
+            `"glorot_uniform"`, as in `SimpleRNNCell`; the paper initializes W
+            in the same way as U_1.
+        recurrent_initializer: Initializer of the offsets U_1 and U_2. A random
+            initializer draws different values for the two, even if it has a
+            seed. Defaults to `None`: a normal distribution with standard
+            deviation 0.001, as in the paper.
         bias_initializer: Initializer of b_1 and b_2. Defaults to `"zeros"`.
         kernel_regularizer: Regularizer of W. Defaults to `None`.
         recurrent_regularizer: Regularizer of U_1 and of U_2. Defaults to
@@ -50,26 +52,26 @@ class DeepTransitionRINCell(RINCell):
         recurrent_constraint: Constraint on U_1 and on U_2. Defaults to
             `None`.
         bias_constraint: Constraint on b_1 and on b_2. Defaults to `None`.
-        dropout: Float in [0, 1], the fraction of the inputs to drop.
-            Defaults to 0.
-        recurrent_dropout: Float in [0, 1], the fraction of the state h_{t-1}
-            to drop on its way through U_1, never on the identity path; a_t
-            is not dropped. Defaults to 0.
-        seed: Integer seed of the dropout masks. Defaults to `None`.
+        dropout: Float in [0, 1], fraction of the inputs to drop. Defaults to
+            0.
+        recurrent_dropout: Float in [0, 1], fraction of the hidden state to
+            drop in the product h_{t-1} U_1. The identity path and a_t are
+            never dropped. Defaults to 0.
+        seed: Integer, random seed of the dropout masks. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         inputs: Tensor of shape `(batch, features)`.
-        states: Tensor of shape `(batch, units)`, or a list that holds it.
-        training: Boolean, whether dropout acts. Defaults to `False`.
+        states: Tensor of shape `(batch, units)`, or a list that contains it.
+        training: Boolean, whether to apply dropout. Defaults to `False`.
 
     Returns:
-        The output h_t `(batch, units)` and the new state, the same h_t, in
-        the form `states` had.
+        The output h_t `(batch, units)` and the new hidden state, which is the
+        same tensor, in a list if `states` is a list.
 
     Raises:
         ValueError: If `units` is not a positive integer, or if `dropout` or
-            `recurrent_dropout` lies outside [0, 1].
+            `recurrent_dropout` is outside [0, 1].
 
     Example:
 
@@ -87,7 +89,7 @@ class DeepTransitionRINCell(RINCell):
 
     @property
     def effective_transition_kernel(self):
-        """The matrix of the second transition, U_2 + I."""
+        """The effective matrix of the second transition, U_2 + I."""
         return self._effective("transition_kernel")
 
     def build(self, input_shape):
@@ -116,7 +118,7 @@ class DeepTransitionRINCell(RINCell):
 
 
 def _second(initializer):
-    """Draws other numbers than `initializer`, which repeats its own."""
+    """An initializer that draws other values than `initializer`."""
 
     def draw(shape, dtype=None):
         pair = PerGate(initializer, gates=2)

@@ -1,4 +1,4 @@
-"""FixedProjection: an untrained random read-out."""
+"""FixedProjection: an untrained random output layer."""
 
 import keras
 from keras import ops
@@ -8,21 +8,22 @@ from keras_rin import arguments
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class FixedProjection(keras.layers.Layer):
-    """A random matrix that training leaves as it is, for the last layer.
+    """A random linear projection that is not trained, for the output layer.
 
     y = x P
 
-    Every trained weight then stands in the layers before. `kernel` P
-    `(features, units)` is drawn once and is saved and exported with the
-    model, but is never among the trainable weights.
+    All trainable weights of a model that ends in this layer are in the layers
+    before it. `kernel` P `(features, units)` is drawn once and is saved and
+    exported with the model, but it is never a trainable weight.
 
     Args:
-        units: Positive integer, the size of the output.
+        units: Positive integer, dimensionality of the output.
         kernel_initializer: Initializer of P. Defaults to `None`: a normal
-            distribution with variance 1 / features, so that an output has on
-            average the mean square of the input. The paper names none.
-        seed: Integer seed of the default initializer; another initializer
-            brings its own. Defaults to `None`.
+            distribution with variance 1 / features, which preserves the mean
+            square of the input in expectation. The paper does not specify an
+            initializer.
+        seed: Integer, random seed of the default initializer. It does not
+            affect another `kernel_initializer`. Defaults to `None`.
         activity_regularizer: Regularizer of the output. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`.
 
@@ -33,9 +34,9 @@ class FixedProjection(keras.layers.Layer):
         Tensor of shape `(..., units)`.
 
     Raises:
-        ValueError: If `units` is not a positive integer, if Keras does not
-            know the initializer, or if the number of features is not known
-            or is another than before.
+        ValueError: If `units` is not a positive integer, if
+            `kernel_initializer` is unknown to Keras, or if the number of
+            features is undefined or differs from that of earlier calls.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""LinearResidual: the identity plus a linear map."""
+"""LinearResidual: a linear residual layer."""
 
 import keras
 from keras import ops
@@ -8,21 +8,22 @@ from keras_rin import arguments
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class LinearResidual(keras.layers.Layer):
-    """The identity plus a linear map, with the offset as its only weight.
+    """A linear residual layer: the identity plus a linear map.
 
     y = x + x A
 
-    A stack of these computes x (I + A_1) ... (I + A_L): one linear map, but
-    with the landscape of a deep network. At the default start, A = 0, the
-    layer changes nothing. It is computed as x + x A, never as x (I + A): in
-    bfloat16 1 + 0.001 is 1, and that part of the offset would be lost.
+    A stack of these layers computes x (I + A_1) ... (I + A_L), which is a
+    linear map with the loss landscape of a deep network. With the default
+    initialization, A = 0, the layer is the identity map. It is computed as
+    x + x A and not as x (I + A): in bfloat16, 1 + 0.001 rounds to 1, and the
+    offset would be lost.
 
-    The offset A stands in `kernel`, of shape `(features, features)`, so that
-    `keras.regularizers.L2` pulls towards the identity.
+    The offset A is stored in `kernel` `(features, features)`, so
+    `keras.regularizers.L2` pulls the layer towards the identity.
 
     Args:
         kernel_initializer: Initializer of the offset A. Defaults to
-            `"zeros"`, the identity.
+            `"zeros"`, which makes the layer the identity map.
         kernel_regularizer: Regularizer of the offset A. Defaults to `None`.
         kernel_constraint: Constraint on the offset A. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer`.
@@ -31,11 +32,11 @@ class LinearResidual(keras.layers.Layer):
         x: Tensor of shape `(..., features)`.
 
     Returns:
-        A tensor of the shape of `x`.
+        Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If the number of features is not known, or another one
-            than before.
+        ValueError: If the number of features is undefined or differs from
+            that of earlier calls.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""NoisyRNN: any recurrent cell with noise in its state."""
+"""NoisyRNN: a recurrent layer with noise in its hidden state."""
 
 import keras
 from keras import ops
@@ -8,48 +8,48 @@ from keras_rin import arguments
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class NoisyRNN(keras.layers.RNN):
-    """Any recurrent cell, with fresh noise in its output state each step.
+    """RNN layer that adds Gaussian noise to the hidden state at each time step.
 
     h_t <- h_t + z_t, z_t drawn from N(0, stddev^2) for each unit and step
 
-    The noise enters the recurrence: what is added at one step is carried on
-    by the next, as in the theory of Fisher memory. It acts whenever the
-    layer is called, in training and in inference alike. Of an LSTM it
-    enters h, not c.
+    The noise is part of the recurrence: noise added at one time step is
+    propagated to all later ones, as in the theory of Fisher memory. It is
+    added in training and in inference. For an LSTM cell it is added to h and
+    not to c.
 
-    On a CPU, XLA draws random numbers slowly: compile a model of this layer
-    with `jit_compile=False` there.
+    On a CPU, XLA generates random numbers slowly: compile a model with this
+    layer with `jit_compile=False` there.
 
     Args:
         cell: A recurrent cell of Keras, such as
             `keras.layers.SimpleRNNCell`, `keras.layers.GRUCell` or
             `keras_rin.layers.RINCell`.
-        stddev: Finite number, at least 0: the standard deviation of the
-            noise. Defaults to 0.1.
-        seed: Integer seed of the noise. Defaults to `None`.
-        return_sequences: Boolean, whether to return the outputs of all
-            steps. Defaults to `False`: the last one.
-        return_state: Boolean, whether to return the last states as well.
-            Defaults to `False`.
-        go_backwards: Boolean, whether to read from the last step to the
-            first. Defaults to `False`.
-        stateful: Boolean, whether a batch starts from the last states of the
-            one before. Defaults to `False`.
+        stddev: Finite number, at least 0: standard deviation of the noise.
+            Defaults to 0.1.
+        seed: Integer, random seed of the noise. Defaults to `None`.
+        return_sequences: Boolean, whether to return the full sequence of
+            outputs or the last output. Defaults to `False`.
+        return_state: Boolean, whether to return the last states in addition
+            to the output. Defaults to `False`.
+        go_backwards: Boolean, whether to process the sequence in reverse
+            order. Defaults to `False`.
+        stateful: Boolean, whether the last states of a batch are the initial
+            states of the next batch. Defaults to `False`.
         unroll: Boolean, whether to unroll the loop. Defaults to `False`.
-        zero_output_for_mask: Boolean, whether outputs of masked steps are
-            zeros. Defaults to `False`.
+        zero_output_for_mask: Boolean, whether the outputs of masked time
+            steps are zeros. Defaults to `False`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         sequences: Tensor of shape `(batch, time, features)`.
-        initial_state: List of tensors, the states before the first step.
+        initial_state: List of tensors, the initial states of the cell.
             Defaults to zeros.
-        mask: Boolean tensor of shape `(batch, time)`; where it is `False`
-            the state stays. Defaults to `None`.
-        training: Boolean, whether dropout acts. Defaults to `False`.
+        mask: Boolean tensor of shape `(batch, time)`. Time steps where it is
+            `False` leave the states unchanged. Defaults to `None`.
+        training: Boolean, whether to apply dropout. Defaults to `False`.
 
     Returns:
-        What `keras.layers.RNN` returns.
+        The same as `keras.layers.RNN`.
 
     Raises:
         ValueError: If `stddev` is negative or not finite, or if `cell` is a
@@ -64,7 +64,7 @@ class NoisyRNN(keras.layers.RNN):
 
     Reference:
         Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
-        systems, for the noise at every step.
+        systems, for noise at every time step.
     """
 
     def __init__(self, cell, stddev=0.1, seed=None, **kwargs):
@@ -72,7 +72,7 @@ class NoisyRNN(keras.layers.RNN):
         stacked = isinstance(cell, keras.layers.StackedRNNCells)
         if stacked or not isinstance(cell, keras.layers.Layer):
             raise ValueError(
-                "`cell` must be one cell: stack NoisyRNN layers instead. "
+                "`cell` must be a single cell: stack NoisyRNN layers instead. "
                 f"Received: cell={cell}"
             )
         super().__init__(_NoisyCell(cell), **kwargs)
@@ -100,7 +100,8 @@ class NoisyRNN(keras.layers.RNN):
 
 
 class _NoisyCell(keras.layers.Layer):
-    # The noise comes beside the input: JAX draws no numbers inside a loop.
+    # The noise is concatenated to the input, because JAX cannot draw random
+    # numbers from a Keras seed generator inside a loop.
     def __init__(self, cell):
         super().__init__(dtype=cell.dtype_policy)
         self.cell = cell
@@ -111,7 +112,7 @@ class _NoisyCell(keras.layers.Layer):
 
     def build(self, input_shape):
         *others, width = input_shape
-        if not self.cell.built:  # a cell that was saved comes back built
+        if not self.cell.built:  # a loaded cell is already built
             self.cell.build((*others, width - self.output_size))
         self.built = True
 

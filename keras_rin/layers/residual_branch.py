@@ -1,4 +1,4 @@
-"""ResidualBranch: the two kernels of a layer that adds to its input."""
+"""ResidualBranch: the weights of a nonlinear residual layer."""
 
 import keras
 
@@ -6,11 +6,11 @@ from keras_rin.initializers import SmallVarianceNormal
 
 
 class ResidualBranch(keras.layers.Layer):
-    """What `ResidualDense` and `ResidualConv2D` store, and how it starts.
+    """Base class of `ResidualDense` and `ResidualConv2D`: weights and options.
 
-    The branch is a first kernel, a bias, an activation and a second kernel,
-    the output kernel. Each layer says in its own docstring what its shapes
-    are and how it applies them.
+    The residual branch consists of a first kernel, a bias, an activation and
+    a second kernel, the output kernel. The shapes and the formula are in the
+    docstrings of the two layers.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ResidualBranch(keras.layers.Layer):
         self.bias_constraint = keras.constraints.get(bias_constraint)
 
     def add_branch(self, kernel_shape, output_shape):
-        """Adds the weights; the last axis of a kernel is its output."""
+        """Adds the weights; the last axis of a kernel is its output axis."""
         self.kernel = self.add_weight(
             name="kernel",
             shape=kernel_shape,

@@ -9,39 +9,40 @@ from keras_rin.layers.residual_branch import ResidualBranch
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class ResidualConv2D(ResidualBranch):
-    """Two convolutions that add to their input: an all-convolutional block.
+    """Residual block of two convolutions, without normalization.
 
     y = shortcut(x) + C2(activation(C1(x) + b))
 
-    C1 has `strides`, C2 has none, both pad to "same". There is one activation
-    and no normalisation. The trained weights, in this order, are `kernel`
-    `(height, width, channels, filters)` of C1, `output_kernel`
-    `(height, width, filters, filters)` of C2 and `bias` b `(filters,)`. They
-    store the offset from the identity: weight decay or
-    `keras.regularizers.L2` pulls towards the shortcut alone.
+    The convolution C1 uses `strides`, C2 has stride 1, and both use "same"
+    padding. There is one activation. The trainable weights are, in this
+    order, `kernel` `(height, width, channels, filters)` of C1,
+    `output_kernel` `(height, width, filters, filters)` of C2 and `bias` b
+    `(filters,)`. They parametrize the offset from the identity, so weight
+    decay or `keras.regularizers.L2` pulls the block towards its shortcut.
 
-    The shortcut has no weights. Where the shape stays, it is x. Where
-    `strides` is above 1, it averages windows of that size. Where `filters` is
-    above the number of channels, it adds channels of zeros, half of them
-    before and half behind; of an odd number the one left over goes behind.
+    The shortcut has no weights. If the block preserves the shape, the
+    shortcut is x. With `strides` above 1, it is an average pooling with
+    windows of that size. With more `filters` than channels, the missing
+    channels are filled with zeros, half of them before the channels of x and
+    half after; an odd one is added after.
 
     Args:
-        filters: Positive integer, the channels of the output, at least those
-            of the input.
+        filters: Positive integer, number of output channels, at least the
+            number of input channels.
         kernel_size: Positive integer or a pair of them, height and width of
             both kernels. Defaults to 3.
-        strides: Positive integer or a pair of them, the steps of C1. They
-            have to divide height and width. Defaults to 1.
+        strides: Positive integer or a pair of them, strides of C1. Height and
+            width must be divisible by them. Defaults to 1.
         data_format: `"channels_last"` or `"channels_first"`. Defaults to
             `None`: `keras.config.image_data_format()`.
         activation: Activation function between the convolutions. Defaults to
-            `"relu"`; `None` for a linear layer.
-        use_bias: Boolean, whether C1 has a bias. Defaults to `True`.
+            `"relu"`. If you pass `None`, no activation is applied.
+        use_bias: Boolean, whether C1 uses a bias vector. Defaults to `True`.
         kernel_initializer: Initializer of the kernel of C1. Defaults to
             `None`: `SmallVarianceNormal`.
         output_initializer: Initializer of the kernel of C2. Defaults to
-            `None`: `SmallVarianceNormal`. `"zeros"` starts at the shortcut
-            exactly.
+            `None`: `SmallVarianceNormal`. `"zeros"` makes the block equal to
+            its shortcut.
         bias_initializer: Initializer of b. Defaults to `"zeros"`.
         kernel_regularizer: Regularizer of the kernel of C1. Defaults to
             `None`.
@@ -60,15 +61,17 @@ class ResidualConv2D(ResidualBranch):
 
     Returns:
         Tensor of shape `(batch, height / strides, width / strides, filters)`,
-        or with the channels first.
+        or `(batch, filters, height / strides, width / strides)` with
+        `"channels_first"`.
 
     Raises:
-        ValueError: If `filters`, `kernel_size` or `strides` is not made of
-            positive integers, if `data_format` is neither of the two, if
-            Keras does not know the activation, an initializer, a regularizer
-            or a constraint, if the input has more channels than `filters`, or
-            a height or width that `strides` does not divide. Where TensorFlow
-            learns such a size only as it runs, the error is its own.
+        ValueError: If `filters`, `kernel_size` or `strides` does not consist
+            of positive integers, if `data_format` is neither of the two, if
+            the activation, an initializer, a regularizer or a constraint is
+            unknown to Keras, if the input has more channels than `filters`,
+            or if its height or width is not divisible by `strides`. If a size
+            is undefined until TensorFlow runs the graph, TensorFlow raises its
+            own error.
 
     Example:
 
@@ -115,7 +118,7 @@ class ResidualConv2D(ResidualBranch):
 
     def call(self, x):
         self.compute_output_shape(x.shape)
-        # TensorFlow has no convolution with the channels first on a CPU.
+        # TensorFlow has no channels-first convolution on a CPU.
         x = ops.moveaxis(x, self._axis, 3)
         hidden = _conv(x, self.kernel, self.strides)
         if self.use_bias:
@@ -148,14 +151,14 @@ class ResidualConv2D(ResidualBranch):
         if channels is None or channels > self.filters:
             raise ValueError(
                 f"{self.name} needs an input of at most filters="
-                f"{self.filters} channels: a shortcut can add channels, not "
-                f"take them away. {received}"
+                f"{self.filters} channels: the shortcut can add channels but "
+                f"not remove them. {received}"
             )
         for size, stride in zip(sizes, self.strides, strict=True):
             if size is not None and size % stride:
                 raise ValueError(
-                    f"{self.name} needs height and width that strides="
-                    f"{self.strides} divides. {received}"
+                    f"{self.name} needs a height and width divisible by "
+                    f"strides={self.strides}. {received}"
                 )
 
     def get_config(self):
@@ -171,8 +174,9 @@ class ResidualConv2D(ResidualBranch):
 def _average(x, strides):
     if None not in x.shape[1:3]:
         return ops.average_pool(x, strides, strides, "valid", "channels_last")
-    # Of a size that shows only now: the reshape fails where a stride does not
-    # divide it. A pool would leave a row out, and the sum be broadcast.
+    # A size that is undefined until run time: the reshape fails if it is not
+    # divisible by the stride. Pooling would drop the remainder, and the sum
+    # with the branch would broadcast.
     for axis, stride in zip((1, 2), strides, strict=True):
         shape = ops.shape(x)
         shape = (*shape[:axis], -1, stride, *shape[axis + 1 :])
@@ -189,6 +193,6 @@ def _pair(name, value):
         value = (value, value)
     if len(value) != 2:
         raise ValueError(
-            f"`{name}` must be one integer or two. Received: {name}={value!r}"
+            f"`{name}` must be an integer or a pair. Received: {name}={value!r}"
         )
     return tuple(arguments.integer(name, size) for size in value)

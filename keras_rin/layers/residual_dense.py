@@ -9,28 +9,27 @@ from keras_rin.layers.residual_branch import ResidualBranch
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class ResidualDense(ResidualBranch):
-    """A dense layer that adds to its input: the residual block with one ReLU.
+    """Residual block of two dense layers, without normalization.
 
     y = x + activation(x U + b) V
 
-    x is a row, of `features` numbers, and so is y. The trained weights, in
-    this order, are `kernel` U `(features, width)`, `output_kernel` V
-    `(width, features)` and `bias` b `(width,)`. They store the offset from
-    the identity: where V or U is zero the layer hands its input on, so
-    weight decay or `keras.regularizers.L2` pulls towards the identity. The
-    layer normalises nothing.
+    The trainable weights are, in this order, `kernel` U `(features, width)`,
+    `output_kernel` V `(width, features)` and `bias` b `(width,)`. They
+    parametrize the offset from the identity: with V = 0 the block is the
+    identity map, so weight decay or
+    `keras.regularizers.L2` pulls the block towards it.
 
     Args:
-        width: Positive integer, the number of hidden units.
+        width: Positive integer, number of hidden units.
         activation: Activation function of the hidden units. Defaults to
-            `"relu"`; `None` for a linear layer.
-        use_bias: Boolean, whether the hidden units have a bias. Defaults to
-            `True`.
+            `"relu"`. If you pass `None`, no activation is applied.
+        use_bias: Boolean, whether the hidden units use a bias vector.
+            Defaults to `True`.
         kernel_initializer: Initializer of U. Defaults to `None`:
-            `SmallVarianceNormal`, here a standard deviation of 1 / width.
+            `SmallVarianceNormal`, with standard deviation 1 / width.
         output_initializer: Initializer of V. Defaults to `None`:
-            `SmallVarianceNormal`, here a standard deviation of 1 / features.
-            `"zeros"` starts at the identity exactly.
+            `SmallVarianceNormal`, with standard deviation 1 / features.
+            `"zeros"` makes the block the identity map.
         bias_initializer: Initializer of b. Defaults to `"zeros"`.
         kernel_regularizer: Regularizer of U. Defaults to `None`.
         output_regularizer: Regularizer of V. Defaults to `None`.
@@ -45,13 +44,13 @@ class ResidualDense(ResidualBranch):
         x: Tensor of shape `(..., features)`.
 
     Returns:
-        Tensor of the shape of x.
+        Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If `width` is not a positive integer, if Keras does not
-            know the activation, an initializer, a regularizer or a
-            constraint, or if the number of features is not known or is
-            another than before.
+        ValueError: If `width` is not a positive integer, if the activation,
+            an initializer, a regularizer or a constraint is unknown to Keras,
+            or if the number of features is undefined or differs from that of
+            earlier calls.
 
     Example:
 
@@ -62,7 +61,7 @@ class ResidualDense(ResidualBranch):
 
     Reference:
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv
-        1611.04231), section 3; there x is a column.
+        1611.04231), section 3, where x is a column vector.
     """
 
     def __init__(self, width, activation="relu", use_bias=True, **kwargs):

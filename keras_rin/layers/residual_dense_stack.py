@@ -1,4 +1,4 @@
-"""ResidualDenseStack: many equal residual units as one layer."""
+"""ResidualDenseStack: a deep stack of residual blocks in one layer."""
 
 import keras
 from keras import ops
@@ -8,24 +8,26 @@ from keras_rin import arguments
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class ResidualDenseStack(keras.layers.Layer):
-    """Many equal residual units, one after the other, as a single layer.
+    """A stack of `depth` equal residual blocks, computed by a single layer.
 
     h_0 = x,  h_{i+1} = h_i + activation(h_i U_i + s_i) V_i,  y = h_depth
 
-    Each weight holds that of every unit along a leading axis, and one loop
-    runs over it: a thousand units build, save and compile as one layer does.
-    In Keras h is a row; in the paper it is a column, h + V relu(U h + s).
+    The weights of all blocks are stored along a leading axis, and one loop
+    runs over that axis. A stack of a thousand blocks therefore builds, saves
+    and compiles as fast as one layer. Inputs are row vectors; the paper uses
+    column vectors, h + V relu(U h + s).
 
     The weights are `kernel` U `(depth, features, width)`, `output_kernel` V
     `(depth, width, features)` and `bias` s `(depth, width)`. With the default
-    start, V = 0, the layer changes nothing.
+    initialization, V = 0, the layer is the identity map.
 
     Args:
-        depth: Positive integer, the number of residual units.
-        width: Positive integer, the hidden units of each residual unit.
+        depth: Positive integer, number of residual blocks.
+        width: Positive integer, number of hidden units of each block.
         activation: Activation function. Defaults to `"relu"`.
-        kernel_initializer: Initializer of U, all units at once. Defaults to
-            `"he_normal"`, whose variance Keras then divides by `depth`.
+        kernel_initializer: Initializer of U, called once for all blocks.
+            Defaults to `"he_normal"`, whose variance is divided by `depth`,
+            because Keras counts the leading axis as part of the fan-in.
         output_initializer: Initializer of V. Defaults to `"zeros"`.
         **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer`.
 
@@ -33,11 +35,12 @@ class ResidualDenseStack(keras.layers.Layer):
         x: Tensor of shape `(..., features)`.
 
     Returns:
-        A tensor of the shape of `x`.
+        Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If `depth` or `width` is not a positive integer, or if
-            the number of features is not known, or another one than before.
+        ValueError: If `depth` or `width` is not a positive integer, or if the
+            number of features is undefined or differs from that of earlier
+            calls.
 
     Example:
 
@@ -60,8 +63,8 @@ class ResidualDenseStack(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        # XLA on TensorFlow has no gradient of the scan of `keras.ops`, and
-        # the compiler of Torch unrolls it: `jit_compile="auto"` stays off.
+        # On TensorFlow, XLA has no gradient of `keras.ops.scan`, and the
+        # compiler of Torch unrolls it: `jit_compile="auto"` stays off.
         self.supports_jit = keras.backend.backend() == "jax"
         self.depth = arguments.integer("depth", depth)
         self.width = arguments.integer("width", width)

@@ -1,4 +1,4 @@
-"""RIN: a Recurrent Identity Network over a sequence."""
+"""RIN: the layer of a Recurrent Identity Network."""
 
 from operator import attrgetter
 
@@ -16,83 +16,90 @@ from keras_rin.recurrence import identity_recurrence
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class RIN(keras.layers.RNN):
-    """Recurrent Identity Network, used like `keras.layers.SimpleRNN`.
+    """Recurrent Identity Network, a drop-in for `keras.layers.SimpleRNN`.
 
     h_t = activation(x_t W + h_{t-1} + h_{t-1} U + b)
 
-    The recurrent matrix is U + I; `recurrent_kernel` stores the offset U, so
-    that regularisation acts on the distance from the identity. `RINCell`
-    says more about the step, and about why it is written so.
+    The effective recurrent matrix is V = U + I. The trained weight
+    `recurrent_kernel` is the recurrent offset U, so regularization acts on
+    the distance from the identity. `RINCell` describes the time step.
 
-    With the weights of a `SimpleRNN` whose `recurrent_kernel` is U + I the
-    two layers compute the same function, unless recurrent dropout acts,
-    which here leaves the identity path alone.
+    A `SimpleRNN` whose `recurrent_kernel` is U + I computes the same outputs,
+    except with recurrent dropout, which never drops the identity path here.
+    `from_simple_rnn` and `to_simple_rnn` convert one into the other.
 
     Args:
-        units: Positive integer, the size of the state and of the output.
-        activation: Activation function. Defaults to `"relu"`; `None` for a
-            linear layer.
-        use_bias: Boolean, whether the layer has a bias. Defaults to `True`.
+        units: Positive integer, dimensionality of the hidden state and of the
+            output.
+        activation: Activation function. Defaults to `"relu"`. If you pass
+            `None`, no activation is applied.
+        use_bias: Boolean, whether the layer uses a bias vector. Defaults to
+            `True`.
         kernel_initializer: Initializer of W. Defaults to `"glorot_uniform"`.
         recurrent_initializer: Initializer of the offset U. Defaults to
-            `None`: the paper's normal distribution with standard deviation
-            0.001. `Chain(g)` starts the recurrence at I + g C, with C the
-            chain; `ChainIdentity(g, d - 1)` at g C + d I.
+            `None`: a normal distribution with standard deviation 0.001, as in
+            the paper. `Offset(initializer)` initializes the effective matrix
+            V with `initializer`. With C the matrix of `Chain()`, `Chain(g)`
+            gives V = I + g C and `ChainIdentity(g, d - 1)` gives
+            V = g C + d I.
         bias_initializer: Initializer of b. Defaults to `"zeros"`.
         kernel_regularizer: Regularizer of W. Defaults to `None`.
         recurrent_regularizer: Regularizer of the offset U:
-            `keras.regularizers.L2` pulls towards the identity. Defaults to
+            `keras.regularizers.L2` pulls V towards the identity. Defaults to
             `None`.
         bias_regularizer: Regularizer of b. Defaults to `None`.
         activity_regularizer: Regularizer of the output. Defaults to `None`.
         kernel_constraint: Constraint on W. Defaults to `None`.
         recurrent_constraint: Constraint on the offset U. Defaults to `None`.
         bias_constraint: Constraint on b. Defaults to `None`.
-        dropout: Float in [0, 1], the fraction of the inputs to drop, the
-            same at every step. Defaults to 0.
-        recurrent_dropout: Float in [0, 1], the fraction of the state to drop
-            on its way through U, never on the identity path. Defaults to 0.
-        seed: Integer seed of the dropout masks. Defaults to `None`.
-        return_sequences: Boolean, whether to return the output of every step
-            or of the last alone. Defaults to `False`.
-        return_state: Boolean, whether to return the last state as well.
+        dropout: Float in [0, 1], fraction of the inputs to drop, with the same
+            mask at every time step. Defaults to 0.
+        recurrent_dropout: Float in [0, 1], fraction of the hidden state to
+            drop in the product h_{t-1} U, never on the identity path.
+            Defaults to 0.
+        seed: Integer, random seed of the dropout masks. Defaults to `None`.
+        return_sequences: Boolean, whether to return the full sequence of
+            outputs or the last output. Defaults to `False`.
+        return_state: Boolean, whether to return the last hidden state in
+            addition to the output. Defaults to `False`.
+        go_backwards: Boolean, whether to process the sequence in reverse
+            order and return the reversed sequence. Defaults to `False`.
+        stateful: Boolean, whether the last hidden state of sample i is the
+            initial state of sample i in the next batch. Defaults to `False`.
+        unroll: Boolean, whether to unroll the loop, for short sequences.
             Defaults to `False`.
-        go_backwards: Boolean, whether to read the sequence from its end; the
-            outputs then stand in the order read. Defaults to `False`.
-        stateful: Boolean, whether the last state of sample i is the initial
-            state of sample i in the next batch. Defaults to `False`.
-        unroll: Boolean, whether to write the loop out, for short sequences.
-            Defaults to `False`.
-        zero_output_for_mask: Boolean, whether masked steps give zeros rather
-            than the output before them. Defaults to `False`.
-        fused: `"auto"`, `True` or `False`: whether to run the sequence through
-            `keras_rin.recurrence`, faster and with the same results, or
-            through the loop of `keras.layers.RNN`. `"auto"` takes the fast
-            one where it can and where it is faster: on TensorFlow that is in
-            training. `True` raises where it cannot. Defaults to `"auto"`.
+        zero_output_for_mask: Boolean, whether the outputs of masked time
+            steps are zeros rather than the previous output. Defaults to
+            `False`.
+        fused: `"auto"`, `True` or `False`, whether to use the fused recurrence
+            of `keras_rin.recurrence`, which returns the same results faster,
+            or the loop of `keras.layers.RNN`. `"auto"` uses the fused
+            recurrence where it is supported and faster: on TensorFlow, in
+            training only. `True` raises an error if an option is not
+            supported. Defaults to `"auto"`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         sequences: Tensor of shape `(batch, time, features)`.
-        initial_state: Tensor of shape `(batch, units)`, or a list that holds
-            it, cast to the compute dtype like the input. Defaults to `None`:
-            zeros, or the kept state if `stateful`.
-        mask: Boolean tensor of shape `(batch, time)`; steps that are `False`
-            leave the state as it is. Defaults to `None`.
-        training: Boolean, whether dropout acts. Defaults to `False`.
+        initial_state: Tensor of shape `(batch, units)`, or a list that
+            contains it, cast to the compute dtype. Defaults to `None`: zeros,
+            or the last state of the previous batch if `stateful`.
+        mask: Boolean tensor of shape `(batch, time)`. Time steps where it is
+            `False` leave the hidden state unchanged. Defaults to `None`.
+        training: Boolean, whether to apply dropout. Defaults to `False`.
 
     Returns:
-        The output `(batch, units)`, or `(batch, time, units)` with
-        `return_sequences`; with `return_state` also the state
-        `(batch, units)`.
+        The last output `(batch, units)`, or all outputs
+        `(batch, time, units)` with `return_sequences`; with `return_state`
+        also the last hidden state `(batch, units)`.
 
     Raises:
-        ValueError: If an argument of the cell is wrong (see `RINCell`), if
-            the input is not `(batch, time, features)`, has no time steps or
-            another number of features than before, if `mask` or
-            `initial_state` does not fit the input, if `stateful` has no fixed
-            batch size, or if `fused=True` and something prevents it: the
-            message says what.
+        ValueError: If an argument of the cell is invalid (see `RINCell`), if
+            the input is not `(batch, time, features)`, has no time steps, or
+            has another number of features than in earlier calls, if the shape
+            of `mask` or `initial_state` does not match the input, if
+            `stateful` is used without a fixed batch size, or if `fused=True`
+            is combined with an unsupported option.
 
     Example:
 
@@ -157,9 +164,9 @@ class RIN(keras.layers.RNN):
                 '`fused` must be "auto", True or False. '
                 f"Received: fused={fused!r}"
             )
-        if fused is True and self._obstacles():
+        if fused is True and self._unsupported():
             raise ValueError(
-                f"`fused=True` cannot be had with {self._obstacles()}."
+                f"`fused=True` does not support {self._unsupported()}."
             )
 
     def build(self, sequences_shape, initial_state_shape=None):
@@ -184,12 +191,12 @@ class RIN(keras.layers.RNN):
     def inner_loop(self, sequences, initial_state, mask, training=False):
         if not self._runs_fused(training):
             return super().inner_loop(sequences, initial_state, mask, training)
-        x = self._as_read(ops.cast(sequences, self.compute_dtype))
+        x = self._in_order(ops.cast(sequences, self.compute_dtype))
         drop = self.cell.get_dropout_mask(x[:, 0])
         if training and drop is not None:
             x = x * drop[:, None]
         if mask is not None:
-            mask = self._as_read(ops.cast(mask, "bool"))
+            mask = self._in_order(ops.cast(mask, "bool"))
         states = identity_recurrence(
             x,
             self.cell.kernel,
@@ -207,68 +214,66 @@ class RIN(keras.layers.RNN):
         return outputs[:, -1], outputs, [states[:, -1]]
 
     def _runs_fused(self, training):
-        # What TensorFlow traces to answer, it may be about to export; and
-        # without a gradient Keras's loop is as fast there.
+        # In inference, TensorFlow may be tracing the graph for an export, and
+        # without a gradient the loop of Keras is as fast.
         plain = not training and keras.backend.backend() == "tensorflow"
         if self.fused == "auto" and plain:
             return False
-        return self.fused and not self._obstacles(training)
+        return self.fused and not self._unsupported(training)
 
-    def _obstacles(self, training=True):
-        """What keeps this layer from the fused loop, in words."""
-        obstacles = []
+    def _unsupported(self, training=True):
+        """The options that the fused recurrence does not support."""
+        options = []
         if keras.backend.backend() not in BACKENDS:
-            obstacles.append(f"the backend {keras.backend.backend()}")
+            options.append(f"the backend {keras.backend.backend()}")
         if self.activation not in PULLBACKS:
             known = ", ".join(phi.__name__ for phi in PULLBACKS)
-            obstacles.append(
-                f"activation={keras.activations.serialize(self.activation)!r} "
-                f"(only {known})"
-            )
+            name = getattr(self.activation, "__name__", self.activation)
+            options.append(f"activation={name!r} (only {known})")
         if self.unroll:
-            obstacles.append("unroll=True")
+            options.append("unroll=True")
         if training and self.recurrent_dropout:
-            obstacles.append(f"recurrent_dropout={self.recurrent_dropout}")
-        return " and ".join(obstacles)
+            options.append(f"recurrent_dropout={self.recurrent_dropout}")
+        return " and ".join(options)
 
-    def _as_read(self, x):
+    def _in_order(self, x):
         return ops.flip(x, 1) if self.go_backwards else x
 
     def _shown(self, states, mask):
-        """The outputs Keras makes of the states where steps are masked."""
+        """The outputs that Keras returns at masked time steps."""
         if mask is None:
             return states
         if self.zero_output_for_mask:
             shown = mask
         elif keras.backend.backend() == "jax":
             return states
-        else:  # zeros up to the first step that counts
+        else:  # zeros up to the first step that is not masked
             shown = ops.cumsum(ops.cast(mask, "int32"), axis=1) > 0
         if not self.return_sequences:
             shown = shown[:, -1]
         return ops.where(shown[..., None], states, 0)
 
     def adapt(self, data, mask=None):
-        """Sets the bias to b = -E[x] W, as `keras_rin.adapt` does.
+        """Centers the input drive by setting the bias to b = -E[x] W.
 
         The drive x_t W + b then has mean zero at every unit, and the hidden
-        state of an identity recurrence no longer climbs with the time steps.
+        state of an identity recurrence does not drift over the time steps.
 
         Args:
             data: Array `(batch, time, features)`, `tf.data.Dataset`,
                 `keras.utils.PyDataset` or another iterable of batches: the
-                training data, as the layer will read them.
-            mask: Boolean array `(batch, time)` beside an array: time steps
-                where it is `False` do not count. Defaults to `None`.
+                training inputs of this layer.
+            mask: Boolean array `(batch, time)` that accompanies an array. Time
+                steps where it is `False` are ignored. Defaults to `None`.
 
         Raises:
-            ValueError: See `keras_rin.adapt`, which also takes whole models.
+            ValueError: See `keras_rin.adapt`, which also adapts whole models.
         """
         adapt(self, data, mask)
 
     @classmethod
     def from_simple_rnn(cls, layer, **kwargs):
-        """Makes a RIN with the outputs of a built `keras.layers.SimpleRNN`.
+        """Creates a RIN with the outputs of a built `keras.layers.SimpleRNN`.
 
         U = V - I
 
@@ -307,7 +312,7 @@ class RIN(keras.layers.RNN):
         return converted(layer, cls, keras.layers.SimpleRNN, True, kwargs)
 
     def to_simple_rnn(self, **kwargs):
-        """Makes a `keras.layers.SimpleRNN` with the outputs of this layer.
+        """Creates a `keras.layers.SimpleRNN` with the outputs of this layer.
 
         The reverse of `from_simple_rnn`, V = U + I. An initializer
         `Offset(initializer)` becomes `initializer`; any other is replaced by
@@ -344,7 +349,7 @@ class RIN(keras.layers.RNN):
 
     @property
     def effective_recurrent_kernel(self):
-        """The matrix that acts on the state, U + I."""
+        """The effective recurrent matrix, V = U + I."""
         return self.cell.effective_recurrent_kernel
 
     def get_config(self):
@@ -370,5 +375,5 @@ def _check_shape(name, tensor, expected):
 
 
 def _known_to_differ(size, other):
-    # While a model is traced, a size can be None or a tensor.
+    # While a model is being traced, a size can be None or a tensor.
     return isinstance(size, int) and isinstance(other, int) and size != other

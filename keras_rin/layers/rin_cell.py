@@ -1,4 +1,4 @@
-"""RINCell: one step of a Recurrent Identity Network."""
+"""RINCell: one time step of a Recurrent Identity Network."""
 
 import keras
 from keras import ops
@@ -10,34 +10,37 @@ from keras_rin.layers.simple_rnn import converted
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class RINCell(keras.layers.SimpleRNNCell):
-    """One step of a Recurrent Identity Network.
+    """Cell class of the `RIN` layer: one step of a Recurrent Identity Network.
 
     h_t = activation(x_t W + h_{t-1} + h_{t-1} U + b)
 
-    This is a `keras.layers.SimpleRNNCell` whose recurrent matrix is written
-    as U + I. The trained weight `recurrent_kernel` is the offset U alone, so
-    whatever pulls a weight towards zero (a small start, weight decay,
-    `keras.regularizers.L2`) pulls the recurrence towards the identity, that
-    is towards keeping its state. Do not use
-    `keras_rin.regularizers.IdentityOffsetL2` here: on an offset it would pull
-    U + I towards 2 I.
+    The cell is a `keras.layers.SimpleRNNCell` whose effective recurrent
+    matrix is V = U + I. The trained weight `recurrent_kernel` is the
+    recurrent offset U. A small initialization of U, weight decay or
+    `keras.regularizers.L2` therefore keeps V close to the identity, which
+    preserves the hidden state. Do not use
+    `keras_rin.regularizers.IdentityOffsetL2` here: applied to U, it pulls V
+    towards 2 I.
 
-    The weights stand in Keras's order: `kernel` W `(features, units)`,
-    `recurrent_kernel` U `(units, units)`, `bias` b `(units,)`. The step is
-    computed as h + h U, never as h (U + I): in bfloat16 1 + 0.001 is 1, and
-    the offset would be lost.
+    The weights are, in the order of Keras, `kernel` W `(features, units)`,
+    `recurrent_kernel` U `(units, units)` and `bias` b `(units,)`. The step is
+    computed as h + h U and not as h (U + I): in bfloat16, 1 + 0.001 rounds
+    to 1, and the offset would be lost.
 
     Args:
-        units: Positive integer, the size of the state and of the output.
-        activation: Activation function. Defaults to `"relu"`; `None` for a
-            linear cell.
-        use_bias: Boolean, whether the cell has a bias. Defaults to `True`.
+        units: Positive integer, dimensionality of the hidden state and of the
+            output.
+        activation: Activation function. Defaults to `"relu"`. If you pass
+            `None`, no activation is applied.
+        use_bias: Boolean, whether the cell uses a bias vector. Defaults to
+            `True`.
         kernel_initializer: Initializer of W. Defaults to
-            `"glorot_uniform"`, as in `SimpleRNNCell`; the paper draws W
-            like U.
+            `"glorot_uniform"`, as in `SimpleRNNCell`; the paper initializes W
+            in the same way as U.
         recurrent_initializer: Initializer of the offset U. Defaults to
-            `None`: the paper's normal distribution with standard deviation
-            0.001. `"zeros"` starts at the identity exactly (an IRNN).
+            `None`: a normal distribution with standard deviation 0.001, as in
+            the paper. `"zeros"` makes V the identity matrix, the
+            initialization of an IRNN.
         bias_initializer: Initializer of b. Defaults to `"zeros"`.
         kernel_regularizer: Regularizer of W. Defaults to `None`.
         recurrent_regularizer: Regularizer of the offset U. Defaults to
@@ -46,27 +49,28 @@ class RINCell(keras.layers.SimpleRNNCell):
         kernel_constraint: Constraint on W. Defaults to `None`.
         recurrent_constraint: Constraint on the offset U. Defaults to `None`.
         bias_constraint: Constraint on b. Defaults to `None`.
-        dropout: Float in [0, 1], the fraction of the inputs to drop.
-            Defaults to 0.
-        recurrent_dropout: Float in [0, 1], the fraction of the state to drop
-            on its way through U. The identity path is never dropped: the
-            same mask acts at every step, and what it scales up would grow
-            with the length of the sequence. Defaults to 0.
-        seed: Integer seed of the dropout masks. Defaults to `None`.
+        dropout: Float in [0, 1], fraction of the inputs to drop. Defaults to
+            0.
+        recurrent_dropout: Float in [0, 1], fraction of the hidden state to
+            drop in the product h_{t-1} U. The identity path is never dropped:
+            one mask is used for all time steps, and the units that it scales
+            up would grow exponentially with the sequence length. Defaults to
+            0.
+        seed: Integer, random seed of the dropout masks. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         inputs: Tensor of shape `(batch, features)`.
-        states: Tensor of shape `(batch, units)`, or a list that holds it.
-        training: Boolean, whether dropout acts. Defaults to `False`.
+        states: Tensor of shape `(batch, units)`, or a list that contains it.
+        training: Boolean, whether to apply dropout. Defaults to `False`.
 
     Returns:
-        The output h_t `(batch, units)` and the new state, the same h_t, in
-        the form `states` had.
+        The output h_t `(batch, units)` and the new hidden state, which is the
+        same tensor, in a list if `states` is a list.
 
     Raises:
         ValueError: If `units` is not a positive integer, or if `dropout` or
-            `recurrent_dropout` lies outside [0, 1].
+            `recurrent_dropout` is outside [0, 1].
 
     Example:
 
@@ -108,7 +112,7 @@ class RINCell(keras.layers.SimpleRNNCell):
 
     @classmethod
     def from_simple_rnn_cell(cls, cell, **kwargs):
-        """Makes a RINCell of the outputs of a built `SimpleRNNCell`.
+        """Creates a `RINCell` with the outputs of a built `SimpleRNNCell`.
 
         Args:
             cell: A built `keras.layers.SimpleRNNCell`.
@@ -127,7 +131,7 @@ class RINCell(keras.layers.SimpleRNNCell):
         return converted(cell, cls, keras.layers.SimpleRNNCell, True, kwargs)
 
     def to_simple_rnn_cell(self, **kwargs):
-        """Makes a `SimpleRNNCell` of the outputs of this built cell.
+        """Creates a `SimpleRNNCell` with the outputs of this built cell.
 
         Args:
             **kwargs: Options of the new cell that replace those of this one.
@@ -143,20 +147,20 @@ class RINCell(keras.layers.SimpleRNNCell):
 
     @property
     def effective_recurrent_kernel(self):
-        """The matrix that acts on the state, U + I."""
+        """The effective recurrent matrix, V = U + I."""
         return self._effective("recurrent_kernel")
 
     def _effective(self, name):
         if not self.built:
             raise ValueError(
-                f"{self.name} has no weights yet: build it, or call it on "
-                f"data, before asking for `effective_{name}`."
+                f"{self.name} has no weights yet: build the cell, or call it "
+                f"on data, before reading `effective_{name}`."
             )
         offset = getattr(self, name)
         return offset + ops.eye(self.units, dtype=offset.dtype)
 
     def project(self, x):
-        """The part of a step that does not wait for the state, x W + b."""
+        """The projected input x W + b, independent of the hidden state."""
         z = ops.matmul(x, self.kernel)
         return z + self.bias if self.use_bias else z
 
@@ -179,5 +183,6 @@ class RINCell(keras.layers.SimpleRNNCell):
 
 
 def _small_normal():
-    # A new one each time: one initializer repeats its numbers at every call.
+    # A new instance each time: an initializer returns the same values at
+    # every call.
     return keras.initializers.RandomNormal(stddev=0.001)

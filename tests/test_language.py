@@ -1,0 +1,143 @@
+"""Texts use the terms of the field, one term per idea.
+
+A page or room that still has home-made words is listed in `NOT_YET`. A name
+comes off that list with the last such word, so the list can only shrink.
+"""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+# Each pattern with what to say instead.
+HOME_MADE = {
+    r"know(s|ing)? nothing": "baseline, constant predictor, chance level",
+    r"(not|be|are|is) told( apart)?\b|(does|do|can)? ?not tell": (
+        "no significant difference, distinguished, decoded"
+    ),
+    r"\btold (apart|best|from)": "distinguished, decoded",
+    r"\bcontenders?\b": "models, layers",
+    r"held out to the end": "test set, validation set",
+    r"\bg[eo]ts? there\b": "solved the task, converged",
+    r"\bto be had\b|\b(can|cannot|could) (not )?be had\b": (
+        "supported, available"
+    ),
+    r"\bobstacles?\b": "unsupported options",
+    r"\bsize of the gradient": "gradient norm",
+    r"\bproducts alone\b": "matmul lower bound",
+    r"\bstate files?\b": "checkpoint",
+    r"\bspeaks? to\b": "is connected to, has feedback connections to",
+    r"\bturns? round\b": "reverses",
+    r"\b(a|each|any|which|default|random|mixed|chain|orthogonal|small)"
+    r" starts?\b(?! of )": "initializer, initialization",
+    r"\bstart(s|ed)? (at|from) (the |an? )?(identity|chain|zero)": (
+        "is initialized to"
+    ),
+    r"\b(is|was) at hand\b": "available",
+}
+
+# Sentences that are quoted, by file.
+QUOTATIONS = {}
+
+NOT_YET = {
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/api/tasks.md",
+    "docs/benchmarks.md",
+    "docs/choosing.md",
+    "docs/claims.md",
+    "docs/depth.md",
+    "docs/examples.md",
+    "docs/identity_in_depth.md",
+    "docs/index.md",
+    "docs/nonnormal.md",
+    "docs/offsets.md",
+    "docs/recurrent_identity.md",
+    "docs/residual_convnet.md",
+    "docs/tutorial.md",
+    "docs/which_start.md",
+    "keras_rin/callbacks/recurrent_diagnostics.py",
+    "keras_rin/callbacks/restore_on_nan.py",
+    "keras_rin/diagnostics/gradients.py",
+}
+
+
+def texts():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    pages += sorted(ROOT.glob("docs/**/*.md"))
+    modules = sorted(ROOT.glob("keras_rin/**/*.py"))
+    generated = ROOT / "docs" / "results"
+    for path in [*pages, *modules]:
+        if generated not in path.parents:
+            yield str(path.relative_to(ROOT))
+
+
+TEXTS = list(texts())
+
+
+def in_one_line(text):
+    """The text without line breaks, comment signs and adjacent quotes."""
+    text = re.sub(r'"\s*\n\s*f?"', "", text)
+    return re.sub(r"[\s#`*]+", " ", text)
+
+
+def home_made(name, text):
+    """The home-made words of a text, each with what to say instead."""
+    text = in_one_line(text)
+    for quotation in QUOTATIONS.get(name, ()):
+        text = text.replace(quotation, "")
+    return {
+        match.group(): instead
+        for pattern, instead in HOME_MADE.items()
+        for match in re.finditer(pattern, text, re.IGNORECASE)
+    }
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_uses_the_terms_of_the_field(name):
+    found = home_made(name, (ROOT / name).read_text())
+    if name in NOT_YET:
+        assert found, f"{name} is rewritten: take it off NOT_YET."
+    else:
+        assert not found
+
+
+def test_every_exception_is_a_text():
+    assert set(NOT_YET) <= set(TEXTS)
+    assert set(QUOTATIONS) <= set(TEXTS)
+
+
+def test_quotations_are_in_their_texts():
+    for name, quotations in QUOTATIONS.items():
+        text = in_one_line((ROOT / name).read_text())
+        assert all(quotation in text for quotation in quotations)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what knowing nothing\nscores",
+        "# the two are not\n    # told apart",
+        'f"an option that cannot "\n    f"be had"',
+        "the *contenders* of a table",
+        "starts from the identity",
+        "the default start, A = 0",
+    ],
+)
+def test_home_made_words_are_found(text):
+    assert home_made("", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the baseline of a constant predictor",
+        "the start of the sequence",
+        "training starts from a checkpoint",
+        "all options are supported",
+    ],
+)
+def test_terms_of_the_field_are_not(text):
+    assert not home_made("", text)
