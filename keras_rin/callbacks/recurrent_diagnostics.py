@@ -41,7 +41,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     and with `x`, for each recurrent layer of a Sequential or functional
     model:
 
-    - `gradient_at_start`: the size of the gradient of the last state with
+    - `gradient_at_start`: the norm of the gradient of the last state with
       respect to the initial one;
     - `gradient_horizon`: the steps before the last over which that size
       stays at 0.01 or more;

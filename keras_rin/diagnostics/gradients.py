@@ -9,7 +9,7 @@ from keras_rin.diagnostics import recurrent_layers
 
 
 def gradient_horizon(layer, x, directions=10, rng=None):
-    """The size of the gradient of the last state, along a sequence.
+    """The gradient norm of the last hidden state, along a sequence.
 
     size_t = sqrt(mean of |d(v . h_T) / ds_t|^2), over sequences and unit
     directions v
