@@ -40,7 +40,7 @@ AREAS = {
     "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan)[.]",
     "saved files": "saved_files[.]",
     "export as SavedModel": r"export[.].*\[SavedModel\]",
-    "export as ONNX": r"export[.].*\[ONNX\]",
+    "export as ONNX": r"export[.].*(\[ONNX\]|onnx)",
     "a step at a time": "(streaming_step|stepwise|cell_step"
     "|streamed_graphs)[.]",
     "a step at a time, as LiteRT": r"export_streaming[.](test_litert|"

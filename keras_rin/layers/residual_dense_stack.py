@@ -60,6 +60,7 @@ class ResidualDenseStack(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         # XLA on TensorFlow has no gradient of the scan of `keras.ops`, and
         # the compiler of Torch unrolls it: `jit_compile="auto"` stays off.
         self.supports_jit = keras.backend.backend() == "jax"
