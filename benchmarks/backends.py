@@ -42,7 +42,7 @@ AREAS = {
     "|checkpoint|model_description|every_optimizer|kills|files)[.]",
     "saved files": "saved_files[.]",
     "export as SavedModel": r"export[.].*\[SavedModel\]",
-    "export as ONNX": r"export[.].*\[ONNX\]",
+    "export as ONNX": r"export[.].*(\[ONNX\]|onnx)",
     "a step at a time": "(streaming_step|stepwise|cell_step"
     "|streamed_graphs)[.]",
     "a step at a time, as LiteRT": r"export_streaming[.](test_litert|"

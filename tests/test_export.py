@@ -6,6 +6,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from test_layer_contract import LAYERS
 
 from keras_rin.layers import RIN
 from keras_rin.models import residual_convnet
@@ -93,3 +94,58 @@ def serve_alone(model, path, program, rng, shapes):
         answer = np.load(f"{file}.answer.npy")
         expected = model.predict(x, verbose=0)
         np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
+
+
+IN_ONNX = [
+    "RIN with everything",
+    "RNN(DeepTransitionRINCell) with everything",
+    "RNN of two cells",
+    "LinearResidual",
+    "ResidualDense with everything",
+    "ResidualConv2D with everything",
+    "FixedProjection with everything",
+]
+NOT_IN_ONNX = {  # with tf2onnx 1.17; the part of the message is its own
+    "NoisyRNN": "StatelessRandomNormal",  # drawn anew at each call
+    "ResidualDenseStack": "while",  # the scan over units
+    "LinearResidual with everything": "metagraph",  # an L1 of activities
+}
+
+
+def as_onnx(name, path):
+    """What a layer of the contract answers, by Keras and by ONNX."""
+    import onnxruntime
+
+    make, input_shape, _, _ = LAYERS[name]
+    model = keras.Sequential([keras.Input(input_shape), make()])
+    x = np.random.default_rng(0).normal(size=(3, *input_shape))
+    expected = model.predict(x, verbose=0)
+    model.export(path, format="onnx", verbose=False)
+    session = onnxruntime.InferenceSession(path)
+    inputs = {session.get_inputs()[0].name: x.astype("float32")}
+    return expected, session.run(None, inputs)[0]
+
+
+ONNX_IS_WRITTEN = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="Keras 3.15 writes ONNX from TensorFlow and Torch alone",
+)
+
+
+@ONNX_IS_WRITTEN
+@pytest.mark.exhaustive
+@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
+@pytest.mark.parametrize("name", IN_ONNX)
+def test_each_layer_answers_the_same_as_onnx(tmp_path, name):
+    expected, answer = as_onnx(name, tmp_path / "m.onnx")
+    np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-5)
+    assert np.ptp(expected) > 0
+
+
+@ONNX_IS_WRITTEN
+@pytest.mark.exhaustive
+@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")
+@pytest.mark.parametrize("name", NOT_IN_ONNX)
+def test_what_onnx_does_not_hold_is_an_error(tmp_path, name):
+    with pytest.raises(Exception, match=NOT_IN_ONNX[name]):
+        as_onnx(name, tmp_path / "m.onnx")

@@ -192,3 +192,31 @@ def test_what_cannot_be_written_is_refused(
     with pytest.raises(ValueError, match=message):
         export_streaming(model, tmp_path / path, verbose=False, **arguments)
     assert not list(tmp_path.iterdir())
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("name", ["my-rin", "r\u00fcn", "self"])
+def test_a_name_that_litert_cannot_hold_is_refused(tmp_path, name):
+    model = keras.Sequential([keras.Input((None, 2)), RIN(3, name=name)])
+    with pytest.raises(ValueError, match=f"named '{name}'"):
+        export_streaming(model, tmp_path / "m.tflite", "litert", verbose=False)
+    assert not list(tmp_path.iterdir())
+
+
+@ON_TENSORFLOW
+def test_a_masked_step_alone(tmp_path):
+    model = keras.Sequential(
+        [
+            keras.Input((None,), dtype="int32"),
+            keras.layers.Embedding(5, 4, mask_zero=True),
+            RIN(8, return_sequences=True, name="rin"),
+            keras.layers.LSTM(4, return_sequences=True, name="lstm"),
+        ]
+    )
+    x = np.array([[1, 0, 2, 0, 0, 4]], "int32")
+    expected = model.predict(x, verbose=0)
+    path = tmp_path / "streaming.tflite"
+    export_streaming(model, path, "litert", verbose=False)
+    alone = answers_alone(LITERT, path, x)
+    np.testing.assert_allclose(alone["serve"], expected, atol=1e-6)
+    np.testing.assert_allclose(alone["step"], expected, atol=1e-6)

@@ -262,3 +262,32 @@ def test_it_computes_in_the_policy_asked_for(row, policy):
     compute = policy.removeprefix("mixed_")
     assert keras.backend.standardize_dtype(output.dtype) == compute
     assert {weight.dtype for weight in layer.weights} == {"float32"}
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        LinearResidual("he_normal"),
+        FixedProjection(3),
+        ResidualDense(2),
+        ResidualDenseStack(2, 2, output_initializer="he_normal"),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_a_mask_goes_through_what_works_on_the_features(layer):
+    """What is padded answers as if it were not."""
+    model = keras.Sequential(
+        [
+            keras.Input((None,), dtype="int32"),
+            keras.layers.Embedding(5, 3, mask_zero=True),
+            layer,
+            RIN(4),
+        ]
+    )
+    x = np.array([[3, 1, 4, 2]])
+    padded = np.pad(x, [(0, 0), (0, 3)])
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(model(padded)),
+        keras.ops.convert_to_numpy(model(x)),
+        rtol=1e-5,
+    )

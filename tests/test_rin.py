@@ -169,6 +169,32 @@ def test_stateful_is_as_on_simple_rnn(rng):
         assert_same(rin(x), simple_rnn(x))
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_stateful_over_batches_of_changing_lengths(rng, training, masked):
+    """Batches of one to six steps are one sequence."""
+    lengths = [4, 1, 6, 1, 4, 6]
+    x = rng.normal(size=(2, sum(lengths), 3)).astype("float32")
+    mask = rng.random(size=x.shape[:2]) < 0.7 if masked else None
+    rin = built_rin(5, (2, None, 3), stateful=True, activation="tanh")
+    expected = witnesses.numpy_rin(x, rin.get_weights(), "tanh", mask=mask)
+    for end, length in zip(np.cumsum(lengths), lengths, strict=True):
+        now = slice(end - length, end)
+        part = None if mask is None else mask[:, now]
+        rin(x[:, now], mask=part, training=training)
+        assert_same(rin.states[0], expected[:, end - 1], atol=1e-4)
+
+
+def test_stateful_refuses_another_batch_size(rng):
+    rin = built_rin(5, (2, None, 3), stateful=True)
+    rin(np.ones((2, 4, 3), "float32"))
+    before = keras.ops.convert_to_numpy(rin.states[0]).copy()
+    for batch in (1, 3):
+        with pytest.raises(ValueError, match="batch size"):
+            rin(np.ones((batch, 4, 3), "float32"))
+    assert_same(rin.states[0], before, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("recurrent_dropout", [0.0, 0.5])
 def test_a_zero_offset_holds_the_state(recurrent_dropout):
     rin = RIN(

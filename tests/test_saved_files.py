@@ -112,6 +112,64 @@ def test_a_broken_config_is_refused_or_what_it_says(name):
         assert json.dumps(again) == json.dumps(config), (key, junk)
 
 
+def foreign(mark):
+    """Configs that would leave a file if anything of them were run."""
+    code = f"open({str(mark)!r}, 'w')"
+    for module, name, config in (
+        ("os", "system", {"command": f"touch {mark}"}),
+        ("os", "system", f"touch {mark}"),
+        ("subprocess", "Popen", {"args": ["touch", str(mark)]}),
+        ("builtins", "exec", {"source": code}),
+        ("keras.layers", "Lambda", {"function": code}),
+    ):
+        yield {"module": module, "class_name": name, "config": config}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.one_backend
+@pytest.mark.parametrize("name", CLASSES)
+def test_what_a_config_names_of_others_is_never_run(name, tmp_path):
+    mark = tmp_path / "mark"
+    good = dict(configs())[name]
+    for key in good["config"]:
+        for value in foreign(mark):
+            broken = copy.deepcopy(good)
+            broken["config"][key] = value
+            try:
+                keras.saving.deserialize_keras_object(broken)
+            except Exception as error:
+                assert str(error) or type(error) is not Exception
+    assert not mark.exists()
+
+
+def running(mark):
+    """A function of a file's own, which leaves a file where it is run."""
+    return lambda x: (open(mark, "w").close(), x)[1]
+
+
+@pytest.mark.filterwarnings("ignore:The object being serialized includes")
+@pytest.mark.parametrize("where", ["Lambda", "activation", "cell"])
+def test_the_code_of_a_file_is_run_only_if_asked_for(where, tmp_path):
+    mark, path = tmp_path / "mark", tmp_path / "model.keras"
+    code = running(str(mark))
+    layer = {
+        "Lambda": lambda: keras.layers.Lambda(code),
+        "activation": lambda: layers.RIN(2, activation=code),
+        "cell": lambda: keras.layers.RNN(layers.RINCell(2, activation=code)),
+    }[where]()
+    keras.Sequential([keras.Input((2, 2)), layer]).save(path)
+    mark.unlink(missing_ok=True)
+    refused = "unsafe|deserialized|not interpret activation"
+    with pytest.raises((ValueError, TypeError), match=refused):
+        keras.models.load_model(path)
+    assert not mark.exists()
+    if where != "Lambda":
+        return  # Keras does not read it back in any mode
+    loaded = keras.models.load_model(path, safe_mode=False)
+    loaded(np.ones((1, 2, 2), "float32"))
+    assert mark.exists()
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """The bytes of a model, an input and its answer."""

@@ -47,6 +47,12 @@ BETWEEN = {
     "Concatenate": lambda h: layers.Dense(WIDTH)(
         layers.Concatenate()([h, layers.Dense(2)(h)])
     ),
+    "LinearResidual": lambda h: LinearResidual(NORMAL)(h),
+    "ResidualDense": lambda h: ResidualDense(2, "tanh")(h),
+    "ResidualDenseStack": lambda h: ResidualDenseStack(
+        2, 2, output_initializer=NORMAL
+    )(h),
+    "FixedProjection": lambda h: FixedProjection(WIDTH)(h),
     "around a GRU": lambda h: layers.Add()(
         [h, layers.GRU(WIDTH, return_sequences=True)(h)]
     ),
@@ -56,12 +62,6 @@ BETWEEN = {
 }
 # These do not, and Keras warns of it.
 UNMASKED = {
-    "LinearResidual": lambda h: LinearResidual(NORMAL)(h),
-    "ResidualDense": lambda h: ResidualDense(2, "tanh")(h),
-    "ResidualDenseStack": lambda h: ResidualDenseStack(
-        2, 2, output_initializer=NORMAL
-    )(h),
-    "FixedProjection": lambda h: FixedProjection(WIDTH)(h),
     "operations": lambda h: ops.tanh(h) - 0.5 * h[..., :1],
     "a model": lambda h: keras.Sequential(
         [

@@ -47,7 +47,8 @@ def export_streaming(
 
     Raises:
         ValueError: If the format is neither, if LiteRT is wanted from another
-            backend or in another file, if the converter has no such attribute,
+            backend, in another file or with a layer whose name it cannot hold,
+            if the converter has no such attribute,
             or for what `keras_rin.export.streaming_step` refuses.
 
     Example:
@@ -99,6 +100,12 @@ def _write_litert(model, step, path, attributes):
             "LiteRT is written on the TensorFlow backend, to a file .tflite. "
             f"Received: path={path!r} on {keras.backend.backend()}"
         )
+    for name in step.input:
+        if not (name.isascii() and name.isidentifier()) or name == "self":
+            raise ValueError(
+                "LiteRT wants recurrent layers with names of letters, digits "
+                f"and underscores. Received: a layer named {name!r}"
+            )
     import tensorflow as tf
 
     def traced(function, inputs):

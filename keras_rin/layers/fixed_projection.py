@@ -51,6 +51,7 @@ class FixedProjection(keras.layers.Layer):
 
     def __init__(self, units, kernel_initializer=None, seed=None, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.units = arguments.integer("units", units)
         self.seed = seed
         self.kernel_initializer = keras.initializers.get(

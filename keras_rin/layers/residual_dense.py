@@ -66,6 +66,7 @@ class ResidualDense(ResidualBranch):
 
     def __init__(self, width, activation="relu", use_bias=True, **kwargs):
         super().__init__(activation, use_bias, **kwargs)
+        self.supports_masking = True
         self.width = arguments.integer("width", width)
 
     def build(self, input_shape):

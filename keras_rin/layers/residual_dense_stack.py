@@ -63,6 +63,7 @@ class ResidualDenseStack(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         # On TensorFlow, XLA has no gradient of `keras.ops.scan`, and the
         # compiler of Torch unrolls it: `jit_compile="auto"` stays off.
         self.supports_jit = keras.backend.backend() == "jax"
