@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+from concurrent import futures
 
 import pytest
 
@@ -62,6 +63,27 @@ def test_two_writers_do_not_meet(tmp_path):
         assert one != other and one.suffix == other.suffix == ".txt"
         assert not path.exists()
     assert path.read_text() == "one"  # which is renamed last
+
+
+def test_a_reader_finds_whole_files_while_several_write(tmp_path):
+    path = tmp_path / "file.txt"
+    write(path, "a")
+
+    def write_often(letter):
+        for length in range(1, 12):
+            write(path, letter * 1_000 * length)
+
+    with futures.ThreadPoolExecutor() as pool:
+        writing = [pool.submit(write_often, letter) for letter in "abc"]
+        read = []
+        while not all(one.done() for one in writing):
+            read.append(path.read_text())
+        for one in writing:
+            one.result()
+    assert len(read) > 3
+    for text in read:
+        assert len(set(text)) == 1 and len(text) % 1_000 in (0, 1)
+    assert os.listdir(tmp_path) == ["file.txt"]
 
 
 def test_a_symbolic_link_stays_and_what_it_points_to_is_replaced(tmp_path):

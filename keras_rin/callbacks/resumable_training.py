@@ -142,7 +142,7 @@ class ResumableTraining(keras.callbacks.Callback):
             return model.variables
         if not optimizer.built:
             optimizer.build(model.trainable_variables)
-        return model.variables + _variables_of(optimizer)
+        return model.variables + optimizer.variables
 
     def _compare(self, described):
         found = []
@@ -251,18 +251,6 @@ def _stamp(path):
 
 def _summary(of):
     return of.epoch, repr(of.history)
-
-
-def _variables_of(optimizer):
-    """Also those that Keras's own list leaves out, such as one of Nadam."""
-    found = list(optimizer.variables)
-    inner = [getattr(optimizer, "inner_optimizer", None)]
-    for one in [optimizer, *inner, *getattr(optimizer, "optimizers", ())]:
-        for value in getattr(one, "__dict__", {}).values():
-            is_new = all(value is not v for v in found)
-            if isinstance(value, keras.Variable) and is_new:
-                found.append(value)
-    return found
 
 
 def _arrays(variables):
