@@ -1,0 +1,246 @@
+"""The diagnostics of matrices of any kind and scale, against many digits.
+
+The witness takes the very float64 matrix, so that a Jordan block which an
+orthogonal basis has rounded is the matrix that it has become.
+"""
+
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from scipy.linalg import LinAlgWarning
+
+from keras_rin.diagnostics import fisher_memory_curve
+from keras_rin.diagnostics import henrici_departure
+from keras_rin.diagnostics import numerical_radius
+from keras_rin.diagnostics import spatial_memory_matrix
+from keras_rin.diagnostics import spectral_radius
+from keras_rin.diagnostics import total_memory
+from keras_rin.diagnostics import transient_amplification
+
+TAME = ["gaussian", "normal", "chain", "chain and identity", "feedback chain"]
+WILD = ["jordan block", "nilpotent", "nearly defective", "graded"]
+mpmath.mp.dps = 120
+EXHAUSTIVE = settings(max_examples=100, deadline=None, derandomize=True)
+FEW = settings(max_examples=12, deadline=None, derandomize=True)
+
+
+def basis(rng, units):
+    return np.linalg.qr(rng.normal(size=(units, units))).Q
+
+
+def matrix_of(kind, units, seed):
+    rng = np.random.default_rng(seed)
+    noise, turn = rng.normal(size=(units, units)), basis(rng, units)
+    gain, value = rng.uniform(0.1, 2, 2)
+    chain = gain * np.eye(units, k=1)
+    jordan = value * np.eye(units) + chain
+    order = rng.permutation(units)
+    return {
+        "gaussian": noise,
+        "normal": turn,
+        "chain": chain,
+        "chain and identity": jordan[np.ix_(order, order)],
+        "feedback chain": chain + 0.1 * np.eye(units, k=-1),
+        "jordan block": turn.T @ jordan @ turn,
+        "nilpotent": turn.T @ np.triu(noise, 1) @ turn,
+        "nearly defective": jordan + 10 ** rng.uniform(-16, -3) * noise,
+        "graded": noise * 10.0 ** rng.integers(-9, 9, size=(units, units)),
+    }[kind]
+
+
+@st.composite
+def matrices(draw, kinds, scales=(-200, 200)):
+    kind, units = draw(st.sampled_from(kinds)), draw(st.integers(1, 6))
+    matrix = matrix_of(kind, units, draw(st.integers(0, 10**6)))
+    return matrix * 10.0 ** draw(st.integers(*scales))
+
+
+def exactly(matrix):
+    return mpmath.matrix(matrix.tolist())
+
+
+def told(function, *args, **kwargs):
+    """The result, and whether a warning came with it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = function(*args, **kwargs)
+    assert all(one.category is LinAlgWarning for one in caught)
+    return found, bool(caught)
+
+
+def exact_radius_and_departure(matrix):
+    eigenvalues = mpmath.eig(exactly(matrix), left=False, right=False)
+    norm = mpmath.fsum(mpmath.mpf(x) ** 2 for x in matrix.ravel().tolist())
+    rest = norm - mpmath.fsum(abs(x) ** 2 for x in eigenvalues)
+    return max(map(abs, eigenvalues)), mpmath.sqrt(max(rest, 0))
+
+
+def check_radius_and_departure(matrix):
+    radius, departure = exact_radius_and_departure(matrix)
+    size = np.abs(matrix).max()
+    found, warned = told(spectral_radius, matrix)
+    assert warned or abs(found - radius) <= 1e-4 * radius
+    found, warned_too = told(henrici_departure, matrix)
+    close = 1e-4 * departure + 1e-11 * size
+    assert warned_too or abs(found - departure) <= close
+    return warned or warned_too
+
+
+def check_amplification(matrix, vector):
+    found, warned = told(transient_amplification, matrix, vector, steps=8)
+    state, exact = mpmath.matrix([vector.tolist()]), exactly(matrix)
+    for size in found:
+        true = mpmath.norm(state)
+        if true > np.finfo("float64").max:
+            true = np.inf
+        right = size == true or abs(size - true) <= 1e-4 * true + 1e-320
+        assert warned or right
+        state = state * exact
+    return warned
+
+
+@EXHAUSTIVE
+@pytest.mark.exhaustive
+@given(matrix=matrices(TAME + WILD))
+def test_eigenvalues_are_right_or_warned_of(matrix):
+    check_radius_and_departure(matrix)
+
+
+@FEW
+@given(matrix=matrices(TAME))
+def test_those_of_chains_and_ordinary_matrices_are_right(matrix):
+    assert not check_radius_and_departure(matrix)
+
+
+@FEW
+@given(matrix=matrices(WILD))
+def test_those_of_others_are_right_or_warned_of(matrix):
+    check_radius_and_departure(matrix)
+
+
+@FEW
+@given(
+    matrix=matrices(TAME + WILD),
+    size=st.integers(-200, 200),
+    seed=st.integers(0, 10**6),
+)
+def test_amplification_is_right_or_warned_of(matrix, size, seed):
+    vector = np.random.default_rng(seed).normal(size=len(matrix))
+    check_amplification(matrix, vector * 10.0**size)
+
+
+@FEW
+@given(matrix=matrices(["chain", "chain and identity", "normal"]))
+def test_that_of_chains_is_right(matrix):
+    assert not check_amplification(matrix, np.ones(len(matrix)))
+
+
+def exact_covariance(matrix, horizon):
+    """Summed, or from the Lyapunov equation C = I + W^T C W."""
+    units, exact = len(matrix), exactly(matrix)
+    identity = mpmath.eye(units)
+    if horizon is None:
+        left = mpmath.eye(units**2)
+        for i, j, k, m in np.ndindex(*[units] * 4):
+            left[i * units + j, k * units + m] -= exact[k, i] * exact[m, j]
+        flat = mpmath.lu_solve(left, mpmath.matrix(list(identity)))
+        return mpmath.matrix(units, units) + mpmath.matrix(
+            [list(flat[i * units : (i + 1) * units]) for i in range(units)]
+        )
+    total = mpmath.zeros(units)
+    for _ in range(horizon):
+        total = identity + exact.T * total * exact
+    return total
+
+
+def exact_curve(matrix, vector, horizon, lags):
+    covariance = exact_covariance(matrix, horizon)
+    trace, curve = mpmath.matrix(vector.tolist()), []
+    for _ in range(lags):
+        solved = mpmath.lu_solve(covariance, trace)
+        curve.append(float((trace.T * solved)[0]))
+        trace = exactly(matrix).T * trace
+    return curve
+
+
+def stable(matrix, size):
+    return matrix * size / max(np.linalg.norm(matrix, 2), 1e-300)
+
+
+@pytest.mark.exhaustive
+@FEW
+@given(
+    matrix=matrices(TAME + WILD, scales=(0, 0)),
+    size=st.sampled_from([1e-200, 1e-9, 0.1, 0.9, 0.999]),
+    seed=st.integers(0, 10**6),
+)
+def test_memory_for_ever_solves_the_lyapunov_equation(matrix, size, seed):
+    matrix, units = stable(matrix, size), len(matrix)
+    vector = np.random.default_rng(seed).normal(size=units)
+    curve = exact_curve(matrix, vector, None, 5)
+    found = fisher_memory_curve(matrix, vector, lags=5)
+    np.testing.assert_allclose(found, curve, rtol=1e-9, atol=1e-9 * curve[0])
+
+
+@FEW
+@given(
+    matrix=matrices(TAME + WILD, scales=(-3, 3)),
+    horizon=st.integers(1, 10),
+    seed=st.integers(0, 10**6),
+)
+def test_memory_of_a_finite_run_is_right_or_refused(matrix, horizon, seed):
+    vector = np.random.default_rng(seed).normal(size=len(matrix))
+    try:
+        found = fisher_memory_curve(matrix, vector, horizon=horizon)
+    except ValueError as error:
+        assert "amplifies too much" in str(error)
+        assert np.linalg.norm(matrix, 2) ** horizon > 1e5
+        return
+    curve = exact_curve(matrix, vector, horizon, horizon)
+    np.testing.assert_allclose(found, curve, atol=1e-5 * max(curve), rtol=1e-5)
+    total = total_memory(matrix, vector, horizon=horizon)
+    np.testing.assert_allclose(total, sum(curve), rtol=1e-4)
+
+
+@FEW
+@given(
+    matrix=matrices(TAME, scales=(0, 0)),
+    exponent=st.integers(-300, 300),
+    seed=st.integers(0, 10**6),
+)
+def test_measures_scale_turn_and_transpose_with_the_matrix(
+    matrix, exponent, seed
+):
+    turn = basis(np.random.default_rng(seed), len(matrix))
+    for function in (spectral_radius, henrici_departure, numerical_radius):
+        value, size = function(matrix), np.abs(matrix).max(initial=1e-300)
+        close = {"rtol": 1e-8, "atol": 1e-12 * size}
+        scaled = function(np.ldexp(matrix, exponent))
+        np.testing.assert_allclose(np.ldexp(scaled, -exponent), value, **close)
+        np.testing.assert_allclose(function(matrix.T), value, **close)
+        turned, warned = told(function, turn.T @ matrix @ turn)
+        if not warned:
+            close["rtol"] = 1e-4
+            np.testing.assert_allclose(turned, value, **close)
+    norm = np.linalg.norm(matrix, 2)
+    bounds = max(spectral_radius(matrix), norm / 2), norm
+    radius = numerical_radius(matrix)
+    assert bounds[0] * (1 - 1e-9) <= radius <= bounds[1] * (1 + 1e-9)
+
+
+@pytest.mark.exhaustive
+@FEW
+@given(matrix=matrices(TAME + WILD, scales=(0, 0)), seed=st.integers(0, 10**6))
+def test_memory_turns_with_the_matrix_and_does_not_know_its_sign(matrix, seed):
+    matrix, units = stable(matrix, 0.9), len(matrix)
+    turn = basis(np.random.default_rng(seed), units)
+    memory = spatial_memory_matrix(matrix)
+    turned = spatial_memory_matrix(turn.T @ matrix @ turn)
+    np.testing.assert_allclose(turned, turn.T @ memory @ turn, atol=1e-9)
+    np.testing.assert_allclose(spatial_memory_matrix(-matrix), memory)
+    assert np.trace(memory) == pytest.approx(units)
