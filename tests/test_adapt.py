@@ -80,6 +80,7 @@ def test_both_directions_are_adapted(x):
     assert_centered(layer.backward_layer.cell, x)
 
 
+@pytest.mark.one_backend
 def test_a_stacked_cell_reads_what_the_cells_below_make_of_the_data(x):
     cells = [RINCell(4), DeepTransitionRINCell(5), RINCell(3)]
     keras_rin.adapt(built(RNN(cells)), x)
@@ -91,6 +92,7 @@ def test_a_stacked_cell_reads_what_the_cells_below_make_of_the_data(x):
         assert_centered(cells[number], seen, within=1e-5)
 
 
+@pytest.mark.one_backend
 def test_the_second_layer_of_a_model_reads_the_first_one_adapted(x):
     first, second = RIN(5, return_sequences=True), RIN(4)
     model = keras.Sequential(
@@ -107,6 +109,7 @@ def test_the_second_layer_of_a_model_reads_the_first_one_adapted(x):
     assert_centered(second.cell, first(x), within=1e-5)
 
 
+@pytest.mark.one_backend
 def test_a_model_with_two_inputs_is_adapted_branch_by_branch(x):
     inputs = [keras.Input((None, 2), name=name) for name in "ab"]
     layers = [RIN(4), keras.layers.LSTM(4), RIN(3)]
@@ -121,6 +124,7 @@ def test_a_model_with_two_inputs_is_adapted_branch_by_branch(x):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.one_backend
 def test_a_model_within_a_model_is_adapted(x):
     rin = RIN(4)
     within = keras.Sequential([keras.Input((None, 2)), rin])
@@ -204,6 +208,7 @@ def test_after_some_steps_it_stops(x):
     assert_centered(layer.cell, x[:20])
 
 
+@pytest.mark.one_backend
 def test_the_batch_size_of_an_array_changes_nothing(x):
     model = keras.Sequential(
         [keras.Input((None, 2)), RIN(4, return_sequences=True), RIN(3)]
@@ -249,6 +254,7 @@ UNFIT = {
 }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("kind", UNFIT)
 def test_data_that_do_not_fit_are_refused(kind, x):
     spoil, words = UNFIT[kind]
@@ -258,6 +264,7 @@ def test_data_that_do_not_fit_are_refused(kind, x):
     np.testing.assert_array_equal(to_numpy(layer.cell.bias), 1)
 
 
+@pytest.mark.one_backend
 def test_an_error_on_the_way_leaves_every_bias_as_it_was(x):
     layers = [RIN(4, bias_initializer="ones") for _ in range(2)]
     inputs = [keras.Input((None, 2)), keras.Input((None, 2))]

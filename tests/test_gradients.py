@@ -60,6 +60,7 @@ def finite_differences(cell, x, t, step=1e-2):
     return np.array(rows)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("layer", [keras.layers.LSTM, keras.layers.GRU, RIN])
 def test_it_agrees_with_finite_differences(rng, layer):
     layer = built(layer(3))

@@ -172,24 +172,28 @@ def test_it_saves_loads_and_trains_on(thousand, tmp_path):
     assert np.isfinite(history["loss"]).all()
 
 
+@pytest.mark.one_backend
 def test_points_on_a_line_need_no_distance_in_between():
     x = np.array([0.0, 1e-3, 2e-3, 1, 1.001, 5, 5.0001])[:, None]
     y = np.array([2, 0, 1, 1, 0, 1, 0])
     assert_fits(perfect_fit(x, y).model, x, y)
 
 
+@pytest.mark.one_backend
 def test_a_point_in_the_middle_of_all_has_no_direction():
     x = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [0, 0]])
     y = np.array([0, 0, 0, 0, 1])
     assert_fits(perfect_fit(x, y).model, x, y)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("n, y", [(1, 0), (1, 3), (4, 2)])
 def test_one_point_is_enough(n, y):
     x, labels = np.full((n, 2), 7.0), np.full(n, y)
     assert_fits(perfect_fit(x, labels).model, x, labels)
 
 
+@pytest.mark.one_backend
 def test_features_of_any_scale_and_without_a_difference():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(40, 4)) * [1e-9, 1, 1e9, 0] + [0, 0, 0, 5]
@@ -209,6 +213,7 @@ def test_a_global_policy_does_not_change_the_network(thousand):
         keras.config.set_dtype_policy(before)
 
 
+@pytest.mark.one_backend
 def test_the_width_asked_for_is_the_width_given(thousand):
     x, y, *_ = thousand
     model, _ = perfect_fit(x[:60], y[:60], width=11)

@@ -77,6 +77,7 @@ def test_the_gradient_is_followed_through_the_layers_before():
         np.testing.assert_allclose(found, sizes[0], rtol=1e-3)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "gain, horizon", [(1.0, 6), (0.1, 2), (0.3, 3), (0.001, 0)]
 )
@@ -136,6 +137,7 @@ def test_an_adapted_layer_and_gates_are_not_warned_of():  # warnings are errors
     assert "lstm_input_drift" not in logs
 
 
+@pytest.mark.one_backend
 def test_every_gate_and_every_layer_is_followed():
     two = [keras.layers.GRUCell(3), keras.layers.SimpleRNNCell(3)]
     both_ways = keras.layers.Bidirectional(
