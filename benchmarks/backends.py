@@ -1,4 +1,4 @@
-"""What works on which backend?
+"""Which tests pass on which backend.
 
     for backend in tensorflow jax torch; do
         KERAS_BACKEND=$backend pytest -n 2 -m "" \
@@ -6,9 +6,14 @@
     done
     python -m benchmarks.backends
 
+<<<<<<< HEAD
 Counts the tests of each area that passed, and gives the reasons of those that
 were skipped. Goes to OUTPUT. A run may be in parts, such as the two tiers of
 the tests, `tensorflow.xml` and `tensorflow_exhaustive.xml`.
+=======
+Writes to OUTPUT how many tests of each area passed, and why others were
+skipped. A backend may have several reports, `jax-1.xml`, `jax-2.xml`.
+>>>>>>> claims
 """
 
 import collections
@@ -28,8 +33,13 @@ AREAS = {
     "layers": "(adapt|rin|rin_cell|deep_transition_rin_cell|layer_contract"
     "|noisy_rnn|linear_residual|residual_branch|residual_conv2d"
     "|residual_dense|residual_dense_stack|fixed_projection"
+<<<<<<< HEAD
     "|identity_trajectories|offset_options|simple_rnn)[.]",
     "the fused loop": "(recurrence|fused_layer)[.]",
+=======
+    "|identity_trajectories)[.]",
+    "fused recurrence": "(recurrence|fused_layer)[.]",
+>>>>>>> claims
     "initializers, regularizers, constraints": "(chains|offset|partial_identity"
     "|per_gate|small_variance_normal|square|regularizers|constraints"
     "|optimizers)[.]",
@@ -38,6 +48,7 @@ AREAS = {
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics)[.]",
     "plots": "plots[.]",
+<<<<<<< HEAD
     "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan"
     "|checkpoint|model_description|every_optimizer|kills|files)[.]",
     "saved files": "saved_files[.]",
@@ -46,14 +57,27 @@ AREAS = {
     "a step at a time": "(streaming_step|stepwise|cell_step"
     "|streamed_graphs)[.]",
     "a step at a time, as LiteRT": r"export_streaming[.](test_litert|"
+=======
+    "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan)[.]",
+    "saving and loading": "saved_files[.]",
+    "export, SavedModel": r"export[.].*\[SavedModel\]",
+    "export, ONNX": r"export[.].*\[ONNX\]",
+    "streaming step": "streaming_step[.]",
+    "streaming export, LiteRT": r"export_streaming[.](test_litert|"
+>>>>>>> claims
     r"test_the_converter|test_a_step_in_integers|.*m\.tflite)",
-    "a step at a time, as SavedModel": "export_streaming[.]",
-    "several devices": "many_devices[.]",
+    "streaming export, SavedModel": "export_streaming[.]",
+    "multiple devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
     "examples": "(examples|study|resume_examples)[.]",
     "benchmarks": "(benchmarks|claims)[.]",
+<<<<<<< HEAD
     "names, arguments, documents": "(public_names|architecture|arguments"
     "|backends|cases|insert_tables|language|pages)[.]",
+=======
+    "names, arguments, documentation": "(public_names|architecture|arguments"
+    "|backends|insert_tables|pages)[.]",
+>>>>>>> claims
 }
 
 
@@ -65,11 +89,11 @@ def area_of(test):
 
 
 def count(*paths):
-    """What became of the tests in files that pytest wrote, area by area."""
+    """Passed, failed and skipped tests of pytest reports, by area."""
     areas = collections.defaultdict(
         lambda: {"passed": 0, "failed": [], "skipped": {}}
     )
-    cases = {}  # of a test that is in several files, the last counts
+    cases = {}  # the last result of a test in several files counts
     for path in paths:
         for case in ET.parse(path).iter("testcase"):
             name = f"{case.get('classname')}.{case.get('name')}"
@@ -135,8 +159,10 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/backends", "Where to write.")
     flags.DEFINE_string(
-        "runs", "runs/backends", "Where pytest wrote its files."
+        "output", "docs/results/backends", "Directory of results and tables."
+    )
+    flags.DEFINE_string(
+        "runs", "runs/backends", "Directory of pytest's reports."
     )
     app.run(main)

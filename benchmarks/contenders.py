@@ -1,8 +1,8 @@
-"""What the benchmarks compare: each a function of a size that gives a step.
+"""The layers that the benchmarks compare: functions from a size to a step.
 
-A step is a function without arguments that returns when its work is done. The
-training step is forward, backward and an SGD update; the forward step answers
-alone. Only the last output is returned.
+A step is a function without arguments that returns when its work is done. A
+training step is a forward pass, a backward pass and an SGD update; a forward
+step is the forward pass alone. Only the last output is returned.
 """
 
 import importlib.util
@@ -15,6 +15,7 @@ import tensorflow as tf
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
+SHAPE = "batch × time × features × units"
 KERAS_LAYERS = {
     "RIN": RIN,
     "RIN, not fused": lambda units: RIN(units, fused=False),
@@ -27,10 +28,15 @@ KERAS_LAYERS = {
 }
 
 
+def shape(size):
+    """A size as a table shows it."""
+    return " × ".join(map(str, size))
+
+
 def data(size):
     batch, time, features, units = size
     rng = np.random.default_rng(0)
-    # In float32 throughout: what is freed again would hide in the peak.
+    # In float32 throughout: a float64 copy would raise the peak memory.
     x = rng.standard_normal((batch, time, features), "float32")
     x *= 0.1
     return x, np.zeros((batch, units), "float32")
@@ -59,7 +65,7 @@ def keras_layer(name, jit_compile):
 
 
 def products(size, training):
-    """The matrix products of a step and nothing else: the floor."""
+    """The matrix products of a step and nothing else: a lower bound."""
     batch, time, _, units = size
     x, _ = data(size)
     kernel = tf.zeros((x.shape[-1], units))
@@ -91,7 +97,7 @@ def products(size, training):
 
 
 def jax_scan(size, training):
-    """The same recurrence in JAX, differentiated by JAX."""
+    """The recurrence of RIN in JAX, differentiated by JAX."""
     import jax
     from jax import numpy as jnp
 
@@ -153,8 +159,8 @@ def torch_layer(name, threads):
 
 
 def installed():
-    """All contenders that can run here, by name."""
-    found = {"products alone": products}
+    """All layers that can run here, by name."""
+    found = {"matmul lower bound": products}
     for name in KERAS_LAYERS:
         found[name] = keras_layer(name, jit_compile="auto")
         if keras.backend.backend() == "tensorflow":

@@ -1,10 +1,10 @@
-"""What do the diagnostics cost at 512 units, and the callback of an epoch?
+"""Time of the diagnostics at 512 units, and of the diagnostics callback.
 
     python -m benchmarks.diagnostics_cost
 
-Seconds of each analysis, several times, and the share of the training time
-that the callback took in its default budget, go to OUTPUT/results.json and
-from there into a table.
+The seconds of each diagnostic, measured several times, and the share of the
+training time that the callback takes with its default budget go to
+OUTPUT/results.json, and from there into tables.
 """
 
 import statistics
@@ -28,7 +28,7 @@ FLAGS = flags.FLAGS
 
 
 def analyses(units):
-    """Each analysis as a function without arguments."""
+    """Each diagnostic as a function without arguments."""
     chain = np.asarray(Chain(1.02)((units, units)), "float64")
     layers = {
         "SimpleRNN": keras.layers.SimpleRNN(units),
@@ -61,7 +61,7 @@ def seconds(function):
 
 
 def callback_share(units, epochs, gradient):
-    """The callback's part of a fit on digits-like data, by its own count."""
+    """The callback's share of `fit` on data like digits, by its own count."""
     x, y = contenders.data((1437, 64, 1, units))
     model = keras.Sequential([RIN(units)])
     model.compile("adam", "mse")
@@ -80,14 +80,14 @@ def tables(record):
         ]
         for name, times in record["seconds"].items()
     ]
-    header = [f"at {record['units']} units", "seconds, median", "range"]
+    header = [f"diagnostic, {record['units']} units", "median, s", "range, s"]
     shares = [
         [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
         for name, by_epochs in record["shares"].items()
     ]
     table = outputs.markdown(header, rows)
     (by_epochs, *_) = record["shares"].values()
-    header = ["share of a fit", *(f"{epochs} epochs" for epochs in by_epochs)]
+    header = ["share of training time", *(f"{n} epochs" for n in by_epochs)]
     return {
         "table.md": table,
         "callback.md": outputs.markdown(header, shares),
@@ -119,6 +119,6 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/diagnostics_cost", "Where to.")
-    flags.DEFINE_bool("smoke", False, "Few units: does it run?")
+    flags.DEFINE_string("output", "docs/results/diagnostics_cost", "Results.")
+    flags.DEFINE_bool("smoke", False, "Check with few units.")
     app.run(main)

@@ -1,4 +1,4 @@
-"""What does a model weigh in each format, and does it still answer the same?
+"""File size and accuracy of a model in each export format.
 
     python examples/sequential_images.py
     python -m benchmarks.exports
@@ -6,10 +6,10 @@
     python examples/sequential_images.py --dataset=mnist --rows
     python -m benchmarks.exports --dataset=mnist --rows
 
-Writes a trained model in every format that holds it, runs each file by its own
+Exports a trained model in every supported format, runs each file in its own
 interpreter on test images, and writes sizes, accuracies and differences from
-`predict` to OUTPUT. The model is one of `examples/sequential_images.py`, read
-with the --dataset and --rows of its training.
+`predict` to OUTPUT. The model is one of `examples/sequential_images.py`; pass
+the --dataset and --rows of its training.
 """
 
 import pathlib
@@ -115,7 +115,7 @@ def as_a_step(activations):
 
 
 def recorded(step, state, x):
-    """What a step is given while sequences go by, a tenth of it."""
+    """A tenth of the inputs and states of a step on sequences."""
     for t in range(x.shape[1]):
         inputs = {"x": x[:, t], **state}
         for row in range(0, len(x), 10):
@@ -172,13 +172,13 @@ def measure(model, calibration, x, labels):
 
 
 def tables(record):
-    header = ["format", "kB", "accuracy", "largest difference"]
+    header = ["format", "kB", "accuracy", "max. relative difference"]
     rows = [
         [
             r["format"],
             f"{r['bytes'] / 1000:.0f}",
             f"{r['accuracy']:.3f}",
-            f"{r['difference']:.0e}",
+            f"{r['difference']:.0e}" if r["difference"] else "0",
         ]
         for r in record["records"]
     ]
@@ -224,13 +224,17 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/exports", "Where to write.")
     flags.DEFINE_string(
-        "model", "runs/sequential_images/best_rin.keras", "What to export."
+        "output", "docs/results/exports", "Directory of results and tables."
     )
-    flags.DEFINE_enum("dataset", "digits", image_data.NAMES, "What it knows.")
-    flags.DEFINE_bool("rows", False, "It reads row by row.")
-    flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
-    flags.DEFINE_integer("images", 1_000, "To test on, at most.", 1)
-    flags.DEFINE_bool("smoke", False, "A network of no use: does it run?")
+    flags.DEFINE_string(
+        "model",
+        "runs/sequential_images/best_rin.keras",
+        "Keras file of the model.",
+    )
+    flags.DEFINE_enum("dataset", "digits", image_data.NAMES, "Its data set.")
+    flags.DEFINE_bool("rows", False, "The model reads row by row.")
+    flags.DEFINE_string("data_dir", None, "Directory of TFDS data.")
+    flags.DEFINE_integer("images", 1_000, "Largest number of test images.", 1)
+    flags.DEFINE_bool("smoke", False, "Check with an untrained network.")
     app.run(main)

@@ -1,10 +1,10 @@
-"""What does it cost to keep a recurrence orthogonal?
+"""Cost of the orthogonality constraint on a recurrent matrix.
 
     python -m benchmarks.orthogonal_cost
 
-A training step of SimpleRNN and of RIN with and without the constraint, taking
-turns in one process; beside them the singular value decomposition that the
-constraint does without. Medians and ratios go to OUTPUT.
+Training steps of SimpleRNN and RIN with and without the constraint take turns
+in one process, next to the singular value decomposition that the constraint
+avoids. Medians and ratios go to OUTPUT.
 """
 
 import statistics
@@ -68,13 +68,14 @@ def tables(record):
             f"{ms[f'{name}, constrained'] / ms[name]:.2f}"
             for name in ("SimpleRNN", "RIN")
         ]
-        label = " ".join(map(str, one["size"]))
-        rows.append([label, *cells, f"{ms['SVD alone']:.3g}"])
+        rows.append(
+            [contenders.shape(one["size"]), *cells, f"{ms['SVD alone']:.3g}"]
+        )
     header = [
-        "batch time features units",
-        "SimpleRNN, ms with / without",
-        "RIN, ms with / without",
-        "SVD alone, ms",
+        contenders.SHAPE,
+        "SimpleRNN, constrained / free, ms",
+        "RIN, constrained / free, ms",
+        "SVD, ms",
     ]
     return {"table.md": outputs.markdown(header, rows)}
 
@@ -92,6 +93,6 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/orthogonal_cost", "Where to.")
-    flags.DEFINE_bool("smoke", False, "One tiny size: does it run?")
+    flags.DEFINE_string("output", "docs/results/orthogonal_cost", "Results.")
+    flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
     app.run(main)

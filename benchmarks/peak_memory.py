@@ -1,11 +1,11 @@
-"""How much memory does a training step take at its peak?
+"""Peak memory of a training step.
 
     python -m benchmarks.peak_memory
 
-Each contender trains in a process of its own, for what a process once held
-stays in its peak. The growth of the peak over that of the built model goes to
-OUTPUT/results.json and table.md. glibc is told to give back what is freed;
-else it keeps some of it, by chance up to twice of what is in use.
+Each layer trains in a process of its own, because the peak of a process never
+falls. The growth of the peak over that of the built model goes to
+OUTPUT/results.json and table.md. glibc is set to return freed memory; otherwise
+it keeps up to twice the memory in use, by chance.
 """
 
 import concurrent.futures
@@ -23,7 +23,7 @@ from examples import outputs
 
 FLAGS = flags.FLAGS
 
-# batch, time, features, units; batch 1 is little but what does not grow
+# batch, time, features, units; batch 1 shows what does not grow with the batch
 SIZES = [
     (1, 784, 1, 100),
     (32, 784, 1, 100),
@@ -68,15 +68,19 @@ def main(argv):
 
 
 def tables(record):
-    rows = [
-        [" ".join(map(str, r["size"])), r["contender"], f"{r['mib']:.0f}"]
-        for r in record["records"]
-    ]
-    header = ["batch time features units", "", "MiB"]
+    sizes = {}
+    for r in record["records"]:
+        row = sizes.setdefault(contenders.shape(r["size"]), {})
+        row[r["contender"]] = f"{r['mib']:.0f}"
+    rows = [[size, *row.values()] for size, row in sizes.items()]
+    (row, *_) = sizes.values()
+    header = [contenders.SHAPE, *(f"{layer}, MiB" for layer in row)]
     return {"table.md": outputs.markdown(header, rows)}
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/peak_memory", "Where to write.")
-    flags.DEFINE_bool("smoke", False, "One tiny size: does it run?")
+    flags.DEFINE_string(
+        "output", "docs/results/peak_memory", "Directory of results and tables."
+    )
+    flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
     app.run(main)

@@ -1,13 +1,13 @@
-"""How long does one step take, against other layers and the bare products?
+"""Time of one step, against other layers and the matmul lower bound.
 
     python -m benchmarks.step_time           # the sizes of the docs
     python -m benchmarks.step_time --grid    # 72 sizes, RIN and SimpleRNN
     KERAS_BACKEND=torch python -m benchmarks.step_time
 
-The contenders of a size take turns in one process. Medians and spread go to
-OUTPUT/results.json, and from there into tables and a picture.
-A cell holds the median in milliseconds, the quartiles, and the ratio of the
-median to that of the faster SimpleRNN, compiled or not.
+The layers compared at a size take turns in one process. The times of all steps
+go to OUTPUT/results.json, and from there into tables and a picture. A cell
+holds the median in milliseconds, the quartiles, and the ratio of the median to
+that of the faster SimpleRNN, compiled or not.
 """
 
 import itertools
@@ -44,13 +44,13 @@ ON_OTHERS = ("RIN", "RNN(RINCell)", "SimpleRNN", "LSTM")
 
 
 def gflop(size):
-    """The work of a training step's three products."""
+    """Work of the three matrix products of a training step."""
     batch, time, _, units = size
     return 6e-9 * batch * time * units**2
 
 
 def measure(makers, size, training):
-    """First step and timed steps of each contender, taking turns."""
+    """First step and timed steps of each layer, taking turns."""
     steps, first = {}, {}
     for name, make in makers.items():
         steps[name] = make(size, training)
@@ -77,7 +77,7 @@ def measure(makers, size, training):
 
 
 def cells(records):
-    """{(size, mode): {contender: ms of each step}}, in the order measured."""
+    """{(size, mode): {layer: ms of each step}}, in the order measured."""
     table = {}
     for record in records:
         key = tuple(record["size"]), record["mode"]
@@ -86,7 +86,7 @@ def cells(records):
 
 
 def ratio(times, name):
-    """Median of a contender over that of the faster SimpleRNN."""
+    """Median of a layer over that of the faster SimpleRNN."""
     simple = [times[other] for other in SIMPLE_RNN if other in times]
     faster = min(map(statistics.median, simple))
     return statistics.median(times[name]) / faster
@@ -95,21 +95,26 @@ def ratio(times, name):
 def cell(times, name):
     """Median, quartiles, and the ratio to the faster SimpleRNN."""
     low, middle, high = statistics.quantiles(times[name], n=4)
-    quartiles = f"{low:.3g} to {high:.3g}"
-    return f"{middle:.3g} ({quartiles}) {ratio(times, name):.2f}"
+    quartiles = f"{_three(low)} to {_three(high)}"
+    return f"{_three(middle)} ({quartiles}) {ratio(times, name):.2f}"
+
+
+def _three(ms):
+    """Three significant digits, without an exponent."""
+    return f"{float(f'{ms:.3g}'):,g}"
 
 
 def tables(record):
-    """Sizes against contenders, whichever are more downwards."""
+    """Sizes and layers, whichever are more as rows."""
     found = {}
     for (size, mode), times in cells(record["records"]).items():
-        found.setdefault(mode, {})[" ".join(map(str, size))] = times
+        found.setdefault(mode, {})[contenders.shape(size)] = times
     return {f"{mode}.md": _table(groups) for mode, groups in found.items()}
 
 
 def _table(groups):
     names = list(next(iter(groups.values())))
-    rows = [["batch time features units", *groups]]
+    rows = [[contenders.SHAPE, *groups]]
     rows += [
         [name, *(cell(times, name) for times in groups.values())]
         for name in names
@@ -120,7 +125,7 @@ def _table(groups):
 
 
 def draw(records):
-    """RIN against SimpleRNN, both by default and both with XLA."""
+    """RIN against SimpleRNN, both with default compilation or with XLA."""
     groups = cells(records)
     figure = Figure(figsize=(7, 1 + 0.3 * len(groups)), layout="constrained")
     axes = figure.subplots()
@@ -133,11 +138,11 @@ def draw(records):
             / statistics.median(times[f"SimpleRNN{way}"])
             for times in groups.values()
         ]
-        label = f"both{way or ' by default'}"
+        label = f"both{way or ', default compilation'}"
         axes.plot(ratios, labels, marker, color="black", label=label)
     axes.axvline(1, color="grey", linewidth=1)
     axes.set_xscale("log")
-    axes.set_xlabel("time of a step of RIN / of SimpleRNN")
+    axes.set_xlabel("step time of RIN / step time of SimpleRNN")
     axes.set_ylabel("(batch, time, features, units)")
     axes.invert_yaxis()
     axes.legend()
@@ -172,11 +177,15 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/step_time", "Where to write.")
-    flags.DEFINE_bool("smoke", False, "One tiny size: does it run?")
-    flags.DEFINE_integer("repeats", 15, "Timed steps each.", lower_bound=1)
-    flags.DEFINE_float("seconds", 60, "For the timed steps of a size, about.")
-    flags.DEFINE_bool("grid", False, "All sizes, RIN against SimpleRNN.")
-    flags.DEFINE_float("most_gflop", 1e6, "Leave out steps of more work.")
-    flags.DEFINE_multi_enum("mode", None, ["training", "forward"], "Of step.")
+    flags.DEFINE_string(
+        "output", "docs/results/step_time", "Directory of results and tables."
+    )
+    flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
+    flags.DEFINE_integer("repeats", 15, "Timed steps per layer.", lower_bound=1)
+    flags.DEFINE_float("seconds", 60, "Time limit per size.")
+    flags.DEFINE_bool("grid", False, "Measure 72 sizes, RIN and SimpleRNN.")
+    flags.DEFINE_float("most_gflop", 1e6, "Skip sizes with more work per step.")
+    flags.DEFINE_multi_enum(
+        "mode", None, ["training", "forward"], "Kind of step; both by default."
+    )
     app.run(main)

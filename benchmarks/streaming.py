@@ -1,9 +1,9 @@
-"""How long does one time step take in production, state in and state out?
+"""Latency of one time step, with the state passed in and out.
 
     python -m benchmarks.streaming
 
-Batch 1, one time step a call, the state handed back in: what a model that
-follows a live signal does. Percentiles go to OUTPUT/results.json and table.md.
+Batch 1, one time step per call: the use of a model on a live signal.
+Percentiles go to OUTPUT/results.json and table.md.
 """
 
 import time
@@ -84,7 +84,7 @@ def main(argv):
 
 def tables(record):
     header = ["layer", "features", "units"]
-    header += [f"{p} % below, µs" for p in PERCENTILES]
+    header += [f"p{p}, µs" for p in PERCENTILES]
     rows = [
         [r["layer"], str(r["features"]), str(r["units"])]
         + [f"{value:.0f}" for value in r["microseconds"].values()]
@@ -94,7 +94,11 @@ def tables(record):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/streaming", "Where to write.")
-    flags.DEFINE_bool("smoke", False, "One tiny size: does it run?")
-    flags.DEFINE_integer("steps", 5_000, "Timed time steps.", lower_bound=1)
+    flags.DEFINE_string(
+        "output", "docs/results/streaming", "Directory of results and tables."
+    )
+    flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
+    flags.DEFINE_integer(
+        "steps", 5_000, "Number of timed time steps.", lower_bound=1
+    )
     app.run(main)

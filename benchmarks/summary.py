@@ -1,4 +1,4 @@
-"""The numbers of the README, from stored results.
+"""The table of results in the README, from stored results.
 
 python -m benchmarks.summary
 """
@@ -6,8 +6,8 @@ python -m benchmarks.summary
 import collections
 import statistics
 
+from benchmarks.claims import pages
 from benchmarks.claims import records
-from benchmarks.claims import tables
 from benchmarks.claims import verdicts
 from benchmarks.claims import wanted
 from benchmarks.claims.records import RESULTS
@@ -17,33 +17,32 @@ from examples import outputs
 def table():
     rows = [
         ["claims", _verdicts()],
-        ["adding over 1,000 time steps", _long()],
-        ["time of a training step", _ratios()],
-        ["size of a LiteRT file", _smallest()],
+        ["adding problem, 1,000 time steps", _long()],
+        ["training step time", _ratios()],
+        ["LiteRT file size", _smallest()],
     ]
-    return outputs.markdown(["", "measured"], rows, words=2)
+    return outputs.markdown(["", "result"], rows, words=2)
 
 
 def _verdicts():
     counts = collections.Counter(
         verdict
         for name, protocol in wanted.protocols().items()
-        for _, verdict, _ in tables.tested(name, protocol, RESULTS / "claims")
+        for _, verdict, _ in pages.tested(name, protocol, RESULTS / "claims")
     )
-    del counts[tables.UNTESTED]
+    del counts[pages.UNTESTED]
     told = ", ".join(f"{verdict} {n}" for verdict, n in counts.most_common())
     return f"{counts.total()} tested: {told}"
 
 
 def _long():
-    """At the best learning rate of the longest sequences."""
+    """Of the longest sequences, at the best learning rate."""
     record = records.read(RESULTS / "claims" / "adding_long")
-    contenders = verdicts.outcomes(record["protocol"], record["runs"])
-    longest = max(contenders, key=lambda one: dict(one)["length"])
-    outcome = contenders[longest]
-    solved, count = verdicts.learned(outcome.best), len(outcome.best)
+    models = verdicts.outcomes(record["protocol"], record["runs"])
+    outcome = models[max(models, key=lambda model: dict(model)["length"])]
+    solved, count = verdicts.solved(outcome.best), len(outcome.best)
     return (
-        f"{solved} of {count} runs of a RIN of 50 units solve it, loss "
+        f"RIN with 50 units: {solved} of {count} runs solve it, median loss "
         f"{outcome.median:.2g} of the baseline"
     )
 
@@ -55,10 +54,10 @@ def _ratios():
         if record["size"] == [32, 784, 1, 100] and record["mode"] == "training"
     }
     told = [
-        f"{times['RIN'] / times[name]:.2f} of {name}'s"
+        f"{times['RIN'] / times[name]:.2f} x {name}"
         for name in ("SimpleRNN", "LSTM")
     ]
-    return ", ".join(told) + ": 32 sequences of 784 steps, 100 units"
+    return "RIN: " + ", ".join(told) + " (batch 32, 784 steps, 100 units)"
 
 
 def _smallest():
@@ -67,8 +66,8 @@ def _smallest():
     }
     plain, small = found["LiteRT"], found["LiteRT, int8 weights"]
     return (
-        f"{plain['bytes'] / 1000:.0f} kB ({plain['accuracy']:.1%} of digits "
-        f"right), with int8 weights {small['bytes'] / 1000:.0f} kB "
+        f"{plain['bytes'] / 1000:.0f} kB (accuracy {plain['accuracy']:.1%} on "
+        f"digits), with int8 weights {small['bytes'] / 1000:.0f} kB "
         f"({small['accuracy']:.1%})"
     )
 

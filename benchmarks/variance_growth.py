@@ -1,10 +1,10 @@
-"""By how much do residual blocks multiply what they are given?
+"""Growth of the standard deviation through residual blocks.
 
     python -m benchmarks.variance_growth
 
-Sends standard normal noise through blocks x + C2(relu(C1 x)) of one width, as
-they start and without any normalisation, and writes the standard deviation
-behind each block over that of the noise: table.md and growth.png in OUTPUT.
+Sends standard normal noise through untrained blocks x + C2(relu(C1 x)) of one
+width, without normalization, and writes the standard deviation after each block
+over that of the noise to table.md and growth.png in OUTPUT.
 """
 
 import statistics
@@ -38,7 +38,7 @@ STARTS = {
 
 
 def growth(start, filters, blocks, size):
-    """Standard deviation behind each block, over that of the noise."""
+    """Standard deviation after each block, over that of the noise."""
     x = keras.random.normal((4, size, size, filters))
     deviations = [np.std(keras.ops.convert_to_numpy(x))]
     for _ in range(blocks):
@@ -79,8 +79,8 @@ def main(argv):
 
 
 def tables(record):
-    """Median over the draws behind some of the blocks."""
-    header = ["start of both kernels"]
+    """Median over the draws, after some of the blocks."""
+    header = ["initializer of both kernels"]
     header += [f"block {block}" for block in SHOWN]
     rows = [
         [r["start"]]
@@ -102,14 +102,14 @@ def draw(records):
         axes.plot(blocks, median, style, label=record["start"])
     axes.set_yscale("log")
     axes.set_xlabel("block")
-    axes.set_ylabel("standard deviation, noise = 1")
+    axes.set_ylabel("standard deviation (input = 1)")
     axes.legend()
     return figure
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/variance_growth", "To write.")
-    flags.DEFINE_bool("smoke", False, "Two channels: does it run?")
-    flags.DEFINE_integer("filters", 64, "Channels of all blocks.", 1)
-    flags.DEFINE_integer("draws", 3, "Of noise and of kernels.", 1)
+    flags.DEFINE_string("output", "docs/results/variance_growth", "Results.")
+    flags.DEFINE_bool("smoke", False, "Check with two channels.")
+    flags.DEFINE_integer("filters", 64, "Channels of each block.", 1)
+    flags.DEFINE_integer("draws", 3, "Draws of noise and kernels.", 1)
     app.run(main)

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(
 from benchmarks import summary  # noqa: E402
 from benchmarks.claims import findings  # noqa: E402
 from benchmarks.claims import networks  # noqa: E402
+from benchmarks.claims import pages  # noqa: E402
 from benchmarks.claims import pictures  # noqa: E402
 from benchmarks.claims import records  # noqa: E402
 from benchmarks.claims import study  # noqa: E402
@@ -70,22 +71,22 @@ PROTOCOL = {
 A, B = ((("layer", name),) for name in "ab")
 
 
-def test_the_rate_is_chosen_on_validation_data_and_told_on_test_data():
+def test_the_rate_is_chosen_on_validation_data_and_its_loss_is_of_test_data():
     runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
     runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
     outcome = verdicts.outcomes(PROTOCOL, runs)[A]
     assert outcome.tuned == {"learning_rate": 1}
-    assert outcome.scores == {0: 0.5, 1: 0.6, 2: 0.7}
+    assert outcome.losses == {0: 0.5, 1: 0.6, 2: 0.7}
     assert outcome.median == 0.6
 
 
-def test_a_contender_whose_runs_are_not_all_made_has_no_outcome():
+def test_a_model_with_missing_runs_has_no_outcome():
     runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
     runs += runs_of("a", 2, 0.9, [0.1, 0.1])
     assert verdicts.outcomes(PROTOCOL, runs) == {}
 
 
-def test_the_order_in_which_runs_ended_says_nothing():
+def test_the_order_in_which_runs_ended_changes_nothing():
     runs = [
         *runs_of("a", 0.01, 0.5, [0.1, 0.2, 0.4, 0.8, 0.9]),
         *runs_of("a", 0.03, 0.5, [0.3] * 5),  # on validation data a tie
@@ -98,23 +99,23 @@ def test_the_order_in_which_runs_ended_says_nothing():
     assert found[0].interval == found[1].interval
 
 
-def test_a_failed_run_is_counted_and_gets_what_knowing_nothing_gets():
+def test_a_diverged_run_is_counted_and_gets_the_baseline_loss():
     runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
     runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
     del runs[0]["validation"], runs[0]["test"], runs[0]["baseline"]
     runs[0]["error"] = "The loss is not finite."
     outcome = verdicts.outcomes(PROTOCOL, runs)[A]
-    assert outcome.scores[0] == 1.0
-    assert (outcome.failed, len(outcome.runs)) == (1, 6)
+    assert outcome.losses[0] == 1.0
+    assert (outcome.diverged, len(outcome.runs)) == (1, 6)
 
 
-def test_below_half_of_knowing_nothing_a_run_has_learned():
+def test_below_half_of_the_baseline_a_run_has_solved_its_task():
     runs = runs_of("a", 1, 0.9, [2.0] * 3) + runs_of("a", 2, 1.0, [0.1] * 3)
     runs[2] = {**runs[2], "error": "The loss is not finite."}
     del runs[2]["validation"], runs[2]["test"], runs[2]["baseline"]
     outcome = verdicts.outcomes(PROTOCOL, runs)[A]
-    assert outcome.unlearned == {0: 0.5, 1: 0.5, 2: 1.0}
-    assert verdicts.learned(outcome.runs) == 2
+    assert outcome.unsolved == {0: 0.5, 1: 0.5, 2: 1.0}
+    assert verdicts.solved(outcome.runs) == 2
 
 
 def test_the_table_of_settings_has_all_of_them_on_validation_data():
@@ -124,8 +125,8 @@ def test_the_table_of_settings_has_all_of_them_on_validation_data():
     record = {"protocol": PROTOCOL, "runs": runs}
     table = tables.of_settings(record)
     assert [line.split("|")[1:-1] for line in table.splitlines()[2:]] == [
-        [" a              ", "    0.25, 2 of 3 ", "    0.45, 3 of 3 "],
-        [" b              ", "    0.75, 0 of 3 ", "     1.5, 0 of 3 "],
+        [" a     ", " 0.25, 2 of 3 ", " 0.45, 3 of 3 "],
+        [" b     ", " 0.75, 0 of 3 ", "  1.5, 0 of 3 "],
     ]
 
 
@@ -146,7 +147,7 @@ def test_the_table_of_rates_counts_divergence_apart():
 
 
 @pytest.mark.parametrize("diverged", [False, True])
-def test_learning_at_every_length_means_every_run_of_the_best_rate(diverged):
+def test_solving_every_length_means_every_run_of_the_best_rate(diverged):
     runs = [
         {**run, "length": length, "layer": "a"}
         for length in (10, 20)
@@ -157,12 +158,12 @@ def test_learning_at_every_length_means_every_run_of_the_best_rate(diverged):
         runs[4]["error"] = "The loss is not finite."
     grid = [{"length": [10, 20], "learning_rate": [1]}]
     record = {"protocol": {**PROTOCOL, "grid": grid}, "runs": runs}
-    found, answers = findings.learns_at_every_length(record)
-    first, second = found.split("<br>")
-    assert first == "10 steps: 3 of 3 solved, 0 diverged, median loss 0.2"
+    first, second = findings.learns_at_every_length(record)
+    told = "3 of 3 solved, 0 diverged, median loss 0.2"
+    assert first == ("10 steps", told, "yes")
+    assert second[::2] == ("20 steps", "no" if diverged else "yes")
     if diverged:
-        assert second.startswith("20 steps: 2 of 3 solved, 1 diverged")
-    assert answers == ["yes", "no" if diverged else "yes"]
+        assert second[1].startswith("2 of 3 solved, 1 diverged")
 
 
 def test_normalized_inputs_have_the_mean_and_variance_of_training_data():
@@ -235,8 +236,8 @@ def test_the_interval_is_the_paired_one_of_scipy():
         (-0.3, -0.2, "yes", "no"),
         (-0.04, -0.01, "yes", "yes"),
         (-0.04, 0.04, "no", "yes"),
-        (-0.2, 0.01, "undecided", "undecided"),
-        (-0.01, 0.2, "no", "undecided"),
+        (-0.2, 0.01, "inconclusive", "inconclusive"),
+        (-0.01, 0.2, "no", "inconclusive"),
         (0.2, 0.3, "no", "no"),
     ],
 )
@@ -250,9 +251,9 @@ def test_what_an_interval_says(low, high, better, equal):
     "answers, verdict",
     [
         (["yes", "yes"], "holds"),
-        (["yes", "undecided"], "holds in part"),
+        (["yes", "inconclusive"], "holds in part"),
         (["no", "yes"], "holds in part"),
-        (["no", "undecided"], "undecided"),
+        (["no", "inconclusive"], "inconclusive"),
         (["no", "no"], "does not hold"),
     ],
 )
@@ -267,10 +268,10 @@ def test_a_protocol_trains_what_it_claims(name):
     made_up = [
         {**one, "validation": 1, "test": 1, "baseline": 1} for one in settings
     ]
-    contenders = verdicts.outcomes(protocol, made_up).keys()
+    models = verdicts.outcomes(protocol, made_up).keys()
     for claim in protocol["claims"]:
         for pair in claim.get("pairs", []):
-            assert set(map(verdicts.contender, pair)) <= contenders
+            assert set(map(verdicts.model, pair)) <= models
     assert len(protocol["seeds"]) >= 5
     for one in settings:
         if one["seed"] != protocol["seeds"][0]:
@@ -309,7 +310,7 @@ def test_runs_are_those_of_the_protocol_and_made_once(path):
 
 
 def test_the_tables_are_those_of_the_records():
-    for made in (tables.of_tiers, tables.of_claims, tables.of_protocols):
+    for made in (pages.of_tiers, pages.of_claims, pages.of_protocols):
         for name, text in made(PROTOCOLS, RESULTS).items():
             assert (RESULTS / name).read_text() == text
 
@@ -335,7 +336,7 @@ def gains_record():
     return {"protocol": protocol, "runs": runs}
 
 
-def test_two_tuned_settings_are_drawn_as_a_map():
+def test_two_hyperparameters_are_drawn_as_a_map():
     drawn = pictures.draw(gains_record())
     assert drawn.keys() == {"contenders.png", "settings.png"}
     axes, _ = drawn["settings.png"].axes
@@ -347,7 +348,7 @@ def test_two_tuned_settings_are_drawn_as_a_map():
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("gain", "other")
 
 
-def test_contenders_stand_below_each_other_task_by_task():
+def test_each_task_has_a_panel_with_the_best_model_on_top():
     grid = {"task": ["add", "copy"], "layer": ["a", "b"]}
     protocol = {"tuned": [], "seeds": [0], "grid": [grid]}
     scores = {("add", "a"): 0.2, ("add", "b"): 0.1}
@@ -368,22 +369,22 @@ def test_contenders_stand_below_each_other_task_by_task():
 def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     words = {"question": "Who?", "setting": "Where.", "differs": "From what."}
     protocol = {**words, "tier": "night", **gains_record()["protocol"]}
-    section = tables.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
-    assert section.startswith("### a b\n\n**Who?** Where. From what.\n")
+    section = pages.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
+    assert section.startswith("### a b\n\n**Who?**\n\nWhere. From what.\n")
     assert "--run=night --protocol=a_b\n" in section
-    assert tables.NOT_RUN["night"] in section
+    assert pages.NOT_RUN["night"] in section
     took = [{"runs": 2, "seconds": 100}, {"runs": 4, "seconds": 200}]
     record = {**gains_record(), "took": took, "versions": {"keras": "3"}}
     record["machine"] = "a machine"
     (tmp_path / "a_b").mkdir()
     part = {**record, "runs": record["runs"][:4]}
     (tmp_path / "a_b" / "results.json").write_text(json.dumps(part))
-    section = tables.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
+    section = pages.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
     assert "Not run yet, but for 4 of 6 runs.\n" in section
     (tmp_path / "a_b" / "results.json").write_text(json.dumps(record))
-    section = tables.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
+    section = pages.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
     assert "6 of 6 runs, 1 seeds; keras 3; 5 minutes, a machine." in section
-    assert tables.of_contenders(record).strip() in section
+    assert tables.of_models(record).strip() in section
 
 
 def test_the_time_of_a_tier_is_that_of_its_protocols(tmp_path):
@@ -393,7 +394,7 @@ def test_the_time_of_a_tier_is_that_of_its_protocols(tmp_path):
         took = [{"runs": 4, "seconds": seconds}]
         (tmp_path / name).mkdir()
         records.save(tmp_path / name, {**gains_record(), "took": took})
-    text = tables.of_tiers(protocols, tmp_path)["tiers.md"]
+    text = pages.of_tiers(protocols, tmp_path)["tiers.md"]
     rows = [line.strip("|").split() for line in text.splitlines()]
     rows = [[cell for cell in row if cell != "|"] for row in rows]
     assert ["core", "1", "6", "0", "0", "0"] in rows
@@ -403,20 +404,74 @@ def test_the_time_of_a_tier_is_that_of_its_protocols(tmp_path):
 def test_comparisons_of_a_claim_are_told_apart():
     one, two = {"train": 1, "layer": "a"}, {"train": 2, "layer": "a"}
     with_b = [(case, {**case, "layer": "b"}) for case in (one, two)]
-    told = [tables._which(pair, with_b) for pair in with_b]
-    assert told == ["train 1: ", "train 2: "]
+    told = [pages.condition(pair, with_b) for pair in with_b]
+    assert told == ["training samples 1", "training samples 2"]
     with_c = [*with_b[:1], (one, {**one, "layer": "c"})]
-    told = [tables._which(pair, with_c) for pair in with_c]
-    assert told == ["against b: ", "against c: "]
+    told = [pages.condition(pair, with_c) for pair in with_c]
+    assert told == ["vs. b", "vs. c"]
     with_a = [(other, one) for one, other in with_c]
-    told = [tables._which(pair, with_a) for pair in with_a]
-    assert told == ["b: ", "c: "]
-    assert tables._which(with_b[0], with_b[:1]) == ""
+    told = [pages.condition(pair, with_a) for pair in with_a]
+    assert told == ["b", "c"]
+    assert pages.condition(with_b[0], with_b[:1]) == ""
 
 
-def test_contenders_on_babi_are_told_by_its_tasks():
+def test_a_claim_has_a_row_for_its_source_and_one_for_each_comparison():
+    claim = {"statement": "A.", "source": "us", "published": "none"}
+    one = ("", "-1 (-2 to 0)", "yes")
+    first, source = ["A.", "-1 (-2 to 0)", "**holds**"], ["*us*", "*none*", ""]
+    assert pages._rows(claim, [one], "holds") == [first, source]
+    two = [("task 1", "-1", "yes"), ("task 2", "+1", "inconclusive")]
+    assert pages._rows(claim, two, "holds in part") == [
+        ["A.", "", "**holds in part**"],
+        source,
+        ["– task 1", "-1", "holds"],
+        ["– task 2", "+1", "inconclusive"],
+    ]
+
+
+def test_every_claim_is_in_the_tables_once():
+    families = {c["about"] for p in PROTOCOLS.values() for c in p["claims"]}
+    pages = [(RESULTS / f"{family}.md").read_text() for family in families]
+    lines = [line for page in pages for line in page.splitlines()]
+    cells = [line.split(" |")[0].strip("| ") for line in lines]
+    claims = [
+        claim["statement"]
+        for protocol in PROTOCOLS.values()
+        for claim in protocol["claims"]
+    ]
+    for statement in claims:
+        assert cells.count(statement) == claims.count(statement), statement
+
+
+def test_models_are_told_by_the_settings_that_differ():
+    lengths = [{"layer": "a", "length": n, "updates": 10 * n} for n in (1, 2)]
+    assert tables.told_by(lengths, lengths) == ["length"]
+    grids = [
+        {"task": "copying", "train": 5, "layer": "a"},
+        {"task": "copying", "train": 5, "layer": "b"},
+        {"task": "pixels", "images": "digits", "layer": "a"},
+        {"task": "pixels", "images": "mnist", "train": 5, "layer": "a"},
+        {"task": "text", "train": 5, "layer": "a"},
+    ]
+    assert tables.told_by(grids, grids) == ["task", "layer", "images"]
+    alike = [{"layer": "a", "units": 5}]
+    assert tables.told_by(alike, alike) == ["layer"]
+
+
+def test_bools_numbers_and_missing_settings_are_cells_of_a_table():
+    cells = [tables._cell(value) for value in (True, False, 0.01, "a", None)]
+    assert cells == ["yes", "no", "0.01", "a", ""]
+
+
+def test_a_line_of_text_begins_with_no_plus():
+    text = pages._wrapped(f"{'x' * 40} {'y' * 46} + noise, {'z' * 80}")
+    assert len(text.splitlines()) > 1
+    assert not any(line.startswith("+") for line in text.splitlines())
+
+
+def test_tasks_of_babi_are_called_tasks():
     assert tables.label([("layer", "a"), ("number", 4)]) == "a, task 4"
-    assert tables.label([("layer", "a"), ("train", 4)]) == "a, train 4"
+    assert tables.label([("layer", "a"), ("units", 4)]) == "a, units 4"
 
 
 @pytest.fixture
@@ -451,7 +506,7 @@ def test_a_study_makes_only_the_runs_that_are_missing(
     assert records.read(tmp_path) == stored
 
 
-def test_a_protocol_whose_data_are_not_there_is_left_out(tmp_path):
+def test_a_protocol_whose_data_are_missing_is_skipped(tmp_path):
     finished = scripts.Running(
         "benchmarks.claims",
         *("--run=night", "--protocol=cifar", "--protocol=babi"),
@@ -460,9 +515,9 @@ def test_a_protocol_whose_data_are_not_there_is_left_out(tmp_path):
         BABI_DIR=f"{tmp_path}/none",
     ).end()
     assert finished.returncode == 0, finished.stderr
-    assert "cifar is left out: IMAGES_NPZ is not set." in finished.stderr
-    nothing = f"BABI_DIR names {tmp_path}/none, and nothing is there."
-    assert f"babi is left out: {nothing}" in finished.stderr
+    assert "cifar is skipped: IMAGES_NPZ is not set." in finished.stderr
+    nothing = f"BABI_DIR names {tmp_path}/none, which does not exist."
+    assert f"babi is skipped: {nothing}" in finished.stderr
     assert "Not run yet" in (tmp_path / "protocols.md").read_text()
 
 
@@ -506,7 +561,7 @@ def test_images_of_a_file_are_pooled_to_mean_0_and_variance_1(
     assert data.baseline == pytest.approx(0.9)
 
 
-def test_babi_scores_are_shares_of_wrong_answers(tmp_path, monkeypatch):
+def test_the_error_on_babi_is_the_share_of_wrong_answers(tmp_path, monkeypatch):
     monkeypatch.setenv("BABI_DIR", str(tmp_path))
     story = "1 Ann is in the hall.\n2 Where is Ann?\thall\t1\n"
     for kind in ("train", "test"):

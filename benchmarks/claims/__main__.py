@@ -1,12 +1,12 @@
-"""Does it hold? Every claim, from a protocol fixed before its runs.
+"""Which claims hold? Each is tested by a protocol fixed before its runs.
 
-    python -m benchmarks.claims                 # tables, from stored records
-    python -m benchmarks.claims --run=core      # first makes the runs missing
+    python -m benchmarks.claims                 # tables, from stored results
+    python -m benchmarks.claims --run=core      # first makes the missing runs
     python -m benchmarks.claims --run=core --protocol=adding
 
-A file of benchmarks/protocols says what is trained and what is claimed. Each
-run that ends, well or not, is at once in OUTPUT/PROTOCOL/results.json, and is
-not made again. Tables of contenders and the table of claims are made of these.
+A file of benchmarks/protocols names the models to train and the claims. Each
+run is stored in OUTPUT/PROTOCOL/results.json when it ends, diverged or not, and
+is not made again. The tables of models and of claims are made from these files.
 """
 
 import os
@@ -15,10 +15,10 @@ import sys
 from absl import app
 from absl import flags
 
+from benchmarks.claims import pages
 from benchmarks.claims import pictures
 from benchmarks.claims import records
 from benchmarks.claims import study
-from benchmarks.claims import tables
 from benchmarks.claims import wanted
 from examples import outputs
 
@@ -26,20 +26,20 @@ FLAGS = flags.FLAGS
 
 
 def make_runs(protocols, output):
-    """Those missing of the protocols asked for, if their data are there."""
+    """The missing runs of the protocols asked for, if their data exist."""
     for name, protocol in protocols.items():
         asked = name in (FLAGS.protocol or [name])
         if not asked or protocol["tier"] not in FLAGS.run:
             continue
         lack = what_lacks(protocol)
         if lack:
-            print(f"{name} is left out: {lack}.", file=sys.stderr)
+            print(f"{name} is skipped: {lack}.", file=sys.stderr)
         else:
             study.run(protocol, outputs.prepare(output / name), FLAGS.jobs)
 
 
 def what_lacks(protocol):
-    """Of the data that a protocol reads, in words; "" where it has all."""
+    """Which data of a protocol are missing, in words; "" if none."""
     if "needs" not in protocol:
         return ""
     variable = protocol["needs"]
@@ -47,7 +47,7 @@ def what_lacks(protocol):
     if not path:
         return f"{variable} is not set"
     if not os.path.exists(path):
-        return f"{variable} names {path}, and nothing is there"
+        return f"{variable} names {path}, which does not exist"
     return ""
 
 
@@ -66,13 +66,15 @@ def main(argv):
     try:
         make_runs(protocols, output)
     except KeyboardInterrupt:
-        print("\nInterrupted: here is what there is.", file=sys.stderr)
+        print(
+            "\nInterrupted: tables of the stored runs follow.", file=sys.stderr
+        )
     for name, protocol in protocols.items():
         draw(records.read(output / name), protocol, output / name)
-    sections = tables.of_protocols(protocols, output)
+    sections = pages.of_protocols(protocols, output)
     for name, text in {
-        **tables.of_tiers(protocols, output),
-        **tables.of_claims(protocols, output),
+        **pages.of_tiers(protocols, output),
+        **pages.of_claims(protocols, output),
         **sections,
     }.items():
         outputs.save_text(text, output / name)
@@ -80,8 +82,16 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/claims", "Where to write.")
-    flags.DEFINE_multi_enum("run", [], ["core", "night", "gpu"], "To make.")
-    flags.DEFINE_multi_string("protocol", [], "Only these.")
-    flags.DEFINE_integer("jobs", None, "Runs at a time, else one a core.", 1)
+    flags.DEFINE_string(
+        "output", "docs/results/claims", "Directory of results and tables."
+    )
+    flags.DEFINE_multi_enum(
+        "run", [], ["core", "night", "gpu"], "Tier whose missing runs to make."
+    )
+    flags.DEFINE_multi_string(
+        "protocol", [], "Protocol to run; all of the tier by default."
+    )
+    flags.DEFINE_integer(
+        "jobs", None, "Parallel runs; one per core by default.", 1
+    )
     app.run(main)

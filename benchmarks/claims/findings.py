@@ -1,8 +1,8 @@
-"""What the results of other commands say of a claim.
+"""Whether claims hold that are no comparison of models.
 
-Each takes the record of a results.json, or computes what it needs, and returns
-what was found, in words, and the answers "yes", "no" or "undecided" that its
-verdict is made of.
+Each function takes the record of a results.json, or computes what it needs,
+and returns a list of parts: (condition, what was found, answer). The verdict
+follows from the answers, "yes", "no" or "inconclusive".
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ def powers_outgrow_products(record):
 
 
 def own_radius_ends_it(record):
-    found, (grows,) = _power_over_product(record, normalise=True)
-    return found, ["no" if grows == "yes" else "yes"]
+    ((condition, found, grows),) = _power_over_product(record, normalise=True)
+    return [(condition, found, "no" if grows == "yes" else "yes")]
 
 
 def _power_over_product(record, normalise):
@@ -31,12 +31,12 @@ def _power_over_product(record, normalise):
     )
     logs = np.subtract(run["power"], run["product"])
     low, high = np.exp(verdicts.interval(np.median, logs))
-    found = f"50 factors: x {np.exp(np.median(logs)):.3g} ({low:.3g} to "
-    return f"{found}{high:.3g})", ["yes" if low > 1 else "no"]
+    found = f"ratio {np.exp(np.median(logs)):.2g} ({low:.2g} to {high:.2g})"
+    return [("50 factors", found, "yes" if low > 1 else "no")]
 
 
 def chain_holds_the_signal(record):
-    """Share of variance of the first signal, read from the last state."""
+    """R^2 of the first input, decoded from the last hidden state."""
     accuracy = {
         (run["network"], run["seed"]): run["accuracy"]["linear, noise"]
         for run in record["networks"]
@@ -56,7 +56,7 @@ def training_ends_normality(record):
 
 
 def training_hides_a_chain(record):
-    """Weight to the next unit against that to the unit before, trained."""
+    """Mean weights to the next and to the previous unit, after training."""
     after = [run["after"] for run in record["runs"]]
     return _more(
         [run["mean weight to the next unit"] for run in after],
@@ -65,62 +65,60 @@ def training_hides_a_chain(record):
 
 
 def every_start_leaves_normality(record):
-    """Of each start at its best rates, over all tasks and seeds."""
+    """Of each model at its best learning rates, over all tasks and seeds."""
     changes = {}
-    contenders = verdicts.outcomes(record["protocol"], record["runs"])
-    for contender, outcome in contenders.items():
-        start = changes.setdefault(dict(contender)["layer"], ([], []))
+    models = verdicts.outcomes(record["protocol"], record["runs"])
+    for model, outcome in models.items():
+        layer = changes.setdefault(dict(model)["layer"], ([], []))
         for values, more in zip(
-            start, outcome.departures.get("recurrent", ([], [])), strict=True
+            layer, outcome.departures.get("recurrent", ([], [])), strict=True
         ):
             values += more
-    found = {
-        start: _more(after, before)
-        for start, (before, after) in changes.items()
-    }
-    words = [f"{start} {words}" for start, (words, _) in found.items()]
-    answers = [answer for _, (answer,) in found.values()]
-    return "<br>".join(words), answers
+    return [
+        part
+        for layer, (before, after) in changes.items()
+        for part in _more(after, before, layer)
+    ]
 
 
 def noise_widens_the_lead_of_a_chain(record):
-    """Of a chain over an orthogonal start, most noise against none."""
-    contenders = verdicts.outcomes(record["protocol"], record["runs"])
+    """Chain vs. orthogonal initialization, most noise vs. none."""
+    models = verdicts.outcomes(record["protocol"], record["runs"])
 
     def leads(noise):
         chain, orthogonal = (
-            contenders[verdicts.contender({"start": start, "noise": noise})]
+            models[verdicts.model({"start": start, "noise": noise})]
             for start in ("chain", "orthogonal")
         )
         seeds = record["protocol"]["seeds"]
-        return [orthogonal.scores[s] - chain.scores[s] for s in seeds]
+        return [orthogonal.losses[s] - chain.losses[s] for s in seeds]
 
     levels = record["protocol"]["grid"][0]["noise"]
     return _more(leads(max(levels)), leads(min(levels)))
 
 
-def _more(ones, others):
+def _more(ones, others, condition=""):
     differences = np.subtract(ones, others)
     low, high = verdicts.interval(np.mean, differences)
     found = f"{differences.mean():+.2g} ({low:.2g} to {high:.2g})"
     if low <= 0 <= high:
-        return found, ["undecided"]
-    return found, ["yes" if low > 0 else "no"]
+        return [(condition, found, "inconclusive")]
+    return [(condition, found, "yes" if low > 0 else "no")]
 
 
 def learns_at_every_length(record):
     """Solved, diverged and normalized loss at the best rate, by length."""
-    found, answers = [], []
-    contenders = verdicts.outcomes(record["protocol"], record["runs"])
-    for contender, outcome in contenders.items():
-        solved, count = verdicts.learned(outcome.best), len(outcome.best)
-        diverged = verdicts.diverged(outcome.best)
-        found.append(
-            f"{dict(contender)['length']:,} steps: {solved} of {count} solved, "
-            f"{diverged} diverged, median loss {outcome.median:.2g}"
+    parts = []
+    models = verdicts.outcomes(record["protocol"], record["runs"])
+    for model, outcome in models.items():
+        solved, count = verdicts.solved(outcome.best), len(outcome.best)
+        found = (
+            f"{solved} of {count} solved, {verdicts.diverged(outcome.best)} "
+            f"diverged, median loss {outcome.median:.2g}"
         )
-        answers.append("yes" if solved == count else "no")
-    return "<br>".join(found), answers
+        answer = "yes" if solved == count else "no"
+        parts.append((f"{dict(model)['length']:,} steps", found, answer))
+    return parts
 
 
 def small_variance_keeps_size(record):
@@ -130,19 +128,20 @@ def small_variance_keeps_size(record):
     }
     (small,) = (v for k, v in growth.items() if k.startswith("SmallVariance"))
     (usual,) = (v for k, v in growth.items() if k == "he_normal")
-    found = f"after 27 blocks x {np.median(small):.3g}"
-    found += f", he_normal x {np.median(usual):.2g}"
-    return found, ["yes" if max(small) < 2 < min(usual) else "no"]
+    found = f"factor {np.median(small):.2g}"
+    found += f", he_normal {np.median(usual):.2g}"
+    answer = "yes" if max(small) < 2 < min(usual) else "no"
+    return [("27 blocks", found, answer)]
 
 
 def identity_start_learns_deep(record):
     deepest = record["starts"][-1]
     identity, gaussian = deepest["identity"], deepest["Gaussian"]
     reached = [steps for steps in gaussian if steps is not None]
-    found = f"depth {deepest['depth']}: {_steps(identity)} from the identity, "
-    found += f"{len(reached)} of {len(gaussian)} Gaussian starts got there"
+    found = f"identity {_steps(identity)}, "
+    found += f"Gaussian {len(reached)} of {len(gaussian)} runs solved"
     yes = identity is not None and all(steps > identity for steps in reached)
-    return found, ["yes" if yes else "no"]
+    return [(f"depth {deepest['depth']}", found, "yes" if yes else "no")]
 
 
 def _steps(steps):
@@ -150,7 +149,7 @@ def _steps(steps):
 
 
 def factors_are_small(record):
-    """Norms of the factors, over what theorem 2.1 allows, of random targets."""
+    """Norms of the factors of random targets, over the bound of theorem 2.1."""
     depth, shares = 64, []
     for seed in range(5):
         target = np.random.default_rng(seed).normal(size=(16, 16))
@@ -160,8 +159,9 @@ def factors_are_small(record):
         gamma = np.abs(np.log(stretch[[0, -1]])).max()
         largest = np.linalg.norm(factors, 2, axis=(1, 2)).max()
         shares.append(largest * depth / (4 * np.pi + 3 * gamma))
-    found = f"at most {max(shares):.2f} of the bound, 16 x 16, 64 factors"
-    return found, ["yes" if max(shares) <= 1 else "no"]
+    found = f"at most {max(shares):.2f} of the bound"
+    answer = "yes" if max(shares) <= 1 else "no"
+    return [("16 x 16, 64 factors", found, answer)]
 
 
 def gradient_bound_as_printed(record):
@@ -174,24 +174,25 @@ def gradient_bound_as_printed(record):
     corrected = gradient_lower_bound(factors, np.zeros((units, units)))
     found = f"gradient squared {slope:.2g}, printed bound {printed:.2g}, "
     found += f"corrected {corrected:.2g}"
-    return found, ["yes" if slope >= printed else "no"]
+    return [("", found, "yes" if slope >= printed else "no")]
 
 
 def fits_any_labels(record):
-    ratios, right = [], []
+    ratios, accuracies = [], []
     for run in record["runs"]:
         n, r = run["points"], run["classes"]
         ratios.append(run["parameters"] / (n * np.log(n) + r**2))
-        right += run["accuracy"].values()
+        accuracies += run["accuracy"].values()
     points = max(run["points"] for run in record["runs"])
-    found = f"{min(right):.2%} right up to {points:,} points, with "
-    found += f"{min(ratios):.2f} to {max(ratios):.2f} times n ln n + r^2"
-    return found, ["yes" if min(right) == 1 and max(ratios) < 3 else "no"]
+    found = f"accuracy {min(accuracies):.2%}, {min(ratios):.2f} to "
+    found += f"{max(ratios):.2f} (n ln n + r^2) parameters"
+    answer = "yes" if min(accuracies) == 1 and max(ratios) < 3 else "no"
+    return [(f"up to {points:,} points", found, answer)]
 
 
 def small_start_trains_better(record):
-    """One seed a start is no comparison, whatever came of it."""
+    """With one seed per initializer the comparison is inconclusive."""
     found = ", ".join(
         f"{run['layer']} {run['score']:.3f}" for run in record["runs"]
     )
-    return f"{found}, one seed each", ["undecided"]
+    return [("1 seed each", f"accuracy of {found}", "inconclusive")]

@@ -1,4 +1,4 @@
-"""The network that the settings of a run name, not compiled yet."""
+"""The uncompiled Keras model of a run, from its settings."""
 
 import functools
 
@@ -27,7 +27,7 @@ def noisy_rin(units, start, noise, return_sequences=False):
 
 
 def penalised(units, penalty):
-    """IRNN + noise; the strength of its penalty can be assigned."""
+    """IRNN + noise, with an assignable regularization strength."""
     strength = keras.Variable(0.0, trainable=False)
     of_one = {
         "on the offset": IdentityOffsetL2(1.0),
@@ -43,7 +43,7 @@ def penalised(units, penalty):
 
 
 def with_small_w(layer):
-    """W from N(0, 0.001), as in the paper."""
+    """With W drawn from N(0, 0.001), as in Hu et al. 2018."""
     return lambda units: layer(
         units, kernel_initializer=keras.initializers.RandomNormal(stddev=0.001)
     )
@@ -78,7 +78,7 @@ LAYERS = {
 
 
 def recurrent_layer(settings, **arguments):
-    """The layer that some settings of a run name."""
+    """The recurrent layer of a run."""
     units = settings["units"]
     if "noise" in settings:
         start, noise = settings["start"], settings["noise"]
@@ -92,7 +92,7 @@ def recurrent_layer(settings, **arguments):
 
 
 def recurrent(settings, data):
-    """One recurrent layer, or `layers` of them, and a read-out."""
+    """One recurrent layer, or `layers` of them, and a linear read-out."""
     features, read_out = data.splits[0][0].shape[-1], data.answers
     sequences = {"return_sequences": True}
     below = [
@@ -139,7 +139,7 @@ def convolutional(settings, data):
 
 
 def dense(settings, data):
-    """`neurons` shared out among residual units of one stack."""
+    """A stack of `depth` residual units with `neurons` hidden units in all."""
     width = settings["neurons"] // settings["depth"]
     return keras.Sequential(
         [

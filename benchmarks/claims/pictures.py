@@ -1,4 +1,4 @@
-"""The pictures of a study: contenders at their best, and all settings."""
+"""The pictures of a study: models at their best, and all hyperparameters."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -8,32 +8,35 @@ from benchmarks.claims import verdicts
 
 
 def draw(record, by=None):
-    """{file: picture}: the contenders, and two tuned settings as a map.
+    """{file: picture}: the models, and two hyperparameters as a map.
 
-    Contenders that differ in the setting `by` stand below each other. Nothing
-    is drawn where no contender has all its runs yet.
+    Each value of the setting `by` has a panel of its own. Nothing is drawn
+    before the runs of a model are complete.
     """
     outcomes = tables.outcomes(record)
     if not outcomes:
         return {}
-    pictures = {"contenders.png": _contenders(outcomes, by)}
+    names = tables.told_by(outcomes, record["protocol"]["grid"])
+    pictures = {"contenders.png": _models(outcomes, names, by)}
     if len(record["protocol"]["tuned"]) == 2:
-        pictures["settings.png"] = _settings(outcomes)
+        pictures["settings.png"] = _settings(outcomes, names)
     return pictures
 
 
-def _contenders(outcomes, by):
-    """Medians of the test scores and their intervals, best on top.
+def _models(outcomes, names, by):
+    """Medians of the test losses and their intervals, best on top.
 
-    Where all are far from knowing nothing, that is left out of the picture.
+    The baseline is drawn where a loss comes near it.
     """
     panels = {}
-    for contender, outcome in outcomes.items():
-        title = tables.label(item for item in contender if item[0] == by)
-        label = tables.label(item for item in contender if item[0] != by)
+    for model, outcome in outcomes.items():
+        title, label = (
+            tables.label((n, v) for n, v in model if n in of)
+            for of in ({by}, {*names} - {by})
+        )
         panels.setdefault(title, []).append((label, outcome))
     sizes = [len(panel) for panel in panels.values()]
-    highest = max(max(outcome.scores.values()) for outcome in outcomes.values())
+    highest = max(max(outcome.losses.values()) for outcome in outcomes.values())
     height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
     figure = Figure(figsize=(7, height), layout="constrained")
     rows = figure.subplots(
@@ -42,13 +45,13 @@ def _contenders(outcomes, by):
     for axes, (title, panel) in zip(rows, panels.items(), strict=True):
         for label, outcome in sorted(panel, key=lambda item: item[1].median):
             _with_its_interval(axes, label, outcome)
-        if highest > verdicts.HALF:
+        if highest > verdicts.SOLVED:
             axes.axvline(1, color="grey", linewidth=1)
         axes.set_title(title, loc="left")
         axes.margins(y=0.5 / len(panel))
         axes.invert_yaxis()
     # All have one x axis: its end is known once all is drawn.
-    rows[-1].set(xlabel="score over that of knowing nothing", xlim=(0, None))
+    rows[-1].set(xlabel="normalized loss (baseline = 1)", xlim=(0, None))
     return figure
 
 
@@ -58,19 +61,19 @@ def _with_its_interval(axes, label, outcome):
     axes.errorbar(
         outcome.median, label, xerr=spread, fmt="o", color="C0", capsize=3
     )
-    dots = list(outcome.scores.values())
+    dots = list(outcome.losses.values())
     axes.plot(dots, [label] * len(dots), "|", color="grey")
 
 
-def _settings(outcomes):
-    """Medians of the scores on validation data over two tuned settings."""
+def _settings(outcomes, names):
+    """Medians of the validation losses over two hyperparameters."""
     maps = {
-        contender: outcome
-        for contender, outcome in outcomes.items()
+        model: outcome
+        for model, outcome in outcomes.items()
         if all(len(values) > 1 for values in outcome.tried.values())
     }
     figure = Figure(figsize=(4.5 * len(maps), 4), layout="constrained")
-    for axes, (contender, outcome) in zip(
+    for axes, (model, outcome) in zip(
         figure.subplots(1, len(maps), squeeze=False)[0],
         maps.items(),
         strict=True,
@@ -94,7 +97,7 @@ def _settings(outcomes):
         axes.set(
             xlabel=tables.said(one),
             ylabel=tables.said(other),
-            title=tables.label(contender),
+            title=tables.label((n, v) for n, v in model if n in names),
         )
-    figure.colorbar(image, label="score over that of knowing nothing")
+    figure.colorbar(image, label="normalized validation loss (baseline = 1)")
     return figure

@@ -1,4 +1,4 @@
-"""Where the results of commands are stored, and how."""
+"""Reads and writes stored results."""
 
 import json
 import pathlib
@@ -9,12 +9,12 @@ RESULTS = pathlib.Path(__file__).parents[2] / "docs" / "results"
 
 
 def read(folder):
-    """The results of a folder, None where there are none yet."""
+    """The results in a folder, None if there are none yet."""
     path = folder / "results.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def save(folder, record):
-    """Writes them anew, or leaves what is there if it is cut off."""
+    """Replaces the results, or keeps the old file if interrupted."""
     text = json.dumps({**outputs.made_by(), **record}, indent=0)
     outputs.save_text(text + "\n", folder / "results.json")

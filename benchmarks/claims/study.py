@@ -1,4 +1,4 @@
-"""From a protocol to its runs, each of them stored and made once."""
+"""Makes the runs of a protocol, each once, and stores them."""
 
 import logging
 import multiprocessing
@@ -14,15 +14,15 @@ from benchmarks.claims import wanted
 
 
 def prepare():
-    """In each process that makes runs."""
-    # Ctrl-C is for the one that stores: runs that have begun are waited for.
+    """Initializes a worker process."""
+    # Ctrl-C goes to the parent, which stores; runs under way are finished.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # TensorFlow warns of many networks compiled in one process, as here.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 
 def run(protocol, folder, jobs):
-    """Makes the runs missing in a folder, several at a time."""
+    """Makes the runs missing in a folder, in parallel."""
     from benchmarks.claims import training  # TensorFlow takes seconds
 
     stored = records.read(folder) or {}
@@ -34,8 +34,8 @@ def run(protocol, folder, jobs):
     ]
     if not missing:
         return
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # a core each
-    # Not joblib: it starts a worker anew once that has compiled a few networks.
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # one core each
+    # Not joblib: it restarts a worker that has compiled a few networks.
     spawn = multiprocessing.get_context("spawn")
     pool = futures.ProcessPoolExecutor(jobs, spawn, prepare)
     waiting = [pool.submit(training.run, one) for one in missing]

@@ -1,4 +1,4 @@
-"""What the runs of the protocols train on, as a function of a generator."""
+"""The data sets of the protocols, drawn from a random generator."""
 
 import dataclasses
 import os
@@ -18,18 +18,18 @@ from keras_rin.tasks import sequential_pixels
 
 @dataclasses.dataclass
 class Data:
-    """What to train, validate and test on, and what knowing nothing gets."""
+    """Training, validation and test set, and the baseline loss."""
 
     splits: list
     answers: int
     loss: Callable
-    score: Callable  # (y, answers) -> of each sample, or each step
+    score: Callable  # (y, answers) -> loss or error of each sample or step
     baseline: float
     every_step: bool = False
 
 
 def normalized(data):
-    """Inputs of mean 0 and variance 1 over those to train on, each feature."""
+    """Each input feature with mean 0 and variance 1 on the training set."""
     layer = keras.layers.Normalization()
     layer.adapt(data.splits[0][0])
     splits = [(keras.ops.convert_to_numpy(layer(x)), y) for x, y in data.splits]
@@ -78,10 +78,10 @@ def pixels_data(rng, images="digits", train=None, permuted=False, pooled=1):
 
 
 def images_data(rng, images="digits", pooled=1):
-    """Whole images, of mean 0 and variance 1 over those to train on."""
+    """Whole images, with mean 0 and variance 1 on the training set."""
     parts = [(pool(x, pooled), y) for x, y in load_images(images)]
     mean, deviation = parts[0][0].mean(), parts[0][0].std()
-    shape = (*parts[0][0].shape[1:], 1)[:3]  # one channel, where none is named
+    shape = (*parts[0][0].shape[1:], 1)[:3]  # one channel by default
     splits = [
         (((x - mean) / deviation).astype("float32").reshape(len(x), *shape), y)
         for x, y in parts
@@ -103,7 +103,7 @@ def _some(rng, split, count):
 
 
 def babi_data(rng, number):
-    """Questions about stories; BABI_DIR is the folder of their files."""
+    """Questions about stories; BABI_DIR is the folder of the bAbI files."""
     splits, words = babi_network.load(os.environ["BABI_DIR"], number)
     (_, known), _, (_, asked) = splits
     chance = babi.chance_accuracy(known, asked)
@@ -112,7 +112,7 @@ def babi_data(rng, number):
 
 
 def load_images(name):
-    """Of TFDS; "npz" are those of the file that IMAGES_NPZ names."""
+    """Images from TFDS, or from the file IMAGES_NPZ for "npz"."""
     if name == "npz":
         return image_data.load_npz(os.environ["IMAGES_NPZ"])
     return image_data.load(name, os.environ.get("TFDS_DATA_DIR"))
@@ -140,6 +140,6 @@ TASKS = {
 
 
 def draw(settings, rng):
-    """The data of a run."""
+    """The data of a run, from its settings."""
     make, names = TASKS[settings["task"]]
     return make(rng, **{n: settings[n] for n in names if n in settings})

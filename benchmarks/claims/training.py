@@ -1,9 +1,9 @@
-"""One run of a protocol: its settings in, its scores or its error out.
+"""One run of a protocol: trains a model and measures its losses.
 
-A seed draws the data, their order and the weights, so that contenders of one
-seed differ in nothing else. A score is a loss without penalties or a share of
-wrong answers: less is better. The weights are those of the best epoch on
-validation data.
+The seed determines the data, their order and the random draws of the
+initializers, so that models with one seed are compared on equal terms. The loss
+measured is one without regularization, or the error rate of a classifier; less
+is better. The weights are those of the epoch with the lowest validation loss.
 """
 
 import keras
@@ -19,14 +19,14 @@ from keras_rin.optimizers import AdamWithMultipliers
 
 
 def run(settings):
-    """The settings with what came of them."""
+    """The settings with the losses, or with the error if it diverged."""
     try:
-        return {**settings, **scores(settings)}
-    except FloatingPointError as error:  # a run that fails is a result too
+        return {**settings, **measured(settings)}
+    except FloatingPointError as error:  # divergence is a result too
         return {**settings, "error": str(error)}
 
 
-def scores(settings):
+def measured(settings):
     seed = settings["seed"]
     keras.utils.set_random_seed(seed)
     data = tasks.draw(settings, np.random.default_rng(seed))
@@ -34,7 +34,7 @@ def scores(settings):
         data = tasks.normalized(data)
     train, validation, test = data.splits
     rows = batches.shuffled(train, settings["batch_size"])
-    model = start(settings, data, rows.steps)
+    model = initialized(settings, data, rows.steps)
     if settings.get("inputs") == "adapted":
         keras_rin.adapt(model, train[0])
     before = departure(model)
@@ -78,9 +78,9 @@ def departure(model):
     return {}
 
 
-WARM_UP = 100  # updates of a schedule, before it falls as a cosine
-COMPILED = {}  # to compile takes longer than to train
-ASSIGNED = (  # what one compiled network can be trained with in turn
+WARM_UP = 100  # updates of linear warm-up before the cosine decay
+COMPILED = {}  # compiling takes longer than training
+ASSIGNED = (  # settings that change without compiling again
     *("seed", "learning_rate", "strength", "updates", "permuted"),
     *("start", "chain_gain", "identity_gain", "scaled"),
 )
@@ -94,7 +94,7 @@ CLIPS = {
 
 
 def optimizer(settings):
-    """Adam as a protocol asks for it."""
+    """Adam with the clipping and schedule of a protocol."""
     options = dict(CLIPS[settings.get("clip", "norm 1")])
     rate = settings["learning_rate"]
     if "schedule" in settings:
@@ -110,11 +110,11 @@ def optimizer(settings):
     return AdamWithMultipliers(rate, multipliers, **options)
 
 
-def start(settings, data, steps):
-    """A network at its start, in one that an earlier run had compiled."""
+def initialized(settings, data, steps):
+    """The initialized model, in a compiled one of an earlier run if any."""
     fresh = networks.build(settings, data)
     assigned = set(ASSIGNED)
-    if "schedule" in settings:  # it is compiled with its rate
+    if "schedule" in settings:  # compiled with its learning rate
         assigned -= {"learning_rate", "updates"}
     rest = {k: v for k, v in settings.items() if k not in assigned}
     model = COMPILED.setdefault(tuple(sorted(rest.items())), fresh)
@@ -123,8 +123,8 @@ def start(settings, data, steps):
             optimizer(settings),
             data.loss,
             metrics=[keras.metrics.MeanMetricWrapper(data.score, name="score")],
-            jit_compile="noise" not in settings,  # XLA takes 60 ms to draw it
-            steps_per_execution=steps,  # an epoch: the same updates, sooner
+            jit_compile="noise" not in settings,  # XLA draws noise in 60 ms
+            steps_per_execution=steps,  # a whole epoch in one call
         )
         model.optimizer.build(model.trainable_variables)
     for layer, new in zip(model.layers, fresh.layers, strict=True):

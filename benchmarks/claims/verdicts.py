@@ -1,9 +1,10 @@
 """From the runs of a protocol to what they say of its claims.
 
-A contender is all settings but the tuned ones and the seed. Its tuned settings
-are those whose median on validation data is best, the smaller of two that tie;
-its scores are the test scores of these, one a seed. Two contenders are compared
-seed by seed.
+A model is all settings but the tuned hyperparameters and the seed. Its
+hyperparameters are those with the lowest median loss on validation data, the
+smaller of two that tie; its losses are the test losses of these, one per seed.
+Two models are compared seed by seed. All losses are normalized: divided by that
+of a constant prediction, the baseline.
 """
 
 import dataclasses
@@ -15,19 +16,19 @@ import numpy as np
 from scipy import stats
 
 LEVEL = 0.95
-HALF = 0.5  # of knowing nothing: what counts as learned
+SOLVED = 0.5  # normalized validation loss below which a run solved its task
 
 
 @dataclasses.dataclass
 class Outcome:
-    """One contender: its runs, and the tuned settings that won."""
+    """One model: its runs, and its best hyperparameters."""
 
     tuned: dict
-    groups: dict  # {values of the tuned settings: their runs}
+    groups: dict  # {values of the hyperparameters: their runs}
 
     @property
     def best(self):
-        """The runs at the tuned settings that won, one a seed."""
+        """The runs at the best hyperparameters, one per seed."""
         return self.groups[tuple(self.tuned.values())]
 
     @property
@@ -35,31 +36,31 @@ class Outcome:
         return list(itertools.chain.from_iterable(self.groups.values()))
 
     @property
-    def scores(self):
-        """{seed: score as a share of knowing nothing}."""
-        return {run["seed"]: share(run, "test") for run in self.best}
+    def losses(self):
+        """{seed: normalized test loss} at the best hyperparameters."""
+        return {run["seed"]: normalized(run, "test") for run in self.best}
 
     @property
     def tried(self):
-        """{tuned setting: its values, in order}."""
+        """{hyperparameter: its values, in order}."""
         return {
             name: sorted({run[name] for run in self.runs})
             for name in self.tuned
         }
 
     @property
-    def unlearned(self):
-        """{seed: share of all settings that got nowhere below a half}."""
+    def unsolved(self):
+        """{seed: share of the runs, at all hyperparameters, not solved}."""
         failures = {}
         for run in self.runs:
-            failures.setdefault(run["seed"], []).append(not _learned(run))
+            failures.setdefault(run["seed"], []).append(not _solved(run))
         return {seed: np.mean(failed) for seed, failed in failures.items()}
 
     @property
     def departures(self):
-        """{matrix: Henrici departures before, and after}, one a seed.
+        """{matrix: Henrici departures before, and after}, one per seed.
 
-        A run that failed has none.
+        A run that diverged has none.
         """
         key = "henrici_departure"
         made = [run[key] for run in self.best if key in run]
@@ -73,44 +74,44 @@ class Outcome:
         }
 
     @property
-    def failed(self):
+    def diverged(self):
         return diverged(self.runs)
 
     @property
     def median(self):
-        return float(np.median(list(self.scores.values())))
+        return float(np.median(list(self.losses.values())))
 
     @property
     def interval(self):
-        return interval(np.median, list(self.scores.values()))
+        return interval(np.median, list(self.losses.values()))
 
 
 @dataclasses.dataclass
 class Difference:
-    """Mean over the seeds of what one has less what the other has."""
+    """Mean over the seeds of one model's value minus the other's."""
 
     mean: float
     low: float
     high: float
 
     def says(self, expect, within):
-        """Whether the one is "better" or "equal": yes, no, undecided."""
+        """Is the one "better" or "equal"? yes, no or inconclusive."""
         if expect == "better":
             if self.high < 0:
                 return "yes"
-            return "no" if self.low > -within else "undecided"
+            return "no" if self.low > -within else "inconclusive"
         if -within < self.low and self.high < within:
             return "yes"
-        return "no" if self.low > 0 or self.high < 0 else "undecided"
+        return "no" if self.low > 0 or self.high < 0 else "inconclusive"
 
 
-def contender(settings):
-    """What stands for a contender: its settings, in one order."""
+def model(settings):
+    """What stands for a model: its settings, in one order."""
     return tuple(sorted(settings.items()))
 
 
 def outcomes(protocol, runs):
-    """{contender: Outcome} of all whose runs are all made."""
+    """{model: Outcome}, of the models whose runs are complete."""
     tuned, found = protocol["tuned"], {}
     for grid in protocol["grid"]:
         names = [name for name in grid if name not in tuned]
@@ -119,7 +120,7 @@ def outcomes(protocol, runs):
             mine = [run for run in runs if settings.items() <= run.items()]
             settings_each = math.prod(len(grid[name]) for name in tuned)
             if len(mine) == settings_each * len(protocol["seeds"]):
-                found[contender(settings)] = _best(mine, tuned)
+                found[model(settings)] = _best(mine, tuned)
     return found
 
 
@@ -133,13 +134,13 @@ def _best(runs, tuned):
 
 
 def median(runs):
-    """Of the scores on validation data, over that of knowing nothing."""
-    return np.median([share(run, "validation") for run in runs])
+    """Of the normalized losses on validation data."""
+    return np.median([normalized(run, "validation") for run in runs])
 
 
-def learned(runs):
-    """How many are below half of knowing nothing on validation data."""
-    return sum(map(_learned, runs))
+def solved(runs):
+    """How many runs solved their task, by their validation loss."""
+    return sum(map(_solved, runs))
 
 
 def diverged(runs):
@@ -147,17 +148,17 @@ def diverged(runs):
     return sum("error" in run for run in runs)
 
 
-def _learned(run):
-    return share(run, "validation") < HALF
+def _solved(run):
+    return normalized(run, "validation") < SOLVED
 
 
-def share(run, split):
-    """The score over that of knowing nothing, which a failed run gets."""
+def normalized(run, split):
+    """Loss over the baseline; 1, the baseline, for a run that diverged."""
     return 1.0 if "error" in run else run[split] / run["baseline"]
 
 
 def difference(one, other):
-    """Of two {seed: number}, over the seeds that both have."""
+    """Of two {seed: number}, over the seeds in both."""
     seeds = sorted(one.keys() & other.keys())
     differences = [one[seed] - other[seed] for seed in seeds]
     return Difference(
@@ -185,4 +186,4 @@ def verdict(answers):
         return "holds"
     if "yes" in answers:
         return "holds in part"
-    return "undecided" if "undecided" in answers else "does not hold"
+    return "inconclusive" if "inconclusive" in answers else "does not hold"

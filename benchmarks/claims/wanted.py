@@ -1,4 +1,4 @@
-"""What is to be run: the protocols, files fixed before, and their runs."""
+"""The protocols, fixed before their runs, and the runs they ask for."""
 
 import itertools
 import pathlib
@@ -16,12 +16,12 @@ def protocols():
 
 
 def trained(protocols):
-    """Those that ask for runs; the others read what another command wrote."""
+    """Those that ask for runs; the others read results of other scripts."""
     return {name: p for name, p in protocols.items() if "grid" in p}
 
 
 def all_settings(protocol):
-    """The settings of each run, seed by seed."""
+    """The settings of each run, seed after seed."""
     for seed, grid in itertools.product(protocol["seeds"], protocol["grid"]):
         for values in itertools.product(*grid.values()):
             chosen = dict(zip(grid, values, strict=True))
@@ -29,5 +29,5 @@ def all_settings(protocol):
 
 
 def count(protocol):
-    """How many runs it asks for."""
+    """The number of runs of a protocol."""
     return sum(1 for _ in all_settings(protocol))
