@@ -6,14 +6,9 @@
     done
     python -m benchmarks.backends
 
-<<<<<<< HEAD
-Counts the tests of each area that passed, and gives the reasons of those that
-were skipped. Goes to OUTPUT. A run may be in parts, such as the two tiers of
-the tests, `tensorflow.xml` and `tensorflow_exhaustive.xml`.
-=======
 Writes to OUTPUT how many tests of each area passed, and why others were
-skipped. A backend may have several reports, `jax-1.xml`, `jax-2.xml`.
->>>>>>> claims
+skipped. A backend may have several reports, such as those of the two tiers,
+`tensorflow.xml` and `tensorflow_exhaustive.xml`.
 """
 
 import collections
@@ -33,13 +28,8 @@ AREAS = {
     "layers": "(adapt|rin|rin_cell|deep_transition_rin_cell|layer_contract"
     "|noisy_rnn|linear_residual|residual_branch|residual_conv2d"
     "|residual_dense|residual_dense_stack|fixed_projection"
-<<<<<<< HEAD
     "|identity_trajectories|offset_options|simple_rnn)[.]",
-    "the fused loop": "(recurrence|fused_layer)[.]",
-=======
-    "|identity_trajectories)[.]",
     "fused recurrence": "(recurrence|fused_layer)[.]",
->>>>>>> claims
     "initializers, regularizers, constraints": "(chains|offset|partial_identity"
     "|per_gate|small_variance_normal|square|regularizers|constraints"
     "|optimizers)[.]",
@@ -48,36 +38,21 @@ AREAS = {
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics)[.]",
     "plots": "plots[.]",
-<<<<<<< HEAD
     "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan"
     "|checkpoint|model_description|every_optimizer|kills|files)[.]",
-    "saved files": "saved_files[.]",
-    "export as SavedModel": r"export[.].*\[SavedModel\]",
-    "export as ONNX": r"export[.].*(\[ONNX\]|onnx)",
-    "a step at a time": "(streaming_step|stepwise|cell_step"
-    "|streamed_graphs)[.]",
-    "a step at a time, as LiteRT": r"export_streaming[.](test_litert|"
-=======
-    "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan)[.]",
     "saving and loading": "saved_files[.]",
     "export, SavedModel": r"export[.].*\[SavedModel\]",
-    "export, ONNX": r"export[.].*\[ONNX\]",
-    "streaming step": "streaming_step[.]",
+    "export, ONNX": r"export[.].*(\[ONNX\]|onnx)",
+    "streaming step": "(streaming_step|stepwise|cell_step|streamed_graphs)[.]",
     "streaming export, LiteRT": r"export_streaming[.](test_litert|"
->>>>>>> claims
     r"test_the_converter|test_a_step_in_integers|.*m\.tflite)",
     "streaming export, SavedModel": "export_streaming[.]",
     "multiple devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
     "examples": "(examples|study|resume_examples)[.]",
     "benchmarks": "(benchmarks|claims)[.]",
-<<<<<<< HEAD
-    "names, arguments, documents": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|language|pages)[.]",
-=======
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|insert_tables|pages)[.]",
->>>>>>> claims
+    "|backends|cases|insert_tables|language|pages)[.]",
 }
 
 

@@ -130,7 +130,7 @@ def foreign(mark):
 @pytest.mark.parametrize("name", CLASSES)
 def test_what_a_config_names_of_others_is_never_run(name, tmp_path):
     mark = tmp_path / "mark"
-    good = dict(configs())[name]
+    good = config_of(CLASSES[name])
     for key in good["config"]:
         for value in foreign(mark):
             broken = copy.deepcopy(good)
