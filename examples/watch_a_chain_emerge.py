@@ -101,7 +101,11 @@ def tables(record):
             for when in ("before", "after")
         ]
         rows.append([label, *cells])
-    header = [f"{record['start']} start", "before training", "after"]
+    header = [
+        f"{record['start']} initialization",
+        "before training",
+        "after training",
+    ]
     return {"table.md": outputs.markdown(header, rows)}
 
 

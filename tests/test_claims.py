@@ -338,7 +338,7 @@ def gains_record():
 
 def test_two_hyperparameters_are_drawn_as_a_map():
     drawn = pictures.draw(gains_record())
-    assert drawn.keys() == {"contenders.png", "settings.png"}
+    assert drawn.keys() == {"models.png", "settings.png"}
     axes, _ = drawn["settings.png"].axes
     assert [text.get_text() for text in axes.texts] == [
         *("0.10", "0.60"),  # other = 1, gain = 0 and 0.5
@@ -359,7 +359,7 @@ def test_each_task_has_a_panel_with_the_best_model_on_top():
         for (task, layer), score in scores.items()
     ]
     drawn = pictures.draw({"protocol": protocol, "runs": runs}, by="task")
-    panels = drawn["contenders.png"].axes
+    panels = drawn["models.png"].axes
     assert [axes.get_title("left") for axes in panels] == ["add", "copy"]
     names = [[text.get_text() for text in a.get_yticklabels()] for a in panels]
     assert names == [["b", "a"], ["a", "b"]]  # the best first

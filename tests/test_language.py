@@ -1,7 +1,7 @@
 """Texts use the terms of the field, one term per idea.
 
-A page or room that still has home-made words is listed in `NOT_YET`. A name
-comes off that list with the last such word, so the list can only shrink.
+README, CONTRIBUTING, the pages and the package are searched for words that this
+project once made up for standard terms.
 """
 
 import pathlib
@@ -41,28 +41,6 @@ HOME_MADE = {
 # Sentences that are quoted, by file.
 QUOTATIONS = {}
 
-NOT_YET = {
-    "README.md",
-    "CONTRIBUTING.md",
-    "docs/api/tasks.md",
-    "docs/benchmarks.md",
-    "docs/choosing.md",
-    "docs/claims.md",
-    "docs/depth.md",
-    "docs/examples.md",
-    "docs/identity_in_depth.md",
-    "docs/index.md",
-    "docs/nonnormal.md",
-    "docs/offsets.md",
-    "docs/recurrent_identity.md",
-    "docs/residual_convnet.md",
-    "docs/tutorial.md",
-    "docs/which_start.md",
-    "keras_rin/callbacks/recurrent_diagnostics.py",
-    "keras_rin/callbacks/restore_on_nan.py",
-    "keras_rin/diagnostics/gradients.py",
-}
-
 
 def texts():
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -98,14 +76,10 @@ def home_made(name, text):
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_uses_the_terms_of_the_field(name):
     found = home_made(name, (ROOT / name).read_text())
-    if name in NOT_YET:
-        assert found, f"{name} is rewritten: take it off NOT_YET."
-    else:
-        assert not found
+    assert not found
 
 
-def test_every_exception_is_a_text():
-    assert set(NOT_YET) <= set(TEXTS)
+def test_every_quotation_is_of_a_text():
     assert set(QUOTATIONS) <= set(TEXTS)
 
 

@@ -25,7 +25,7 @@ ABOVE = {  # a table that needs a sentence
     "over seeds:",
 }
 PICTURES = {
-    "contenders.png": "Normalized test loss of each model: median, 95 % "
+    "models.png": "Normalized test loss of each model: median, 95 % "
     "interval and seeds",
     "settings.png": "Normalized validation loss at each pair of "
     "hyperparameters",

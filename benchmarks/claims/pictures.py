@@ -17,7 +17,7 @@ def draw(record, by=None):
     if not outcomes:
         return {}
     names = tables.told_by(outcomes, record["protocol"]["grid"])
-    pictures = {"contenders.png": _models(outcomes, names, by)}
+    pictures = {"models.png": _models(outcomes, names, by)}
     if len(record["protocol"]["tuned"]) == 2:
         pictures["settings.png"] = _settings(outcomes, names)
     return pictures

@@ -15,7 +15,7 @@ class RestoreOnNaN(keras.callbacks.Callback):
     from an earlier step where there is one, else one that this step made.
 
     `keras.callbacks.TerminateOnNaN` leaves the NaN in the weights, and unless
-    it is told to raise lets callbacks write them over what they had saved. As
+    it is asked to raise lets callbacks write them over what they had saved. As
     this one raises within the step, no callback sees the end of the epoch.
 
     After each step the loss alone is looked at, after the last one of an epoch
@@ -23,8 +23,8 @@ class RestoreOnNaN(keras.callbacks.Callback):
     ReLU makes 0 of NaN, so that weights below it can be NaN for an epoch. Then
     the model gets back those with which the epoch began. Where `fit` does not
     know the number of steps, as in the first epoch of a generator, the weights
-    are looked at when callbacks are told of the end of the epoch, and this one
-    has to stand before those that save.
+    are checked in `on_epoch_end`, and this callback has to stand before those
+    that save.
 
     The weights of the last two steps and of the beginning of the epoch are
     kept: that takes three times their memory, and a copy of each at every
