@@ -204,6 +204,7 @@ def test_a_name_that_litert_cannot_hold_is_refused(tmp_path, name):
 
 
 @ON_TENSORFLOW
+@pytest.mark.exhaustive
 def test_a_masked_step_alone(tmp_path):
     model = keras.Sequential(
         [
