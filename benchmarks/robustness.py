@@ -1,0 +1,76 @@
+"""What was tried to make the package answer wrongly or lose a file.
+
+    pytest -n 2 --junitxml=runs/backends/tensorflow.xml
+    pytest -n 2 -m exhaustive --junitxml=runs/backends/tensorflow_exhaustive.xml
+    python -m benchmarks.robustness
+
+Writes to OUTPUT a table of faults, the tests that inject them, how many cases
+of these passed in the reports, and what happens now. A case of a property test
+is many drawn examples.
+"""
+
+import collections
+import pathlib
+import tomllib
+import xml.etree.ElementTree as ET
+
+from absl import app
+from absl import flags
+
+from examples import outputs
+
+FLAGS = flags.FLAGS
+ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
+NOT_PASSED = ("skipped", "failure", "error")
+
+
+def cases(paths):
+    """{test function: how many of its cases passed} of pytest's reports."""
+    passed = collections.Counter()
+    for path in paths:
+        for case in ET.parse(path).iter("testcase"):
+            if not any(case.find(one) is not None for one in NOT_PASSED):
+                passed[case.get("name").split("[")[0]] += 1
+    return passed
+
+
+def tables(record):
+    """{file: table}: one for each part of the package."""
+    made = {}
+    for part, rows in ROWS.items():
+        lines = []
+        for row in rows:
+            passed = sum(record["passed"][test] for test in row["tests"])
+            lines.append([row["tried"], str(passed), row["result"]])
+        header = ["what was tried", "cases", "what happens"]
+        made[f"{part}.md"] = outputs.markdown(header, lines)
+    return made
+
+
+def main(argv):
+    del argv
+    paths = sorted(pathlib.Path(FLAGS.runs).glob("tensorflow*.xml"))
+    if not paths:
+        raise app.UsageError(f"There is no {FLAGS.runs}/tensorflow.xml")
+    passed = cases(paths)
+    named = {
+        test for rows in ROWS.values() for row in rows for test in row["tests"]
+    }
+    missing = sorted(test for test in named if not passed[test])
+    if missing:
+        raise app.UsageError(f"No case of these passed: {', '.join(missing)}")
+    record = {
+        "tables": "benchmarks.robustness",
+        "passed": {test: passed[test] for test in sorted(named)},
+    }
+    outputs.write(outputs.prepare(FLAGS.output), record, tables)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string(
+        "output", "docs/results/robustness", "Directory of the tables."
+    )
+    flags.DEFINE_string(
+        "runs", "runs/backends", "Directory of pytest's reports."
+    )
+    app.run(main)
