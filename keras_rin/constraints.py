@@ -33,7 +33,8 @@ class Orthogonal(keras.constraints.Constraint):
 
     Raises:
         ValueError: If `gates` is not a positive integer, or if the weight
-            does not consist of so many square matrices.
+            does not consist of so many square matrices, or is not of a
+            floating dtype.
 
     Example:
 
@@ -54,6 +55,11 @@ class Orthogonal(keras.constraints.Constraint):
         w = ops.convert_to_tensor(w)
         units = self._units(tuple(w.shape))
         dtype = keras.backend.standardize_dtype(w.dtype)
+        if "float" not in dtype:
+            raise ValueError(
+                "Orthogonal needs a weight of a floating dtype. "
+                f"Received: dtype={dtype}"
+            )
         wide = dtype if dtype == "float64" else "float32"
         identity = ops.eye(units, dtype=wide)
         x = ops.reshape(ops.cast(w, wide), (units, self.gates, units))
@@ -91,8 +97,10 @@ def _nearest_orthogonal(x, identity):
 
     # Within this distance the steps converge; from further away only a matrix
     # of norm below sqrt(3) does, and the Frobenius norm bounds it.
-    norm = ops.maximum(_norm(x), keras.config.epsilon())
-    x = ops.where(_norm(excess(x)) < 1, x, x / norm)
+    largest = ops.max(ops.abs(x), axis=(1, 2), keepdims=True)
+    shrunk = x / ops.where(largest > 0, largest, 1)  # squares stay in range
+    shrunk = shrunk / ops.maximum(_norm(shrunk), keras.config.epsilon())
+    x = ops.where(_norm(excess(x)) < 1, x, shrunk)
     x, e = ops.while_loop(far, step, (x, excess(x)), maximum_iterations=100)
     # The distance is squared each time: 0.25, 5e-2, 2e-3, 2e-6, 2e-12, 0.
     for _ in range(5):

@@ -27,8 +27,8 @@ class Chain(keras.initializers.Initializer):
             next. Defaults to 1.
 
     Raises:
-        ValueError: If `gain` is negative or not finite, or if the shape
-            asked for is not square.
+        ValueError: If `gain` is negative or not finite, if a weight is
+            beyond the dtype asked for, or the shape is not square.
 
     Example:
 
@@ -48,7 +48,7 @@ class Chain(keras.initializers.Initializer):
         self.gain = arguments.finite_number("gain", gain, at_least=0)
 
     def __call__(self, shape, dtype=None):
-        return self.gain * square.shift(self, shape, 1, dtype)
+        return square.shift(self, shape, 1, dtype, "gain")
 
     def get_config(self):
         return {"gain": self.gain}
@@ -99,8 +99,8 @@ class ChainIdentity(keras.initializers.Initializer):
         )
 
     def __call__(self, shape, dtype=None):
-        chain = self.chain_gain * square.shift(self, shape, 1, dtype)
-        return chain + self.identity_gain * square.shift(self, shape, 0, dtype)
+        chain = square.shift(self, shape, 1, dtype, "chain_gain")
+        return chain + square.shift(self, shape, 0, dtype, "identity_gain")
 
     def get_config(self):
         return {
@@ -126,8 +126,8 @@ class FeedbackChain(keras.initializers.Initializer):
             one before. Defaults to 0.04.
 
     Raises:
-        ValueError: If a weight is negative or not finite, or if the shape
-            asked for is not square.
+        ValueError: If a weight is negative or not finite, if a weight is
+            beyond the dtype asked for, or the shape is not square.
 
     Example:
 
@@ -149,8 +149,8 @@ class FeedbackChain(keras.initializers.Initializer):
         )
 
     def __call__(self, shape, dtype=None):
-        forward = self.gain * square.shift(self, shape, 1, dtype)
-        return forward + self.feedback * square.shift(self, shape, -1, dtype)
+        forward = square.shift(self, shape, 1, dtype, "gain")
+        return forward + square.shift(self, shape, -1, dtype, "feedback")
 
     def get_config(self):
         return {"gain": self.gain, "feedback": self.feedback}
@@ -170,8 +170,8 @@ class Ramp(keras.initializers.Initializer):
             0.01.
 
     Raises:
-        ValueError: If `limit` is negative or not finite, or if the shape
-            asked for is not square.
+        ValueError: If `limit` is negative or not finite, if a weight is
+            beyond the dtype asked for, or the shape is not square.
 
     Example:
 
@@ -191,9 +191,11 @@ class Ramp(keras.initializers.Initializer):
 
     def __call__(self, shape, dtype=None):
         units = square.side(self, shape)
-        dtype = dtype or keras.config.floatx()
-        place = ops.arange(units, dtype="float32") / max(units - 1, 1)
-        return ops.cast(self.limit * (place - place[:, None]), dtype)
+        dtype = keras.backend.standardize_dtype(dtype)
+        limit = square.weight(self, "limit", dtype)
+        wide = dtype if dtype == "float64" else "float32"
+        place = ops.arange(units, dtype=wide) / max(units - 1, 1)
+        return ops.cast(limit * (place - place[:, None]), dtype)
 
     def get_config(self):
         return {"limit": self.limit}

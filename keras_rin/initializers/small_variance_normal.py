@@ -24,7 +24,7 @@ class SmallVarianceNormal(keras.initializers.Initializer):
 
     Raises:
         ValueError: If `seed` is neither `None` nor such an integer, or if
-            the shape asked for has fewer than two axes.
+            the shape asked for has fewer than two axes, or one of size 0.
 
     Example:
 
@@ -44,7 +44,7 @@ class SmallVarianceNormal(keras.initializers.Initializer):
         self.seed = seed
 
     def __call__(self, shape, dtype=None):
-        if len(shape) < 2:
+        if len(shape) < 2 or not all(shape):
             raise ValueError(
                 "SmallVarianceNormal starts kernels, whose last two axes are "
                 f"their inputs and outputs. Received: shape={tuple(shape)}"
