@@ -98,7 +98,9 @@ def _nearest_orthogonal(x, identity):
     # Within this distance the steps converge; from further away only a matrix
     # of norm below sqrt(3) does, and the Frobenius norm bounds it.
     largest = ops.max(ops.abs(x), axis=(1, 2), keepdims=True)
-    shrunk = x / ops.where(largest > 0, largest, 1)  # squares stay in range
+    # Squares stay in range; twice, for 1 / 3e38 is 0 to many processors.
+    root = ops.sqrt(ops.where(largest > 0, largest, 1))
+    shrunk = x / root / root
     shrunk = shrunk / ops.maximum(_norm(shrunk), keras.config.epsilon())
     x = ops.where(_norm(excess(x)) < 1, x, shrunk)
     x, e = ops.while_loop(far, step, (x, excess(x)), maximum_iterations=100)

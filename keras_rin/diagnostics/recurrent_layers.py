@@ -81,7 +81,8 @@ def sequences(x, cell):
 
 
 def finite_in(dtype, x):
-    largest = ops.cast(np.abs(x).max(keepdims=True), dtype)
+    with np.errstate(over="ignore"):
+        largest = ops.cast(np.abs(x).max(keepdims=True), dtype)
     return bool(np.isfinite(float64(largest)).all())
 
 
