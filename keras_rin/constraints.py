@@ -35,8 +35,9 @@ class Orthogonal(keras.constraints.Constraint):
             to 1.
 
     Raises:
-        ValueError: If `gates` is not a positive integer, or if the shape of
-            the weight is not `(units, gates * units)`.
+        ValueError: If `gates` is not a positive integer, if the shape of the
+            weight is not `(units, gates * units)`, or if its dtype is not a
+            floating one.
 
     Example:
 
@@ -57,6 +58,11 @@ class Orthogonal(keras.constraints.Constraint):
         w = ops.convert_to_tensor(w)
         units = self._units(tuple(w.shape))
         dtype = keras.backend.standardize_dtype(w.dtype)
+        if "float" not in dtype:
+            raise ValueError(
+                "Orthogonal needs a weight of a floating dtype. "
+                f"Received: dtype={dtype}"
+            )
         wide = dtype if dtype == "float64" else "float32"
         identity = ops.eye(units, dtype=wide)
         x = ops.reshape(ops.cast(w, wide), (units, self.gates, units))
@@ -94,8 +100,12 @@ def _nearest_orthogonal(x, identity):
 
     # Within this distance the iteration converges. From further away it needs
     # a spectral norm below sqrt(3), which the Frobenius norm bounds.
-    norm = ops.maximum(_norm(x), keras.config.epsilon())
-    x = ops.where(_norm(excess(x)) < 1, x, x / norm)
+    largest = ops.max(ops.abs(x), axis=(1, 2), keepdims=True)
+    # Squares stay in range; twice, for 1 / 3e38 is 0 to many processors.
+    root = ops.sqrt(ops.where(largest > 0, largest, 1))
+    shrunk = x / root / root
+    shrunk = shrunk / ops.maximum(_norm(shrunk), keras.config.epsilon())
+    x = ops.where(_norm(excess(x)) < 1, x, shrunk)
     x, e = ops.while_loop(far, step, (x, excess(x)), maximum_iterations=100)
     # Convergence is quadratic: 0.25, 5e-2, 2e-3, 2e-6, 2e-12, 0.
     for _ in range(5):

@@ -24,7 +24,7 @@ class IdentityOffsetL2(keras.regularizers.Regularizer):
 
     Raises:
         ValueError: If `l2` is negative or not finite, or if the matrix is
-            not square.
+            not square, or not of a floating dtype.
 
     Example:
 
@@ -38,11 +38,13 @@ class IdentityOffsetL2(keras.regularizers.Regularizer):
 
     def __call__(self, x):
         x = ops.convert_to_tensor(x)
-        if len(x.shape) != 2 or x.shape[0] != x.shape[1]:
+        dtype = keras.backend.standardize_dtype(x.dtype)
+        square = len(x.shape) == 2 and x.shape[0] == x.shape[1]
+        if not square or "float" not in dtype:
             raise ValueError(
-                "IdentityOffsetL2 needs a square matrix, such as the "
-                "recurrent kernel of a SimpleRNN. "
-                f"Received: shape={tuple(x.shape)}"
+                "IdentityOffsetL2 needs a square matrix of a floating dtype, "
+                "such as the recurrent kernel of a SimpleRNN. "
+                f"Received: shape={tuple(x.shape)}, dtype={dtype}"
             )
         offset = x - ops.eye(x.shape[0], dtype=x.dtype)
         return self.l2 * ops.sum(ops.square(offset))

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 from cases import first_of
+from scipy import linalg
 from witnesses import assert_same
 from witnesses import to_numpy
 
@@ -150,3 +151,16 @@ def test_other_shapes_are_refused(shape, gates):
 def test_gates_must_be_a_positive_integer(gates):
     with pytest.raises(ValueError, match="`gates` must be an integer"):
         Orthogonal(gates=gates)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-10, 1e10, 1e25, 1e38])
+def test_a_matrix_of_any_size_has_its_nearest_one(size):
+    matrix = np.array([[3.0, 1.0], [0.0, 2.0]], "float32") * np.float32(size)
+    nearest, _ = linalg.polar(np.array([[3.0, 1.0], [0.0, 2.0]]))
+    assert_same(Orthogonal()(matrix), nearest)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "complex64"])
+def test_a_weight_of_no_floating_dtype_is_refused(dtype):
+    with pytest.raises(ValueError, match=f"floating dtype.*dtype={dtype}"):
+        Orthogonal()(2 * np.eye(3).astype(dtype))

@@ -69,3 +69,34 @@ def test_bad_arguments_are_named(arguments, message):
 def test_the_generator_must_be_one():
     with pytest.raises(TypeError, match="`rng` must be"):
         first_signal_accuracy(np.eye(3), rng=0)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_the_size_of_the_input_does_not_matter_without_noise(size):
+    vector = [size, 0, 0, 0]
+    np.testing.assert_allclose(first_signal_accuracy(np.eye(4, k=1), vector), 1)
+
+
+@pytest.mark.parametrize("gain", [1e-30, 1e-2, 0.3])
+def test_a_chain_that_shrinks_the_signal_keeps_it_without_noise(gain):
+    matrix = gain * np.eye(8, k=1)
+    np.testing.assert_allclose(first_signal_accuracy(matrix), 1)
+
+
+@pytest.mark.parametrize("samples", [1, 5])
+def test_a_fit_needs_more_samples_than_units(samples):
+    with pytest.raises(ValueError, match="`samples` must be .* at least 6"):
+        first_signal_accuracy(np.eye(4, k=1), samples=samples)
+
+
+@pytest.mark.parametrize(
+    "matrix, activation",
+    [
+        (1e200 * np.eye(4, k=1), None),
+        (np.eye(4, k=1), lambda h: h * np.nan),
+        (np.eye(4, k=1), lambda h: h[:, :2]),
+    ],
+)
+def test_states_that_cannot_be_read_are_refused(matrix, activation):
+    with pytest.raises(ValueError, match="states must stay finite"):
+        first_signal_accuracy(matrix, activation=activation)

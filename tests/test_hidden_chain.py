@@ -128,3 +128,11 @@ def test_steps_and_rng_are_checked():
         hidden_chain(layer, steps=0)
     with pytest.raises(TypeError, match="`rng` must be"):
         hidden_chain(layer, rng=3)
+
+
+@pytest.mark.parametrize("pulse", [[1j], "a", [1e39], [[1.0]]])
+def test_a_pulse_that_the_layer_cannot_read_is_refused(pulse):
+    layer = keras.layers.SimpleRNN(3)  # tanh makes a number of infinity
+    layer.build((None, None, 1))
+    with pytest.raises(ValueError, match="`pulse` must"):
+        hidden_chain(layer, pulse=pulse)

@@ -257,3 +257,30 @@ def test_the_gradient_is_the_one_keras_finds(rng):
 def test_the_bound_needs_shapes_that_fit(shapes):
     with pytest.raises(ValueError, match="must be"):
         gradient_lower_bound(*(np.ones(shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("size, scale", [(1e200, 1e-300), (1e-200, 1e150)])
+def test_the_bound_is_found_where_squares_leave_float64(size, scale):
+    """L = 1: |grad|^2 = 4 |E Sigma|^2, which the bound is for Sigma = c I."""
+    eye = np.eye(2)
+    bound = gradient_lower_bound(np.zeros((1, 2, 2)), size * eye, scale * eye)
+    error = size if size > 1 else -1
+    assert_same(bound / (error * scale) ** 2, 8, rtol=1e-12, atol=0)
+    # Beyond tau = 1 it is 0, whatever the error.
+    bound = gradient_lower_bound(np.ones((3, 2, 2)), size * eye)
+    assert bound == 0
+
+
+@pytest.mark.parametrize(
+    "factors, sigma, message",
+    [
+        (np.full((2, 2, 2), np.nan), np.eye(2), "`factors` must hold finite"),
+        (1j * np.ones((2, 2, 2)), np.eye(2), "`factors` must hold finite"),
+        (np.ones((0, 2, 2)), np.eye(2), "`factors` must be of shape"),
+        (np.ones((1, 2, 2)), [[1, 0.9], [0, 1]], "`covariance` .* symmetric"),
+        (np.ones((1, 2, 2)), -np.eye(2), "`covariance`.*negative eigenvalues"),
+    ],
+)
+def test_the_bound_refuses_what_it_does_not_hold_for(factors, sigma, message):
+    with pytest.raises(ValueError, match=message):
+        gradient_lower_bound(factors, 2 * np.eye(2), sigma)

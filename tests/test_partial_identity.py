@@ -40,3 +40,9 @@ def test_the_others_are_a_hidden_layer_of_the_input(rng):
 def test_a_fraction_is_a_share(fraction):
     with pytest.raises(ValueError, match=r"`fraction`.*\[0, 1\]"):
         PartialIdentity(fraction)
+
+
+@pytest.mark.parametrize("percent", range(1, 100))
+def test_hundredths_of_a_hundred_units_are_whole(percent):
+    matrix = PartialIdentity(percent / 100)((100, 100))
+    assert np.trace(to_numpy(matrix)) == percent

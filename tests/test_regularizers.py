@@ -67,3 +67,9 @@ def test_a_layer_with_another_kernel_says_so_when_built():
 def test_l2_must_be_finite_and_not_negative(l2):
     with pytest.raises(ValueError, match="`l2` must.*Received: l2="):
         IdentityOffsetL2(l2)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "complex64"])
+def test_a_matrix_of_no_floating_dtype_is_refused(dtype):
+    with pytest.raises(ValueError, match=f"floating dtype.*dtype={dtype}"):
+        IdentityOffsetL2(0.1)(np.eye(3).astype(dtype))

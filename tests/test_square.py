@@ -57,3 +57,38 @@ def test_the_config_makes_the_same_matrix(initializer):
 def test_other_shapes_are_refused(initializer, shape):
     with pytest.raises(ValueError, match="square matrices"):
         initializer(shape)
+
+
+@pytest.mark.parametrize(
+    "initializer, name",
+    [
+        (Chain(1e39), "gain"),
+        (ChainIdentity(1e39, 0), "chain_gain"),
+        (ChainIdentity(0, -1e39), "identity_gain"),
+        (FeedbackChain(1e39, 0), "gain"),
+        (FeedbackChain(0, 1e39), "feedback"),
+        (Ramp(1e39), "limit"),
+    ],
+)
+def test_a_weight_beyond_the_dtype_is_named(initializer, name):
+    """Infinity times the zeros beside it would be NaN."""
+    with pytest.raises(ValueError, match=f"`{name}` of .*dtype=float32"):
+        initializer((3, 3))
+    with pytest.raises(ValueError, match=f"`{name}` of .*dtype=float16"):
+        initializer((3, 3), "float16")
+    with pytest.raises(ValueError, match="floating dtype.*dtype=int32"):
+        initializer((3, 3), "int32")
+    assert np.isfinite(as_numpy(initializer, 3, "float64")).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (None, None)])
+@pytest.mark.parametrize("initializer", SQUARE)
+def test_a_matrix_has_units(initializer, shape):
+    with pytest.raises(ValueError, match="square matrices alone"):
+        initializer(shape)
+
+
+def test_a_ramp_in_float64_has_its_digits(float64):
+    ramp = as_numpy(Ramp(1.0), 8, "float64")
+    expected = (np.arange(8) - np.arange(8)[:, None]) / 7
+    np.testing.assert_allclose(ramp, expected, rtol=1e-14)

@@ -130,7 +130,8 @@ def gradient_lower_bound(factors, matrix, covariance=None):
         tau is at least 1 and L at least 2.
 
     Raises:
-        ValueError: If the shapes do not fit or numbers are not finite.
+        ValueError: If the shapes do not fit, numbers are not finite, or
+            `covariance` is not symmetric or has a negative eigenvalue.
 
     Example:
 
@@ -142,27 +143,50 @@ def gradient_lower_bound(factors, matrix, covariance=None):
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv
         1611.04231), theorem 2.2 and equation 2.3.
     """
-    factors = np.asarray(factors, "float64")
+    factors = arguments.finite_array("factors", factors)
     matrix = arguments.square_matrix("matrix", matrix)
     sigma = np.eye(len(matrix)) if covariance is None else covariance
     sigma = arguments.square_matrix("covariance", sigma)
-    if factors.ndim != 3 or not (
-        factors.shape[1:] == matrix.shape == sigma.shape
+    if (
+        factors.ndim != 3
+        or not len(factors)
+        or not factors.shape[1:] == matrix.shape == sigma.shape
     ):
         raise ValueError(
             "`factors` must be of shape (L, d, d), `matrix` and `covariance` "
             f"of shape (d, d). Received: shapes {factors.shape}, "
             f"{matrix.shape} and {sigma.shape}"
         )
+    spectrum = _spectrum(sigma)
     product = np.eye(len(matrix))
     for factor in factors:
         product = product + factor @ product
     error = product - matrix
+    # Of numbers near 1, so that no square overflows on the way.
+    size = np.abs(error).max() or 1.0
+    scale = spectrum[-1] or 1.0
+    error, sigma = error / size, sigma / scale
     excess = np.sum(error @ sigma * error)
     tau = np.linalg.norm(factors, ord=2, axis=(1, 2)).max()
     slope = max(1 - tau, 0.0) ** (2 * (len(factors) - 1))
-    least = max(np.linalg.eigvalsh(sigma)[0], 0.0)
-    return float(4 * len(factors) * slope * least * excess)
+    least = max(spectrum[0] / scale, 0.0)
+    bound = 4 * len(factors) * slope * least * max(excess, 0.0)
+    root = size * scale  # before it is squared, for size may be the larger
+    return float(bound * root * root) if bound else 0.0
+
+
+def _spectrum(sigma):
+    """The eigenvalues of a covariance, which has none below 0."""
+    values = np.linalg.eigvalsh(sigma)
+    allowed = 1e-9 * np.abs(sigma).max()
+    if np.abs(sigma - sigma.T).max() > allowed or values[0] < -allowed:
+        raise ValueError(
+            "`covariance` must be symmetric, without negative eigenvalues. "
+            f"Received: a smallest eigenvalue of {values[0]:.3g}, and entries "
+            f"that differ by {np.abs(sigma - sigma.T).max():.3g} from those "
+            "across the diagonal"
+        )
+    return values
 
 
 def _kept(factors, matrix):

@@ -26,7 +26,12 @@ def first_signal_accuracy(
     Without an activation, and with samples enough, R^2 tends to
     c S^-1 c^T, where c = v W^(T - 1) is the trace of the first signal and S
     the covariance of the state. Unlike the memory curve this counts the
-    other signals as noise.
+    other signals as noise. Each unit is brought to the size 1 before the fit;
+    what is below 1e-16 of the rest after that counts as nothing.
+
+    The cost is of order steps samples units^2, and the states of all samples
+    are held in memory: for 500 units and as many steps the simulation takes
+    half a minute on two cores, and for 2,000 the better part of an hour.
 
     Args:
         recurrent_matrix: Array W of shape `(units, units)`.
@@ -37,7 +42,8 @@ def first_signal_accuracy(
         activation: Function of an array. Defaults to `None`: linear.
         steps: Positive integer T. Defaults to `None`: the number of units.
         samples: Positive integer, the sequences to fit on, and again to
-            measure on. Defaults to 2000.
+            measure on: above the number of units + 1, and better ten times
+            that. Defaults to 2000.
         rng: A `numpy.random.Generator`. Defaults to `None`: one of seed 0.
 
     Returns:
@@ -45,8 +51,9 @@ def first_signal_accuracy(
 
     Raises:
         ValueError: If `recurrent_matrix` is not square, real and finite, if
-            `input_vector` does not fit it, if `noise` is negative, or if
-            `steps` or `samples` is below 1.
+            `input_vector` does not fit it, if `noise` is negative, if
+            `steps` is below 1 or `samples` too small, or if the states are
+            not finite or `activation` changes their shape.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:
@@ -64,20 +71,32 @@ def first_signal_accuracy(
     vector = arguments.vector("input_vector", input_vector, units)
     noise = arguments.finite_number("noise", noise, at_least=0)
     steps = arguments.integer("steps", units if steps is None else steps)
-    samples = arguments.integer("samples", samples)
+    # With fewer a read-out fits anything, and R^2 says nothing.
+    samples = arguments.integer("samples", samples, at_least=units + 2)
     rng = arguments.generator("rng", rng, seed=0)
     signals = rng.normal(size=(steps, 2 * samples))
     states = np.zeros((2 * samples, units))
     for signal in signals:
-        states = states @ matrix + np.outer(signal, vector)
+        with np.errstate(over="ignore", invalid="ignore"):
+            states = states @ matrix + np.outer(signal, vector)
         if noise:
             states += np.sqrt(noise) * rng.normal(size=states.shape)
         if activation is not None:
-            states = activation(states)
+            states = arguments.real_array("activation", activation(states))
+        if (
+            states.shape != (2 * samples, units)
+            or not np.isfinite(states).all()
+        ):
+            raise ValueError(
+                "The states must stay finite and of one shape. Received: "
+                f"states of shape {states.shape}, "
+                f"{np.isfinite(states).sum()} of {states.size} finite"
+            )
     return _r_squared(states, signals[0])
 
 
 def _r_squared(states, signal):
+    states = states / (np.abs(states).max(axis=0) + (states == 0).all(axis=0))
     states = np.column_stack([states, np.ones(len(states))])
     train, test = np.split(states, 2)
     y_train, y_test = np.split(signal, 2)

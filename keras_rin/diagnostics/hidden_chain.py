@@ -101,11 +101,15 @@ def hidden_chain(layer, steps=100, pulse=None, rng=None):
 def _pulse_response(layer, steps, pulse):
     cell = recurrent_layers.built_cell(layer)
     features = cell.kernel.shape[0]
-    pulse = np.ones(features) if pulse is None else np.asarray(pulse, "float64")
-    if pulse.shape != (features,) or not np.isfinite(pulse).all():
+    pulse = np.ones(features) if pulse is None else pulse
+    pulse = arguments.real_array("pulse", pulse)
+    if pulse.shape != (features,) or not recurrent_layers.finite_in(
+        cell.compute_dtype, pulse
+    ):
         raise ValueError(
-            f"`pulse` must be finite and of shape ({features},), the "
-            f"features of {layer.name}. Received: pulse={pulse}"
+            f"`pulse` must be finite in {cell.compute_dtype} and of shape "
+            f"({features},), the features of {layer.name}. "
+            f"Received: pulse={pulse}"
         )
     x = np.zeros((1, steps + 1, features))
     x[0, 0] = pulse

@@ -120,7 +120,9 @@ def numerical_radius(recurrent_matrix):
     least half of this; for a normal matrix all but the half are equal.
 
     Angles are tried on a grid, and the best is improved until it stays; in
-    the worst case, of several peaks nearly as high, 0.2 % are missing.
+    the worst case, of several peaks nearly as high, 0.2 % are missing. The
+    cost is of order units^3 for each of about 40 angles: seconds for 500
+    units on two cores, minutes for 2,000.
 
     Args:
         recurrent_matrix: Array W of shape `(units, units)`.

@@ -70,7 +70,7 @@ def sequences(x, cell):
     features = getattr(getattr(cell, "kernel", None), "shape", [None])[0]
     x = arguments.real_array("x", x)
     fits = x.ndim == 3 and features in (None, x.shape[-1])
-    if not fits or not x.size or not _finite_in(cell.compute_dtype, x):
+    if not fits or not x.size or not finite_in(cell.compute_dtype, x):
         raise ValueError(
             "`x` must be finite and of shape (batch, time, "
             f"{features or 'features'}). Received: x of shape {x.shape}, its "
@@ -80,8 +80,9 @@ def sequences(x, cell):
     return x
 
 
-def _finite_in(dtype, x):
-    largest = ops.cast(np.abs(x).max(keepdims=True), dtype)
+def finite_in(dtype, x):
+    with np.errstate(over="ignore"):
+        largest = ops.cast(np.abs(x).max(keepdims=True), dtype)
     return bool(np.isfinite(float64(largest)).all())
 
 

@@ -20,15 +20,15 @@ class Chain(keras.initializers.Initializer):
     In `keras.layers.SimpleRNN` the chain is the recurrent matrix. In
     `keras_rin.layers.RIN` it is the recurrent offset, so the effective
     recurrent matrix is I + W. To make the chain itself the effective matrix
-    of a RIN, pass `ChainIdentity(gain, -1)` or `Offset(Chain(gain))`.
+    of a RIN, pass `Offset(Chain(gain))`.
 
     Args:
         gain: Finite number, at least 0: weight from each unit to the next.
             Defaults to 1.
 
     Raises:
-        ValueError: If `gain` is negative or not finite, or if the requested
-            shape is not square.
+        ValueError: If `gain` is negative or not finite, if a weight is
+            beyond the range of the dtype, or if the shape is not square.
 
     Example:
 
@@ -48,7 +48,7 @@ class Chain(keras.initializers.Initializer):
         self.gain = arguments.finite_number("gain", gain, at_least=0)
 
     def __call__(self, shape, dtype=None):
-        return self.gain * square.shift(self, shape, 1, dtype)
+        return square.shift(self, shape, 1, dtype, "gain")
 
     def get_config(self):
         return {"gain": self.gain}
@@ -100,8 +100,8 @@ class ChainIdentity(keras.initializers.Initializer):
         )
 
     def __call__(self, shape, dtype=None):
-        chain = self.chain_gain * square.shift(self, shape, 1, dtype)
-        return chain + self.identity_gain * square.shift(self, shape, 0, dtype)
+        chain = square.shift(self, shape, 1, dtype, "chain_gain")
+        return chain + square.shift(self, shape, 0, dtype, "identity_gain")
 
     def get_config(self):
         return {
@@ -128,8 +128,8 @@ class FeedbackChain(keras.initializers.Initializer):
             previous one. Defaults to 0.04.
 
     Raises:
-        ValueError: If a weight is negative or not finite, or if the requested
-            shape is not square.
+        ValueError: If a weight is negative or not finite, if a weight is
+            beyond the range of the dtype, or if the shape is not square.
 
     Example:
 
@@ -151,8 +151,8 @@ class FeedbackChain(keras.initializers.Initializer):
         )
 
     def __call__(self, shape, dtype=None):
-        forward = self.gain * square.shift(self, shape, 1, dtype)
-        return forward + self.feedback * square.shift(self, shape, -1, dtype)
+        forward = square.shift(self, shape, 1, dtype, "gain")
+        return forward + square.shift(self, shape, -1, dtype, "feedback")
 
     def get_config(self):
         return {"gain": self.gain, "feedback": self.feedback}
@@ -172,8 +172,8 @@ class Ramp(keras.initializers.Initializer):
         limit: Finite number, at least 0: largest weight. Defaults to 0.01.
 
     Raises:
-        ValueError: If `limit` is negative or not finite, or if the requested
-            shape is not square.
+        ValueError: If `limit` is negative or not finite, if a weight is
+            beyond the range of the dtype, or if the shape is not square.
 
     Example:
 
@@ -193,9 +193,11 @@ class Ramp(keras.initializers.Initializer):
 
     def __call__(self, shape, dtype=None):
         units = square.side(self, shape)
-        dtype = dtype or keras.config.floatx()
-        place = ops.arange(units, dtype="float32") / max(units - 1, 1)
-        return ops.cast(self.limit * (place - place[:, None]), dtype)
+        dtype = keras.backend.standardize_dtype(dtype)
+        limit = square.weight(self, "limit", dtype)
+        wide = dtype if dtype == "float64" else "float32"
+        place = ops.arange(units, dtype=wide) / max(units - 1, 1)
+        return ops.cast(limit * (place - place[:, None]), dtype)
 
     def get_config(self):
         return {"limit": self.limit}

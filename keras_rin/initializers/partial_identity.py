@@ -53,7 +53,8 @@ class PartialIdentity(keras.initializers.Initializer):
     def __call__(self, shape, dtype=None):
         units = square.side(self, shape)
         identity = square.shift(self, shape, 0, dtype)
-        first = units - math.ceil(self.fraction * units)
+        # 0.07 * 100 is 7.000000000000001 in double precision.
+        first = units - math.ceil(round(self.fraction * units, 9))
         return identity * ops.cast(ops.arange(units) >= first, identity.dtype)
 
     def get_config(self):

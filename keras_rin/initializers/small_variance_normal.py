@@ -24,8 +24,8 @@ class SmallVarianceNormal(keras.initializers.Initializer):
             shape have the same values. Defaults to `None`.
 
     Raises:
-        ValueError: If `seed` is neither `None` nor an integer of at least 0,
-            or if the requested shape has fewer than two axes.
+        ValueError: If `seed` is neither `None` nor such an integer, or if
+            the shape has fewer than two axes, or one of size 0.
 
     Example:
 
@@ -45,7 +45,7 @@ class SmallVarianceNormal(keras.initializers.Initializer):
         self.seed = seed
 
     def __call__(self, shape, dtype=None):
-        if len(shape) < 2:
+        if len(shape) < 2 or not all(shape):
             raise ValueError(
                 "SmallVarianceNormal initializes kernels of at least two "
                 "axes, the last of them input and output channels. "

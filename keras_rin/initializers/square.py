@@ -1,11 +1,20 @@
 """Helpers of the initializers of square matrices."""
 
+import math
+
 import keras
 from keras import ops
 
+LARGEST = {
+    "float16": 65504.0,
+    "bfloat16": 3.3e38,
+    "float32": 3.4e38,
+    "float64": math.inf,
+}
+
 
 def side(initializer, shape):
-    if len(shape) != 2 or shape[0] != shape[1]:
+    if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
         name = type(initializer).__name__
         raise ValueError(
             f"{name} initializes square matrices only, such as recurrent "
@@ -18,7 +27,7 @@ def side(initializer, shape):
 def gates_hint(shape, inner):
     """What to pass where the shape is that of a gated recurrent kernel."""
     for layer, gates in (("LSTM", 4), ("GRU", 3)):
-        if len(shape) == 2 and shape[1] == gates * shape[0]:
+        if len(shape) == 2 and shape[0] and shape[1] == gates * shape[0]:
             return (
                 f". For the recurrent kernel of a {layer} pass "
                 f"PerGate({inner}, gates={gates})."
@@ -26,6 +35,21 @@ def gates_hint(shape, inner):
     return ""
 
 
-def shift(initializer, shape, k, dtype):
+def shift(initializer, shape, k, dtype, gain=None):
+    """Ones on a diagonal, or the number that the initializer has as `gain`."""
     units = side(initializer, shape)
-    return ops.eye(units, k=k, dtype=dtype or keras.config.floatx())
+    dtype = keras.backend.standardize_dtype(dtype)
+    ones = ops.eye(units, k=k, dtype=dtype)
+    return ones if gain is None else weight(initializer, gain, dtype) * ones
+
+
+def weight(initializer, gain, dtype):
+    """A number of the initializer, which times 0 must be 0 in this dtype."""
+    value = getattr(initializer, gain)
+    if abs(value) > LARGEST.get(dtype, -1):
+        raise ValueError(
+            f"`{gain}` of {type(initializer).__name__} must be within the "
+            "range of a floating dtype. "
+            f"Received: {gain}={value}, dtype={dtype}"
+        )
+    return value
