@@ -220,7 +220,13 @@ def _steady(seconds):
 
 
 def report(runs, metric, output):
-    """Prints the table; writes table.md, results.json, learning_curves.png."""
+    """Prints the table; writes table.md, results.json, learning_curves.png.
+
+    Without an epoch that is over, those of an earlier run stay.
+    """
+    if not runs:
+        print(f"No epoch is over, so {output} stays as it is.")
+        return
     record = {
         "tables": "comparison",
         "backend": keras.backend.backend(),

@@ -81,6 +81,13 @@ def test_without_resume_an_earlier_run_moves_aside(tmp_path):
     assert contents(tmp_path / "models_before") == before
 
 
+def test_results_stay_where_no_epoch_is_over(tmp_path):
+    (tmp_path / "results.json").write_text("old")
+    comparison.report([], METRIC, tmp_path)
+    assert (tmp_path / "results.json").read_text() == "old"
+    assert os.listdir(tmp_path) == ["results.json"]
+
+
 def test_every_flag_of_the_main_job_is_kept_or_known_to_change_nothing():
     """A flag that is added has to be thought of."""
     names = sequential_images.FLAGS.flags_by_module_dict()
