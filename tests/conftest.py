@@ -1,5 +1,7 @@
 import os
 
+# Tests run two at a time, and NumPy's threads would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JAX_ENABLE_X64", "1")  # JAX drops float64 without it
 # Tests compile for longer than they compute.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import pytest
 import scripts
-from cases import first_of
 from scipy import stats
 
 pytestmark = pytest.mark.skipif(
@@ -474,33 +473,22 @@ def test_tasks_of_babi_are_called_tasks():
     assert tables.label([("layer", "a"), ("units", 4)]) == "a, units 4"
 
 
-@pytest.fixture
-def in_this_process(monkeypatch):
-    """The runs of a study are made here, without a process of their own."""
-    monkeypatch.setattr(
-        study.futures,
-        "ProcessPoolExecutor",
-        lambda jobs, *_: study.futures.ThreadPoolExecutor(jobs),
-    )
-    return monkeypatch
-
-
-@pytest.mark.parametrize(
-    "new_process", first_of([(False,), (True,)]), ids=["here", "new process"]
-)
-def test_a_study_makes_only_the_runs_that_are_missing(
-    tmp_path, in_this_process, new_process
-):
-    study.run(TINY, tmp_path, jobs=1)
+@pytest.mark.exhaustive
+def test_a_study_makes_only_the_runs_that_are_missing(tmp_path, monkeypatch):
+    with monkeypatch.context() as here:  # saves the start of a process
+        here.setattr(
+            study.futures,
+            "ProcessPoolExecutor",
+            lambda jobs, *_: study.futures.ThreadPoolExecutor(jobs),
+        )
+        study.run(TINY, tmp_path, jobs=1)
     record = records.read(tmp_path)
     assert len(record["runs"]) == 4
     again = record["runs"].pop(1)
     records.save(tmp_path, {**record, "took": []})
-    if new_process:
-        in_this_process.undo()
     study.run(TINY, tmp_path, jobs=1)
     stored = records.read(tmp_path)
-    assert stored["runs"] == [*record["runs"], again]
+    assert stored["runs"] == [*record["runs"], again]  # in a new process
     assert [part["runs"] for part in stored["took"]] == [1]
     study.run(TINY, tmp_path, jobs=1)
     assert records.read(tmp_path) == stored

@@ -1,7 +1,6 @@
 import keras
 import numpy as np
 import pytest
-from cases import first_of
 from witnesses import assert_same
 from witnesses import to_numpy
 
@@ -81,9 +80,8 @@ def copied_state(layer, x):
     return plain.cell(x[:, 0], states)[1][1]
 
 
-@pytest.mark.parametrize(
-    "cell", first_of([(RINCell,), (keras.layers.LSTMCell,)])
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("cell", [RINCell, keras.layers.LSTMCell])
 def test_it_trains_under_xla(rng, cell):
     layer = NoisyRNN(cell(4), stddev=0.1)
     model = keras.Sequential([layer, keras.layers.Dense(1)])

@@ -37,6 +37,7 @@ def trained(optimizer, updates=1, **kwargs):
     }
 
 
+@pytest.mark.exhaustive
 def test_without_multipliers_it_is_adam():
     ours = trained(AdamWithMultipliers(0.01, clipnorm=1.0), updates=3)
     keras_s = trained(keras.optimizers.Adam(0.01, clipnorm=1.0), updates=3)

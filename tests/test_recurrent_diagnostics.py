@@ -301,6 +301,7 @@ class Clock:
         return self.now
 
 
+@pytest.mark.exhaustive
 @pytest.mark.one_backend
 def test_measurements_keep_within_the_budget(monkeypatch):
     monkeypatch.setattr(recurrent_diagnostics, "time", Clock())

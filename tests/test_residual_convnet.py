@@ -94,6 +94,7 @@ def test_the_regularizer_is_on_every_convolution_and_nothing_else():
     np.testing.assert_allclose(penalty, 0.5 * sum(squares), rtol=1e-5)
 
 
+@pytest.mark.exhaustive
 def test_it_learns_a_few_images_by_heart(rng):
     keras.utils.set_random_seed(0)
     model = residual_convnet(**SMALL, num_classes=2)

@@ -88,6 +88,7 @@ def test_training_that_was_ended_goes_on_bit_for_bit(tmp_path):
     assert_same(ended, whole)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.one_backend
 def test_its_history_is_that_of_all_epochs(tmp_path):
     once = fit(make(), tmp_path / "once.npz", 5)
@@ -98,6 +99,8 @@ def test_its_history_is_that_of_all_epochs(tmp_path):
     assert len(once.history["loss"]) == 5
 
 
+@pytest.mark.each_backend
+@pytest.mark.exhaustive
 def test_the_average_that_training_ends_with_is_not_trained_on(tmp_path):
     def averaging():
         return make(keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5))
