@@ -42,3 +42,13 @@ def test_variance_growth_writes_its_table_and_its_picture(tmp_path):
     assert finished.returncode == 0, finished.stderr
     assert "| he_normal" in (tmp_path / "table.md").read_text()
     assert (tmp_path / "growth.png").exists()
+
+
+@pytest.mark.parametrize(
+    "ms, told",
+    [(0.47649, "0.476"), (36.14, "36.1"), (1123.4, "1,120"), (29876, "29,900")],
+)
+def test_milliseconds_have_three_digits_and_no_exponent(ms, told):
+    from benchmarks import step_time
+
+    assert step_time._three(ms) == told

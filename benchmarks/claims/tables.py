@@ -20,6 +20,8 @@ SAID = {  # other words than in code
     "clip": "clipping",
     "noise": "noise std",
     "train": "training samples",
+    "blocks": "blocks per stage",
+    "depth": "residual units",
 }
 
 
