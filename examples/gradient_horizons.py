@@ -16,7 +16,8 @@ from absl import flags
 
 from keras_rin import plots
 from keras_rin.diagnostics import gradient_horizon
-from keras_rin.initializers import ChainIdentity
+from keras_rin.initializers import Chain
+from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
@@ -26,7 +27,7 @@ LAYERS = {
         units, recurrent_initializer=keras.initializers.RandomNormal(0, 0.01)
     ),
     "RIN chain": lambda units: RIN(
-        units, recurrent_initializer=ChainIdentity(1, -1)
+        units, recurrent_initializer=Offset(Chain(1.0))
     ),
     "SimpleRNN": keras.layers.SimpleRNN,
     "LSTM": keras.layers.LSTM,

@@ -19,7 +19,8 @@ from absl import flags
 from absl import logging
 
 from keras_rin import files
-from keras_rin.initializers import ChainIdentity
+from keras_rin.initializers import Chain
+from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.tasks import sequential_pixels
 
@@ -28,7 +29,7 @@ LAYERS = {
     "RIN": lambda units: RIN(units),
     "RIN paper": lambda units: RIN(units, kernel_initializer=SMALL),
     "RIN chain": lambda units: RIN(
-        units, recurrent_initializer=ChainIdentity(1, -1)
+        units, recurrent_initializer=Offset(Chain(1.0))
     ),
     "SimpleRNN": lambda units: keras.layers.SimpleRNN(units),
     "LSTM": lambda units: keras.layers.LSTM(units),
