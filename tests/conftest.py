@@ -29,6 +29,7 @@ ONE_BACKEND = {
     "test_pages",
     "test_peeling",
     "test_plots",
+    "test_robustness",
     "test_public_names",
     "test_sequential_pixels",
     "test_spectrum",

@@ -93,11 +93,17 @@ def test_rows_are_the_steps_of_a_sequence(rng, shape):
             np.testing.assert_array_equal(one, expected.ravel())
 
 
-@pytest.mark.parametrize("example", [adding_problem, sequential_images])
-def test_the_layers_of_an_example_answer(rng, example):
+def test_the_layers_that_read_images_answer(rng):
     x = rng.normal(size=(2, 4, 3)).astype("float32")
-    for name, make in example.LAYERS.items():
+    for name, make in sequential_images.LAYERS.items():
         assert make(5)(x).shape == (2, 5), name
+
+
+def test_the_layers_that_add_have_about_as_many_weights():
+    for name, (make, _) in adding_problem.LAYERS.items():
+        layer = make()
+        layer.build((None, None, 2))
+        assert layer.count_params() == pytest.approx(2_650, abs=60), name
 
 
 @pytest.mark.exhaustive

@@ -84,7 +84,7 @@ def test_a_weight_beyond_the_dtype_is_named(initializer, name):
 @pytest.mark.parametrize("shape", [(0, 0), (None, None)])
 @pytest.mark.parametrize("initializer", SQUARE)
 def test_a_matrix_has_units(initializer, shape):
-    with pytest.raises(ValueError, match="square matrices alone"):
+    with pytest.raises(ValueError, match="square matrices only"):
         initializer(shape)
 
 
