@@ -40,10 +40,15 @@ def fit(model, path, epochs, *others):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(16, 5, 2)).astype("float32")
     resumable = ResumableTraining(path)
+    return fit_on(x, x[:, 0, :1], model, resumable, epochs, others)
+
+
+def fit_on(x, y, model, resumable, epochs, others):
+    """Four batches of `x`, or two of four samples, an epoch."""
     model.fit(
         x,
-        x[:, 0, :1],
-        batch_size=4,
+        y,
+        batch_size=min(4, len(x) // 2),
         epochs=epochs,
         initial_epoch=resumable.epoch,
         shuffle=False,
@@ -173,17 +178,8 @@ def tiny(optimizer="sgd", layers=1, **kwargs):
 
 def fit_tiny(model, path, epochs, *others, y=0.0, settings=None):
     resumable = ResumableTraining(path, settings)
-    model.fit(
-        np.ones((4, 2)),
-        np.full((4, 2), y),
-        batch_size=2,
-        epochs=epochs,
-        initial_epoch=resumable.epoch,
-        shuffle=False,
-        verbose=0,
-        callbacks=[*others, resumable],
-    )
-    return resumable
+    x, y = np.ones((4, 2)), np.full((4, 2), y)
+    return fit_on(x, y, model, resumable, epochs, others)
 
 
 @pytest.mark.parametrize(

@@ -71,13 +71,13 @@ class RestoreOnNaN(keras.callbacks.Callback):
             self._raise(when)
         self._kept.append(self._copies())
         if batch + 1 == (self.params or {}).get("steps"):
-            self._look_at_weights(when)
+            self._look_at(self._kept[-1], when)
 
     def on_epoch_end(self, epoch, logs=None):
-        self._look_at_weights(f"Epoch {epoch + 1} is over")
+        self._look_at(self._copies(), f"Epoch {epoch + 1} is over")
 
-    def _look_at_weights(self, when):
-        if not _all_finite(self._copies()):
+    def _look_at(self, copies, when):
+        if not _all_finite(copies):
             self._raise(when)
 
     def _raise(self, when):
