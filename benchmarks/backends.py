@@ -52,7 +52,7 @@ AREAS = {
     "examples": "(examples|study|resume_examples)[.]",
     "benchmarks": "(benchmarks|claims)[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|language|pages|robustness)[.]",
+    "|backends|cases|insert_tables|language|pages|robustness|version)[.]",
 }
 
 

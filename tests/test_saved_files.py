@@ -43,11 +43,21 @@ JUNK = [
 ]
 
 
+def number(version):
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
 @pytest.mark.parametrize(
     "file", FIXTURES, ids=lambda file: f"{file.parent.name}-{file.stem}"
 )
 def test_a_file_of_a_release_still_answers_the_same(file):
-    model = keras.models.load_model(file)
+    made_with = json.loads(zipfile.ZipFile(file).read("metadata.json"))
+    try:
+        model = keras.models.load_model(file)
+    except (TypeError, ValueError):
+        if number(made_with["keras_version"]) <= number(keras.__version__):
+            raise
+        pytest.skip("an older Keras need not read files of a newer one")
     data = np.load(file.with_suffix(".npz"))
     answer = keras.ops.convert_to_numpy(model(data["x"]))
     np.testing.assert_allclose(answer, data["y"], rtol=1e-4, atol=1e-5)

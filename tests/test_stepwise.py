@@ -18,6 +18,11 @@ from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
 
+# RMSNormalization came with Keras 3.9.
+RMSNormalization = getattr(
+    layers, "RMSNormalization", layers.LayerNormalization
+)
+
 STEPS = 8
 FRAMES = (3, 2, 4)  # rows, columns, channels of a step that is an image
 
@@ -58,7 +63,7 @@ ACCEPTED = [
     (layers.Multiply(), (3,)),
     (normalization(), (3,)),
     (layers.PReLU("ones", shared_axes=[1]), (3,)),
-    (layers.RMSNormalization(), (3,)),
+    (RMSNormalization(), (3,)),
     (layers.ReLU(max_value=1.0), ()),
     (layers.Rescaling(2.0, 1.0), (3,)),
     (layers.Softmax(axis=[2, 3]), FRAMES),
@@ -211,7 +216,7 @@ REFUSED = {
     ),
     "batch normalization of each step": layers.BatchNormalization(axis=1),
     "unit normalization over time": layers.UnitNormalization(axis=1),
-    "RMS normalization over time": layers.RMSNormalization(axis=1),
+    "RMS normalization over time": RMSNormalization(axis=1),
     "group normalization": layers.GroupNormalization(1),
     "normalization of each step": layers.Normalization(
         axis=1, mean=np.arange(6.0), variance=np.ones(6)

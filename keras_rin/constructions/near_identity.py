@@ -2,7 +2,7 @@
 
 import keras
 import numpy as np
-import scipy.linalg
+import scipy
 
 from keras_rin import arguments
 from keras_rin.layers.linear_residual import LinearResidual

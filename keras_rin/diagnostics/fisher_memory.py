@@ -6,7 +6,7 @@ step is a contraction even where W amplifies. All here is computed there.
 """
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from keras_rin import arguments
 from keras_rin.diagnostics import spectrum

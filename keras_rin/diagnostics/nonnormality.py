@@ -3,7 +3,7 @@
 import typing
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from keras_rin import arguments
 from keras_rin.diagnostics import spectrum

@@ -150,7 +150,7 @@ _TABLE = {
         keras.layers.BatchNormalization,
         keras.layers.LayerNormalization,
         keras.layers.Normalization,
-        keras.layers.RMSNormalization,
+        getattr(keras.layers, "RMSNormalization", None),  # of Keras 3.9
         keras.layers.Softmax,
         keras.layers.UnitNormalization,
     ],
