@@ -11,6 +11,7 @@ diverged or not, and is not made again. The tables and pictures of models and of
 claims are made from these files.
 """
 
+import functools
 import pathlib
 import sys
 
@@ -51,7 +52,16 @@ def make_runs(asked, output):
                 print(f"{name} is skipped: {lack}.", file=sys.stderr)
                 continue
             folder = results.prepare(output / name)
-            runner.run(protocol, folder, tier, FLAGS.jobs, FLAGS.ray_address)
+            run = functools.partial(
+                runner.run,
+                jobs=FLAGS.jobs,
+                ray_address=FLAGS.ray_address,
+            )
+            run(protocol, folder, runner.missing_runs(protocol, folder, tier))
+            while FLAGS.extend and (
+                beyond := runner.beyond_the_edges(protocol, folder)
+            ):
+                run(protocol, folder, beyond)
 
 
 def main(argv):
@@ -76,6 +86,7 @@ def main(argv):
         asked = protocols.read_all()  # the pages show all of them
     for name, text in {
         **pages.of_tiers(asked, output),
+        **pages.of_comparisons(asked, output),
         **pages.of_claims(asked, output),
         **pages.of_protocols(asked, output),
     }.items():
@@ -95,6 +106,11 @@ if __name__ == "__main__":
     )
     flags.DEFINE_integer(
         "jobs", None, "Parallel runs; one per core by default.", 1
+    )
+    flags.DEFINE_bool(
+        "extend",
+        False,
+        "Also try learning rates beyond the best one until a worse is found.",
     )
     flags.DEFINE_string(
         "ray_address", None, "Address of a Ray cluster that makes the runs."

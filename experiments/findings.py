@@ -30,8 +30,8 @@ def _power_over_product(record, normalise):
         if run["factors"] == 50 and run["normalise"] == normalise
     )
     logs = np.subtract(run["power"], run["product"])
-    low, high = np.exp(verdicts.interval(np.median, logs))
-    found = f"ratio {np.exp(np.median(logs)):.2g} ({low:.2g} to {high:.2g})"
+    low, high = np.exp(verdicts.mean_interval(logs))
+    found = f"ratio {np.exp(np.mean(logs)):.2g} ({low:.2g} to {high:.2g})"
     return [("50 factors", found, "yes" if low > 1 else "no")]
 
 
@@ -98,7 +98,7 @@ def noise_widens_the_lead_of_a_chain(record):
 
 def _more(ones, others, condition=""):
     differences = np.subtract(ones, others)
-    low, high = verdicts.interval(np.mean, differences)
+    low, high = verdicts.mean_interval(differences)
     found = f"{differences.mean():+.2g} ({low:.2g} to {high:.2g})"
     if low <= 0 <= high:
         return [(condition, found, "inconclusive")]

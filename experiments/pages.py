@@ -5,6 +5,7 @@ import textwrap
 from itertools import chain
 
 import numpy as np
+from scipy import stats
 
 from experiments import findings
 from experiments import protocols as reading
@@ -28,8 +29,7 @@ ABOVE = {  # a table that needs a sentence
     "over seeds:",
 }
 PICTURES = {
-    "models.png": "Normalized test loss of each model: median, 95 % "
-    "interval and seeds",
+    "models.png": "Normalized test loss of each model: median and seeds",
     "settings.png": "Normalized validation loss at each pair of "
     "hyperparameters",
 }
@@ -135,8 +135,7 @@ def of_tiers(protocols, folder):
         counts = [0, 0, 0]
         for name, protocol in protocols.items():
             asked = len(reading.all_settings(protocol, tier))
-            record = results.read(folder / name)
-            missing = len(runner.missing_runs(protocol, record, tier))
+            missing = len(runner.missing_runs(protocol, folder / name, tier))
             counts = np.add(counts, [asked > 0, asked, asked - missing])
         rows.append([tier, *(f"{count:,}" for count in counts)])
     header = ["`--run=`", "protocols", "runs", "stored"]
@@ -218,30 +217,65 @@ def tested(name, protocol, folder):
         elif "finding" in claim:
             yield _found(claim, record, name)
         else:
-            yield *_compared(claim, record, protocol), name
+            made = _compared(claim, record, protocol)
+            parts = [_part(claim, pair, made) for pair in made]
+            answers = [answer for *_, answer in parts]
+            verdict = verdicts.verdict(answers) if parts else UNTESTED
+            yield parts, verdict, name
 
 
 def _compared(claim, record, protocol):
-    found = {} if record is None else tables.outcomes(record)
+    """{pair of models: Comparison}, empty where runs are missing."""
+    found = tables.outcomes(record) if record else {}
     measure = operator.attrgetter(claim.get("measure", "losses"))
-    pairs = reading.comparisons(claim, reading.all_models(protocol))
-    parts = []
-    for pair in pairs:
-        one, other = map(verdicts.model, pair)
-        if not {one, other} <= found.keys():
-            return [], UNTESTED
-        difference = verdicts.difference(
+    pairs = [
+        tuple(map(verdicts.model, pair))
+        for pair in reading.comparisons(claim, reading.all_models(protocol))
+    ]
+    if not set(chain(*pairs)) <= found.keys():
+        return {}
+    return {
+        (one, other): verdicts.compare(
             measure(found[one]), measure(found[other])
         )
-        ends = tables.interval((difference.low, difference.high))
-        parts.append(
-            (
-                condition(pair, pairs),
-                f"{difference.mean:+.2g} ({ends})",
-                difference.says(claim["expect"], claim["within"]),
-            )
-        )
-    return parts, verdicts.verdict([answer for *_, answer in parts])
+        for one, other in pairs
+    }
+
+
+def _part(claim, pair, made):
+    comparison, pairs = made[pair], [tuple(map(dict, each)) for each in made]
+    return (
+        condition(tuple(map(dict, pair)), pairs),
+        f"{comparison.mean:+.2g} ({tables.interval(comparison.interval())})",
+        comparison.says(claim["expect"], claim["within"]),
+    )
+
+
+def of_comparisons(protocols, folder):
+    """{page: table}: how many comparisons there are, and how many hold."""
+    p_values, answers = [], []
+    for name, protocol in protocols.items():
+        record = record_of(protocol, folder / name)
+        for claim in protocol["claims"]:
+            if "compare" in claim:
+                for made in _compared(claim, record, protocol).values():
+                    asked = claim["expect"], claim["within"]
+                    answers.append(made.says(*asked))
+                    unsolved = answers[-1] == verdicts.UNSOLVED
+                    p_values.append(1 if unsolved else made.p_value(*asked))
+    alpha = verdicts.ALPHA
+    adjusted = stats.false_discovery_control(p_values) if p_values else []
+    rows = [
+        ["comparisons", len(p_values)],
+        [f"hold, p < {alpha:g}", sum(p < alpha for p in p_values)],
+        [
+            f"hold at a false discovery rate of {alpha:g}",
+            sum(p < alpha for p in adjusted),
+        ],
+        ["neither model solved the task", answers.count(verdicts.UNSOLVED)],
+    ]
+    rows = [[what, str(count)] for what, count in rows]
+    return {"comparisons.md": results.markdown(["", "count"], rows)}
 
 
 def condition(pair, pairs):

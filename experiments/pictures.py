@@ -25,7 +25,7 @@ def draw(record, by=None):
 
 
 def _models(outcomes, names, by):
-    """Medians of the test losses and their intervals, best on top.
+    """Test losses of the seeds and their medians, best on top.
 
     The baseline is drawn where a loss comes near it.
     """
@@ -45,7 +45,9 @@ def _models(outcomes, names, by):
     )[:, 0]
     for axes, (title, panel) in zip(rows, panels.items(), strict=True):
         for label, outcome in sorted(panel, key=lambda item: item[1].median):
-            _with_its_interval(axes, label, outcome)
+            losses = list(outcome.losses.values())
+            axes.plot(losses, [label] * len(losses), "|", color="grey")
+            axes.plot(outcome.median, label, "o", color="C0")
         if highest > verdicts.SOLVED:
             axes.axvline(1, color="grey", linewidth=1)
         axes.set_title(title, loc="left")
@@ -54,16 +56,6 @@ def _models(outcomes, names, by):
     # All have one x axis: its end is known once all is drawn.
     rows[-1].set(xlabel="normalized loss (baseline = 1)", xlim=(0, None))
     return figure
-
-
-def _with_its_interval(axes, label, outcome):
-    low, high = outcome.interval
-    spread = [[outcome.median - low], [high - outcome.median]]
-    axes.errorbar(
-        outcome.median, label, xerr=spread, fmt="o", color="C0", capsize=3
-    )
-    dots = list(outcome.losses.values())
-    axes.plot(dots, [label] * len(dots), "|", color="grey")
 
 
 def _settings(outcomes, names):

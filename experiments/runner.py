@@ -16,14 +16,14 @@ from tqdm import tqdm
 from experiments import protocols
 from experiments import results
 from experiments import training
+from experiments import verdicts
 
 
-def run(protocol, folder, tier=None, jobs=None, ray_address=None):
-    """Makes the runs missing in a folder, several at a time."""
-    missing = missing_runs(protocol, results.read(folder), tier)
+def run(protocol, folder, missing, jobs=None, ray_address=None):
+    """Makes and stores runs, several at a time."""
+    own = protocol.get("layers")
     if not missing:
         return
-    own = protocol.get("layers")
     if ray_address:
         made = _on_ray(missing, own, ray_address)
     else:
@@ -37,17 +37,48 @@ def run(protocol, folder, tier=None, jobs=None, ray_address=None):
             before = now
 
 
-def missing_runs(protocol, record, tier=None):
+def missing_runs(protocol, folder, tier=None):
     """The settings of the runs that are asked for and not stored."""
-    stored = [
-        {pair for pair in run.items() if isinstance(pair[1], (str, int, float))}
-        for run in (record or {"runs": []})["runs"]
-    ]
+    stored = [run.items() for run in _stored(folder)]
     return [
         settings
         for settings in protocols.all_settings(protocol, tier)
         if not any(settings.items() <= run for run in stored)
     ]
+
+
+def _stored(folder):
+    """The runs, but for early ones that diverged: they have no loss."""
+    record = results.read(folder) or {"runs": []}
+    return [run for run in record["runs"] if "baseline" in run]
+
+
+def beyond_the_edges(protocol, folder):
+    """Runs at the next learning rate of models whose best is at an edge.
+
+    Rates go in steps of about three: 0.001, 0.003, 0.01.
+    """
+    if protocol["tuned"] != ["learning_rate"]:
+        return []
+    beyond = []
+    for model, outcome in verdicts.outcomes(protocol, _stored(folder)).items():
+        tried = sorted(rate for (rate,) in outcome.groups)
+        best = outcome.tuned["learning_rate"]
+        rates = [best / 3] if best == tried[0] else []
+        rates += [best * 3.2] if best == tried[-1] else []
+        if outcome.median > verdicts.LEARNED:
+            rates = []  # no rate is better than another
+        one_a_seed = {
+            settings["seed"]: settings
+            for settings in protocols.all_settings(protocol)
+            if verdicts.model_of(protocol, settings) == model
+        }
+        beyond += [
+            {**settings, "learning_rate": float(f"{rate:.0e}")}
+            for rate in rates
+            for settings in one_a_seed.values()
+        ]
+    return beyond
 
 
 def store(protocol, folder, run, seconds):
@@ -63,7 +94,7 @@ def store(protocol, folder, run, seconds):
                 "runs": took["runs"] + 1,
                 "seconds": round(took["seconds"] + seconds, 1),
             },
-            "runs": [*record.get("runs", []), run],
+            "runs": [*_stored(folder), run],
         }
         text = json.dumps(record, indent=0)
         results.save_text(text + "\n", folder / "results.json")

@@ -31,7 +31,7 @@ def of_models(record):
         ["normalized loss", *map(said, tuned), "solved", "diverged"],
         lambda outcome: [
             [
-                f"{outcome.median:.2g} ({interval(outcome.interval)})",
+                _spread(outcome.losses.values()),
                 *_chosen(outcome),
                 _solved(outcome.runs),
                 f"{outcome.diverged} of {len(outcome.runs)}",

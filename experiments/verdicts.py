@@ -1,10 +1,10 @@
 """From the runs of a protocol to what they say of its claims.
 
 A model is all settings but the tuned hyperparameters and the seed. Its
-hyperparameters are those with the lowest median loss on validation data, the
-smaller of two that tie; its losses are the test losses of these, one per seed.
-Two models are compared seed by seed. All losses are normalized: divided by that
-of a constant prediction, the baseline.
+hyperparameters are those with the lowest median loss on validation data; its
+losses are the test losses of these, one per seed. Two models are compared seed
+by seed. All losses are normalized, divided by that of a constant prediction,
+the baseline, and at most 1: a loss above the baseline is no worse than it.
 """
 
 import dataclasses
@@ -16,8 +16,11 @@ from scipy import stats
 
 from experiments import protocols
 
-LEVEL = 0.95
+ALPHA = 0.05  # of a comparison
 SOLVED = 0.5  # normalized validation loss below which a run solved its task
+EQUAL = 0.25  # share of the larger of two losses within which they are equal
+LEARNED = 0.95  # normalized loss below which a model has learned something
+UNSOLVED = "inconclusive: neither solved the task"
 
 
 @dataclasses.dataclass
@@ -82,28 +85,68 @@ class Outcome:
     def median(self):
         return float(np.median(list(self.losses.values())))
 
-    @property
-    def interval(self):
-        return interval(np.median, list(self.losses.values()))
-
 
 @dataclasses.dataclass
-class Difference:
-    """Mean over the seeds of one model's value minus the other's."""
+class Comparison:
+    """Two models, seed by seed: `ones` and `others` are their losses."""
 
-    mean: float
-    low: float
-    high: float
+    ones: np.ndarray
+    others: np.ndarray
+
+    @property
+    def mean(self):
+        """Mean difference of the losses, the first minus the second."""
+        return float(np.mean(self.ones - self.others))
+
+    def interval(self):
+        """Paired t interval of the mean difference."""
+        return mean_interval(self.ones - self.others)
+
+    def p_value(self, expect, within):
+        """Paired t test of "better", or two one-sided ones of "equal".
+
+        Losses are equal if they differ by less than `within` and by less than
+        a share of the larger.
+        """
+        differences = self.ones - self.others
+        if expect == "better":
+            return min(1.0, 2 * _below(differences, 0))  # two-sided
+        share = EQUAL * max(np.mean(self.ones), np.mean(self.others))
+        margin = min(within, share)
+        return max(_below(differences, margin), _below(-differences, margin))
 
     def says(self, expect, within):
-        """Is the one "better" or "equal"? yes, no or inconclusive."""
+        """Is the first "better", or are both "equal"?
+
+        yes or no where a test says so at the level ALPHA, else inconclusive.
+        No for "better" if an advantage as large as `within` is excluded.
+        """
+        if min(np.median(self.ones), np.median(self.others)) > LEARNED:
+            return UNSOLVED
+        low, high = self.interval()
         if expect == "better":
-            if self.high < 0:
+            if high < 0:
                 return "yes"
-            return "no" if self.low > -within else "inconclusive"
-        if -within < self.low and self.high < within:
+            return "no" if low > -within else "inconclusive"
+        if self.p_value(expect, within) < ALPHA:
             return "yes"
-        return "no" if self.low > 0 or self.high < 0 else "inconclusive"
+        return "no" if low > 0 or high < 0 else "inconclusive"
+
+
+def mean_interval(values):
+    """t interval of a mean, at the level 1 - ALPHA."""
+    values = np.asarray(values, "float64")
+    if np.ptp(values) == 0:
+        return float(values[0]), float(values[0])
+    found = stats.ttest_1samp(values, 0).confidence_interval(1 - ALPHA)
+    return float(found.low), float(found.high)
+
+
+def _below(values, bound):
+    """p value of the mean of values not being below a bound."""
+    if np.ptp(values) == 0:
+        return float(values[0] >= bound)
+    return float(stats.ttest_1samp(values, bound, alternative="less").pvalue)
 
 
 def model(settings):
@@ -111,38 +154,46 @@ def model(settings):
     return tuple(sorted(settings.items()))
 
 
+def model_of(protocol, settings):
+    """The model that a run is of."""
+    names = protocols.of_models(protocol)
+    return model({name: settings[name] for name in names if name in settings})
+
+
 def outcomes(protocol, runs):
     """{model: Outcome}, of the models whose runs are complete."""
-    names = protocols.of_models(protocol)
-    tuned, asked = protocol["tuned"], protocols.all_settings(protocol)
-    wanted, made = (_by_model(some, names) for some in (asked, runs))
-    found = {}
+    wanted, made = {}, {}
+    for some, of in ((protocols.all_settings(protocol), wanted), (runs, made)):
+        for run in some:
+            of.setdefault(model_of(protocol, run), []).append(run)
+    tuned, found = protocol["tuned"], {}
     for one in wanted:
-        mine = made.get(one, [])
-        values = {_of(run, [*tuned, "seed"]) for run in mine}
-        if values >= {_of(run, [*tuned, "seed"]) for run in wanted[one]}:
-            found[one] = _best(mine, tuned)
+        asked, groups = (
+            _groups(of.get(one, []), tuned) for of in (wanted, made)
+        )
+        seeds = max(map(len, asked.values()))
+        complete = {v: runs for v, runs in groups.items() if len(runs) >= seeds}
+        if complete.keys() >= asked.keys():
+            found[one] = Outcome(_best(complete, tuned), complete)
     return found
 
 
-def _by_model(runs, names):
+def _groups(runs, tuned):
+    """{values of the hyperparameters: their runs, seed after seed}"""
     groups = {}
-    for run in runs:
-        settings = {name: run[name] for name in names if name in run}
-        groups.setdefault(model(settings), []).append(run)
+    for run in sorted(runs, key=operator.itemgetter("seed")):
+        groups.setdefault(tuple(run[name] for name in tuned), []).append(run)
     return groups
 
 
-def _of(run, names):
-    return tuple(run[name] for name in names)
+def _best(groups, tuned):
+    """{hyperparameter: its best value}; of a tie of medians, by the mean."""
 
+    def rank(values):
+        losses = [normalized(run, "validation") for run in groups[values]]
+        return np.median(losses), np.mean(losses), values
 
-def _best(runs, tuned):
-    groups = {}
-    for run in sorted(runs, key=operator.itemgetter("seed")):
-        groups.setdefault(_of(run, tuned), []).append(run)
-    values = min(groups, key=lambda values: (median(groups[values]), values))
-    return Outcome(dict(zip(tuned, values, strict=True)), groups)
+    return dict(zip(tuned, min(groups, key=rank), strict=True))
 
 
 def median(runs):
@@ -165,30 +216,20 @@ def _solved(run):
 
 
 def normalized(run, split):
-    """Loss over the baseline; 1, the baseline, for a run that diverged."""
-    return 1.0 if "error" in run else run[split] / run["baseline"]
+    """Loss over the baseline, at most 1; 1 for a run without a loss.
+
+    A run that diverged has the loss of its best weights before, unless its
+    first epoch was its last.
+    """
+    return min(1.0, run[split] / run["baseline"]) if split in run else 1.0
 
 
-def difference(one, other):
-    """Of two {seed: number}, over the seeds in both."""
+def compare(one, other):
+    """The comparison of two {seed: number}, over the seeds in both."""
     seeds = sorted(one.keys() & other.keys())
-    differences = [one[seed] - other[seed] for seed in seeds]
-    return Difference(
-        float(np.mean(differences)), *interval(np.mean, differences)
+    return Comparison(
+        *(np.array([of[seed] for seed in seeds]) for of in (one, other))
     )
-
-
-def interval(statistic, values):
-    if len(set(values)) < 2:
-        return values[0], values[0]
-    found = stats.bootstrap(
-        (values,),
-        statistic,
-        confidence_level=LEVEL,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    )
-    return tuple(map(float, found.confidence_interval))
 
 
 def verdict(answers):
@@ -198,4 +239,6 @@ def verdict(answers):
         return "holds"
     if "yes" in answers:
         return "holds in part"
-    return "inconclusive" if "inconclusive" in answers else "does not hold"
+    if answers == {UNSOLVED}:
+        return UNSOLVED
+    return "does not hold" if answers == {"no"} else "inconclusive"

@@ -91,15 +91,15 @@ def test_a_model_with_missing_runs_has_no_outcome():
 
 def test_the_order_in_which_runs_ended_changes_nothing():
     runs = [
-        *runs_of("a", 0.01, 0.5, [0.1, 0.2, 0.4, 0.8, 0.9]),
-        *runs_of("a", 0.03, 0.5, [0.3] * 5),  # on validation data a tie
+        *runs_of("a", 1, 0.5, [0.1, 0.2, 0.4]),
+        *runs_of("a", 2, 0.5, [0.3] * 3),  # on validation data a tie
     ]
     found = [
-        verdicts._best(made, ["learning_rate"]) for made in (runs, runs[::-1])
+        verdicts.outcomes(PROTOCOL, made)[A] for made in (runs, runs[::-1])
     ]
     for outcome in found:
-        assert outcome.tuned == {"learning_rate": 0.01}
-    assert found[0].interval == found[1].interval
+        assert outcome.tuned == {"learning_rate": 1}
+    assert found[0].losses == found[1].losses
 
 
 def test_a_diverged_run_is_counted_and_gets_the_baseline_loss():
@@ -123,14 +123,15 @@ def test_below_half_of_the_baseline_a_run_has_solved_its_task():
 
 def test_the_table_of_settings_has_all_of_them_on_validation_data():
     runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [0.1] * 3)
-    runs[1] = {**runs[1], "error": "The loss is not finite."}
+    del runs[1]["validation"], runs[1]["test"]
+    runs[1]["error"] = "The loss is not finite."
     runs += runs_of("b", 1, 1.5, [1.0] * 3) + runs_of("b", 2, 3.0, [0.1] * 3)
     record = {"protocol": PROTOCOL, "runs": runs}
     table = tables.of_settings(record)
     rows = [line.split("|")[1:-1] for line in table.splitlines()[2:]]
     assert [[cell.strip() for cell in row] for row in rows] == [
         ["a", "0.25, 2 of 3", "0.45, 3 of 3"],
-        ["b", "0.75, 0 of 3", "1.5, 0 of 3"],
+        ["b", "0.75, 0 of 3", "1, 0 of 3"],
     ]
 
 
@@ -220,37 +221,121 @@ def test_departures_are_those_of_the_settings_that_won():
     assert outcome.departures == {"recurrent": ([0, 2], [0.5, 2.5])}
 
 
-def test_the_interval_is_the_paired_one_of_scipy():
+def compared(ones, others):
+    return verdicts.compare(dict(enumerate(ones)), dict(enumerate(others)))
+
+
+def test_the_interval_is_that_of_the_paired_t_test():
     rng = np.random.default_rng(7)
-    one, other = rng.random((2, 5))
-    scores = [dict(enumerate(values)) for values in (one, other)]
-    witness = stats.bootstrap(
-        (one, other),
-        lambda a, b, axis: np.mean(a - b, axis=axis),
-        paired=True,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    found = verdicts.difference(*scores)
-    assert found.mean == pytest.approx(np.mean(one - other))
-    assert (found.low, found.high) == pytest.approx(tuple(witness))
+    ones, others = rng.random((2, 5))
+    found = compared(ones, others)
+    differences = ones - others
+    error = np.std(differences, ddof=1) / np.sqrt(5)
+    low, high = found.mean + 2.7764451 * error * np.array([-1, 1])
+    assert found.mean == pytest.approx(np.mean(differences))
+    assert found.interval() == pytest.approx((low, high))
+    witness = stats.ttest_rel(ones, others)
+    if found.mean < 0:
+        assert found.p_value("better", 0) == pytest.approx(witness.pvalue)
+
+
+def test_nineteen_of_twenty_intervals_of_five_seeds_hold_the_truth():
+    draws = np.random.default_rng(0).normal(0.3, 1, size=(2_000, 5))
+    ends = np.array([verdicts.mean_interval(draw) for draw in draws])
+    covered = np.mean((ends[:, 0] < 0.3) & (0.3 < ends[:, 1]))
+    assert covered == pytest.approx(0.95, abs=0.015)
+
+
+SPREAD = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
 
 
 @pytest.mark.parametrize(
-    "low, high, better, equal",
+    "one, other, spread, better, equal",
     [
-        (-0.3, -0.2, "yes", "no"),
-        (-0.04, -0.01, "yes", "yes"),
-        (-0.04, 0.04, "no", "yes"),
-        (-0.2, 0.01, "inconclusive", "inconclusive"),
-        (-0.01, 0.2, "no", "inconclusive"),
-        (0.2, 0.3, "no", "no"),
+        (0.2, 0.5, 0.01, "yes", "no"),
+        (0.48, 0.5, 0.001, "yes", "yes"),  # less, and by no more than 0.05
+        (0.5, 0.5, 0.001, "no", "yes"),
+        (0.5, 0.5, 0.2, "inconclusive", "inconclusive"),
+        (0.6, 0.5, 0.01, "no", "no"),
+        (0.001, 0.028, 0.0001, "yes", "no"),  # 28 times less is not equal
+        (0.99, 1.0, 0.0, verdicts.UNSOLVED, verdicts.UNSOLVED),
     ],
 )
-def test_what_an_interval_says(low, high, better, equal):
-    difference = verdicts.Difference((low + high) / 2, low, high)
-    assert difference.says("better", within=0.05) == better
-    assert difference.says("equal", within=0.05) == equal
+def test_what_a_comparison_says(one, other, spread, better, equal):
+    found = compared(one + spread * SPREAD, np.full(5, other))
+    assert found.says("better", within=0.05) == better
+    assert found.says("equal", within=0.05) == equal
+    for expect, said in (("better", better), ("equal", equal)):
+        if said != verdicts.UNSOLVED:
+            assert (found.p_value(expect, 0.05) < 0.05) == (said == "yes")
+
+
+def test_a_loss_above_the_baseline_counts_as_the_baseline():
+    run = {"validation": 3.0, "test": 0.5, "baseline": 2.0}
+    assert verdicts.normalized(run, "validation") == 1
+    assert verdicts.normalized(run, "test") == 0.25
+    assert verdicts.normalized({"error": "diverged"}, "test") == 1
+
+
+def test_a_tie_does_not_go_to_the_rate_at_which_less_was_learned():
+    runs = runs_of("a", 1, 2.0, [2.0] * 3) + runs_of("a", 2, 2.0, [1.0] * 3)
+    runs[3]["validation"] = 0.2  # of rate 2; the medians are equal
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert outcome.tuned == {"learning_rate": 2}
+
+
+def test_a_run_that_diverges_is_scored_by_its_best_weights(monkeypatch):
+    settings = {**protocols.all_settings(TINY)[0], "updates": 8}
+
+    class Diverge(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 2:
+                raise FloatingPointError("the loss is nan")
+
+    with monkeypatch.context() as here:
+        here.setattr(training, "RestoreOnNaN", Diverge)
+        diverged = training.run(settings)
+    whole = training.run({**settings, "updates": 4})  # two epochs of two
+    assert diverged["error"] == "the loss is nan"
+    assert diverged["test"] == pytest.approx(whole["test"], rel=1e-6)
+    assert diverged["best_update"] == whole["best_update"]
+
+
+@pytest.mark.parametrize(
+    "best, rates", [(0.001, [0.0003]), (0.003, []), (0.01, [0.03])]
+)
+def test_rates_are_tried_beyond_the_edge_where_the_best_is(
+    best, rates, tmp_path
+):
+    grid = [{"layer": ["a"], "learning_rate": [0.001, 0.003, 0.01]}]
+    protocol = {**PROTOCOL, "grid": grid, "fixed": {"units": 3}}
+    runs = [
+        {**settings, "validation": 1 - (settings["learning_rate"] == best) / 2}
+        | {"test": 0.5, "baseline": 1.0}
+        for settings in protocols.all_settings(protocol)
+    ]
+    record = {"protocol": protocol, "runs": runs}
+    (tmp_path / "results.json").write_text(json.dumps(record))
+    assert runner.beyond_the_edges(protocol, tmp_path) == [
+        {"units": 3, "layer": "a", "learning_rate": rate, "seed": seed}
+        for rate in rates
+        for seed in (0, 1, 2)
+    ]
+    more = [
+        {**run, "learning_rate": 0.03, "validation": 0.9} for run in runs[:3]
+    ]
+    record["runs"] += more
+    (tmp_path / "results.json").write_text(json.dumps(record))
+    if best == 0.01:
+        assert runner.beyond_the_edges(protocol, tmp_path) == []
+
+
+def test_an_early_run_without_a_loss_is_made_again(tmp_path):
+    one, other = protocols.all_settings(TINY)[:2]
+    record = {"runs": [{**one, "error": "diverged"}], "took": {}}
+    (tmp_path / "results.json").write_text(json.dumps(record))
+    missing = runner.missing_runs(TINY, tmp_path)
+    assert missing == protocols.all_settings(TINY)
 
 
 @pytest.mark.parametrize(
@@ -260,6 +345,8 @@ def test_what_an_interval_says(low, high, better, equal):
         (["yes", "inconclusive"], "holds in part"),
         (["no", "yes"], "holds in part"),
         (["no", "inconclusive"], "inconclusive"),
+        ([verdicts.UNSOLVED, verdicts.UNSOLVED], verdicts.UNSOLVED),
+        ([verdicts.UNSOLVED, "no"], "inconclusive"),
         (["no", "no"], "does not hold"),
     ],
 )
@@ -371,23 +458,30 @@ def test_every_finding_has_a_claim():
 @pytest.mark.parametrize("path", MADE, ids=lambda path: path.parent.name)
 def test_runs_are_those_of_the_protocol_and_made_once(path):
     record, protocol = results.read(path.parent), TRAINED[path.parent.name]
+    made = [run for run in record["runs"] if "baseline" in run]
     asked = protocols.all_settings(protocol)
-    missing = runner.missing_runs(protocol, record)
-    assert len(record["runs"]) + len(missing) == len(asked)
+    missing = runner.missing_runs(protocol, path.parent)
+    assert len(made) + len(missing) == len(asked)
 
 
 def test_the_tables_are_those_of_the_records():
-    for made in (pages.of_tiers, pages.of_claims, pages.of_protocols):
+    for made in (
+        pages.of_tiers,
+        pages.of_comparisons,
+        pages.of_claims,
+        pages.of_protocols,
+    ):
         for name, text in made(PROTOCOLS, RESULTS).items():
             assert (RESULTS / name).read_text() == text
 
 
 def test_a_star_says_that_the_best_may_lie_beyond():
     runs = runs_of("a", 1, 0.9, [1.0] * 3) + runs_of("a", 2, 0.5, [1.0] * 3)
-    middle = runs + runs_of("a", 3, 0.7, [1.0] * 3)
-    for made, chosen in ((runs, "2*"), (middle, "2"), (runs[3:], "2")):
-        outcome = verdicts._best(made, ["learning_rate"])
-        assert list(tables._chosen(outcome)) == [chosen]
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert list(tables._chosen(outcome)) == ["2*"]
+    runs += runs_of("a", 3, 0.7, [1.0] * 3)
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert list(tables._chosen(outcome)) == ["2"]
 
 
 def gains_record():
@@ -549,6 +643,11 @@ def test_tasks_of_babi_are_called_tasks():
     assert tables.label([("layer", "a"), ("units", 4)]) == "a, units 4"
 
 
+def make(folder):
+    missing = runner.missing_runs(TINY, folder)
+    runner.run(TINY, folder, missing, jobs=1)
+
+
 def run_here(monkeypatch):
     """Makes runs in this process, which saves the start of another."""
     monkeypatch.setattr(
@@ -564,15 +663,15 @@ def test_only_missing_runs_are_made_and_a_new_process_makes_the_same(
 ):
     with monkeypatch.context() as here:
         run_here(here)
-        runner.run(TINY, tmp_path, jobs=1)
+        make(tmp_path)
     record = results.read(tmp_path)
     assert len(record["runs"]) == record["took"]["runs"] == 4
     again = record["runs"].pop(1)
     (tmp_path / "results.json").write_text(json.dumps(record))
-    runner.run(TINY, tmp_path, jobs=1)
+    make(tmp_path)
     stored = results.read(tmp_path)
     assert stored["runs"] == [*record["runs"], again]  # in a new process
-    runner.run(TINY, tmp_path, jobs=1)
+    make(tmp_path)
     assert results.read(tmp_path) == stored
 
 
@@ -588,16 +687,19 @@ def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, monkeypatch):
 
     monkeypatch.setattr(training, "run", run)
     with pytest.raises(KeyboardInterrupt):
-        runner.run(TINY, tmp_path, jobs=1)
+        make(tmp_path)
     stored = results.read(tmp_path)["runs"]
-    assert [run["seed"] for run in stored] == [0, 0]
+    assert [run["seed"] for run in stored[:2]] == [0, 0]
     monkeypatch.setattr(training, "run", lambda settings, own: settings)
-    runner.run(TINY, tmp_path, jobs=1)
+    make(tmp_path)
     assert len(results.read(tmp_path)["runs"]) == 4
 
 
 def test_two_commands_on_one_folder_lose_no_run(tmp_path):
-    one, other = protocols.all_settings(TINY)[:2]
+    one, other = (
+        {**settings, "baseline": 1.0}
+        for settings in protocols.all_settings(TINY)[:2]
+    )
     record = {"runs": [one], "took": {"runs": 1, "seconds": 2.0}}
     (tmp_path / "results.json").write_text(json.dumps(record))
     runner.store(TINY, tmp_path, other, seconds=1)  # has not read the other's
@@ -667,7 +769,7 @@ def test_a_loss_that_is_not_finite_is_a_result():
 
 def test_the_numbers_of_the_readme_are_those_of_the_results():
     path = RESULTS.parent / "summary.md"
-    assert path.read_text() == summary.table(), "python -m benchmarks.summary"
+    assert path.read_text() == summary.table(), "python -m experiments.summary"
 
 
 def test_pooled_pixels_are_the_means_of_squares(rng):
