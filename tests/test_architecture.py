@@ -99,7 +99,7 @@ ROOMS = {
     ),
     "version": (set(), {"keras"}),
 }
-STANDARD = {"collections", "math", "operator"}
+STANDARD = {"collections", "math", "operator", "os", "typing"}  # anywhere
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

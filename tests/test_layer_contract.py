@@ -207,7 +207,9 @@ def trained(row):
     make, input_shape, output_shape, _ = row
     keras.utils.set_random_seed(0)
     # A layer before, so that training has something to train in any case.
-    before = keras.layers.Dense(input_shape[-1], kernel_initializer="identity")
+    before = keras.layers.Dense(
+        input_shape[-1], kernel_initializer="orthogonal"
+    )
     model = keras.Sequential([keras.Input(input_shape), before, make()])
     model.compile("sgd", "mse")
     x = np.random.default_rng(0).normal(size=(6, *input_shape))

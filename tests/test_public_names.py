@@ -126,3 +126,12 @@ def test_the_changelog_has_this_version():
     version = keras_rin.__version__.split(".dev")[0]
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert f"## [{version}]" in changelog or "## [Unreleased]" in changelog
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_it_takes_and_returns_is_annotated(name):
+    signature = inspect.signature(PUBLIC[name])
+    parameters = signature.parameters.values()
+    assert [p.name for p in parameters if p.annotation is p.empty] == []
+    if not inspect.isclass(PUBLIC[name]):
+        assert signature.return_annotation is not signature.empty
