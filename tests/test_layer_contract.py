@@ -134,7 +134,8 @@ LAYERS = {
             "he_normal",
             kernel_regularizer="l2",
             kernel_constraint="max_norm",
-            activity_regularizer="l1",
+            # "l1" fails in mixed precision before Keras 3.13.
+            activity_regularizer="l2",
             **kw,
         ),
         (5, 3),

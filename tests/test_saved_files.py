@@ -112,7 +112,7 @@ def test_a_broken_config_is_refused_or_what_it_says(name):
         broken["config"][key] = junk
         try:
             made = keras.saving.deserialize_keras_object(broken)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             assert str(error), (key, junk)
             continue
         config = keras.saving.serialize_keras_object(made)
@@ -169,7 +169,7 @@ def test_the_code_of_a_file_is_run_only_if_asked_for(where, tmp_path):
     }[where]()
     keras.Sequential([keras.Input((2, 2)), layer]).save(path)
     mark.unlink(missing_ok=True)
-    refused = "unsafe|deserialized|not interpret activation"
+    refused = "unsafe|deserialized|not interpret activation|Unknown `config`"
     with pytest.raises((ValueError, TypeError), match=refused):
         keras.models.load_model(path)
     assert not mark.exists()

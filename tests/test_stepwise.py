@@ -18,9 +18,12 @@ from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
 
-# RMSNormalization came with Keras 3.9.
+# RMSNormalization came with Keras 3.9, adaptive pooling after 3.12.
 RMSNormalization = getattr(
     layers, "RMSNormalization", layers.LayerNormalization
+)
+AdaptivePooling = getattr(
+    layers, "AdaptiveAveragePooling1D", layers.AveragePooling1D
 )
 
 STEPS = 8
@@ -205,7 +208,7 @@ REFUSED = {
     "a transposed convolution": layers.Conv1DTranspose(3, 2),
     "average pooling": layers.AveragePooling1D(2, strides=1, padding="same"),
     "max pooling": layers.MaxPooling1D(2),
-    "adaptive pooling": layers.AdaptiveAveragePooling1D(3),
+    "adaptive pooling": AdaptivePooling(3),
     "zero padding": layers.ZeroPadding1D(1),
     "cropping": layers.Cropping1D(1),
     "upsampling": layers.UpSampling1D(2),

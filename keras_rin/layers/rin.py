@@ -185,6 +185,13 @@ class RIN(keras.layers.RNN):
                 f"{self.name} needs at least one time step. "
                 f"Received: sequences of shape {tuple(sequences.shape)}"
             )
+        if self.stateful:  # older Keras would broadcast a batch of one
+            size = self.states[0].shape[0]
+            if _known_to_differ(batch, size):
+                raise ValueError(
+                    f"{self.name} is stateful with a batch size of {size}. "
+                    f"Received: sequences of shape {tuple(sequences.shape)}"
+                )
         if mask is not None:
             _check_shape("mask", mask, (batch, time))
         if initial_state is not None:
