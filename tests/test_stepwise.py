@@ -131,7 +131,8 @@ def every_operation(x):
         hard_tanh leaky_relu log log1p log_sigmoid ones_like reciprocal relu
         relu6 rsqrt selu sigmoid sign silu sin softplus softsign sqrt square
         tanh zeros_like log_softmax softmax stop_gradient""".split():
-        yield getattr(ops, name)(x)
+        if hasattr(ops, name):  # celu and hard_tanh came with Keras 3.7
+            yield getattr(ops, name)(x)
     yield ops.where(less, x, 0.5)
     yield x * np.array([1.0, 2.0, 3.0], "float32")
     yield x * np.array([[[1.0, 2.0, 3.0]]], "float32")
@@ -322,7 +323,7 @@ def test_all_other_layers_of_keras_are_refused():
         for item in vars(layers).values()
         if inspect.isclass(item) and issubclass(item, layers.Layer)
     } - set(LAYERS)
-    assert len(others) > 100
+    assert len(others) > 70
     for item in others:
         assert not is_stepwise(object.__new__(item), x, 3)
 
