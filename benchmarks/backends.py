@@ -49,8 +49,9 @@ AREAS = {
     "streaming export, SavedModel": "export_streaming[.]",
     "multiple devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
-    "examples": "(examples|study|resume_examples)[.]",
-    "benchmarks": "(benchmarks|claims)[.]",
+    "examples": "(examples|resume_examples)[.]",
+    "benchmarks": "benchmarks[.]",
+    "experiments": "experiments[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
     "|backends|cases|insert_tables|language|pages|robustness)[.]",
 }
