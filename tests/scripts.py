@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).parents[1]
-OF_TESTS = {str(ROOT / name) for name in ("", "docs", "examples", "tests")}
+OF_TESTS = {str(ROOT / name) for name in ("", "docs", "tests")}
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["keras", "keras_rin", "matplotlib.pyplot"])
 
