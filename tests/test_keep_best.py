@@ -1,5 +1,6 @@
 """The best model stays whole, whatever happens while it is written."""
 
+import contextlib
 import errno
 import os
 import pathlib
@@ -82,24 +83,28 @@ def full(*args, **kwargs):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.fixture(params=["write", *CALLS], ids=lambda call: call[-1])
-def full_disk(request, monkeypatch):
-    """A disk that is full at one kind of call, or for files of 100 bytes."""
-    if request.param != "write":
-        monkeypatch.setattr(*request.param, full)
-        yield
-        return
+@contextlib.contextmanager
+def files_of_at_most(size):
+    """As on a full disk, the system refuses to write on."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_on_a_full_disk_the_old_file_stays_whole(tmp_path, full_disk):
+@pytest.mark.parametrize(
+    "call", [None, *CALLS], ids=["write", "folder", "fsync", "rename"]
+)
+def test_on_a_full_disk_the_old_file_stays_whole(tmp_path, monkeypatch, call):
     path = tmp_path / "best.keras"
     path.write_text("old")
+    if call:
+        monkeypatch.setattr(*call, full)
     with pytest.raises(OSError, match="best model.*stays as it is") as error:
-        epochs_saved(path, [1.0])
+        with contextlib.nullcontext() if call else files_of_at_most(100):
+            epochs_saved(path, [1.0])
     assert error.value.filename == str(path)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["best.keras"]
