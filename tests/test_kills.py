@@ -213,6 +213,7 @@ def test_a_killed_training_goes_on_bit_for_bit(tmp_path, never_killed, fault):
     epoch = ResumableTraining(folder / "state.npz").epoch
     assert BEGIN <= epoch < EPOCHS
     assert_same_state(folder, never_killed / str(epoch))
+    assert keras.models.load_model(folder / "best.keras").built
     train(folder)
     assert_same_state(folder, never_killed / str(EPOCHS))
     assert_same_best(folder, never_killed / str(EPOCHS))
