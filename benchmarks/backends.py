@@ -19,7 +19,7 @@ import xml.etree.ElementTree as ET
 from absl import app
 from absl import flags
 
-from examples import outputs
+from experiments import results
 
 FLAGS = flags.FLAGS
 BACKENDS = ["tensorflow", "jax", "torch"]
@@ -49,8 +49,9 @@ AREAS = {
     "streaming export, SavedModel": "export_streaming[.]",
     "multiple devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
-    "examples": "(examples|study)[.]",
-    "benchmarks": "(benchmarks|claims)[.]",
+    "examples": "examples[.]",
+    "benchmarks": "benchmarks[.]",
+    "experiments": "experiments[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
     "|backends|cases|insert_tables|language|pages|robustness)[.]",
 }
@@ -108,14 +109,14 @@ def tables(record):
         [area, *(cell(run.get(area, none)) for run in runs.values())]
         for area in areas
     ]
-    table = outputs.markdown(["area", *runs], rows)
+    table = results.markdown(["area", *runs], rows)
     why = [f"{number}. {reason}\n" for reason, number in notes.items()]
     return {"table.md": "\n".join([table, "".join(why)])}
 
 
 def main(argv):
     del argv
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     files = {
         backend: sorted(pathlib.Path(FLAGS.runs).glob(f"{backend}*.xml"))
         for backend in BACKENDS
@@ -128,7 +129,7 @@ def main(argv):
                 f"pytest -n 2 -m '' --junitxml={path}"
             )
     runs = {backend: count(*found) for backend, found in files.items()}
-    outputs.write(
+    results.write(
         output, {"tables": "benchmarks.backends", "runs": runs}, tables
     )
 
