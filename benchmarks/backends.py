@@ -53,7 +53,7 @@ AREAS = {
     "benchmarks": "benchmarks[.]",
     "experiments": "experiments[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|language|pages|robustness)[.]",
+    "|backends|cases|insert_tables|language|mathematics|pages|robustness)[.]",
 }
 
 

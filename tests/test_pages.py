@@ -2,10 +2,11 @@
 
 import re
 
-import insert_tables
 import pytest
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser
+
+from docs import insert_tables
 
 ROOT = insert_tables.ROOT
 TEXTS = {page: page.read_text() for page in insert_tables.PAGES}
