@@ -38,8 +38,8 @@ AREAS = {
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics)[.]",
     "plots": "plots[.]",
-    "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan"
-    "|checkpoint|model_description|every_optimizer|kills|files)[.]",
+    "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
+    "|restore_on_nan|checkpoint|model_description|every_optimizer|kills|files)[.]",
     "saving and loading": "saved_files[.]",
     "export, SavedModel": r"export[.].*\[SavedModel\]",
     "export, ONNX": r"export[.].*(\[ONNX\]|onnx)",
@@ -49,10 +49,12 @@ AREAS = {
     "streaming export, SavedModel": "export_streaming[.]",
     "multiple devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
-    "examples": "(examples|study|resume_examples)[.]",
-    "benchmarks": "(benchmarks|claims)[.]",
+    "examples": "examples[.]",
+    "benchmarks": "benchmarks[.]",
+    "experiments": "experiments[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|language|pages|robustness|version)[.]",
+    "|backends|cases|insert_tables|language|mathematics|pages|reports"
+    "|robustness|version|versions)[.]",
 }
 
 

@@ -18,7 +18,7 @@ from experiments import protocols
 
 ALPHA = 0.05  # of a comparison
 SOLVED = 0.5  # normalized validation loss below which a run solved its task
-EQUAL = 0.25  # share of the larger of two losses within which they are equal
+MATTERS = 0.25  # largest margin, as a share of the larger of two losses
 LEARNED = 0.95  # normalized loss below which a model has learned something
 UNSOLVED = "inconclusive: neither solved the task"
 
@@ -102,24 +102,24 @@ class Comparison:
         """Paired t interval of the mean difference."""
         return mean_interval(self.ones - self.others)
 
-    def p_value(self, expect, within):
-        """Paired t test of "better", or two one-sided ones of "equal".
+    def margin(self, within):
+        """A difference that matters: `within`, at most a share of the loss."""
+        share = MATTERS * max(np.mean(self.ones), np.mean(self.others))
+        return min(within, share)
 
-        Losses are equal if they differ by less than `within` and by less than
-        a share of the larger.
-        """
+    def p_value(self, expect, within):
+        """Paired t test of "better", or two one-sided ones of "equal"."""
         differences = self.ones - self.others
         if expect == "better":
             return min(1.0, 2 * _below(differences, 0))  # two-sided
-        share = EQUAL * max(np.mean(self.ones), np.mean(self.others))
-        margin = min(within, share)
+        margin = self.margin(within)
         return max(_below(differences, margin), _below(-differences, margin))
 
     def says(self, expect, within):
         """Is the first "better", or are both "equal"?
 
         yes or no where a test says so at the level ALPHA, else inconclusive.
-        No for "better" if an advantage as large as `within` is excluded.
+        No for "better" if an advantage as large as the margin is excluded.
         """
         if min(np.median(self.ones), np.median(self.others)) > LEARNED:
             return UNSOLVED
@@ -127,7 +127,7 @@ class Comparison:
         if expect == "better":
             if high < 0:
                 return "yes"
-            return "no" if low > -within else "inconclusive"
+            return "no" if low > -self.margin(within) else "inconclusive"
         if self.p_value(expect, within) < ALPHA:
             return "yes"
         return "no" if low > 0 or high < 0 else "inconclusive"
