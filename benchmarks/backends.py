@@ -14,11 +14,11 @@ skipped. A backend may have several reports, such as those of the two tiers,
 import collections
 import pathlib
 import re
-import xml.etree.ElementTree as ET
 
 from absl import app
 from absl import flags
 
+from benchmarks import reports
 from experiments import results
 
 FLAGS = flags.FLAGS
@@ -70,21 +70,14 @@ def count(*paths):
     areas = collections.defaultdict(
         lambda: {"passed": 0, "failed": [], "skipped": {}}
     )
-    cases = {}  # the last result of a test in several files counts
-    for path in paths:
-        for case in ET.parse(path).iter("testcase"):
-            name = f"{case.get('classname')}.{case.get('name')}"
-            cases[name.removeprefix("tests.")] = case
-    for name, case in cases.items():
+    for name, (outcome, why) in reports.read(*paths).items():
         area = areas[area_of(name)]
-        skipped = case.find("skipped")
-        if skipped is not None:
-            reason = skipped.get("message")
-            area["skipped"][reason] = area["skipped"].get(reason, 0) + 1
-        elif case.find("failure") is None and case.find("error") is None:
+        if outcome == "passed":
             area["passed"] += 1
-        else:
+        elif outcome == "failed":
             area["failed"].append(name)
+        else:
+            area["skipped"][why] = area["skipped"].get(why, 0) + 1
     return dict(areas)
 
 

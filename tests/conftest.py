@@ -30,10 +30,12 @@ ONE_BACKEND = {
     "test_pages",
     "test_peeling",
     "test_plots",
+    "test_reports",
     "test_robustness",
     "test_public_names",
     "test_sequential_pixels",
     "test_spectrum",
+    "test_versions",
 }
 
 

@@ -130,8 +130,14 @@ def test_the_changelog_has_this_version():
     assert f"## [{version}]" in changelog or "## [Unreleased]" in changelog
 
 
+def not_of_ours(constructor):
+    return not constructor.__module__.startswith("keras_rin.")
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_what_it_takes_and_returns_is_annotated(name):
+    if inspect.isclass(PUBLIC[name]) and not_of_ours(PUBLIC[name].__init__):
+        return
     signature = inspect.signature(PUBLIC[name])
     parameters = signature.parameters.values()
     assert [p.name for p in parameters if p.annotation is p.empty] == []
