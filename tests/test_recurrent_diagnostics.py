@@ -211,6 +211,7 @@ class Reads(keras.callbacks.Callback):
         self.read = set(logs)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("logger", LOGGERS)
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_callbacks_find_its_logs_wherever_they_stand(tmp_path, logger, place):
@@ -230,6 +231,7 @@ def test_callbacks_find_its_logs_wherever_they_stand(tmp_path, logger, place):
         assert "rnn_spectral_radius" in found[logger]()
 
 
+@pytest.mark.one_backend
 def test_every_callback_is_told_of_the_beginning_once():
     told = []
 
@@ -244,6 +246,7 @@ def test_every_callback_is_told_of_the_beginning_once():
     assert told == [first, second, third]
 
 
+@pytest.mark.one_backend
 def test_several_on_one_model_need_a_prefix_each():
     model = model_of(keras.Input((6, 2)), keras.layers.SimpleRNN(2, name="rnn"))
     x, _ = data()
@@ -263,6 +266,7 @@ def test_several_on_one_model_need_a_prefix_each():
         RecurrentDiagnostics(prefix=3)
 
 
+@pytest.mark.one_backend
 def test_layers_of_one_name_have_logs_of_their_own():
     def inner(gain):
         start = keras.initializers.Identity(gain)
