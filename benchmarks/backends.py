@@ -53,7 +53,8 @@ AREAS = {
     "benchmarks": "benchmarks[.]",
     "experiments": "experiments[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|language|mathematics|pages|robustness)[.]",
+    "|backends|cases|insert_tables|language|mathematics|pages|reports"
+    "|robustness|version|versions)[.]",
 }
 
 
