@@ -2,6 +2,7 @@
 
 import math
 import os
+from typing import Literal
 
 import keras
 
@@ -52,7 +53,7 @@ class KeepBest(keras.callbacks.Callback):
         self,
         filepath: str | os.PathLike,
         monitor: str = "val_loss",
-        mode: str = "min",
+        mode: Literal["min", "max"] = "min",
         initial_value_threshold: float | None = None,
     ):
         super().__init__()
