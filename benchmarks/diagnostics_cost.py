@@ -48,8 +48,8 @@ def analyses(units):
         found[f"hidden_chain, {name}"] = lambda layer=layer: (
             diagnostics.hidden_chain(layer)
         )
-        found[f"gradient_horizon, {name}, 100 steps"] = lambda layer=layer: (
-            diagnostics.gradient_horizon(layer, x)
+        found[f"gradient_norms, {name}, 100 steps"] = lambda layer=layer: (
+            diagnostics.gradient_norms(layer, x)
         )
     return found
 

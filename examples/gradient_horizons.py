@@ -15,7 +15,7 @@ from absl import app
 from absl import flags
 
 from keras_rin import plots
-from keras_rin.diagnostics import gradient_horizon
+from keras_rin.diagnostics import gradient_norms
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
@@ -40,7 +40,7 @@ def follow(name, x):
     keras.utils.set_random_seed(FLAGS.seed)
     layer = LAYERS[name](FLAGS.units)
     layer.build(x.shape)
-    return gradient_horizon(layer, x).tolist()
+    return gradient_norms(layer, x).tolist()
 
 
 def main(argv):
@@ -51,7 +51,7 @@ def main(argv):
     sizes = {name: follow(name, x) for name in LAYERS}
     record = {"tables": "gradient_horizons", "sizes": sizes}
     outputs.write(output, record, tables)
-    figure = plots.gradient_horizon(sizes)
+    figure = plots.gradient_norms(sizes)
     outputs.save_picture(figure, output / "gradient_horizons.png")
 
 

@@ -78,7 +78,7 @@ def run_network(network, seed, units, samples):
         "seed": seed,
         **theory(matrix),
         "accuracy": {
-            name: diagnostics.first_signal_accuracy(
+            name: diagnostics.first_signal_r2(
                 matrix,
                 noise=noise,
                 activation=activation,

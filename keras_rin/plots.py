@@ -138,29 +138,29 @@ def _within(found, profile, reach):
     return profile[np.abs(found.difference) <= reach]
 
 
-def gradient_horizon(sizes, ax=None):
+def gradient_norms(norms, ax=None):
     """Plots gradient norms of the last state against the time lag.
 
     Args:
-        sizes: Dict of arrays `(time + 1,)` by name, as returned by
-            `keras_rin.diagnostics.gradient_horizon`.
+        norms: Dict of arrays `(time + 1,)` by name, as returned by
+            `keras_rin.diagnostics.gradient_norms`.
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
         The matplotlib `Figure`.
 
     Raises:
-        ValueError: If `sizes` is not a dict with at least one curve.
+        ValueError: If `norms` is not a dict with at least one curve.
 
     Example:
 
-    >>> sizes = {"leaky": 0.9 ** np.arange(10)[::-1]}
-    >>> figure = keras_rin.plots.gradient_horizon(sizes)
+    >>> norms = {"leaky": 0.9 ** np.arange(10)[::-1]}
+    >>> figure = keras_rin.plots.gradient_norms(norms)
     >>> figure.savefig(path)
     """
     ax = _axes(ax)
-    for name, size in _named("sizes", sizes).items():
-        back = np.asarray(size)[::-1]
+    for name, norm in _named("norms", norms).items():
+        back = np.asarray(norm)[::-1]
         ax.plot(np.where(back > 0, back, np.nan), label=name)
     ax.set_yscale("log")
     ax.set_xlabel("lag T - t (time steps)")

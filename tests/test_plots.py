@@ -18,7 +18,7 @@ PICTURES = {
     "memory_curves": ({"chain": [1, 0.5], "identity": [0.2, 0.1]},),
     "eigenvalues": (0.5 * np.eye(3, k=1),),
     "hidden_chain": (FOUND,),
-    "gradient_horizon": ({"RIN": [0.1, 0.5, 1.0]},),
+    "gradient_norms": ({"RIN": [0.1, 0.5, 1.0]},),
     "learning_curves": ({"RIN": [[3, 2, 1], [5, 2, 0]]},),
 }
 
@@ -64,7 +64,7 @@ def test_memory_curves_begin_at_lag_zero():
 
 
 def test_the_gradient_is_drawn_backwards_and_without_zeros():
-    drawn = lines(plots.gradient_horizon({"RIN": [0, 0.5, 1]}))
+    drawn = lines(plots.gradient_norms({"RIN": [0, 0.5, 1]}))
     np.testing.assert_array_equal(drawn["RIN"], [[0, 1, 2], [1, 0.5, np.nan]])
 
 
@@ -126,7 +126,7 @@ def test_eigenvalues_stand_where_they_are():
 
 
 @pytest.mark.parametrize(
-    "draw", [plots.memory_curves, plots.gradient_horizon, plots.learning_curves]
+    "draw", [plots.memory_curves, plots.gradient_norms, plots.learning_curves]
 )
 @pytest.mark.parametrize("curves", [{}, [1, 2], None])
 def test_curves_must_have_names(draw, curves):

@@ -72,7 +72,7 @@ def test_the_gradient_is_followed_through_the_layers_before():
     x, _ = data()
     logs, _ = fit(model, x=x[:4])
     for layer, inputs in ((first, x[:4]), (second, to_numpy(first(x[:4])))):
-        sizes = diagnostics.gradient_horizon(layer, inputs)
+        sizes = diagnostics.gradient_norms(layer, inputs)
         found = logs[f"{layer.name}_gradient_at_start"][-1]
         np.testing.assert_allclose(found, sizes[0], rtol=1e-3)
 

@@ -259,7 +259,7 @@ def _model_up_to(model, layers):
 def _of_gradient(name, layer, x):
     names = f"{name}_gradient_at_start", f"{name}_gradient_horizon"
     try:
-        sizes = diagnostics.gradient_horizon(layer, x)[::-1]
+        sizes = diagnostics.gradient_norms(layer, x)[::-1]
     except ValueError:  # of weights or inputs that are not finite
         return dict.fromkeys(names, math.nan)
     small = np.flatnonzero(~(sizes >= THRESHOLD))

@@ -1,11 +1,11 @@
 """What a recurrent matrix, or a layer, remembers: mathematics on arrays."""
 
-from keras_rin.diagnostics.decoding import first_signal_accuracy
+from keras_rin.diagnostics.decoding import first_signal_r2
 from keras_rin.diagnostics.fisher_memory import fisher_memory_curve
 from keras_rin.diagnostics.fisher_memory import optimal_input_vector
 from keras_rin.diagnostics.fisher_memory import spatial_memory_matrix
 from keras_rin.diagnostics.fisher_memory import total_memory
-from keras_rin.diagnostics.gradients import gradient_horizon
+from keras_rin.diagnostics.gradients import gradient_norms
 from keras_rin.diagnostics.hidden_chain import hidden_chain
 from keras_rin.diagnostics.nonnormality import henrici_departure
 from keras_rin.diagnostics.nonnormality import numerical_radius
@@ -17,9 +17,9 @@ from keras_rin.diagnostics.state_growth import input_drift
 from keras_rin.diagnostics.state_growth import state_norms
 
 __all__ = [
-    "first_signal_accuracy",
+    "first_signal_r2",
     "fisher_memory_curve",
-    "gradient_horizon",
+    "gradient_norms",
     "henrici_departure",
     "hidden_chain",
     "input_drift",

@@ -1,11 +1,11 @@
-"""What a linear read-out finds of the first signal in the last state."""
+"""Linear decoding of the first signal from the last state."""
 
 import numpy as np
 
 from keras_rin import arguments
 
 
-def first_signal_accuracy(
+def first_signal_r2(
     recurrent_matrix,
     input_vector=None,
     noise=0.0,
@@ -14,7 +14,7 @@ def first_signal_accuracy(
     samples=2_000,
     rng=None,
 ):
-    """How well the first of many signals can be read from the last state.
+    """R^2 of a linear decoder of the first of many signals from the last state.
 
     R^2 = 1 - mean (a . h_T + b - s_1)^2 / var s_1
 
@@ -59,8 +59,8 @@ def first_signal_accuracy(
     Example:
 
     >>> chain = np.eye(20, k=1)
-    >>> accuracy = keras_rin.diagnostics.first_signal_accuracy(chain)
-    >>> round(accuracy, 6)
+    >>> r2 = keras_rin.diagnostics.first_signal_r2(chain)
+    >>> round(r2, 6)
     1.0
 
     Reference:

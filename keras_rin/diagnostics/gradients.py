@@ -8,10 +8,10 @@ from keras_rin import arguments
 from keras_rin.diagnostics import recurrent_layers
 
 
-def gradient_horizon(layer, x, directions=10, rng=None):
+def gradient_norms(layer, x, directions=10, rng=None):
     """The gradient norm of the last hidden state, along a sequence.
 
-    size_t = sqrt(mean of |d(v . h_T) / ds_t|^2), over sequences and unit
+    norm_t = sqrt(mean of |d(v . h_T) / ds_t|^2), over sequences and unit
     directions v
 
     s_t is the state after step t, h_t its part that is the output: all of it
@@ -25,13 +25,13 @@ def gradient_horizon(layer, x, directions=10, rng=None):
         x: Array `(batch, time, features)`, the sequences along which the
             gradient runs back, from zero states and without dropout.
         directions: Positive integer, how many orthonormal directions v to
-            draw. As many as units, or more, make the size exact; fewer
+            draw. As many as units, or more, make the norm exact; fewer
             estimate it. Defaults to 10.
         rng: A `numpy.random.Generator` that draws the directions. Defaults
             to `None`: one of seed 0.
 
     Returns:
-        A float64 array `(time + 1,)`: entry t is size_t, from the initial
+        A float64 array `(time + 1,)`: entry t is norm_t, from the initial
         state at 0 to the last state, where it is 1; inf where the gradient is
         beyond the range of float32.
 
@@ -48,10 +48,10 @@ def gradient_horizon(layer, x, directions=10, rng=None):
     ...     3, None, recurrent_initializer=keras.initializers.Identity(0.5)
     ... )
     >>> layer.build((None, None, 1))
-    >>> sizes = keras_rin.diagnostics.gradient_horizon(
+    >>> norms = keras_rin.diagnostics.gradient_norms(
     ...     layer, np.zeros((1, 3, 1))
     ... )
-    >>> sizes.round(3)
+    >>> norms.round(3)
     array([0.125, 0.25 , 0.5  , 1.   ])
     """
     cell = recurrent_layers.built_cell(layer)
@@ -68,14 +68,14 @@ def gradient_horizon(layer, x, directions=10, rng=None):
     with recurrent_layers.undisturbed(cell):
         slopes = _gradient(lambda n: _project_last(cell, x, n, v), nudges)
     squares = np.asarray(ops.convert_to_numpy(slopes), "float64") ** 2
-    sizes = np.sqrt(squares.sum(axis=2).mean(axis=1))
-    if np.isnan(sizes).any():
+    norms = np.sqrt(squares.sum(axis=2).mean(axis=1))
+    if np.isnan(norms).any():
         raise ValueError(
             f"The states of {layer.name} along `x` are beyond the range of "
             f"{cell.compute_dtype}, so that its gradient is NaN. "
-            f"Received: NaN at {np.isnan(sizes).sum()} of {len(sizes)} steps"
+            f"Received: NaN at {np.isnan(norms).sum()} of {len(norms)} steps"
         )
-    return sizes
+    return norms
 
 
 def _sizes(cell):
