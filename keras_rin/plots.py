@@ -82,12 +82,8 @@ def eigenvalues(recurrent_matrix, levels=(-3, -2, -1), points=40, ax=None):
             linestyles="solid",
         )
         ax.clabel(lines, fmt="$10^{%d}$")
-    circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
-    ax.plot(circle.real, circle.imag, ":", color="black", linewidth=1)
+    _unit_circle(ax)
     ax.plot(spectrum.real, spectrum.imag, ".", color="black")
-    ax.set_xlabel("real part")
-    ax.set_ylabel("imaginary part")
-    ax.set_aspect("equal")
     return ax.figure
 
 
@@ -208,6 +204,151 @@ def learning_curves(curves, ylabel="validation loss", baseline=None, ax=None):
     return ax.figure
 
 
+def fixed_points(found, trajectories=None, ax=None):
+    """Plots fixed points in the plane of the first two principal components.
+
+    Stable points are filled circles, saddles open markers by the dimension of
+    their unstable space, continua the dots of their members.
+
+    Args:
+        found: The result of `keras_rin.diagnostics.fixed_points`.
+        trajectories: Array `(batch, time, state)`, as returned by
+            `keras_rin.diagnostics.state_trajectories`, drawn as thin lines;
+            the components are theirs. Defaults to `None`: those of the fixed
+            points.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Example:
+
+    >>> layer = keras.layers.GRU(8)
+    >>> layer.build((None, None, 1))
+    >>> states = keras_rin.diagnostics.state_trajectories(
+    ...     layer, np.ones((5, 20, 1))
+    ... )
+    >>> found = keras_rin.diagnostics.fixed_points(
+    ...     layer, [1.0], states[:, -1]
+    ... )
+    >>> figure = keras_rin.plots.fixed_points(found, states)
+    >>> figure.savefig(path)
+    """
+    ax = _axes(ax)
+    lines = [] if trajectories is None else np.asarray(trajectories, "float64")
+    every = np.concatenate([*lines, *found.members])
+    center = every.mean(axis=0)
+    _, _, components = np.linalg.svd(every - center, full_matrices=False)
+
+    def plane(states):
+        # A state of one number has no second component.
+        return np.pad((states - center) @ components[:2].T, [(0, 0), (0, 1)])
+
+    for line in lines:
+        ax.plot(*plane(line).T[:2], "-", color="0.75", linewidth=0.6, zorder=1)
+    kinds = {}
+    for entry in zip(
+        found.dimension, found.unstable, found.members, strict=True
+    ):
+        kinds.setdefault(entry[:2], []).append(entry[2])
+    for (dimension, unstable), members in sorted(kinds.items()):
+        label, style = _kind_of_point(dimension, unstable, len(members))
+        points = plane(np.concatenate(members)).T[:2]
+        ax.plot(*points, linestyle="none", label=label, zorder=3, **style)
+    ax.set_xlabel("first principal component")
+    ax.set_ylabel("second principal component")
+    if kinds:
+        ax.legend()
+    return ax.figure
+
+
+def _kind_of_point(dimension, unstable, count):
+    if dimension:
+        label = f"continuum of dimension {dimension} ({count})"
+        return label, {"marker": ".", "markersize": 3, "color": "#1f77b4"}
+    if not unstable:
+        return f"stable ({count})", {"marker": "o", "color": "black"}
+    marker = ["x", "s", "^", "D"][min(unstable, 4) - 1]
+    style = {"marker": marker, "color": "#d95f02", "markerfacecolor": "white"}
+    return f"saddle, {unstable} unstable ({count})", style
+
+
+def jacobian_spectra(eigenvalues, ax=None):
+    """Plots eigenvalues of Jacobians and the unit circle.
+
+    Args:
+        eigenvalues: Dict of complex arrays by name, of any shape, such as the
+            `eigenvalues` that `keras_rin.diagnostics.fixed_points` returns.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If `eigenvalues` is not a dict with at least one array.
+
+    Example:
+
+    >>> eigenvalues = {"stable": np.array([0.9 + 0.1j, 0.9 - 0.1j])}
+    >>> figure = keras_rin.plots.jacobian_spectra(eigenvalues)
+    >>> figure.savefig(path)
+    """
+    ax = _axes(ax)
+    _unit_circle(ax)
+    markers = [".", "x", "^", "s", "+"]
+    for k, (name, values) in enumerate(
+        _named("eigenvalues", eigenvalues).items()
+    ):
+        values = np.ravel(values)
+        style = {"marker": markers[k % 5], "linestyle": "none"}
+        ax.plot(
+            *(values.real, values.imag),
+            **style,
+            label=name,
+            markersize=4,
+            markerfacecolor="none",
+        )
+    ax.legend()
+    return ax.figure
+
+
+def lyapunov_spectra(spectra, ax=None):
+    """Plots the Lyapunov exponents of several networks against their index.
+
+    Args:
+        spectra: Dict of results of `keras_rin.diagnostics.lyapunov_spectrum`
+            by name. The band is one standard error over sequences. Exponents
+            of -inf are not drawn.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If `spectra` is not a dict with at least one result.
+
+    Example:
+
+    >>> layer = keras.layers.GRU(8)
+    >>> layer.build((None, None, 1))
+    >>> x = np.random.default_rng(0).normal(size=(4, 50, 1))
+    >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(layer, x)
+    >>> figure = keras_rin.plots.lyapunov_spectra({"GRU": spectrum})
+    >>> figure.savefig(path)
+    """
+    ax = _axes(ax)
+    ax.axhline(0, color="grey", linewidth=0.8)
+    for name, found in _named("spectra", spectra).items():
+        index = np.arange(1, len(found.exponents) + 1)
+        middle = np.where(np.isfinite(found.exponents), found.exponents, np.nan)
+        error = np.nan_to_num(found.standard_error)
+        _band(ax, index, middle - error, middle, middle + error, name)
+    ax.set_xlabel("index i")
+    ax.set_ylabel("Lyapunov exponent (1 / time step)")
+    ax.legend()
+    return ax.figure
+
+
 def _axes(ax):
     try:
         import matplotlib.figure
@@ -230,6 +371,14 @@ def _axes(ax):
 def _band(ax, x, low, middle, high, label):
     (line,) = ax.plot(x, middle, label=label)
     ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, lw=0)
+
+
+def _unit_circle(ax):
+    circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
+    ax.plot(circle.real, circle.imag, ":", color="black", linewidth=1)
+    ax.set_xlabel("real part")
+    ax.set_ylabel("imaginary part")
+    ax.set_aspect("equal")
 
 
 def _named(name, curves):

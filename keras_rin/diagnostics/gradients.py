@@ -1,11 +1,12 @@
 """How far the gradient reaches back through a recurrent layer."""
 
-import keras
 import numpy as np
 from keras import ops
 
 from keras_rin import arguments
+from keras_rin.diagnostics import autodiff
 from keras_rin.diagnostics import recurrent_layers
+from keras_rin.diagnostics import state_map
 
 
 def gradient_norms(layer, x, directions=10, rng=None):
@@ -59,14 +60,16 @@ def gradient_norms(layer, x, directions=10, rng=None):
     directions = arguments.integer("directions", directions)
     rng = arguments.generator("rng", rng, seed=0)
     x = recurrent_layers.sequences(x, cell)
-    units = _sizes(cell)[0]
-    count = min(directions, units)
-    basis = np.linalg.qr(rng.normal(size=(units, count)))[0].T
+    sizes = state_map.sizes(cell)
+    count = min(directions, sizes[0])
+    basis = np.linalg.qr(rng.normal(size=(sizes[0], count)))[0].T
     x = ops.convert_to_tensor(np.repeat(x, count, axis=0), cell.compute_dtype)
-    nudges = ops.zeros((x.shape[1] + 1, len(x), sum(_sizes(cell))))
+    nudges = ops.zeros((x.shape[1] + 1, len(x), sum(sizes)))
     v = ops.convert_to_tensor(np.tile(basis, (len(x) // count, 1)), "float32")
     with recurrent_layers.undisturbed(cell):
-        slopes = _gradient(lambda n: _project_last(cell, x, n, v), nudges)
+        slopes = autodiff.gradient(
+            lambda n: _project_last(cell, x, n, v), nudges
+        )
     squares = np.asarray(ops.convert_to_numpy(slopes), "float64") ** 2
     norms = np.sqrt(squares.sum(axis=2).mean(axis=1))
     if np.isnan(norms).any():
@@ -78,45 +81,18 @@ def gradient_norms(layer, x, directions=10, rng=None):
     return norms
 
 
-def _sizes(cell):
-    return keras.tree.flatten(cell.state_size)
-
-
 def _project_last(cell, x, nudges, v):
     """v . h_T, with one nudge added to the state after each step."""
-    ends = np.cumsum(_sizes(cell)).tolist()
+    step = state_map.flat_step(cell)
 
     def nudged(states, nudge):
-        nudge = ops.cast(nudge, cell.compute_dtype)
-        places = zip(states, [0, *ends], ends, strict=False)
-        return [s + nudge[:, start:end] for s, start, end in places]
+        return states + ops.cast(nudge, cell.compute_dtype)
 
-    def step(states, inputs):
+    def nudged_step(states, inputs):
         x_t, nudge = inputs
-        _, states = cell(x_t, states, training=False)
-        return nudged(keras.tree.flatten(states), nudge), None
+        return nudged(step(states, x_t), nudge), None
 
-    first = keras.tree.flatten(cell.get_initial_state(batch_size=len(x)))
+    first = state_map.flat_initial_state(cell, len(x))
     sequence = (ops.swapaxes(x, 0, 1), nudges[1:])
-    states, _ = ops.scan(step, nudged(first, nudges[0]), sequence)
-    return ops.sum(ops.cast(states[0], "float32") * v)
-
-
-def _gradient(function, point):
-    # keras.ops has no word for it.
-    if keras.backend.backend() == "jax":
-        import jax
-
-        return jax.grad(function)(point)
-    if keras.backend.backend() == "torch":
-        import torch
-
-        with torch.enable_grad():
-            point = point.detach().requires_grad_()
-            return torch.autograd.grad(function(point), point)[0]
-    import tensorflow as tf
-
-    with tf.GradientTape() as tape:
-        tape.watch(point)
-        value = function(point)
-    return tape.gradient(value, point)
+    states, _ = ops.scan(nudged_step, nudged(first, nudges[0]), sequence)
+    return ops.sum(ops.cast(states[:, : v.shape[1]], "float32") * v)
