@@ -1,4 +1,4 @@
-"""Opens the black box: the fixed points of networks that hold three bits.
+"""Finds the fixed points of trained networks that remember three bits.
 
     python fixed_points.py
     python fixed_points.py --seed=0 --seed=1 --network=GRU
@@ -6,7 +6,7 @@
 Trains recurrent networks on the flip-flop task, then finds the fixed points of
 their states under zero input. A network that solves the task has a stable one
 for each of the 8 combinations of bits, and saddles between them (Sussillo and
-Barak, 2013). Writes a table of what was found and pictures of the first seed.
+Barak, 2013). Writes a table of all runs and pictures of the first seed.
 """
 
 import importlib.metadata
@@ -26,7 +26,7 @@ from keras_rin import diagnostics
 from keras_rin import plots
 from keras_rin.tasks import flip_flop
 
-BITS, UNITS, LENGTH, BATCH, UPDATES = 3, 24, 40, 64, 1_000
+UNITS, LENGTH, BATCH, UPDATES = 24, 40, 64, 1_000
 # The layer, and its learning rate at the first update.
 NETWORKS = {
     "RIN, tanh": (keras_rin.layers.RIN, {"activation": "tanh"}, 0.005),
@@ -39,111 +39,95 @@ FLAGS = flags.FLAGS
 
 
 def train(name, seed):
-    """The model, and its mean squared error on new data."""
+    """The trained model, and its normalized loss on new data."""
     keras.utils.set_random_seed(seed)
     kind, options, rate = NETWORKS[name]
+    layer = kind(UNITS, return_sequences=True, **options)
     model = keras.Sequential(
-        [
-            keras.Input((LENGTH, BITS)),
-            kind(UNITS, return_sequences=True, **options),
-            keras.layers.Dense(BITS),
-        ]
+        [keras.Input((LENGTH, 3)), layer, keras.layers.Dense(3)]
     )
-    updates = max(1, int(UPDATES * FLAGS.training))
-    rate = keras.optimizers.schedules.CosineDecay(rate, updates, alpha=0.01)
+    rate = keras.optimizers.schedules.CosineDecay(rate, FLAGS.updates, 0.01)
     optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
     model.compile(optimizer, "mse", jit_compile=True)
     rng = np.random.default_rng(seed)
-    x, y = flip_flop.generate(rng, updates * BATCH, LENGTH, BITS)
+    x, y = flip_flop.generate(rng, FLAGS.updates * BATCH, LENGTH)
     model.fit(x, y, batch_size=BATCH, verbose=0)
-    x, y = flip_flop.generate(rng, 500, LENGTH, BITS)
-    return model, model.evaluate(x, y, batch_size=500, verbose=0)
+    x, y = flip_flop.generate(rng, 500, LENGTH)
+    loss = model.evaluate(x, y, batch_size=500, verbose=0)
+    return model, loss / flip_flop.baseline_loss()
 
 
-def analyse(model, seed):
-    """Fixed points without input, from states along new sequences."""
-    layer, read_out = model.layers
+def analyse(layer, seed):
+    """States along new sequences, fixed points near them, Lyapunov exponents."""
     rng = np.random.default_rng([seed, 1])
-    x, _ = flip_flop.generate(rng, 50, LENGTH, BITS)
+    x, _ = flip_flop.generate(rng, 50, LENGTH)
     trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
-    starts = np.concatenate(trajectories)
-    starts = starts[rng.permutation(len(starts))[:400]]
-    starts = starts + 0.1 * rng.normal(size=starts.shape)
-    found = diagnostics.fixed_points(layer, np.zeros(BITS), starts)
-    spectrum = diagnostics.lyapunov_spectrum(layer, x[:10])
-    outputs = keras.ops.convert_to_numpy(read_out(found.states[:, :UNITS]))
-    return found, trajectories, spectrum, outputs
-
-
-def combinations(found, outputs):
-    """How many of the 8 have a stable point whose outputs are near them."""
-    near = np.all(np.abs(np.abs(outputs) - 1) < 0.5, axis=1)
-    return len(np.unique(np.sign(outputs[found.stable & near]), axis=0))
+    starts = rng.permutation(np.concatenate(trajectories))[:400]
+    starts = starts + 0.3 * rng.normal(size=starts.shape)
+    found = diagnostics.fixed_points(layer, np.zeros(3), starts)
+    return trajectories, found, diagnostics.lyapunov_spectrum(layer, x[:10])
 
 
 def run(name, seed):
     model, loss = train(name, seed)
-    found, trajectories, spectrum, outputs = analyse(model, seed)
+    layer, read_out = model.layers
+    trajectories, found, spectrum = analyse(layer, seed)
+    outputs = read_out(found.states[found.stable, :UNITS])
+    outputs = keras.ops.convert_to_numpy(outputs)
+    near = np.all(np.abs(np.abs(outputs) - 1) < 0.5, axis=1)
     record = {
         "network": name,
         "seed": seed,
-        "loss": loss / flip_flop.baseline_loss(),
-        "combinations": combinations(found, outputs),
+        "loss": loss,
+        "combinations": len(np.unique(np.sign(outputs[near]), axis=0)),
         "stable": int(found.stable.sum()),
         "saddles": int((found.unstable > 0).sum()),
         "unconverged": len(found.unconverged_states),
-        "largest exponent": float(spectrum.exponents[0]),
+        "exponent": float(spectrum.exponents[0]),
     }
     print(record)
-    return record, (found, trajectories, spectrum)
+    return record, (trajectories, found, spectrum)
 
 
 def tables(record):
-    """{file: table in Markdown}: a row for each network, medians of seeds."""
-    header = ["network", "normalized loss", "bits held, of 8, by seed"]
+    """{file: table in Markdown}: a row for each network."""
+    header = ["network", "normalized loss", "combinations found, of 8, by seed"]
     header += ["stable", "saddles", "unconverged, of 400", "largest exponent"]
     rows = [header, ["---"] * len(header)]
     for name in dict.fromkeys(run["network"] for run in record["runs"]):
         runs = [run for run in record["runs"] if run["network"] == name]
-        held = ", ".join(str(run["combinations"]) for run in runs)
-        counts = [
-            spread(run[key] for run in runs)
-            for key in ("stable", "saddles", "unconverged")
-        ]
-        loss = statistics.median(run["loss"] for run in runs)
-        exponent = statistics.median(run["largest exponent"] for run in runs)
-        rows.append([name, f"{loss:.2g}", held, *counts, f"{exponent:.2g}"])
+        found = ", ".join(str(run["combinations"]) for run in runs)
+        keys = ["stable", "saddles", "unconverged", "exponent"]
+        loss, *others = (spread(runs, key) for key in ["loss", *keys])
+        rows.append([name, loss, found, *others])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     return {"table.md": "\n".join(lines) + "\n"}
 
 
-def spread(counts):
-    low, middle, high = (f(counts) for counts in [sorted(counts)] for f in LMH)
-    return f"{middle:g}" if low == high else f"{middle:g} ({low} to {high})"
-
-
-LMH = (min, statistics.median, max)
+def spread(runs, key):
+    """Median, and lowest and highest where they differ."""
+    values = [run[key] for run in runs]
+    low, middle, high = (
+        f"{f(values):.2g}" for f in (min, statistics.median, max)
+    )
+    return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def draw(analyses, folder):
-    """The fixed points of each network, and spectra of all."""
     figure = Figure((4.5 * len(analyses), 4.5), layout="constrained")
     axes = figure.subplots(1, len(analyses), squeeze=False)[0]
-    for ax, (name, (found, trajectories, _)) in zip(
-        axes, analyses.items(), strict=True
-    ):
+    pairs = zip(axes, analyses.items(), strict=True)
+    for ax, (name, (trajectories, found, _)) in pairs:
         plots.fixed_points(found, trajectories, ax)
         ax.set_title(name)
     figure.savefig(folder / "fixed_points.png", dpi=120)
     figure = Figure((10, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2)
-    eigenvalues = {
-        name: found.eigenvalues[found.stable]
-        for name, (found, *_) in analyses.items()
-    }
+    spectra, eigenvalues = {}, {}
+    for name, (_, found, spectra[name]) in analyses.items():
+        eigenvalues[name] = found.eigenvalues[found.stable]
     plots.jacobian_spectra(eigenvalues, left)
-    left.set_title("eigenvalues at stable fixed points")
-    spectra = {name: spectrum for name, (*_, spectrum) in analyses.items()}
+    left.set_title("Jacobians at stable fixed points")
     plots.lyapunov_spectra(spectra, right)
     right.set_ylim(-4, 0.2)
     figure.savefig(folder / "spectra.png", dpi=120)
@@ -174,9 +158,9 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    default = ["RIN, tanh", "GRU", "LSTM"]
+    names = list(NETWORKS)
     flags.DEFINE_string("output", "runs/fixed_points", "Folder to write to.")
-    flags.DEFINE_multi_enum("network", default, list(NETWORKS), "To train.")
+    flags.DEFINE_multi_enum("network", names[:3], names, "Networks to train.")
     flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several.")
-    flags.DEFINE_float("training", 1.0, "Share of the 1,000 updates to make.")
+    flags.DEFINE_integer("updates", UPDATES, "Updates of the training.", 1)
     app.run(main)

@@ -207,8 +207,8 @@ def learning_curves(curves, ylabel="validation loss", baseline=None, ax=None):
 def fixed_points(found, trajectories=None, ax=None):
     """Plots fixed points in the plane of the first two principal components.
 
-    Stable points are filled circles, saddles open markers by the dimension of
-    their unstable space, continua the dots of their members.
+    Stable points are filled circles, saddles open markers, by the dimension
+    of their unstable space, and members of a continuum dots.
 
     Args:
         found: The result of `keras_rin.diagnostics.fixed_points`.
@@ -300,14 +300,8 @@ def jacobian_spectra(eigenvalues, ax=None):
         _named("eigenvalues", eigenvalues).items()
     ):
         values = np.ravel(values)
-        style = {"marker": markers[k % 5], "linestyle": "none"}
-        ax.plot(
-            *(values.real, values.imag),
-            **style,
-            label=name,
-            markersize=4,
-            markerfacecolor="none",
-        )
+        style = {"marker": markers[k % 5], "ms": 4, "mfc": "none", "ls": "none"}
+        ax.plot(values.real, values.imag, **style, label=name)
     ax.legend()
     return ax.figure
 

@@ -55,9 +55,10 @@ def fixed_points(
 
     s is the state of `state_trajectories`: h, and (h, c) of an LSTM. From
     every initial state the speed is minimized by the method of Levenberg and
-    Marquardt, all of them at once. A search that ends with a speed of at most
-    `tolerance` max(1, |s|^2) has converged; the others end at slow points, local
-    minima of the speed, or run out of iterations, and are returned apart.
+    Marquardt, all of them at once. A search with a speed of at most
+    `tolerance` max(1, |s|^2) has converged; the others end at slow points,
+    local minima of the speed, or run out of iterations, and are returned
+    apart.
 
     Points closer than `distance` are one. An eigenvalue of the Jacobian
     d F / d s at 1 says that a fixed point may not be isolated. Such points
@@ -213,6 +214,8 @@ class Search:
         return speeds <= self._tolerance * np.maximum(1, _squares(states))
 
     def jacobians(self, states):
+        if not len(states):
+            return np.zeros((0, self._step.size, self._step.size))
         return self._linearized(states)[1]
 
     def minimize(self, states):
@@ -227,14 +230,12 @@ class Search:
                 break
             residuals, matrices = self._linearized(states[active])
             residuals -= states[active]
-            trial = states[active] + _steps(
-                residuals, matrices, damping[active]
-            )
+            steps, flat = _steps(residuals, matrices, damping[active])
+            trial = states[active] + steps
             trial_speeds = _squares(self._residuals(trial))
             better = trial_speeds < speeds[active]
-            # A step of nearly full length that gains little: a slow point.
-            stalled = better & (trial_speeds > 0.9 * speeds[active])
-            stalled &= damping[active] < 1
+            # Where no direction leads down, and little is gained: a slow point.
+            stalled = flat & (trial_speeds > 0.9 * speeds[active])
             damping[active] *= np.where(better, 0.1, 10)
             damping[active[stalled]] = np.inf
             damping = np.maximum(damping, 1e-12)
@@ -253,14 +254,19 @@ class Search:
 
 
 def _steps(residuals, matrices, damping):
-    """The d that minimizes |r + A d|^2 + damping scale |d|^2, A = J - I."""
+    """The d that minimizes |r + A d|^2 + damping scale |d|^2, A = J - I.
+
+    And whether r is orthogonal to the columns of A, to 1 %.
+    """
     matrices = matrices - np.eye(matrices.shape[-1])
     transposed = np.swapaxes(matrices, 1, 2)
     normal = transposed @ matrices
     diagonal = np.einsum("sii->si", normal)
+    gradients = (transposed @ residuals[:, :, None])[:, :, 0]
+    lengths = np.sqrt(diagonal * _squares(residuals)[:, None])
+    flat = (np.abs(gradients) <= 0.01 * lengths).all(axis=1)
     diagonal += (damping * (diagonal.mean(axis=1) + 1e-300))[:, None]
-    gradients = transposed @ residuals[:, :, None]
-    return -np.linalg.solve(normal, gradients)[:, :, 0]
+    return -np.linalg.solve(normal, gradients[:, :, None])[:, :, 0], flat
 
 
 def _squares(vectors):

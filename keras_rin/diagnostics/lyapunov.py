@@ -98,7 +98,7 @@ def lyapunov_spectrum(layer, x, exponents=None, warmup=None, rng=None):
             f"Received: warmup={warmup}"
         )
     rng = arguments.generator("rng", rng, seed=0)
-    basis = np.linalg.qr(rng.normal(size=(size, count))).Q
+    basis = np.linalg.qr(rng.normal(size=(count, size)).T).Q
     of_sequence = np.zeros((batch, count))
     of_step = np.zeros((time - warmup, count))
     together = max(1, state_map.VALUES // (size * count))
