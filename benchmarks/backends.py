@@ -36,7 +36,8 @@ AREAS = {
     "models, constructions": "(residual_convnet|near_identity|perfect_fit"
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
-    "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics)[.]",
+    "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
+    "|autodiff|state_map|jacobians|lyapunov|fixed_points)[.]",
     "plots": "plots[.]",
     "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan"
     "|checkpoint|model_description|every_optimizer|kills|files)[.]",
@@ -48,7 +49,8 @@ AREAS = {
     r"test_the_converter|test_a_step_in_integers|.*m\.tflite)",
     "streaming export, SavedModel": "export_streaming[.]",
     "multiple devices": "many_devices[.]",
-    "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
+    "tasks": "(adding|babi|copying|character_stream|flip_flop"
+    "|sequential_pixels)[.]",
     "examples": "(examples|study|resume_examples)[.]",
     "benchmarks": "(benchmarks|claims)[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"

@@ -58,7 +58,7 @@ def train(name, seed):
 
 
 def analyse(layer, seed):
-    """States along new sequences, fixed points near them, Lyapunov exponents."""
+    """States along new sequences, fixed points, and Lyapunov exponents."""
     rng = np.random.default_rng([seed, 1])
     x, _ = flip_flop.generate(rng, 50, LENGTH)
     trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]

@@ -22,6 +22,7 @@ ONE_BACKEND = {
     "test_copying",
     "test_exact_diagnostics",
     "test_fisher_memory",
+    "test_flip_flop",
     "test_hidden_chain",
     "test_insert_tables",
     "test_language",

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from keras_rin import plots
+from keras_rin.diagnostics.fixed_points import FixedPoints
 from keras_rin.diagnostics.hidden_chain import HiddenChain
+from keras_rin.diagnostics.lyapunov import LyapunovSpectrum
 
 FOUND = HiddenChain(
     difference=np.array([-1, 0, 1]),
@@ -14,10 +16,34 @@ FOUND = HiddenChain(
     order=np.array([1, 0]),
     activity=np.ones((3, 2)),
 )
+POINTS = FixedPoints(
+    states=np.diag([3.0, 2.0, 1.0]),
+    speeds=np.zeros(3),
+    jacobians=np.zeros((3, 3, 3)),
+    eigenvalues=np.zeros((3, 3), complex),
+    unstable=np.array([0, 0, 2]),
+    dimension=np.array([0, 1, 0]),
+    members=[
+        np.array([[3.0, 0, 0]]),
+        np.array([[0, 2.0, 0], [0, 3.0, 0]]),
+        np.array([[0, 0, 1.0]]),
+    ],
+    starts=np.array([1, 2, 1]),
+    unconverged_states=np.zeros((0, 3)),
+    unconverged_speeds=np.zeros(0),
+)
+SPECTRUM = LyapunovSpectrum(
+    exponents=np.array([0.0, -1.0, -np.inf]),
+    standard_error=np.array([0.1, 0.2, np.nan]),
+    convergence=np.zeros((5, 3)),
+)
 PICTURES = {
     "memory_curves": ({"chain": [1, 0.5], "identity": [0.2, 0.1]},),
     "eigenvalues": (0.5 * np.eye(3, k=1),),
     "hidden_chain": (FOUND,),
+    "fixed_points": (POINTS,),
+    "jacobian_spectra": ({"RIN": np.array([[0.5, 0.5j]])},),
+    "lyapunov_spectra": ({"RIN": SPECTRUM},),
     "gradient_norms": ({"RIN": [0.1, 0.5, 1.0]},),
     "learning_curves": ({"RIN": [[3, 2, 1], [5, 2, 0]]},),
 }
@@ -125,8 +151,63 @@ def test_eigenvalues_stand_where_they_are():
     np.testing.assert_allclose(sorted(points.get_xdata()), [-2, 0.5])
 
 
+def distances(points):
+    return np.linalg.norm(points[:, None] - points[None], axis=2)
+
+
+def test_fixed_points_are_projected_on_the_plane_of_the_trajectories(rng):
+    """Rotated, points in a plane keep their distances, by kind."""
+    rotation = np.linalg.qr(rng.normal(size=(3, 3))).Q
+    flat = rng.normal(size=(4, 6, 3)) * [3, 1, 0]
+    members = [m * [1, 1, 0] @ rotation for m in POINTS.members]
+    found = POINTS._replace(members=members)
+    figure = plots.fixed_points(found, flat @ rotation)
+    drawn = lines(figure)
+    kinds = ["stable (1)", "saddle, 2 unstable (1)"]
+    kinds.append("continuum of dimension 1 (1)")
+    points = np.concatenate([drawn[kind].T for kind in kinds])
+    every = np.concatenate([members[0], members[2], members[1]])
+    np.testing.assert_allclose(distances(points), distances(every))
+    walks = figure.axes[0].get_lines()[:4]
+    walked = np.concatenate([line.get_xydata() for line in walks])
+    np.testing.assert_allclose(
+        distances(walked), distances(flat.reshape(-1, 3))
+    )
+
+
+def test_states_of_one_number_are_drawn_on_a_line():
+    members = [np.array([[-1.0]]), np.array([[1.0]])]
+    found = POINTS._replace(
+        unstable=np.array([0, 0]), dimension=np.array([0, 0]), members=members
+    )
+    drawn = lines(plots.fixed_points(found))["stable (2)"]
+    np.testing.assert_allclose(drawn, [[-1, 1], [0, 0]])
+
+
+def test_jacobian_spectra_stand_where_they_are():
+    drawn = lines(plots.jacobian_spectra({"RIN": [[0.5, 0.25 + 1j]]}))
+    np.testing.assert_array_equal(drawn["RIN"], [[0.5, 0.25], [0, 1]])
+
+
+def test_lyapunov_spectra_have_a_band_and_no_infinity():
+    figure = plots.lyapunov_spectra({"RIN": SPECTRUM})
+    np.testing.assert_array_equal(
+        lines(figure)["RIN"], [[1, 2, 3], [0, -1, np.nan]]
+    )
+    vertices = figure.axes[0].collections[0].get_paths()[0].vertices
+    at_two = vertices[vertices[:, 0] == 2, 1]
+    np.testing.assert_allclose([at_two.min(), at_two.max()], [-1.2, -0.8])
+
+
 @pytest.mark.parametrize(
-    "draw", [plots.memory_curves, plots.gradient_norms, plots.learning_curves]
+    "draw",
+    [
+        plots.memory_curves,
+        plots.gradient_norms,
+        plots.jacobian_spectra,
+        plots.learning_curves,
+        plots.lyapunov_spectra,
+    ],
 )
 @pytest.mark.parametrize("curves", [{}, [1, 2], None])
 def test_curves_must_have_names(draw, curves):

@@ -77,6 +77,23 @@ def test_the_gradient_is_followed_through_the_layers_before():
         np.testing.assert_allclose(found, sizes[0], rtol=1e-3)
 
 
+def test_the_largest_lyapunov_exponent_is_followed_if_asked_for():
+    gru = keras.layers.GRU(3, return_sequences=True, name="gru")
+    model = model_of(gru, keras.layers.SimpleRNN(2, name="rnn"))
+    x, _ = data()
+    logs, _ = fit(model, x=x[:4], lyapunov=True)
+    found = diagnostics.lyapunov_spectrum(gru, x[:4]).exponents[0]
+    np.testing.assert_allclose(logs["gru_lyapunov_exponent"][-1], found)
+    assert len(logs["rnn_lyapunov_exponent"]) == 2
+    logs, _ = fit(model, x=x[:4])
+    assert not any("lyapunov" in name for name in logs)
+    gru.cell.bias.assign(np.full((2, 9), np.nan))
+    logs, _ = fit(model, x=x[:4], lyapunov=True)
+    assert np.isnan(logs["gru_lyapunov_exponent"]).all()
+    with pytest.raises(ValueError, match="needs inputs `x`"):
+        RecurrentDiagnostics(lyapunov=True)
+
+
 @pytest.mark.one_backend
 @pytest.mark.parametrize(
     "gain, horizon", [(1.0, 6), (0.1, 2), (0.3, 3), (0.001, 0)]

@@ -49,6 +49,32 @@ def directional(function, point, direction):
     return value, derivative
 
 
+def jacobians(function, points, others):
+    """The Jacobian of each row, J_ij = d f_i / d p_j, `(rows, size, size)`.
+
+    Each row of f(points, others) depends on the rows of the same number alone.
+    """
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(points)
+            values = function(points, others)
+        return tape.batch_jacobian(values, points)
+
+    def of_one(point, other):
+        return function(point[None], other[None])[0]
+
+    if backend == "jax":
+        import jax
+
+        return jax.vmap(jax.jacrev(of_one))(points, others)
+    import torch
+
+    return torch.func.vmap(torch.func.jacrev(of_one))(points, others)
+
+
 def compiled(function, shapes, dtype):
     """A function of arrays, whose shapes have `None` as their first axis.
 

@@ -134,7 +134,7 @@ def fixed_points(
     tolerance = arguments.finite_number("tolerance", tolerance, positive)
     distance = arguments.finite_number("distance", distance, positive)
     iterations = arguments.integer("iterations", iterations)
-    with state_map(cell, len(x), "float64") as step:
+    with state_map(cell, "float64") as step:
         search = Search(step, x, tolerance, iterations)
         first = search.check(initial_states)
         states, speeds = search.minimize(first)
@@ -216,7 +216,7 @@ class Search:
     def jacobians(self, states):
         if not len(states):
             return np.zeros((0, self._step.size, self._step.size))
-        return self._linearized(states)[1]
+        return self._step.jacobians(states, self._inputs(states))
 
     def minimize(self, states):
         """Where the searches end, and the speeds there."""
@@ -228,9 +228,11 @@ class Search:
             active = np.flatnonzero(~ended)
             if not active.size:
                 break
-            residuals, matrices = self._linearized(states[active])
-            residuals -= states[active]
-            steps, flat = _steps(residuals, matrices, damping[active])
+            steps, flat = _steps(
+                self._residuals(states[active]),
+                self.jacobians(states[active]),
+                damping[active],
+            )
             trial = states[active] + steps
             trial_speeds = _squares(self._residuals(trial))
             better = trial_speeds < speeds[active]
@@ -245,9 +247,6 @@ class Search:
 
     def _residuals(self, states):
         return self._step.next(states, self._inputs(states)) - states
-
-    def _linearized(self, states):
-        return self._step.jacobians(states, self._inputs(states))
 
     def _inputs(self, states):
         return np.broadcast_to(self._x, (len(states), len(self._x)))

@@ -1,7 +1,5 @@
 """The states of a recurrent layer along sequences, and their Jacobians."""
 
-import numpy as np
-
 from keras_rin.diagnostics import recurrent_layers
 from keras_rin.diagnostics.state_map import state_map
 
@@ -46,7 +44,7 @@ def state_trajectories(layer, x, dtype="float32"):
             [2., 2.]]], dtype=float32)
     """
     cell, x = read(layer, x, dtype)
-    with state_map(cell, x.shape[-1], dtype) as step:
+    with state_map(cell, dtype) as step:
         return step.trajectory(x)
 
 
@@ -92,13 +90,12 @@ def state_jacobians(layer, x, dtype="float32"):
            [1., 0.]], dtype=float32)
     """
     cell, x = read(layer, x, dtype)
-    batch, time, features = x.shape
-    with state_map(cell, features, dtype) as step:
-        states = step.trajectory(x)
-        found = np.empty((batch, time, step.size, step.size), dtype)
-        for row in range(batch):
-            _, found[row] = step.jacobians(states[row, :-1], x[row])
-    return found
+    with state_map(cell, dtype) as step:
+        states = step.trajectory(x)[:, :-1]
+        found = step.jacobians(
+            states.reshape(-1, step.size), x.reshape(-1, x.shape[-1])
+        )
+    return found.reshape(*x.shape[:2], step.size, step.size)
 
 
 def checked_cell(layer):

@@ -83,7 +83,7 @@ def lyapunov_spectrum(layer, x, exponents=None, warmup=None, rng=None):
         networks.
     """
     cell, x = jacobians.read(layer, x, "float64")
-    batch, time, features = x.shape
+    batch, time, _ = x.shape
     size = sum(state_map.sizes(cell))
     count = arguments.integer("exponents", exponents or size)
     if count > size:
@@ -102,7 +102,7 @@ def lyapunov_spectrum(layer, x, exponents=None, warmup=None, rng=None):
     of_sequence = np.zeros((batch, count))
     of_step = np.zeros((time - warmup, count))
     together = max(1, state_map.VALUES // (size * count))
-    with state_map.state_map(cell, features, "float64") as step:
+    with state_map.state_map(cell, "float64") as step:
         for start in range(0, batch, together):
             part = slice(start, start + together)
             for t, growth in enumerate(_growth(step, x[part], basis)):

@@ -43,7 +43,7 @@ def flat_initial_state(cell, rows):
 
 
 @contextlib.contextmanager
-def state_map(cell, features, dtype):
+def state_map(cell, dtype):
     """The `StateMap` of a cell that computes in `dtype` for a while.
 
     Weights are cast as they are read, so that nothing of the cell is copied
@@ -59,7 +59,7 @@ def state_map(cell, features, dtype):
         try:
             for layer, name, value in kept:
                 setattr(layer, name, _in_dtype(value, dtype))
-            yield StateMap(cell, features, dtype)
+            yield StateMap(cell, dtype)
         finally:
             for layer, name, value in kept:
                 setattr(layer, name, value)
@@ -93,14 +93,10 @@ def _layers_within(layer):
 class StateMap:
     """F and its derivative, of arrays of any number of rows."""
 
-    def __init__(self, cell, features, dtype):
+    def __init__(self, cell, dtype):
         self.name, self.dtype, self.size = cell.name, dtype, sum(sizes(cell))
-        self._cell, self._shapes = cell, [(None, self.size), (None, features)]
-        self._step = flat_step(cell)
-        self._next = autodiff.compiled(
-            lambda *at: [self._step(*at)], self._shapes, dtype
-        )
-        self._along = {}
+        self._cell, self._step = cell, flat_step(cell)
+        self._compiled = {}
 
     def initial(self, rows):
         state = flat_initial_state(self._cell, rows)
@@ -108,23 +104,16 @@ class StateMap:
 
     def next(self, states, inputs):
         """F(s, x), `(rows, state)`."""
-        return self._in_chunks(self._next, 1, states, inputs)[0]
+        return self._run(self._next, 1, states, inputs)[0]
 
     def along(self, states, inputs, directions):
         """F(s, x), and J d for k directions d, `(rows, k, state)`."""
         count = directions.shape[1]
-        if count not in self._along:
-            self._along[count] = self._compile(count)
-        return self._in_chunks(
-            self._along[count], count, states, inputs, directions
-        )
+        return self._run(self._along, count, states, inputs, directions)
 
     def jacobians(self, states, inputs):
-        """F(s, x), and J_ij = d F_i / d s_j, `(rows, state, state)`."""
-        eye = np.eye(self.size, dtype=self.dtype)
-        eye = np.broadcast_to(eye, (len(states), *eye.shape))
-        states, columns = self.along(states, inputs, eye)
-        return states, np.swapaxes(columns, 1, 2)
+        """J_ij = d F_i / d s_j, `(rows, state, state)`."""
+        return self._run(self._jacobians, self.size, states, inputs)[0]
 
     def trajectory(self, x):
         """The states s_0 to s_T along x, `(batch, T + 1, state)`."""
@@ -144,27 +133,41 @@ class StateMap:
                 f"{finite.argmin()} on"
             )
 
-    def _compile(self, count):
-        def along(states, inputs, directions):
-            inputs = ops.repeat(inputs, count, axis=0)
-            new, found = autodiff.directional(
-                lambda s: self._step(s, inputs),
-                ops.repeat(states, count, axis=0),
-                ops.reshape(directions, (-1, self.size)),
-            )
-            return new[::count], ops.reshape(found, (-1, count, self.size))
+    def _next(self, states, inputs):
+        return [self._step(states, inputs)]
 
-        shapes = [*self._shapes, (None, count, self.size)]
-        return autodiff.compiled(along, shapes, self.dtype)
+    def _jacobians(self, states, inputs):
+        return [autodiff.jacobians(self._step, states, inputs)]
 
-    def _in_chunks(self, function, count, *arrays):
-        """Of few sizes, powers of 2: each new one is compiled on JAX."""
-        most = max(1, VALUES // (count * self.size))
-        found = []
-        for start in range(0, len(arrays[0]), most):
-            part = [array[start : start + most] for array in arrays]
-            rows = len(part[0])
+    def _along(self, states, inputs, directions):
+        count = directions.shape[1]
+        inputs = ops.repeat(inputs, count, axis=0)
+        new, found = autodiff.directional(
+            lambda s: self._step(s, inputs),
+            ops.repeat(states, count, axis=0),
+            ops.reshape(directions, (-1, self.size)),
+        )
+        return new[::count], ops.reshape(found, (-1, count, self.size))
+
+    def _run(self, method, count, *arrays):
+        """In chunks, as one array for each that the method returns.
+
+        The chunks are of few sizes, powers of 2: each is compiled on JAX.
+        """
+        key = method.__name__, count
+        if key not in self._compiled:
+            shapes = [(None, *array.shape[1:]) for array in arrays]
+            self._compiled[key] = autodiff.compiled(method, shapes, self.dtype)
+        total, most = len(arrays[0]), max(1, VALUES // (count * self.size))
+        results = []
+        for start in range(0, total, most):
+            rows = min(most, total - start)
             wanted = np.arange(min(most, 1 << (rows - 1).bit_length()))
-            padded = [array[np.minimum(wanted, rows - 1)] for array in part]
-            found.append([one[:rows] for one in function(*padded)])
-        return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+            places = start + np.minimum(wanted, rows - 1)
+            found = self._compiled[key](*(array[places] for array in arrays))
+            if not start:
+                shapes = [(total, *part.shape[1:]) for part in found]
+                results = [np.empty(shape, self.dtype) for shape in shapes]
+            for result, part in zip(results, found, strict=True):
+                result[start : start + rows] = part[:rows]
+        return results
