@@ -1,12 +1,17 @@
-"""Time of the diagnostics at 512 units, and of the diagnostics callback.
+"""Time of the diagnostics, and of the diagnostics callback.
 
     python -m benchmarks.diagnostics_cost
+    python -m benchmarks.diagnostics_cost --part=dynamics \\
+        --output=docs/results/dynamics_cost
+    python -m benchmarks.diagnostics_cost --part=matrices --units=2000 \\
+        --repeats=1 --output=docs/results/diagnostics_cost_2000
 
-The seconds of each diagnostic, measured several times, and the share of the
-training time that the callback takes with its default budget go to
-OUTPUT/results.json, and from there into tables.
+The seconds of each diagnostic, measured several times, the peak memory of the
+process, and the share of the training time that the callback takes with its
+default budget go to OUTPUT/results.json, and from there into tables.
 """
 
+import resource
 import statistics
 import time
 
@@ -27,24 +32,29 @@ from keras_rin.layers import RIN
 FLAGS = flags.FLAGS
 
 
-def analyses(units):
-    """Each diagnostic as a function without arguments."""
+def matrices(units):
+    """Each diagnostic of a matrix as a function without arguments."""
     chain = np.asarray(Chain(1.02)((units, units)), "float64")
-    layers = {
-        "SimpleRNN": keras.layers.SimpleRNN(units),
-        "LSTM": keras.layers.LSTM(units),
+    names = [
+        "fisher_memory_curve",
+        "total_memory",
+        "optimal_input_vector",
+        "henrici_departure",
+        "numerical_radius",
+        "spectral_radius",
+        "transient_amplification",
+    ]
+    return {
+        name: lambda n=name: getattr(diagnostics, n)(chain) for name in names
     }
-    for layer in layers.values():
-        layer.build((None, None, 1))
+
+
+def layers(units):
+    """Each diagnostic of a layer, on 4 sequences of 100 time steps."""
     x = np.random.default_rng(0).normal(size=(4, 100, 1))
-    found = {
-        "fisher_memory_curve": lambda: diagnostics.fisher_memory_curve(chain),
-        "total_memory": lambda: diagnostics.total_memory(chain),
-        "optimal_input_vector": lambda: diagnostics.optimal_input_vector(chain),
-        "henrici_departure": lambda: diagnostics.henrici_departure(chain),
-        "numerical_radius": lambda: diagnostics.numerical_radius(chain),
-    }
-    for name, layer in layers.items():
+    found = {}
+    for name in ("SimpleRNN", "LSTM"):
+        layer = built(getattr(keras.layers, name)(units))
         found[f"hidden_chain, {name}"] = lambda layer=layer: (
             diagnostics.hidden_chain(layer)
         )
@@ -54,71 +64,146 @@ def analyses(units):
     return found
 
 
+def dynamics(small):
+    """Each diagnostic of dynamics, for states of the size in its name."""
+    rng, found = np.random.default_rng(0), {}
+    units, batch, steps, starts = (100, 16, 784, 1000)
+    if small:
+        units, batch, steps, starts = 4, 2, 5, 3
+    wide, long = (6, 10) if small else (256, 2_000)
+    x = rng.normal(size=(batch, steps, 1))
+    one = rng.normal(size=(1, long, 1))
+    for name, kind in (
+        ("RIN", RIN),
+        ("GRU", keras.layers.GRU),
+        ("LSTM", keras.layers.LSTM),
+    ):
+        layer, large = built(kind(units)), built(kind(wide))
+        states = diagnostics.state_trajectories(layer, x)[:, 1:]
+        states = np.concatenate(states)[:starts] + 0.1
+        run = f"{wide} units, {long} steps"
+        found |= {
+            f"Jacobians, {name}, {units} units, {batch} x {steps} steps": (
+                lambda layer=layer: diagnostics.state_jacobians(layer, x)
+            ),
+            f"fixed points, {name}, {units} units, {starts} searches": (
+                lambda layer=layer, states=states: diagnostics.fixed_points(
+                    layer, None, states
+                )
+            ),
+            f"largest Lyapunov exponent, {name}, {run}": (
+                lambda layer=large: diagnostics.lyapunov_spectrum(layer, one, 1)
+            ),
+        }
+        if name != "LSTM":
+            found[f"all Lyapunov exponents, {name}, {run}"] = (
+                lambda layer=large: diagnostics.lyapunov_spectrum(layer, one)
+            )
+    return found
+
+
+def built(layer):
+    layer.build((None, None, 1))
+    return layer
+
+
 def seconds(function):
     start = time.perf_counter()
     function()
     return time.perf_counter() - start
 
 
-def callback_share(units, epochs, gradient):
+def callback_share(units, epochs, **options):
     """The callback's share of `fit` on data like digits, by its own count."""
     x, y = contenders.data((1437, 64, 1, units))
     model = keras.Sequential([RIN(units)])
     model.compile("adam", "mse")
-    callback = RecurrentDiagnostics(x[:4] if gradient else None)
+    if options.pop("inputs"):
+        options["x"] = x[:4]
+    callback = RecurrentDiagnostics(**options)
     start = time.perf_counter()
     model.fit(x, y, epochs=epochs, verbose=0, callbacks=[callback])
     return callback.seconds / (time.perf_counter() - start)
 
 
-def tables(record):
-    rows = [
-        [
-            name,
-            f"{statistics.median(times):.2g}",
-            f"{min(times):.2g} to {max(times):.2g}",
-        ]
-        for name, times in record["seconds"].items()
-    ]
-    header = [f"diagnostic, {record['units']} units", "median, s", "range, s"]
-    shares = [
-        [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
-        for name, by_epochs in record["shares"].items()
-    ]
-    table = outputs.markdown(header, rows)
-    (by_epochs, *_) = record["shares"].values()
-    header = ["share of training time", *(f"{n} epochs" for n in by_epochs)]
+CALLBACKS = {
+    "default": {"inputs": False},
+    "with `x`": {"inputs": True},
+    "with `x` and `lyapunov`": {"inputs": True, "lyapunov": True},
+}
+
+
+def shares():
+    units, numbers = (8, (2,)) if FLAGS.smoke else (100, (10, 100))
     return {
-        "table.md": table,
-        "callback.md": outputs.markdown(header, shares),
+        name: {
+            epochs: callback_share(units, epochs, **options)
+            for epochs in numbers
+        }
+        for name, options in CALLBACKS.items()
     }
+
+
+def tables(record):
+    found = {}
+    if record["seconds"]:
+        rows = [
+            [
+                name,
+                f"{statistics.median(times):.2g}",
+                f"{min(times):.2g} to {max(times):.2g}",
+            ]
+            for name, times in record["seconds"].items()
+        ]
+        header = [f"diagnostic, {record['units']} units", "median, s"]
+        if record["units"] is None:
+            header[0] = "diagnostic"
+        found["table.md"] = outputs.markdown([*header, "range, s"], rows)
+    if record["shares"]:
+        rows = [
+            [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
+            for name, by_epochs in record["shares"].items()
+        ]
+        (by_epochs, *_) = record["shares"].values()
+        header = ["share of training time"]
+        header += [f"{n} epochs" for n in by_epochs]
+        found["callback.md"] = outputs.markdown(header, rows)
+    return found
 
 
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
     output = outputs.prepare(FLAGS.output)
-    units, repeats = (8, 1) if FLAGS.smoke else (512, 3)
-    found = analyses(units)
+    units = 8 if FLAGS.smoke else FLAGS.units
+    repeats = 1 if FLAGS.smoke else FLAGS.repeats
+    analyses = {
+        "matrices": lambda: matrices(units),
+        "layers": lambda: layers(units),
+        "dynamics": lambda: dynamics(FLAGS.smoke),
+    }
+    found = {}
+    for part in FLAGS.part:
+        found |= analyses[part]() if part in analyses else {}
     record = {
         "tables": "benchmarks.diagnostics_cost",
-        "units": units,
+        "units": None if FLAGS.part == ["dynamics"] else units,
         "seconds": {
             name: [seconds(function) for _ in range(repeats)]
             for name, function in tqdm(found.items())
         },
-        "shares": {
-            name: {
-                epochs: callback_share(8 if FLAGS.smoke else 100, epochs, x)
-                for epochs in ((2,) if FLAGS.smoke else (10, 100))
-            }
-            for name, x in (("default", False), ("with `x`", True))
-        },
+        "shares": shares() if "callback" in FLAGS.part else {},
     }
-    outputs.write(output, record, tables)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    outputs.write(output, {**record, "peak_memory_mib": peak // 1024}, tables)
 
 
 if __name__ == "__main__":
+    parts = ["matrices", "layers", "dynamics", "callback"]
+    default = ["matrices", "layers", "callback"]
     flags.DEFINE_string("output", "docs/results/diagnostics_cost", "Results.")
+    flags.DEFINE_multi_enum("part", default, parts, "What to measure.")
+    flags.DEFINE_integer("units", 512, "Of matrices and layers.", 1)
+    flags.DEFINE_integer("repeats", 3, "Measurements of each.", 1)
     flags.DEFINE_bool("smoke", False, "Check with few units.")
     app.run(main)

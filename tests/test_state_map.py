@@ -28,7 +28,7 @@ def test_a_step_is_that_of_the_cell(rng):
 def test_chunks_change_nothing(rng, monkeypatch):
     cell = built(keras.layers.GRU(4))
     states, x = rng.normal(size=(11, 4)), rng.normal(size=(11, 2))
-    directions = rng.normal(size=(11, 3, 4))
+    directions = rng.normal(size=(11, 1, 4))
     with state_map.state_map(cell, "float64") as step:
         whole = step.along(states, x, directions)
         for values in (1, 12, 60):
@@ -39,7 +39,10 @@ def test_chunks_change_nothing(rng, monkeypatch):
         columns = np.einsum(
             "sij,skj->ski", step.jacobians(states, x), directions
         )
+        many = np.repeat(directions, 3, axis=1)
+        _, all_three = step.along(states, x, many)
     np.testing.assert_allclose(whole[1], columns, atol=1e-14)
+    np.testing.assert_allclose(all_three, np.repeat(columns, 3, 1), atol=1e-14)
 
 
 class CountingCell(keras.layers.Layer):

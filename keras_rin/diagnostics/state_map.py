@@ -109,7 +109,11 @@ class StateMap:
     def along(self, states, inputs, directions):
         """F(s, x), and J d for k directions d, `(rows, k, state)`."""
         count = directions.shape[1]
-        return self._run(self._along, count, states, inputs, directions)
+        if 2 * count < self.size:
+            return self._run(self._along, count, states, inputs, directions)
+        # One state for all directions costs less than one for each.
+        matrices = np.swapaxes(self.jacobians(states, inputs), 1, 2)
+        return self.next(states, inputs), directions @ matrices
 
     def jacobians(self, states, inputs):
         """J_ij = d F_i / d s_j, `(rows, state, state)`."""
