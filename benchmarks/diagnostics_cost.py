@@ -28,6 +28,7 @@ from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.initializers import Chain
 from keras_rin.layers import RIN
+from keras_rin.tasks import flip_flop
 
 FLAGS = flags.FLAGS
 
@@ -79,15 +80,14 @@ def dynamics(small):
         ("LSTM", keras.layers.LSTM),
     ):
         layer, large = built(kind(units)), built(kind(wide))
-        states = diagnostics.state_trajectories(layer, x)[:, 1:]
-        states = np.concatenate(states)[:starts] + 0.1
+        trained, states = flip_flop_network(name, units, starts)
         run = f"{wide} units, {long} steps"
         found |= {
             f"Jacobians, {name}, {units} units, {batch} x {steps} steps": (
                 lambda layer=layer: diagnostics.state_jacobians(layer, x)
             ),
             f"fixed points, {name}, {units} units, {starts} searches": (
-                lambda layer=layer, states=states: diagnostics.fixed_points(
+                lambda layer=trained, states=states: diagnostics.fixed_points(
                     layer, None, states
                 )
             ),
@@ -100,6 +100,26 @@ def dynamics(small):
                 lambda layer=large: diagnostics.lyapunov_spectrum(layer, one)
             )
     return found
+
+
+def flip_flop_network(name, units, starts):
+    """A trained layer, and states between those of its trajectories."""
+    kinds = {
+        "RIN": lambda: RIN(units, "tanh", return_sequences=True),
+        "GRU": lambda: keras.layers.GRU(units, return_sequences=True),
+        "LSTM": lambda: keras.layers.LSTM(units, return_sequences=True),
+    }
+    layer, rng = kinds[name](), np.random.default_rng(0)
+    model = keras.Sequential(
+        [keras.Input((30, 3)), layer, keras.layers.Dense(3)]
+    )
+    optimizer = keras.optimizers.Adam(0.003, global_clipnorm=1.0)
+    model.compile(optimizer, "mse", jit_compile=True)
+    model.fit(*flip_flop.generate(rng, 40 * starts, 30), 64, verbose=0)
+    x, _ = flip_flop.generate(rng, 50, 30)
+    states = diagnostics.state_trajectories(layer, x)[:, 1:]
+    states = rng.permutation(np.concatenate(states))[:starts]
+    return layer, states + 0.3 * rng.normal(size=states.shape)
 
 
 def built(layer):

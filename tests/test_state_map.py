@@ -31,7 +31,7 @@ def test_chunks_change_nothing(rng, monkeypatch):
     directions = rng.normal(size=(11, 1, 4))
     with state_map.state_map(cell, "float64") as step:
         whole = step.along(states, x, directions)
-        for values in (1, 12, 60):
+        for values in (4, 12):
             monkeypatch.setattr(state_map, "VALUES", values)
             parts = step.along(states, x, directions)
             for one, other in zip(whole, parts, strict=True):
@@ -69,7 +69,6 @@ def test_layers_within_the_cell_compute_in_float64_too():
     cell = CountingCell()
     cell.inner = keras.layers.Dense(1)
     cell.several = [keras.layers.Dense(1), keras.layers.Dense(1)]
-    cell.build((None, 1))
     every = [cell, cell.inner, *cell.several]
     with pytest.raises(KeyError):
         with state_map.state_map(cell, "float64"):
