@@ -23,7 +23,7 @@ from absl import logging
 from tqdm import tqdm
 
 from benchmarks import contenders
-from examples import outputs
+from experiments import results
 from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.initializers import Chain
@@ -178,7 +178,7 @@ def tables(record):
         header = [f"diagnostic, {record['units']} units", "median, s"]
         if record["units"] is None:
             header[0] = "diagnostic"
-        found["table.md"] = outputs.markdown([*header, "range, s"], rows)
+        found["table.md"] = results.markdown([*header, "range, s"], rows)
     if record["shares"]:
         rows = [
             [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
@@ -187,14 +187,14 @@ def tables(record):
         (by_epochs, *_) = record["shares"].values()
         header = ["share of training time"]
         header += [f"{n} epochs" for n in by_epochs]
-        found["callback.md"] = outputs.markdown(header, rows)
+        found["callback.md"] = results.markdown(header, rows)
     return found
 
 
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     units = 8 if FLAGS.smoke else FLAGS.units
     repeats = 1 if FLAGS.smoke else FLAGS.repeats
     analyses = {
@@ -215,7 +215,7 @@ def main(argv):
         "shares": shares() if "callback" in FLAGS.part else {},
     }
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    outputs.write(output, {**record, "peak_memory_mib": peak // 1024}, tables)
+    results.write(output, {**record, "peak_memory_mib": peak // 1024}, tables)
 
 
 if __name__ == "__main__":

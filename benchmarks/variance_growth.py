@@ -17,7 +17,7 @@ from absl import logging
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from examples import outputs
+from experiments import results
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
 
@@ -56,7 +56,7 @@ def growth(start, filters, blocks, size):
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     keras.utils.set_random_seed(0)
     filters, size = (2, 4) if FLAGS.smoke else (FLAGS.filters, 16)
     records = [
@@ -74,8 +74,8 @@ def main(argv):
         "filters": filters,
         "records": records,
     }
-    outputs.write(output, record, tables)
-    outputs.save_picture(draw(records), output / "growth.png")
+    results.write(output, record, tables)
+    results.save_picture(draw(records), output / "growth.png")
 
 
 def tables(record):
@@ -90,7 +90,7 @@ def tables(record):
         ]
         for r in record["records"]
     ]
-    return {"table.md": outputs.markdown(header, rows)}
+    return {"table.md": results.markdown(header, rows)}
 
 
 def draw(records):

@@ -20,6 +20,7 @@ import numpy as np
 from absl import app
 from absl import flags
 from matplotlib.figure import Figure
+from tabulate import tabulate
 
 import keras_rin
 from keras_rin import diagnostics
@@ -93,15 +94,14 @@ def tables(record):
     """{file: table in Markdown}: a row for each network."""
     header = ["network", "normalized loss", "combinations found, of 8, by seed"]
     header += ["stable", "saddles", "unconverged, of 400", "largest exponent"]
-    rows = [header, ["---"] * len(header)]
+    rows = []
     for name in dict.fromkeys(run["network"] for run in record["runs"]):
         runs = [run for run in record["runs"] if run["network"] == name]
         found = ", ".join(str(run["combinations"]) for run in runs)
         keys = ["stable", "saddles", "unconverged", "exponent"]
         loss, *others = (spread(runs, key) for key in ["loss", *keys])
         rows.append([name, loss, found, *others])
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return {"table.md": "\n".join(lines) + "\n"}
+    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
 def spread(runs, key):
@@ -145,14 +145,14 @@ def main(argv):
             analyses.setdefault(name, analysis)
     packages = ("keras-rin", "keras", keras.backend.backend())
     record = {
-        "tables": "fixed_points",
+        "tables": "examples.fixed_points",
         "command": " ".join(["python", *sys.argv]),
         "versions": {one: importlib.metadata.version(one) for one in packages},
         "runs": runs,
     }
     (folder / "results.json").write_text(json.dumps(record) + "\n")
     for file, table in tables(record).items():
-        (folder / file).write_text(table)
+        (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")
     draw(analyses, folder)
 
