@@ -2,9 +2,9 @@
 
     python -m benchmarks.diagnostics_cost
     python -m benchmarks.diagnostics_cost --part=dynamics \\
-        --output=docs/results/dynamics_cost
+        --output=runs/dynamics_cost
     python -m benchmarks.diagnostics_cost --part=matrices --units=2000 \\
-        --repeats=1 --output=docs/results/diagnostics_cost_2000
+        --repeats=1 --output=runs/diagnostics_cost_2000
 
 The seconds of each diagnostic, measured several times, the peak memory of the
 process, and the share of the training time that the callback takes with its
@@ -113,7 +113,8 @@ def flip_flop_network(name, units, starts):
     model = keras.Sequential(
         [keras.Input((30, 3)), layer, keras.layers.Dense(3)]
     )
-    optimizer = keras.optimizers.Adam(0.003, global_clipnorm=1.0)
+    rate = keras.optimizers.schedules.CosineDecay(0.003, 40 * starts // 64 + 1)
+    optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
     model.compile(optimizer, "mse", jit_compile=True)
     model.fit(*flip_flop.generate(rng, 40 * starts, 30), 64, verbose=0)
     x, _ = flip_flop.generate(rng, 50, 30)

@@ -114,9 +114,10 @@ def spread(runs, key):
 
 
 def draw(analyses, folder):
-    figure = Figure((4.5 * len(analyses), 4.5), layout="constrained")
-    axes = figure.subplots(1, len(analyses), squeeze=False)[0]
-    pairs = zip(axes, analyses.items(), strict=True)
+    rows = -(-len(analyses) // 2)
+    figure = Figure((9, 4.8 * rows), layout="constrained")
+    axes = figure.subplots(rows, 2, squeeze=False).ravel()
+    pairs = zip(axes, analyses.items(), strict=False)
     for ax, (name, (trajectories, found, _)) in pairs:
         plots.fixed_points(found, trajectories, ax)
         ax.set_title(name)

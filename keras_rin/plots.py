@@ -257,8 +257,8 @@ def fixed_points(found, trajectories=None, ax=None):
         ax.plot(*points, linestyle="none", label=label, zorder=3, **style)
     ax.set_xlabel("first principal component")
     ax.set_ylabel("second principal component")
-    if kinds:
-        ax.legend()
+    if kinds:  # below, where it hides no point
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     return ax.figure
 
 
@@ -373,6 +373,7 @@ def _unit_circle(ax):
     ax.set_xlabel("real part")
     ax.set_ylabel("imaginary part")
     ax.set_aspect("equal")
+    ax.locator_params(nbins=5)
 
 
 def _named(name, curves):
