@@ -35,7 +35,7 @@ NETWORKS = {
     "feedback chain": lambda rng, units: (
         0.99 * np.eye(units, k=1) + 0.04 * np.eye(units, k=-1)
     ),
-    "chain + identity": lambda rng, units: (
+    "1.02 chain + 0.1 identity": lambda rng, units: (
         1.02 * np.eye(units, k=1) + 0.1 * np.eye(units)
     ),
 }

@@ -126,8 +126,8 @@ def learns_at_every_length(record, where):
 
 def small_variance_keeps_size(record):
     growth = {
-        run["start"]: [draw[-1] for draw in run["draws"]]
-        for run in record["records"]
+        run["initializer"]: [draw[-1] for draw in run["draws"]]
+        for run in record["runs"]
     }
     (small,) = (v for k, v in growth.items() if k.startswith("SmallVariance"))
     (usual,) = (v for k, v in growth.items() if k == "he_normal")

@@ -58,7 +58,10 @@ def test_an_example_needs_no_other_file(path):
 @pytest.mark.exhaustive
 def test_memory_curves(tmp_path):
     run("memory_curves", tmp_path, "--units=10", "--samples=50", "--seed=0")
-    assert "| chain + identity |" in (tmp_path / "decoding.md").read_text()
+    assert (
+        "| 1.02 chain + 0.1 identity |"
+        in (tmp_path / "decoding.md").read_text()
+    )
     for picture in ("memory_curves.png", "decoding.png"):
         assert (tmp_path / picture).stat().st_size > 10_000
 
@@ -75,6 +78,13 @@ def test_state_growth(tmp_path):
     run("state_growth", tmp_path, "--length=5", "--seed=0", "--units=8")
     assert "| GRU " in (tmp_path / "gradient_norm.md").read_text()
     assert (tmp_path / "state_growth.png").stat().st_size > 10_000
+
+
+@pytest.mark.exhaustive
+def test_variance_growth(tmp_path):
+    run("variance_growth", tmp_path, "--filters=2", "--draws=1")
+    assert "| he_normal" in (tmp_path / "table.md").read_text()
+    assert (tmp_path / "growth.png").stat().st_size > 10_000
 
 
 @pytest.mark.exhaustive

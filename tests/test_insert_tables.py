@@ -1,8 +1,9 @@
 import importlib
 import json
 
-import insert_tables
 import pytest
+
+from docs import insert_tables
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 import re
 import xml.etree.ElementTree as ElementTree
 
-import insert_tables
-import mathematics
 import pytest
+
+from docs import insert_tables
+from docs import mathematics
 
 LATEX = [
     (page, formula)
