@@ -38,7 +38,7 @@ AREAS = {
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
     "|autodiff|state_map|jacobians|lyapunov|fixed_points)[.]",
-    "plots": "plots[.]",
+    "plots": "(curves|drawing|spectra|states)[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
     "|restore_on_nan|checkpoint|model_description|every_optimizer|kills|files)[.]",
     "saving and loading": "saved_files[.]",
@@ -55,7 +55,8 @@ AREAS = {
     "benchmarks": "benchmarks[.]",
     "experiments": "experiments[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|language|mathematics|pages|robustness)[.]",
+    "|backends|cases|insert_tables|language|mathematics|pages|reports"
+    "|robustness|version|versions)[.]",
 }
 
 

@@ -1,19 +1,22 @@
 """Linear decoding of the first signal from the last state."""
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 
 
 def first_signal_r2(
-    recurrent_matrix,
-    input_vector=None,
-    noise=0.0,
-    activation=None,
-    steps=None,
-    samples=2_000,
-    rng=None,
-):
+    recurrent_matrix: ArrayLike,
+    input_vector: ArrayLike | None = None,
+    noise: float = 0.0,
+    activation: Callable | None = None,
+    steps: int | None = None,
+    samples: int = 2_000,
+    rng: np.random.Generator | None = None,
+) -> float:
     """R^2 of a linear decoder of the first of many signals from the last state.
 
     R^2 = 1 - mean (a . h_T + b - s_1)^2 / var s_1

@@ -2,7 +2,9 @@
 
 import typing
 
+import keras
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csgraph
 from scipy.spatial import distance as distances
 
@@ -42,13 +44,13 @@ class FixedPoints(typing.NamedTuple):
 
 
 def fixed_points(
-    layer,
-    inputs,
-    initial_states,
-    tolerance=1e-16,
-    distance=1e-4,
-    iterations=100,
-):
+    layer: keras.Layer,
+    inputs: ArrayLike | None,
+    initial_states: ArrayLike,
+    tolerance: float = 1e-16,
+    distance: float = 1e-4,
+    iterations: int = 100,
+) -> FixedPoints:
     """The fixed points of a recurrent layer under a constant input.
 
     speed(s) = |F(s, x) - s|^2, 0 at a fixed point

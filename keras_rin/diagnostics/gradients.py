@@ -1,7 +1,9 @@
 """How far the gradient reaches back through a recurrent layer."""
 
+import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.diagnostics import autodiff
@@ -9,7 +11,12 @@ from keras_rin.diagnostics import recurrent_layers
 from keras_rin.diagnostics import state_map
 
 
-def gradient_norms(layer, x, directions=10, rng=None):
+def gradient_norms(
+    layer: keras.Layer,
+    x: ArrayLike,
+    directions: int = 10,
+    rng: np.random.Generator | None = None,
+) -> np.ndarray:
     """The gradient norm of the last hidden state, along a sequence.
 
     norm_t = sqrt(mean of |d(v . h_T) / ds_t|^2), over sequences and unit
@@ -59,16 +66,19 @@ def gradient_norms(layer, x, directions=10, rng=None):
     recurrent_layers.check_weights(cell)
     directions = arguments.integer("directions", directions)
     rng = arguments.generator("rng", rng, seed=0)
-    x = recurrent_layers.sequences(x, cell)
+    sequences = recurrent_layers.sequences(x, cell)
     sizes = state_map.sizes(cell)
     count = min(directions, sizes[0])
     basis = np.linalg.qr(rng.normal(size=(sizes[0], count)))[0].T
-    x = ops.convert_to_tensor(np.repeat(x, count, axis=0), cell.compute_dtype)
-    nudges = ops.zeros((x.shape[1] + 1, len(x), sum(sizes)))
-    v = ops.convert_to_tensor(np.tile(basis, (len(x) // count, 1)), "float32")
+    sequences = np.repeat(sequences, count, axis=0)
+    inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
+    nudges = ops.zeros((inputs.shape[1] + 1, len(inputs), sum(sizes)))
+    v = ops.convert_to_tensor(
+        np.tile(basis, (len(inputs) // count, 1)), "float32"
+    )
     with recurrent_layers.undisturbed(cell):
         slopes = autodiff.gradient(
-            lambda n: _project_last(cell, x, n, v), nudges
+            lambda n: _project_last(cell, inputs, n, v), nudges
         )
     squares = np.asarray(ops.convert_to_numpy(slopes), "float64") ** 2
     norms = np.sqrt(squares.sum(axis=2).mean(axis=1))

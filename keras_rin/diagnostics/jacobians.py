@@ -1,12 +1,18 @@
 """The states of a recurrent layer along sequences, and their Jacobians."""
 
+import keras
+import numpy as np
+from numpy.typing import ArrayLike
+
 from keras_rin.diagnostics import recurrent_layers
 from keras_rin.diagnostics.state_map import state_map
 
 DTYPES = ("float32", "float64")
 
 
-def state_trajectories(layer, x, dtype="float32"):
+def state_trajectories(
+    layer: keras.Layer, x: ArrayLike, dtype: str = "float32"
+) -> np.ndarray:
     """All states of a recurrent layer along sequences.
 
     s_t = F(s_{t-1}, x_t)
@@ -48,7 +54,9 @@ def state_trajectories(layer, x, dtype="float32"):
         return step.trajectory(x)
 
 
-def state_jacobians(layer, x, dtype="float32"):
+def state_jacobians(
+    layer: keras.Layer, x: ArrayLike, dtype: str = "float32"
+) -> np.ndarray:
     """The Jacobians of a recurrent layer along sequences.
 
     J_t = d s_t / d s_{t-1}, J_t[i, j] = d s_t[i] / d s_{t-1}[j]

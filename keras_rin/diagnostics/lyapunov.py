@@ -2,7 +2,9 @@
 
 import typing
 
+import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.diagnostics import jacobians
@@ -17,7 +19,13 @@ class LyapunovSpectrum(typing.NamedTuple):
     convergence: np.ndarray
 
 
-def lyapunov_spectrum(layer, x, exponents=None, warmup=None, rng=None):
+def lyapunov_spectrum(
+    layer: keras.Layer,
+    x: ArrayLike,
+    exponents: int | None = None,
+    warmup: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> LyapunovSpectrum:
     """The Lyapunov exponents of a recurrent layer that is driven by sequences.
 
     J_t Q_{t-1} = Q_t R_t, exponent_i = mean over t of log |R_t[i, i]|

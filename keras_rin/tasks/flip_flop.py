@@ -5,7 +5,13 @@ import numpy as np
 from keras_rin import arguments
 
 
-def generate(rng, samples, length, bits=3, pulse_probability=0.1):
+def generate(
+    rng: np.random.Generator,
+    samples: int,
+    length: int,
+    bits: int = 3,
+    pulse_probability: float = 0.1,
+) -> tuple[np.ndarray, np.ndarray]:
     """Generates samples of the flip-flop task.
 
     Each input channel is 0 but for pulses of 1 or -1, both as likely; the
@@ -64,7 +70,7 @@ def generate(rng, samples, length, bits=3, pulse_probability=0.1):
     return signs * pulses, np.take_along_axis(signs, latest, axis=1)
 
 
-def baseline_loss():
+def baseline_loss() -> float:
     """Mean squared error of a constant prediction of 0.
 
     1, the variance of a target that is 1 or -1, both as likely
