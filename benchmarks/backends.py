@@ -36,8 +36,9 @@ AREAS = {
     "models, constructions": "(residual_convnet|near_identity|perfect_fit"
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
-    "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics)[.]",
-    "plots": "plots[.]",
+    "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
+    "|autodiff|state_map|jacobians|lyapunov|fixed_points)[.]",
+    "plots": "(curves|drawing|spectra|states)[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
     "|restore_on_nan|checkpoint|model_description|every_optimizer|kills|files)[.]",
     "saving and loading": "saved_files[.]",
@@ -48,7 +49,8 @@ AREAS = {
     r"test_the_converter|test_a_step_in_integers|.*m\.tflite)",
     "streaming export, SavedModel": "export_streaming[.]",
     "multiple devices": "many_devices[.]",
-    "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
+    "tasks": "(adding|babi|copying|character_stream|flip_flop"
+    "|sequential_pixels)[.]",
     "examples": "examples[.]",
     "benchmarks": "benchmarks[.]",
     "experiments": "experiments[.]",

@@ -19,8 +19,8 @@ from absl import app
 from absl import flags
 from tabulate import tabulate
 
+from keras_rin import diagnostics
 from keras_rin import plots
-from keras_rin.diagnostics import gradient_horizon
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
@@ -45,7 +45,7 @@ def gradient_norms(name, x):
     keras.utils.set_random_seed(FLAGS.seed)
     layer = LAYERS[name](FLAGS.units)
     layer.build(x.shape)
-    return gradient_horizon(layer, x).tolist()
+    return diagnostics.gradient_norms(layer, x).tolist()
 
 
 def tables(record):
@@ -81,7 +81,7 @@ def main(argv):
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")
-    figure = plots.gradient_horizon(norms)
+    figure = plots.gradient_norms(norms)
     figure.savefig(folder / "gradient_horizons.png", dpi=120)
 
 

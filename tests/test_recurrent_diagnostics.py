@@ -77,9 +77,26 @@ def test_the_gradient_is_followed_through_the_layers_before():
     x, _ = data()
     logs, _ = fit(model, x=x[:4])
     for layer, inputs in ((first, x[:4]), (second, to_numpy(first(x[:4])))):
-        sizes = diagnostics.gradient_horizon(layer, inputs)
+        sizes = diagnostics.gradient_norms(layer, inputs)
         found = logs[f"{layer.name}_gradient_at_start"][-1]
         np.testing.assert_allclose(found, sizes[0], rtol=1e-3)
+
+
+def test_the_largest_lyapunov_exponent_is_followed_if_asked_for():
+    gru = keras.layers.GRU(3, return_sequences=True, name="gru")
+    model = model_of(gru, keras.layers.SimpleRNN(2, name="rnn"))
+    x, _ = data()
+    logs, _ = fit(model, x=x[:4], lyapunov=True)
+    found = diagnostics.lyapunov_spectrum(gru, x[:4]).exponents[0]
+    np.testing.assert_allclose(logs["gru_lyapunov_exponent"][-1], found)
+    assert len(logs["rnn_lyapunov_exponent"]) == 2
+    logs, _ = fit(model, x=x[:4])
+    assert not any("lyapunov" in name for name in logs)
+    gru.cell.bias.assign(np.full((2, 9), np.nan))
+    logs, _ = fit(model, x=x[:4], lyapunov=True)
+    assert np.isnan(logs["gru_lyapunov_exponent"]).all()
+    with pytest.raises(ValueError, match="needs inputs `x`"):
+        RecurrentDiagnostics(lyapunov=True)
 
 
 @pytest.mark.one_backend

@@ -26,9 +26,10 @@ def fisher_memory_curve(
 
     The network is linear and noisy, and its state is a row, as in Keras:
     h_t = h_{t-1} W + s_t v + z_t, with z_t ~ N(0, noise I). C is the
-    covariance of the noise that has gathered in the state, and J(k) the
-    Fisher information in h_t about s_{t-k}: no unbiased estimate of s_{t-k}
-    has a variance below 1 / J(k).
+    covariance of the noise in the state, the Gramian that solves the Lyapunov
+    equation C = noise I + W^T C W, and J(k) the Fisher information in h_t
+    about s_{t-k}: no unbiased estimate of s_{t-k} has a variance below
+    1 / J(k).
 
     The cost is of order units^3, times the logarithm of the horizon: about a
     second for 500 units, a minute for 2,000, and of the other functions here.
@@ -245,8 +246,8 @@ def _whitened(recurrent_matrix, horizon):
     steps = _steps(matrix, horizon)
     with np.errstate(over="ignore", invalid="ignore"):
         factor = _covariance_factor(matrix, steps)
-        encoder = _divided(np.eye(len(matrix)), factor)
-        step = _divided(factor @ matrix, factor)
+        encoder = _right_solved(np.eye(len(matrix)), factor)
+        step = _right_solved(factor @ matrix, factor)
         powers = _sum_of_powers(step, steps)
         trace = np.sum(encoder.T @ encoder * powers)
     # This law does not hold by construction: rounding shows in it.
@@ -287,14 +288,14 @@ def _covariance_factor(matrix, steps):
     for bit in f"{steps:b}"[1:]:
         if not np.linalg.norm(power) > 1e-9:
             break
-        growth = _triangle(eye, power)
+        growth = _qr_factor(eye, power)
         factor = growth @ factor
-        power = growth @ power @ _divided(power, growth)
+        power = growth @ power @ _right_solved(power, growth)
         if bit == "1":
             stepped = factor @ matrix
-            longer = _triangle(eye, stepped)
-            growth = _divided(longer, factor)
-            power = _divided(growth @ power @ stepped, longer)
+            longer = _qr_factor(eye, stepped)
+            growth = _right_solved(longer, factor)
+            power = _right_solved(growth @ power @ stepped, longer)
             factor = longer
     return factor
 
@@ -314,13 +315,13 @@ def _sum_of_powers(step, steps):
     return total
 
 
-def _triangle(one, other):
-    """Triangular R, R^T R = one^T one + other^T other."""
+def _qr_factor(one, other):
+    """The QR factor R of both, R^T R = one^T one + other^T other."""
     return np.linalg.qr(np.vstack([one, other]), mode="r")
 
 
-def _divided(matrix, triangle):
-    """matrix @ triangle^-1"""
+def _right_solved(matrix, factor):
+    """matrix @ factor^-1, a triangular solve."""
     return scipy.linalg.solve_triangular(
-        triangle, matrix.T, trans="T", check_finite=False
+        factor, matrix.T, trans="T", check_finite=False
     ).T

@@ -249,7 +249,7 @@ def product_versus_power(
     factors: int,
     draws: int,
     rng: np.random.Generator,
-    normalise: bool = False,
+    normalize: bool = False,
 ) -> ProductVersusPower:
     """One random matrix used again and again, against new ones each time.
 
@@ -265,7 +265,7 @@ def product_versus_power(
         factors: Positive integer n, the steps or layers.
         draws: Positive integer, how many pairs to draw.
         rng: A `numpy.random.Generator`.
-        normalise: Boolean, whether each matrix drawn is divided by its own
+        normalize: Boolean, whether each matrix drawn is divided by its own
             spectral radius first. Then the power has radius 1, its logarithm
             is 0. Defaults to `False`.
 
@@ -294,16 +294,16 @@ def product_versus_power(
     factors = arguments.integer("factors", factors)
     draws = arguments.integer("draws", draws)
     rng = arguments.generator("rng", rng)
-    pairs = [_log_radii(units, factors, rng, normalise) for _ in range(draws)]
+    pairs = [_log_radii(units, factors, rng, normalize) for _ in range(draws)]
     return ProductVersusPower(*np.array(pairs).T)
 
 
-def _log_radii(units, factors, rng, normalise):
+def _log_radii(units, factors, rng, normalize):
     """Of W_1^n and of W_1 ... W_n, which is kept at norm 1 on the way."""
     first, product, log_size = None, np.eye(units), 0.0
     for _ in range(factors):
         matrix = rng.normal(scale=units**-0.5, size=(units, units))
-        if normalise:
+        if normalize:
             matrix /= spectrum.radii(matrix)[0]
         first = matrix if first is None else first
         product = product @ matrix
