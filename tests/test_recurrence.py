@@ -138,7 +138,7 @@ def test_gradients_are_those_of_autodiff(
         gradients(plain, case(), unrolled=True),
         strict=True,
     ):
-        assert_same(one, other, 1e-6, 1e-8)
+        assert_same(one, other, 1e-12, 1e-12)
 
 
 @pytest.mark.parametrize("name", PHIS)
@@ -309,17 +309,23 @@ from keras_rin.layers import RIN
 
 model = keras.Sequential([RIN(4), keras.layers.Dense(1)])
 model.compile("sgd", "mse")
-for batch, time in [(3, 8), (3, 16), (2, 8), (3, 8), (3, 16), (2, 8)]:
-    x, y = numpy.ones((batch, time, 2)), numpy.ones((batch, 1))
-    model.fit(x, y, verbose=0)
-    dumped = pathlib.Path(sys.argv[1]).glob("*after_optimizations.txt")
-    print("compiled:", len(list(dumped)))
+for way in ("fit", "train_on_batch", "call"):
+    for time in (8, 8, 16, 12, 20, 8, 10):
+        x, y = numpy.ones((3, time, 2)), numpy.ones((3, 1))
+        if way == "fit":
+            model.fit(x, y, verbose=0)
+        elif way == "train_on_batch":
+            model.train_on_batch(x, y)
+        else:
+            model(x, training=True)
+        dumped = pathlib.Path(sys.argv[1]).glob("*after_optimizations.txt")
+        print("compiled:", len(list(dumped)))
 """
 
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="reads what XLA dumps")
-def test_a_new_shape_compiles_once_and_an_old_one_never(tmp_path):
+def test_lengths_that_vary_are_not_compiled_one_by_one(tmp_path):
     finished = subprocess.run(
         [sys.executable, "-c", COUNT_COMPILATIONS, tmp_path],
         capture_output=True,
@@ -327,6 +333,5 @@ def test_a_new_shape_compiles_once_and_an_old_one_never(tmp_path):
         check=True,
     )
     counts = [int(n) for n in re.findall(r"compiled: (\d+)", finished.stdout)]
-    first, second, third, *again = counts
-    assert 0 < first < second < third
-    assert again == [third] * 3
+    # The first length, forward and backward; Keras then leaves it undefined.
+    assert counts == [2] * 21
