@@ -15,18 +15,14 @@ import importlib.metadata
 import os
 import re
 
-os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
-# Autotuning would run kernels.
-os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
+import keras
+from absl import app
+from absl import flags
+from tqdm import tqdm
 
-import keras  # noqa: E402
-from absl import app  # noqa: E402
-from absl import flags  # noqa: E402
-from tqdm import tqdm  # noqa: E402
-
-from examples import outputs  # noqa: E402
-from keras_rin.layers import RIN  # noqa: E402
-from keras_rin.layers import RINCell  # noqa: E402
+from examples import outputs
+from keras_rin.layers import RIN
+from keras_rin.layers import RINCell
 
 FLAGS = flags.FLAGS
 
@@ -182,7 +178,7 @@ def tables(record):
         "host transfers in loops",
         "temporary memory, MiB",
     ]
-    return {"table.md": outputs.markdown(header, rows)}
+    return {"table.md": outputs.markdown(header, rows, words=2)}
 
 
 def main(argv):
@@ -193,6 +189,9 @@ def main(argv):
         raise app.UsageError(f"{error}\n{__doc__}") from error
     if keras.backend.backend() != "jax":
         raise app.UsageError("The layers must run on JAX: KERAS_BACKEND=jax.")
+    os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
+    # Autotuning would run kernels.
+    os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
     output = outputs.prepare(FLAGS.output)
     size = (2, 32, 1, 3) if FLAGS.smoke else SIZE
     cases = [(name, gpu) for gpu in GPUS for name in LAYERS]
