@@ -19,7 +19,7 @@ import xml.etree.ElementTree as ET
 from absl import app
 from absl import flags
 
-from examples import outputs
+from experiments import results
 
 FLAGS = flags.FLAGS
 BACKENDS = ["tensorflow", "jax", "torch"]
@@ -38,8 +38,8 @@ AREAS = {
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics)[.]",
     "plots": "plots[.]",
-    "callbacks": "(recurrent_diagnostics|resumable_training|restore_on_nan"
-    "|checkpoint|model_description|every_optimizer|kills|files)[.]",
+    "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
+    "|restore_on_nan|checkpoint|model_description|every_optimizer|kills|files)[.]",
     "saving and loading": "saved_files[.]",
     "export, SavedModel": r"export[.].*\[SavedModel\]",
     "export, ONNX": r"export[.].*(\[ONNX\]|onnx)",
@@ -49,10 +49,12 @@ AREAS = {
     "streaming export, SavedModel": "export_streaming[.]",
     "multiple devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
-    "examples": "(examples|study|resume_examples)[.]",
-    "benchmarks": "(benchmarks|claims)[.]",
+    "examples": "examples[.]",
+    "benchmarks": "benchmarks[.]",
+    "experiments": "experiments[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|language|pages|robustness)[.]",
+    "|backends|cases|insert_tables|language|mathematics|pages|reports"
+    "|robustness|version|versions)[.]",
 }
 
 
@@ -108,14 +110,14 @@ def tables(record):
         [area, *(cell(run.get(area, none)) for run in runs.values())]
         for area in areas
     ]
-    table = outputs.markdown(["area", *runs], rows)
+    table = results.markdown(["area", *runs], rows)
     why = [f"{number}. {reason}\n" for reason, number in notes.items()]
     return {"table.md": "\n".join([table, "".join(why)])}
 
 
 def main(argv):
     del argv
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     files = {
         backend: sorted(pathlib.Path(FLAGS.runs).glob(f"{backend}*.xml"))
         for backend in BACKENDS
@@ -128,7 +130,7 @@ def main(argv):
                 f"pytest -n 2 -m '' --junitxml={path}"
             )
     runs = {backend: count(*found) for backend, found in files.items()}
-    outputs.write(
+    results.write(
         output, {"tables": "benchmarks.backends", "runs": runs}, tables
     )
 

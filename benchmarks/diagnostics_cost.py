@@ -18,7 +18,7 @@ from absl import logging
 from tqdm import tqdm
 
 from benchmarks import contenders
-from examples import outputs
+from experiments import results
 from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.initializers import Chain
@@ -85,19 +85,19 @@ def tables(record):
         [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
         for name, by_epochs in record["shares"].items()
     ]
-    table = outputs.markdown(header, rows)
+    table = results.markdown(header, rows)
     (by_epochs, *_) = record["shares"].values()
     header = ["share of training time", *(f"{n} epochs" for n in by_epochs)]
     return {
         "table.md": table,
-        "callback.md": outputs.markdown(header, shares),
+        "callback.md": results.markdown(header, shares),
     }
 
 
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     units, repeats = (8, 1) if FLAGS.smoke else (512, 3)
     found = analyses(units)
     record = {
@@ -115,7 +115,7 @@ def main(argv):
             for name, x in (("default", False), ("with `x`", True))
         },
     }
-    outputs.write(output, record, tables)
+    results.write(output, record, tables)
 
 
 if __name__ == "__main__":

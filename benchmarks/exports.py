@@ -25,8 +25,8 @@ from absl import logging
 from ai_edge_litert.interpreter import Interpreter
 from tqdm import tqdm
 
-from examples import image_data
-from examples import outputs
+from experiments import data
+from experiments import results
 from keras_rin.export import export_streaming
 from keras_rin.export import streaming_step
 from keras_rin.layers import RIN
@@ -182,13 +182,13 @@ def tables(record):
         ]
         for r in record["records"]
     ]
-    return {"table.md": outputs.markdown(header, rows)}
+    return {"table.md": results.markdown(header, rows)}
 
 
 def sequences(images):
-    return sequential_pixels.generate(
-        image_data.rows(images) if FLAGS.rows else images
-    )
+    if FLAGS.rows:  # a row of the image in the place of a pixel
+        images = images.reshape(*images.shape[:2], 1, -1)
+    return sequential_pixels.generate(images)
 
 
 def load_model(features, classes):
@@ -207,8 +207,8 @@ def load_model(features, classes):
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    train, _, test = image_data.load(FLAGS.dataset, FLAGS.data_dir)
+    output = results.prepare(FLAGS.output)
+    train, _, test = data.load_images(FLAGS.dataset)
     images, labels = (
         part[: 2 if FLAGS.smoke else FLAGS.images] for part in test
     )
@@ -220,7 +220,7 @@ def main(argv):
         "images": len(images),
         "records": measure(model, calibration, x, labels),
     }
-    outputs.write(output, record, tables)
+    results.write(output, record, tables)
 
 
 if __name__ == "__main__":
@@ -232,9 +232,10 @@ if __name__ == "__main__":
         "runs/sequential_images/best_rin.keras",
         "Keras file of the model.",
     )
-    flags.DEFINE_enum("dataset", "digits", image_data.NAMES, "Its data set.")
+    flags.DEFINE_enum(
+        "dataset", "digits", ["digits", "mnist"], "What it classifies."
+    )
     flags.DEFINE_bool("rows", False, "The model reads row by row.")
-    flags.DEFINE_string("data_dir", None, "Directory of TFDS data.")
     flags.DEFINE_integer("images", 1_000, "Largest number of test images.", 1)
     flags.DEFINE_bool("smoke", False, "Check with an untrained network.")
     app.run(main)

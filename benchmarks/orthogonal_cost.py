@@ -17,7 +17,7 @@ from absl import logging
 from tqdm import tqdm
 
 from benchmarks import contenders
-from examples import outputs
+from experiments import results
 from keras_rin.constraints import Orthogonal
 from keras_rin.layers import RIN
 
@@ -77,19 +77,19 @@ def tables(record):
         "RIN, constrained / free, ms",
         "SVD, ms",
     ]
-    return {"table.md": outputs.markdown(header, rows)}
+    return {"table.md": results.markdown(header, rows)}
 
 
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     sizes = [(32, 200, 1, units) for units in (32, 100, 256, 512)]
     sizes = [(2, 5, 1, 3)] if FLAGS.smoke else sizes
     repeats = 2 if FLAGS.smoke else 15
     records = [measure(size, repeats) for size in tqdm(sizes)]
     record = {"tables": "benchmarks.orthogonal_cost", "records": records}
-    outputs.write(output, record, tables)
+    results.write(output, record, tables)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from absl import logging
 from tqdm import tqdm
 
 from benchmarks import contenders
-from examples import outputs
+from experiments import results
 
 FLAGS = flags.FLAGS
 
@@ -56,7 +56,7 @@ def in_a_process(name, size):
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     sizes = [(2, 5, 1, 3)] if FLAGS.smoke else SIZES
     cases = [(name, size) for size in sizes for name in NAMES]
     records = [
@@ -64,7 +64,7 @@ def main(argv):
         for name, size in tqdm(cases)
     ]
     record = {"tables": "benchmarks.peak_memory", "records": records}
-    outputs.write(output, record, tables)
+    results.write(output, record, tables)
 
 
 def tables(record):
@@ -75,7 +75,7 @@ def tables(record):
     rows = [[size, *row.values()] for size, row in sizes.items()]
     (row, *_) = sizes.values()
     header = [contenders.SHAPE, *(f"{layer}, MiB" for layer in row)]
-    return {"table.md": outputs.markdown(header, rows)}
+    return {"table.md": results.markdown(header, rows)}
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ET
 from absl import app
 from absl import flags
 
-from examples import outputs
+from experiments import results
 
 FLAGS = flags.FLAGS
 ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
@@ -43,7 +43,7 @@ def tables(record):
             passed = sum(record["passed"][test] for test in row["tests"])
             lines.append([row["tried"], str(passed), row["result"]])
         header = ["what was tried", "cases", "what happens"]
-        made[f"{part}.md"] = outputs.markdown(header, lines)
+        made[f"{part}.md"] = results.markdown(header, lines)
     return made
 
 
@@ -63,7 +63,7 @@ def main(argv):
         "tables": "benchmarks.robustness",
         "passed": {test: passed[test] for test in sorted(named)},
     }
-    outputs.write(outputs.prepare(FLAGS.output), record, tables)
+    results.write(results.prepare(FLAGS.output), record, tables)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from benchmarks import contenders
-from examples import outputs
+from experiments import results
 
 FLAGS = flags.FLAGS
 
@@ -121,7 +121,7 @@ def _table(groups):
     ]
     if len(groups) > len(names):
         rows = list(zip(*rows, strict=True))
-    return outputs.markdown(rows[0], rows[1:])
+    return results.markdown(rows[0], rows[1:])
 
 
 def draw(records):
@@ -152,7 +152,7 @@ def draw(records):
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     makers = contenders.installed()
     if keras.backend.backend() != "tensorflow":
         makers = {name: makers[name] for name in ON_OTHERS}
@@ -170,10 +170,10 @@ def main(argv):
             "backend": keras.backend.backend(),
             "records": records,
         }
-        outputs.save_text(json.dumps(record), output / "unfinished.json")
-    outputs.write(output, record, tables)
+        results.save_text(json.dumps(record), output / "unfinished.json")
+    results.write(output, record, tables)
     (output / "unfinished.json").unlink()
-    outputs.save_picture(draw(records), output / "ratios.png")
+    results.save_picture(draw(records), output / "ratios.png")
 
 
 if __name__ == "__main__":

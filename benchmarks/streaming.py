@@ -16,7 +16,7 @@ from absl import logging
 from tqdm import tqdm
 
 from benchmarks import contenders
-from examples import outputs
+from experiments import results
 
 FLAGS = flags.FLAGS
 
@@ -54,7 +54,7 @@ def microseconds(name, features, units, steps):
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     steps = 3 if FLAGS.smoke else FLAGS.steps
     cases = [(name, *size) for size in SIZES for name in LAYERS]
     records = [
@@ -79,7 +79,7 @@ def main(argv):
         "steps": steps,
         "records": records,
     }
-    outputs.write(output, record, tables)
+    results.write(output, record, tables)
 
 
 def tables(record):
@@ -90,7 +90,7 @@ def tables(record):
         + [f"{value:.0f}" for value in r["microseconds"].values()]
         for r in record["records"]
     ]
-    return {"table.md": outputs.markdown(header, rows)}
+    return {"table.md": results.markdown(header, rows)}
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import numpy as np
 from absl import app
 from absl import flags
 from matplotlib.figure import Figure
+from tabulate import tabulate
 from tqdm.keras import TqdmCallback
 
 import keras_rin
@@ -117,17 +118,23 @@ def train(name, seed, splits, folder):
 
 def tables(record):
     """{file: table in Markdown}: median, lowest and highest of the seeds."""
-    rows = ["| layer | parameters | diverged | normalized loss |"]
-    rows += ["|---|---|---|---|"]
+    rows = []
     for layer, runs in by_layer(record["runs"]).items():
         losses = [run["test"] for run in runs]
         diverged = sum("diverged" in run for run in runs)
-        rows.append(
-            f"| {layer} | {runs[0]['parameters']:,} | "
-            f"{diverged} of {len(runs)} | {statistics.median(losses):.2g} "
-            f"({min(losses):.2g} to {max(losses):.2g}) |"
+        low, middle, high = (
+            f"{f(losses):.2g}" for f in (min, statistics.median, max)
         )
-    return {"table.md": "\n".join(rows) + "\n"}
+        rows.append(
+            [
+                layer,
+                f"{runs[0]['parameters']:,}",
+                f"{diverged} of {len(runs)}",
+                f"{middle} ({low} to {high})",
+            ]
+        )
+    header = ["layer", "parameters", "diverged", "normalized loss"]
+    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
 def by_layer(runs):
@@ -169,7 +176,7 @@ def main(argv):
     except KeyboardInterrupt:
         print("\nInterrupted: here are the finished runs.", file=sys.stderr)
     record = {
-        "tables": "adding_problem",
+        "tables": "examples.adding_problem",
         "command": " ".join(["python", *sys.argv]),
         "versions": {
             package: importlib.metadata.version(package)
@@ -179,7 +186,7 @@ def main(argv):
     }
     (folder / "results.json").write_text(json.dumps(record) + "\n")
     for file, table in tables(record).items():
-        (folder / file).write_text(table)
+        (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")
     draw(runs).savefig(folder / "learning_curves.png", dpi=120)
 

@@ -1,136 +1,271 @@
-"""Classifies small images with the residual network without normalisation.
+"""Classifies images with a residual network without normalization layers.
 
-    python examples/cifar_residual.py --download
-    python examples/cifar_residual.py --small --dataset=fashion_mnist
-    python examples/cifar_residual.py --small --image_folder=photos
+    python cifar_residual.py --download
+    python cifar_residual.py --small --dataset=fashion_mnist --noaugment
+    python cifar_residual.py --small --image_folder=photos
 
-The first line is the paper's network and schedule on CIFAR-10, for a GPU.
-`--start` trains the same network from another start as well. Writes a table,
-the learning curves and the best network; `--resume` goes on after an end.
+The first line is the network and the schedule of the paper on CIFAR-10, for a
+GPU; --small is a network for two cores. --initializer compares
+SmallVarianceNormal with another one. Writes a table, the learning curves and
+the best model on validation data. The same command with --resume continues
+after the last whole epoch, to the same weights, bit for bit, as one run.
 """
 
-import comparison
-import image_batches
-import image_data
+import importlib.metadata
+import json
+import pathlib
+import sys
+
 import keras
 import numpy as np
-import outputs
+import tensorflow as tf
+import tensorflow_datasets as tfds
 from absl import app
 from absl import flags
-from absl import logging
+from matplotlib.figure import Figure
+from tabulate import tabulate
 
+from keras_rin.callbacks import KeepBest
+from keras_rin.callbacks import RestoreOnNaN
+from keras_rin.callbacks import ResumableTraining
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.models import residual_convnet
 from keras_rin.tasks import sequential_pixels
 
-STARTS = {
+INITIALIZERS = {
     "SmallVarianceNormal": SmallVarianceNormal,
     "glorot_uniform": keras.initializers.GlorotUniform,
     "he_normal": keras.initializers.HeNormal,
 }
-OPTIMIZERS = {
-    "sgd": lambda rate: keras.optimizers.SGD(rate, momentum=0.9),
-    "adam": keras.optimizers.Adam,
+PAPER = {
+    "network": {"widths": [64, 128, 256], "blocks": 9},
+    "epochs": 154,
+    "batch_size": 128,
+    "optimizer": lambda rate: keras.optimizers.SGD(rate, momentum=0.9),
+    "learning_rate": 0.05,
+    "drops": [30_000, 50_000],  # updates, after which the rate is a tenth
 }
-# What stands where the command line says nothing.
-PAPER = {"epochs": 154, "batch_size": 128, "learning_rate": 0.05}
 SMALL = {
+    "network": {"widths": [16, 32, 64], "blocks": 1},
     "epochs": 12,
     "batch_size": 32,
+    "optimizer": keras.optimizers.Adam,
     "learning_rate": 0.003,
     "drops": [12_000, 17_000],
-    "optimizer": "adam",
-    "augment": False,
-    "blocks": 1,
-    "widths": [16, 32, 64],
 }
+# Flags on which the weights of a run depend: --resume refuses other values.
+KEPT = ["dataset", "image_folder", "small", "augment", "flip"]
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "runs/cifar_residual", "Where to write.")
-flags.DEFINE_enum("dataset", "cifar10", image_data.NAMES, "What to classify.")
-flags.DEFINE_string("data_npz", None, "Or x_train, y_train, x_test, y_test.")
-flags.DEFINE_string("image_folder", None, "Or train/CLASS, test/CLASS in it.")
-flags.DEFINE_integer("image_size", 32, "To scale a folder's to.", 1)
-flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
-flags.DEFINE_bool("download", False, "Fetch data that is not there.")
-flags.DEFINE_bool("augment", True, "Shift and mirror images in training.")
-flags.DEFINE_bool("flip", True, "Mirror them, which digits do not like.")
-flags.DEFINE_bool("small", False, "A network and a schedule for a laptop.")
-flags.DEFINE_multi_enum("start", list(STARTS)[:1], list(STARTS), "To compare.")
-flags.DEFINE_integer("blocks", 9, "Of each stage.", 1)
-flags.DEFINE_multi_integer("widths", [64, 128, 256], "Of the stages.", 1)
-flags.DEFINE_enum("optimizer", "sgd", list(OPTIMIZERS), "sgd has momentum.")
-flags.DEFINE_multi_integer("drops", [30_000, 50_000], "Steps; rate / 10.", 1)
-flags.DEFINE_float("weight_decay", 1e-4, "L2 of the kernels, times 2.", 0)
-flags.DEFINE_enum("mixed_precision", None, ["bfloat16", "float16"], "Use it.")
-flags.DEFINE_bool("jit_compile", None, "Use XLA. Default: Keras decides.")
 
 
-def build_model(start, input_shape, classes):
-    model = residual_convnet(
-        input_shape,
-        classes,
-        stem=min(16, FLAGS.widths[0]),
-        widths=FLAGS.widths,
-        blocks=FLAGS.blocks,
-        kernel_initializer=STARTS[start](),
-        kernel_regularizer=keras.regularizers.L2(FLAGS.weight_decay / 2),
+def load():
+    """Pairs (images, labels) to train, validate and test on, as uint8."""
+    if FLAGS.image_folder:
+        (x, y), test = map(read_folder, ("train", "test"))
+        order = np.random.default_rng(0).permutation(len(y))
+        x, y = x[order], y[order]
+    else:
+        (x, y), test = tfds.as_numpy(
+            tfds.load(
+                FLAGS.dataset,
+                split=["train", "test"],
+                batch_size=-1,
+                as_supervised=True,
+                data_dir=FLAGS.data_dir,
+                download=FLAGS.download,
+            )
+        )
+    tenth = len(y) // 10
+    return (x[tenth:], y[tenth:]), (x[:tenth], y[:tenth]), test
+
+
+def read_folder(part):
+    """The images of a folder for each class, scaled to 32 x 32 pixels."""
+    train, folder = (
+        pathlib.Path(FLAGS.image_folder, p) for p in ("train", part)
     )
-    rates = FLAGS.learning_rate * 0.1 ** np.arange(len(FLAGS.drops) + 1)
+    dataset = keras.utils.image_dataset_from_directory(
+        folder,
+        class_names=sorted(child.name for child in train.iterdir()),
+        batch_size=None,
+        image_size=(32, 32),
+        shuffle=False,
+        verbose=False,
+    )
+    images, labels = zip(*dataset.as_numpy_iterator(), strict=True)
+    return np.round(images).astype("uint8"), np.array(labels)
+
+
+def batches(x, y, size, seed, first, epochs):
+    """Those of the epochs from `first` on, each in an order of its own.
+
+    What is drawn depends on the seed, the number of the epoch and the image
+    alone, so that a training that resumes sees what it would have seen.
+    """
+    x, y = tf.constant(x), tf.constant(y)
+
+    def epoch(number):
+        seeds = tf.stack([seed, number])
+
+        def image_and_label(row):
+            image = x[row]
+            if FLAGS.augment:
+                of_row = tf.random.experimental.stateless_fold_in(seeds, row)
+                image = moved(image, of_row)
+            return image, y[row]
+
+        rows = tf.random.experimental.stateless_shuffle(tf.range(len(y)), seeds)
+        rows = tf.data.Dataset.from_tensor_slices(rows)
+        images = rows.map(image_and_label, num_parallel_calls=tf.data.AUTOTUNE)
+        return standardized(images, size)
+
+    return tf.data.Dataset.range(first, epochs).flat_map(epoch)
+
+
+def moved(image, seed):
+    """Cut at random from the image with a border of 0, perhaps mirrored."""
+    where, whether = tf.unstack(tf.random.experimental.stateless_split(seed))
+    padded = tf.pad(image, [(2, 2), (2, 2), (0, 0)])
+    image = tf.image.stateless_random_crop(padded, image.shape, where)
+    if FLAGS.flip:
+        image = tf.image.stateless_random_flip_left_right(image, whether)
+    return image
+
+
+def standardized(images, size):
+    """In batches, each image with mean 0 and variance 1."""
+
+    def standardize(x, y):
+        return tf.image.per_image_standardization(x), y
+
+    batches = images.batch(size).map(standardize, tf.data.AUTOTUNE)
+    return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def build(initializer, shape, classes, options):
+    model = residual_convnet(
+        shape,
+        classes,
+        stem=16,
+        kernel_initializer=INITIALIZERS[initializer](),
+        kernel_regularizer=keras.regularizers.L2(0.5e-4),
+        **options["network"],
+    )
+    rates = options["learning_rate"] * 0.1 ** np.arange(3)
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay(
-        FLAGS.drops, rates.tolist()
+        options["drops"], rates.tolist()
     )
     model.compile(
-        OPTIMIZERS[FLAGS.optimizer](schedule),
+        options["optimizer"](schedule),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
-        jit_compile="auto" if FLAGS.jit_compile is None else FLAGS.jit_compile,
     )
     return model
 
 
-def load_images():
-    try:
-        if FLAGS.data_npz:
-            return image_data.load_npz(FLAGS.data_npz)
-        if FLAGS.image_folder:
-            return image_data.load_folder(FLAGS.image_folder, FLAGS.image_size)
-        return image_data.load(FLAGS.dataset, FLAGS.data_dir, FLAGS.download)
-    except (FileNotFoundError, ValueError) as error:
-        raise app.UsageError(str(error)) from error
+def train(initializer, splits, options, file):
+    """One run: scored with the weights that are best on validation data."""
+    keras.utils.set_random_seed(FLAGS.seed)
+    (x, y), validation, (x_test, y_test) = splits
+    model = build(initializer, x.shape[1:], int(y_test.max()) + 1, options)
+    size, epochs = options["batch_size"], FLAGS.epochs or options["epochs"]
+    settings = {flag: FLAGS[flag].value for flag in ["seed", *KEPT]}
+    checkpoint = file.with_suffix(".npz")
+    if not FLAGS.resume:
+        checkpoint.unlink(missing_ok=True)
+    resumable = ResumableTraining(checkpoint, settings)
+    history = resumable.history
+    best = max(history.get("val_accuracy", []), default=None)
+    slices = tf.data.Dataset.from_tensor_slices
+    model.fit(
+        batches(x, y, size, FLAGS.seed, resumable.epoch, epochs),
+        steps_per_epoch=-(-len(y) // size),
+        initial_epoch=resumable.epoch,
+        epochs=epochs,
+        shuffle=False,
+        validation_data=standardized(slices(validation), size),
+        callbacks=[
+            RestoreOnNaN(),
+            KeepBest(file, "val_accuracy", "max", best),
+            resumable,
+        ],
+        verbose=2,
+    )
+    model = keras.models.load_model(file)
+    test = standardized(slices((x_test, y_test)), size)
+    return {
+        "layer": initializer,
+        "seed": FLAGS.seed,
+        "parameters": model.count_params(),
+        "score": model.evaluate(test, verbose=0)[1],
+        "validation": history["val_accuracy"],
+    }
+
+
+def tables(record):
+    """{file: table in Markdown}: accuracy on test data."""
+    rows = [
+        [run["layer"], f"{run['parameters']:,}", f"{run['score']:.3g}"]
+        for run in record["runs"]
+    ]
+    rows.append(["most frequent class", "0", f"{record['baseline']:.3g}"])
+    header = ["initializer", "parameters", "accuracy"]
+    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
+
+
+def draw(record):
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for run, style in zip(record["runs"], ["-", "--", "-."], strict=False):
+        epochs = range(1, len(run["validation"]) + 1)
+        axes.plot(epochs, run["validation"], style, label=run["layer"])
+    axes.axhline(record["baseline"], color="grey", label="most frequent class")
+    axes.set(xlabel="epoch", ylabel="accuracy, validation data")
+    axes.legend()
+    return figure
 
 
 def main(argv):
     del argv
-    logging.set_verbosity(logging.ERROR)
-    for name, value in (SMALL if FLAGS.small else PAPER).items():
-        FLAGS.set_default(name, value)
     if FLAGS.mixed_precision:
         keras.config.set_dtype_policy(f"mixed_{FLAGS.mixed_precision}")
-    output = outputs.prepare(FLAGS.output)
-    train, validation, test = load_images()
-    classes = 1 + max(train[1].max(), test[1].max())
-    size = FLAGS.batch_size
-    datasets = [
-        image_batches.training(*train, size, FLAGS.augment, FLAGS.flip),
-        image_batches.evaluation(*validation, size),
-        image_batches.evaluation(*test, size),
+    folder = pathlib.Path(FLAGS.output)
+    splits, options = load(), SMALL if FLAGS.small else PAPER
+    runs = [
+        train(name, splits, options, folder / f"{name}.keras")
+        for name in FLAGS.initializer
     ]
-    input_shape = datasets[1].element_spec[0].shape[1:]
-    metric = comparison.Metric(
-        "accuracy",
-        label="accuracy",
-        mode="max",
-        baseline=sequential_pixels.chance_accuracy(test[1]),
-        baseline_label="most frequent class",
-    )
-
-    def build(start):
-        return build_model(start, input_shape, classes)
-
-    runs = comparison.train_all(build, FLAGS.start, datasets, metric, output)
-    comparison.report(runs, metric, output)
+    record = {
+        "tables": "examples.cifar_residual",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "keras", "tensorflow")
+        },
+        "baseline": sequential_pixels.chance_accuracy(splits[2][1]),
+        "runs": runs,
+    }
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}")
+    draw(record).savefig(folder / "learning_curves.png", dpi=120)
 
 
 if __name__ == "__main__":
+    names, data = list(INITIALIZERS), ["cifar10", "cifar100", "fashion_mnist"]
+    flags.DEFINE_string("output", "runs/cifar_residual", "Folder to write to.")
+    flags.DEFINE_enum("dataset", "cifar10", [*data, "mnist"], "From TFDS.")
+    flags.DEFINE_string("data_dir", None, "Folder of prepared TFDS data.")
+    flags.DEFINE_bool("download", False, "Download data that is missing.")
+    flags.DEFINE_string("image_folder", None, "Or train/CLASS and test/CLASS.")
+    flags.DEFINE_bool("augment", True, "Shift images in training.")
+    flags.DEFINE_bool("flip", True, "Mirror them too.")
+    flags.DEFINE_bool("small", False, "The network for two cores.")
+    flags.DEFINE_integer("epochs", None, "Instead of 154, or 12.", 1)
+    flags.DEFINE_integer("seed", 0, "Seed of the weights and the batches.")
+    flags.DEFINE_multi_enum("initializer", names[:1], names, "To compare.")
+    flags.DEFINE_enum("mixed_precision", None, ["bfloat16", "float16"], "Type.")
+    flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
     app.run(main)

@@ -1,24 +1,31 @@
-"""Gradient descent on deep linear networks that start at the identity.
+"""Trains deep linear networks by gradient descent from the identity.
 
-    python examples/deep_linear.py
+    python deep_linear.py
 
-Learns x -> R x with a stack of LinearResidual layers. Theory says beforehand
-how fast positive R are learned, where a negative eigenvalue stalls the
-descent, and which rotations are reached. Then the same from the identity and
-from Gaussian starts, over depth, each with the best of three rates.
+A stack of LinearResidual layers learns x -> R x: full-batch descent on
+|(I + A_L) ... (I + A_1) - R|^2 / 2. Theory predicts how fast positive R are
+learned, where a negative eigenvalue stalls the descent, and which rotations
+are reached. Then identity and Gaussian initialization are compared over depth,
+each with the best of three learning rates.
 """
 
-import linear_descent
+import importlib.metadata
+import json
+import pathlib
+import sys
+
+import keras
 import numpy as np
-import outputs
 from absl import app
 from absl import flags
-from absl import logging
-from linear_descent import DONE
-from linear_descent import EVERY
-from linear_descent import steps_needed
 from matplotlib.figure import Figure
+from tabulate import tabulate
 from tqdm import tqdm
+
+from keras_rin.layers import LinearResidual
+
+SOLVED = 1e-10  # a loss below counts as learned
+EVERY = 5  # steps between two looks at the loss
 
 FLAGS = flags.FLAGS
 
@@ -46,109 +53,166 @@ TARGETS = {
 }
 
 
-def theory_and_observation(target, curve, depth):
+class Losses(keras.callbacks.Callback):
+    """The loss every few steps, until it is small or diverges."""
+
+    def __init__(self, x, y):
+        super().__init__()
+        self.x, self.y, self.losses = x, y, []
+
+    def on_train_batch_end(self, batch, logs=None):
+        error = keras.ops.convert_to_numpy(self.model(self.x)) - self.y
+        self.losses.append(float(np.sum(np.float64(error) ** 2) / 2))
+        if not SOLVED <= self.losses[-1] < 1e6:
+            self.model.stop_training = True
+
+
+def half_square(y, prediction):
+    return keras.ops.sum(keras.ops.square(y - prediction)) / 2
+
+
+def stable_rate(target, depth):
+    """1 / (L max(1, |R|)^(2 - 2/L)), within what the curvature allows."""
+    largest = max(1.0, np.linalg.norm(target, 2))
+    return 1 / (depth * largest ** (2 - 2 / depth))
+
+
+def train(target, depth, identity=True, rate=1.0, seed=0):
+    """The losses of a descent; `rate` is in units of `stable_rate`."""
+    keras.utils.set_random_seed(seed)
+    size = len(target)
+    model = keras.Sequential([keras.Input((size,))])
+    for _ in range(depth):
+        gaussian = keras.initializers.RandomNormal(stddev=size**-0.5)
+        dense = keras.layers.Dense(
+            size, use_bias=False, kernel_initializer=gaussian
+        )
+        model.add(LinearResidual() if identity else dense)
+    optimizer = keras.optimizers.SGD(rate * stable_rate(target, depth))
+    model.compile(optimizer, half_square, steps_per_execution=EVERY)
+    x, y = np.eye(size, dtype="float32"), target.T.astype("float32")
+    watch = Losses(x, y)
+    model.fit(
+        np.tile(x, (FLAGS.steps, 1)),  # one batch holds all of the data
+        np.tile(y, (FLAGS.steps, 1)),
+        batch_size=size,
+        shuffle=False,
+        callbacks=[watch],
+        verbose=0,
+    )
+    return watch.losses
+
+
+def steps_needed(losses):
+    return EVERY * len(losses) if losses and losses[-1] < SOLVED else None
+
+
+def best_of_rates(depth, identity, seed=0):
+    target = symmetric(*np.geomspace(0.5, 2, 10))
+    counts = [
+        steps_needed(train(target, depth, identity, rate, seed))
+        for rate in (1, 0.3, 0.1)
+    ]
+    return min((count for count in counts if count), default=None)
+
+
+def theory_and_observation(target, losses, depth):
     """Symmetric targets keep their eigenvectors: each eigenvalue by itself."""
     if not np.allclose(target, target.T):
-        return "learned", "learned" if curve[-1] < DONE else "not learned"
+        return "learned", "learned" if losses[-1] < SOLVED else "not learned"
     eigenvalues = np.linalg.eigvalsh(target)
     negative = eigenvalues[eigenvalues < 0]
     if negative.size:
-        return f"loss > {np.sum(negative**2) / 2:.3f}", f"loss {curve[-1]:.3f}"
-    rate = linear_descent.stable_rate(target, depth)
+        return f"loss > {np.sum(negative**2) / 2:.3f}", f"loss {losses[-1]:.3f}"
+    rate = stable_rate(target, depth)
     contraction = 1 - rate * depth * eigenvalues[0] ** (2 - 2 / depth)
-    late = [loss for loss in curve if DONE < loss < 1e-5]
+    late = [loss for loss in losses if SOLVED < loss < 1e-5]
     ratio = late[-1] / late[0] if late else np.nan
     seen = ratio ** (0.5 / (EVERY * max(len(late) - 1, 1)))
     return f"error x {contraction:.4f} a step", f"error x {seen:.4f} a step"
 
 
-def best_of_rates(depth, steps, start, seed=0):
-    target = symmetric(*np.geomspace(0.5, 2, 10))
-    curves = [
-        linear_descent.losses(target, depth, steps, start, rate, seed)
-        for rate in (1, 0.3, 0.1)
-    ]
-    counts = map(steps_needed, curves)
-    return min((count for count in counts if count), default=None)
-
-
 def tables(record):
+    """{file: table in Markdown}: steps to a loss below 1e-10."""
+
+    def count(steps):
+        return f"{steps:,}" if steps else "not reached"
+
     targets = [
-        [name, *run["words"], _count(run["steps"])]
+        [name, *run["words"], count(run["steps"])]
         for name, run in record["targets"].items()
     ]
-    starts = [
-        [str(run["depth"]), _count(run["identity"]), _range(run["Gaussian"])]
-        for run in record["starts"]
-    ]
+    depths = []
+    for run in record["starts"]:
+        reached = [steps for steps in run["Gaussian"] if steps]
+        text = f", {len(reached)} of {len(run['Gaussian'])}"
+        if reached:
+            text = f"{min(reached):,} to {max(reached):,}{text}"
+        else:
+            text = f"not reached{text}"
+        depths.append([run["depth"], count(run["identity"]), text])
     header = ["target", "theory", "observed", "steps"]
-    titles = ["depth", "from the identity", "from a Gaussian start"]
+    titles = ["depth", "identity initialization", "Gaussian initialization"]
+    plain = {"tablefmt": "github", "disable_numparse": True}
     return {
-        "targets.md": outputs.markdown(header, targets),
-        "starts.md": outputs.markdown(titles, starts),
+        "targets.md": tabulate(targets, header, **plain),
+        "starts.md": tabulate(depths, titles, **plain),
     }
-
-
-def _count(steps):
-    return f"{steps:,}" if steps else "not reached"
-
-
-def _range(counts):
-    """Of several draws: the steps of those that got there, and how many."""
-    reached = [steps for steps in counts if steps]
-    if not reached:
-        return f"not reached, 0 of {len(counts)}"
-    low, high = map(_count, (min(reached), max(reached)))
-    return f"{low} to {high}, {len(reached)} of {len(counts)}"
 
 
 def draw(curves):
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.subplots()
-    for name, curve in curves.items():
-        steps = EVERY * np.arange(1, len(curve) + 1)
+    for name, losses in curves.items():
+        steps = EVERY * np.arange(1, len(losses) + 1)
         style = "--" if name.startswith("rotation") else "-"
-        axes.loglog(steps, curve, style, label=name)
-    axes.set_xlabel("step")
-    axes.set_ylabel("loss")
+        axes.loglog(steps, losses, style, label=name)
+    axes.set(xlabel="step", ylabel="loss")
     figure.legend(loc="outside right upper", fontsize="small")
     return figure
 
 
 def main(argv):
     del argv
-    logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    depth, steps, depths = FLAGS.depth, FLAGS.steps, FLAGS.depths
-    chosen = list(TARGETS.items())
-    if FLAGS.smoke:
-        steps, depths, chosen = 4 * EVERY, depths[:1], chosen[:3]
-    curves, targets, starts = {}, {}, []
-    for name, target in tqdm(chosen):
-        curve = curves[name] = linear_descent.losses(target, depth, steps)
-        words = theory_and_observation(target, curve, depth)
-        targets[name] = {"words": words, "steps": steps_needed(curve)}
-    for layers in tqdm(depths):
-        starts.append(
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    depth, curves, targets = FLAGS.depth, {}, {}
+    for name in tqdm(FLAGS.targets):
+        losses = curves[name] = train(TARGETS[name], depth)
+        words = theory_and_observation(TARGETS[name], losses, depth)
+        targets[name] = {"words": words, "steps": steps_needed(losses)}
+    record = {
+        "tables": "examples.deep_linear",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "keras", keras.backend.backend())
+        },
+        "targets": targets,
+        "starts": [
             {
                 "depth": layers,
-                "identity": best_of_rates(layers, steps, "identity"),
+                "identity": best_of_rates(layers, True),
                 "Gaussian": [
-                    best_of_rates(layers, steps, "Gaussian", seed)
-                    for seed in FLAGS.seed
+                    best_of_rates(layers, False, seed) for seed in FLAGS.seed
                 ],
             }
-        )
-    record = {"tables": "deep_linear", "targets": targets, "starts": starts}
-    outputs.write(output, record, tables)
-    outputs.save_picture(draw(curves), output / "losses.png")
+            for layers in tqdm(FLAGS.depths)
+        ],
+    }
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}")
+    draw(curves).savefig(folder / "losses.png", dpi=120)
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "runs/deep_linear", "Where to write.")
+    names = list(TARGETS)
+    flags.DEFINE_string("output", "runs/deep_linear", "Folder to write to.")
     flags.DEFINE_integer("depth", 20, "Layers for each target.", lower_bound=3)
+    flags.DEFINE_multi_enum("targets", names, names, "Targets to learn.")
     flags.DEFINE_multi_integer("depths", [2, 4, 8, 16, 32, 64], "To compare.")
-    flags.DEFINE_integer("steps", 1_500, "Of descent, at most.", lower_bound=1)
-    flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "Of a Gaussian start.")
-    flags.DEFINE_bool("smoke", False, "Twenty steps: does it run?")
+    flags.DEFINE_integer("steps", 1_500, "Updates, at most.", lower_bound=1)
+    flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "Gaussian draws.")
     app.run(main)

@@ -1,18 +1,23 @@
-"""How far does a gradient reach back before any training?
+"""Measures how far a gradient reaches back before any training.
 
-    python examples/gradient_horizons.py
-    python examples/gradient_horizons.py --length=400
+    python gradient_horizons.py
+    python gradient_horizons.py --length=400
 
-Follows the gradient of the last state back through sequences of the adding
-problem, for layers as they start. Writes table.md and gradient_horizons.png
-to --output.
+The gradient norm of the last hidden state with respect to each earlier one, on
+sequences of the adding problem, for newly initialized layers. Writes a table
+and a picture.
 """
+
+import importlib.metadata
+import json
+import pathlib
+import sys
 
 import keras
 import numpy as np
-import outputs
 from absl import app
 from absl import flags
+from tabulate import tabulate
 
 from keras_rin import plots
 from keras_rin.diagnostics import gradient_horizon
@@ -36,42 +41,53 @@ LAYERS = {
 FLAGS = flags.FLAGS
 
 
-def follow(name, x):
+def gradient_norms(name, x):
     keras.utils.set_random_seed(FLAGS.seed)
     layer = LAYERS[name](FLAGS.units)
     layer.build(x.shape)
     return gradient_horizon(layer, x).tolist()
 
 
+def tables(record):
+    """{file: table in Markdown}: the gradient norm at some lags."""
+    norms = record["sizes"]
+    length = len(next(iter(norms.values()))) - 1
+    lags = [lag for lag in (1, 10, 100, 200, 400, 1_000) if lag <= length]
+    header = ["layer", *(f"lag {lag:,}" for lag in lags)]
+    rows = [
+        [name, *(f"{norm[-1 - lag]:.2g}" for lag in lags)]
+        for name, norm in norms.items()
+    ]
+    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
+
+
 def main(argv):
     del argv
-    output = outputs.prepare(FLAGS.output)
-    length, samples = (10, 2) if FLAGS.smoke else (FLAGS.length, 16)
-    x, _ = adding.generate(np.random.default_rng(FLAGS.seed), samples, length)
-    sizes = {name: follow(name, x) for name in LAYERS}
-    record = {"tables": "gradient_horizons", "sizes": sizes}
-    outputs.write(output, record, tables)
-    figure = plots.gradient_horizon(sizes)
-    outputs.save_picture(figure, output / "gradient_horizons.png")
-
-
-def tables(record):
-    """The size of the gradient, some steps before the last."""
-    sizes = record["sizes"]
-    length = len(next(iter(sizes.values()))) - 1
-    backs = [back for back in (1, 10, 100, 200, 400, 1_000) if back <= length]
-    header = ["layer", *(f"{back} back" for back in backs)]
-    rows = [
-        [name, *(f"{size[-1 - back]:.2g}" for back in backs)]
-        for name, size in sizes.items()
-    ]
-    return {"table.md": outputs.markdown(header, rows)}
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(FLAGS.seed)
+    x, _ = adding.generate(rng, 16, FLAGS.length)
+    norms = {name: gradient_norms(name, x) for name in LAYERS}
+    record = {
+        "tables": "examples.gradient_horizons",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "keras", keras.backend.backend())
+        },
+        "sizes": norms,
+    }
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}")
+    figure = plots.gradient_horizon(norms)
+    figure.savefig(folder / "gradient_horizons.png", dpi=120)
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "runs/gradient_horizons", "Where to write.")
-    flags.DEFINE_integer("length", 1_000, "Steps of a sequence.", lower_bound=2)
-    flags.DEFINE_integer("units", 100, "Size of a layer.", lower_bound=1)
-    flags.DEFINE_integer("seed", 0, "Draws the weights and the sequences.")
-    flags.DEFINE_bool("smoke", False, "Two short sequences: does it run?")
+    flags.DEFINE_string("output", "runs/gradient_horizons", "Folder to write.")
+    flags.DEFINE_integer("length", 1_000, "Time steps.", lower_bound=2)
+    flags.DEFINE_integer("units", 100, "Units of each layer.", lower_bound=1)
+    flags.DEFINE_integer("seed", 0, "Seed of the weights and the sequences.")
     app.run(main)

@@ -1,39 +1,92 @@
 """Trains one network on several devices, or on several machines.
 
-    python examples/many_devices.py
-    python examples/many_devices.py --devices=2
-    KERAS_BACKEND=jax python examples/many_devices.py \
+    python many_devices.py
+    python many_devices.py --devices=2
+    KERAS_BACKEND=jax python many_devices.py \
         --coordinator=10.0.0.1:1234 --processes=2 --process=0
 
-The first line takes the devices there are, the second cuts the processor into
-two, to try. On JAX they may be those of several machines: each runs the third
-line with its own --process. All draw the same data, and each trains on its
-share of a batch: the losses are those of one device. They go, with the network,
-to OUTPUT. With --resume a line goes on after the last whole epoch.
+The first line uses all devices, the second splits the CPU into two, for a
+test. On JAX the devices may be those of several machines: each runs the third
+line with its own --process. All generate the same data, and each trains on its
+share of a batch: the losses are those of one device. With --resume a command
+continues after the last whole epoch.
 """
 
 import contextlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import sys
+import traceback
 
 import keras
 import numpy as np
-import outputs
 from absl import app
 from absl import flags
-from absl import logging
 
-from keras_rin import files
 from keras_rin.callbacks import ResumableTraining
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
 FLAGS = flags.FLAGS
-KEPT = ["units", "samples", "length"]  # in the checkpoint, to compare
+# Flags on which the weights depend: --resume refuses other values.
+KEPT = ["units", "samples", "length"]
+
+
+def join():
+    """Waits for the other processes, before any computation."""
+    import jax
+
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    keras.distribution.initialize(
+        FLAGS.coordinator, FLAGS.processes, FLAGS.process
+    )
+
+
+def share_newest(path):
+    """Gives all processes the newest checkpoint that one of them has.
+
+    A process may die after another wrote and before it did, and a machine may
+    come back with an empty disk.
+    """
+    from jax.experimental import multihost_utils
+
+    content = path.read_bytes() if path.exists() else b""
+    epoch = ResumableTraining(path).epoch
+    sizes = multihost_utils.process_allgather(np.array([epoch, len(content)]))
+    newest = max(range(len(sizes)), key=lambda one: tuple(sizes[one]))
+    mine = np.resize(np.frombuffer(content, "uint8"), sizes[newest, 1])
+    shared = multihost_utils.broadcast_one_to_all(
+        mine, is_source=FLAGS.process == newest
+    )
+    if shared.size:
+        new = path.with_suffix(".new")
+        new.write_bytes(shared.tobytes())
+        new.replace(path)
+
+
+@contextlib.contextmanager
+def failing_together():
+    """An error within, as where another process has gone, ends this one."""
+    try:
+        yield
+    except Exception:
+        traceback.print_exc()
+        print(
+            "A process has failed, this one or another. Start all of them "
+            "again with --resume to continue after the last whole epoch.",
+            file=sys.stderr,
+            flush=True,
+        )
+        sys.stdout.flush()
+        os._exit(1)  # an orderly exit waits for those that are gone
 
 
 def distribute():
     """The scope in which a model is made for all the devices."""
     if keras.backend.backend() == "tensorflow":
-        return _mirrored().scope()
+        return mirrored_strategy().scope()
     # Each process is handed whole batches; the model takes its share of them.
     keras.distribution.set_distribution(
         keras.distribution.DataParallel(auto_shard_dataset=False)
@@ -41,7 +94,7 @@ def distribute():
     return contextlib.nullcontext()
 
 
-def _mirrored():
+def mirrored_strategy():
     import tensorflow as tf
 
     if FLAGS.devices:
@@ -52,35 +105,16 @@ def _mirrored():
     return tf.distribute.MirroredStrategy(tf.config.list_logical_devices(kind))
 
 
-def with_the_others(state):
-    """A scope in which the processes, where there are several, work as one."""
-    if FLAGS.processes == 1:
-        return contextlib.nullcontext()
-    import processes  # which needs JAX
-
-    processes.join(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
-    processes.share_newest(state)
-    return processes.failing_together()
-
-
-def build_model():
-    model = keras.Sequential(
-        [keras.Input((None, 2)), RIN(FLAGS.units), keras.layers.Dense(1)]
-    )
-    model.compile(keras.optimizers.Adam(1e-3), "mse")
-    return model
-
-
-def train(output, state):
+def train(folder, checkpoint):
     rng = np.random.default_rng(0)
     x, y = adding.generate(rng, FLAGS.samples, FLAGS.length)
     with distribute():
-        model = build_model()
+        model = keras.Sequential(
+            [keras.Input((None, 2)), RIN(FLAGS.units), keras.layers.Dense(1)]
+        )
+        model.compile(keras.optimizers.Adam(1e-3), "mse")
     settings = {name: FLAGS[name].value for name in KEPT}
-    try:
-        resumable = ResumableTraining(state, settings)
-    except ValueError as error:
-        raise app.UsageError(f"--resume: {error}") from error
+    resumable = ResumableTraining(checkpoint, settings)
     model.fit(
         x,
         y,
@@ -92,35 +126,46 @@ def train(output, state):
         callbacks=[resumable],
     )
     # All processes have to take part where the weights are gathered.
-    file = output / f"model-{FLAGS.process}.keras"
-    with files.replacing(file, "The network") as new:
-        model.save(new)
+    model.save(folder / f"model-{FLAGS.process}.keras")
     return resumable.history["loss"]
 
 
 def main(argv):
     del argv
-    logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    state = output / f"training-{FLAGS.process}.npz"
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = folder / f"training-{FLAGS.process}.npz"
     if not FLAGS.resume:
-        state.unlink(missing_ok=True)
+        checkpoint.unlink(missing_ok=True)
     keras.utils.set_random_seed(0)
-    with with_the_others(state):
-        losses = train(output, state)
+    if FLAGS.processes > 1:
+        join()
+        share_newest(checkpoint)
+        with failing_together():
+            losses = train(folder, checkpoint)
+    else:
+        losses = train(folder, checkpoint)
     if FLAGS.process == 0:
-        outputs.write(output, {"loss": losses}, lambda _: {})
+        record = {
+            "command": " ".join(["python", *sys.argv]),
+            "versions": {
+                package: importlib.metadata.version(package)
+                for package in ("keras-rin", "keras", keras.backend.backend())
+            },
+            "loss": losses,
+        }
+        (folder / "results.json").write_text(json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "runs/many_devices", "Where to write.")
-    flags.DEFINE_integer("devices", 0, "Cut the processor into so many.", 0)
-    flags.DEFINE_string("coordinator", None, "Of process 0, host:port.")
-    flags.DEFINE_integer("processes", 1, "That train together.", 1)
-    flags.DEFINE_integer("process", 0, "Which of them this is.", 0)
-    flags.DEFINE_integer("units", 32, "Width of the RIN.", 1)
-    flags.DEFINE_integer("samples", 2_000, "To train on.", 1)
-    flags.DEFINE_integer("length", 50, "Steps of a sequence.", 1)
+    flags.DEFINE_string("output", "runs/many_devices", "Folder to write to.")
+    flags.DEFINE_integer("devices", 0, "Parts to split the CPU into.", 0)
+    flags.DEFINE_string("coordinator", None, "Address of process 0, host:port.")
+    flags.DEFINE_integer("processes", 1, "Processes that train together.", 1)
+    flags.DEFINE_integer("process", 0, "Number of this process.", 0)
+    flags.DEFINE_integer("units", 32, "Units of the RIN.", 1)
+    flags.DEFINE_integer("samples", 2_000, "Training samples.", 1)
+    flags.DEFINE_integer("length", 50, "Time steps.", 1)
     flags.DEFINE_integer("epochs", 2, "Epochs of training.", 1)
-    flags.DEFINE_bool("resume", False, "Go on where an earlier run was ended.")
+    flags.DEFINE_bool("resume", False, "Continue an earlier run in OUTPUT.")
     app.run(main)

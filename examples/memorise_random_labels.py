@@ -1,22 +1,25 @@
-"""Writes down networks that know random labels by heart, without training.
+"""Constructs networks that memorise random labels, without training.
 
-    python examples/memorise_random_labels.py
-    python examples/memorise_random_labels.py --points=1000 --classes=100
+    python memorise_random_labels.py
+    python memorise_random_labels.py --points=1000 --classes=100
 
-Builds one for each number of points, counts its parameters against the n ln n
-of the theorem and asks for every label again, in float32 and in batches of
-more than one size.
+For each number of points n, compares the parameters of the network with the
+n ln n of the theorem, and its predictions in float32, in batches of more than
+one size, with the labels.
 """
 
+import importlib.metadata
+import json
+import pathlib
 import resource
+import sys
 import time
 
 import numpy as np
-import outputs
 from absl import app
 from absl import flags
-from absl import logging
 from matplotlib.figure import Figure
+from tabulate import tabulate
 from tqdm import tqdm
 
 from keras_rin.constructions import perfect_fit
@@ -24,14 +27,18 @@ from keras_rin.constructions import perfect_fit
 FLAGS = flags.FLAGS
 
 
-def fit_and_ask(n):
+def fit(n):
     rng = np.random.default_rng(FLAGS.seed)
     x = rng.normal(size=(n, FLAGS.features))
     y = rng.integers(FLAGS.classes, size=n)
-    start = time.perf_counter()
+    begin = time.perf_counter()
     model, margin = perfect_fit(x, y)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - begin
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    accuracy = {}
+    for size in FLAGS.batch_size:
+        logits = model.predict(x, batch_size=size, verbose=0)
+        accuracy[str(size)] = float(np.mean(logits.argmax(axis=1) == y))
     return {
         "points": n,
         "classes": FLAGS.classes,
@@ -40,27 +47,25 @@ def fit_and_ask(n):
         "margin": margin,
         "seconds": seconds,
         "peak_gigabytes": kilobytes * 1024 / 1e9,
-        "accuracy": {
-            size: accuracy(model, x, y, size) for size in FLAGS.batch_size
-        },
+        "accuracy": accuracy,
     }
 
 
-def accuracy(model, x, y, batch_size):
-    logits = model.predict(x, batch_size=batch_size, verbose=0)
-    return float(np.mean(logits.argmax(axis=1) == y))
-
-
-def theorem(record):
-    n, r = record["points"], record["classes"]
+def theorem(run):
+    n, r = run["points"], run["classes"]
     return n * np.log(n) + r**2
 
 
 def tables(record):
+    """{file: table in Markdown}, one row for each number of points."""
+    header = ["points", "width", "parameters", "over n ln n + r^2", "margin"]
+    header += ["seconds to construct", "peak memory, GB"]
+    sizes = record["runs"][0]["accuracy"]
+    header += [f"accuracy, batches of {size}" for size in sizes]
     rows = [
         [
             f"{run['points']:,}",
-            str(run["width"]),
+            run["width"],
             f"{run['parameters']:,}",
             f"{run['parameters'] / theorem(run):.2f}",
             f"{run['margin']:.1e}",
@@ -70,60 +75,50 @@ def tables(record):
         ]
         for run in record["runs"]
     ]
-    header = [
-        "points",
-        "width",
-        "parameters",
-        "over n ln n + r^2",
-        "margin",
-        "seconds to build",
-        "peak memory, GB",
-        *(f"right, batches of {size}" for size in record["batch_sizes"]),
-    ]
-    return {"table.md": outputs.markdown(header, rows)}
+    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
 def draw(runs):
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     points = [run["points"] for run in runs]
-    bound = np.array([theorem(run) for run in runs])
     counts = [run["parameters"] for run in runs]
     axes.loglog(points, counts, "o-", label="perfect_fit")
-    axes.loglog(points, bound, "--", label="n ln n + r^2")
-    axes.set_xlabel("points with random labels, n")
-    axes.set_ylabel("parameters")
+    bounds = [theorem(run) for run in runs]
+    axes.loglog(points, bounds, "--", label="n ln n + r^2")
+    axes.set(xlabel="points with random labels, n", ylabel="parameters")
     axes.legend()
     return figure
 
 
 def main(argv):
     del argv
-    logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    points = [50] if FLAGS.smoke else sorted(FLAGS.points)
-    runs = []
-    for n in tqdm(points):
-        runs.append(fit_and_ask(n))
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
     record = {
-        "tables": "memorise_random_labels",
-        "batch_sizes": FLAGS.batch_size,
-        "runs": runs,
+        "tables": "examples.memorise_random_labels",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "keras", "numpy")
+        },
+        "runs": [fit(n) for n in tqdm(sorted(FLAGS.points))],
     }
-    outputs.write(output, record, tables)
-    outputs.save_picture(draw(runs), output / "parameters.png")
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}")
+    draw(record["runs"]).savefig(folder / "parameters.png", dpi=120)
 
 
 if __name__ == "__main__":
+    points = [200, 1_000, 5_000, 20_000, 100_000]
     flags.DEFINE_string(
-        "output", "runs/memorise_random_labels", "Where to write."
+        "output", "runs/memorise_random_labels", "Folder to write to."
     )
-    flags.DEFINE_multi_integer(
-        "points", [200, 1_000, 5_000, 20_000, 100_000], "To memorise."
-    )
-    flags.DEFINE_integer("features", 64, "Numbers of a point.", lower_bound=1)
-    flags.DEFINE_integer("classes", 10, "Labels to draw from.", lower_bound=1)
+    flags.DEFINE_multi_integer("points", points, "Repeat the flag.")
+    flags.DEFINE_integer("features", 64, "Dimension of a point.", lower_bound=1)
+    flags.DEFINE_integer("classes", 10, "Classes of labels.", lower_bound=1)
     flags.DEFINE_multi_integer("batch_size", [333, 4_096], "To predict with.")
-    flags.DEFINE_integer("seed", 0, "Of the points and the labels.")
-    flags.DEFINE_bool("smoke", False, "Fifty points: does it run?")
+    flags.DEFINE_integer("seed", 0, "Seed of the points and the labels.")
     app.run(main)

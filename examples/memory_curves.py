@@ -1,27 +1,29 @@
-"""What noisy networks remember: Fisher memory curves, and a read-out's answer.
+"""Measures the memory of noisy recurrent networks, in theory and in use.
 
-    python examples/memory_curves.py
-    python examples/memory_curves.py --units=200 --seed=0 --seed=1
+    python memory_curves.py
+    python memory_curves.py --units=200 --seed=0 --seed=1
 
-No training: recurrent matrices of six kinds run from rest, with one signal a
-step into the first unit. What theory says that the state holds goes to
-networks.md and memory_curves.png, what a linear read-out finds of the first
-signal in the last state to decoding.md and decoding.png, all below --output.
+No training: recurrent matrices of six kinds run from a hidden state of zero,
+with one signal per time step into the first unit. Writes the diagnostics of
+each matrix (networks.md, memory_curves.png), and how well the first signal is
+decoded linearly from the last hidden state (decoding.md, decoding.png).
 """
 
+import importlib.metadata
 import itertools
+import json
+import pathlib
 import statistics
+import sys
 
 import numpy as np
-import outputs
 from absl import app
 from absl import flags
 from matplotlib.figure import Figure
+from tabulate import tabulate
 from tqdm import tqdm
 
 from keras_rin import diagnostics
-
-FLAGS = flags.FLAGS
 
 NETWORKS = {
     "identity": lambda rng, units: np.eye(units),
@@ -33,11 +35,11 @@ NETWORKS = {
     "feedback chain": lambda rng, units: (
         0.99 * np.eye(units, k=1) + 0.04 * np.eye(units, k=-1)
     ),
-    "chain + identity": lambda rng, units: (
+    "1.02 chain + 0.1 identity": lambda rng, units: (
         1.02 * np.eye(units, k=1) + 0.1 * np.eye(units)
     ),
 }
-# activation, variance of the noise
+# Activation and variance of the noise.
 SETTINGS = {
     "linear": (None, 0),
     "linear, noise": (None, 0.01),
@@ -45,44 +47,38 @@ SETTINGS = {
 }
 LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
 
+FLAGS = flags.FLAGS
+
 
 def gaussian(rng, units):
     matrix = rng.normal(size=(units, units))
     return 0.95 * matrix / diagnostics.spectral_radius(matrix)
 
 
-def theory(matrix):
-    """The diagnostics, with noise gathered over two passes of a chain."""
-    horizon = 2 * len(matrix)
+def measure(network, seed):
+    rng = np.random.default_rng(seed)
+    matrix = NETWORKS[network](rng, FLAGS.units)
+    horizon = 2 * FLAGS.units  # noise of two passes of a chain
     best = diagnostics.optimal_input_vector(matrix, horizon)
-    sizes = diagnostics.transient_amplification(matrix, steps=horizon)
+    norms = diagnostics.transient_amplification(matrix, steps=horizon)
+    curve = diagnostics.fisher_memory_curve(matrix, horizon=horizon)
     return {
-        "curve": diagnostics.fisher_memory_curve(
-            matrix, horizon=horizon
-        ).tolist(),
-        "sizes": sizes.tolist(),
+        "network": network,
+        "seed": seed,
+        "curve": curve.tolist(),
+        "sizes": norms.tolist(),
         "total": diagnostics.total_memory(matrix, horizon=horizon),
         "best total": diagnostics.total_memory(matrix, best, horizon=horizon),
         "departure": diagnostics.henrici_departure(matrix),
         "spectral radius": diagnostics.spectral_radius(matrix),
         "numerical radius": diagnostics.numerical_radius(matrix),
-        "peak": sizes.max(),
-    }
-
-
-def run_network(network, seed, units, samples):
-    rng = np.random.default_rng(seed)
-    matrix = NETWORKS[network](rng, units)
-    return {
-        "network": network,
-        "seed": seed,
-        **theory(matrix),
+        "peak": norms.max(),
         "accuracy": {
             name: diagnostics.first_signal_accuracy(
                 matrix,
                 noise=noise,
                 activation=activation,
-                samples=samples,
+                samples=FLAGS.samples,
                 rng=rng,
             )
             for name, (activation, noise) in SETTINGS.items()
@@ -90,61 +86,36 @@ def run_network(network, seed, units, samples):
     }
 
 
-def main(argv):
-    del argv
-    output = outputs.prepare(FLAGS.output)
-    units = 10 if FLAGS.smoke else FLAGS.units
-    samples = 50 if FLAGS.smoke else 2_000
-    seeds = FLAGS.seed[:1] if FLAGS.smoke else FLAGS.seed
-    record = {
-        "tables": "memory_curves",
-        "units": units,
-        "networks": [
-            run_network(network, seed, units, samples)
-            for network, seed in tqdm(list(itertools.product(NETWORKS, seeds)))
-        ],
-    }
-    outputs.write(output, record, tables)
-    outputs.save_picture(draw_curves(record), output / "memory_curves.png")
-    outputs.save_picture(draw_decoding(record), output / "decoding.png")
-
-
 def by_network(record):
-    return {
-        network: [r for r in record["networks"] if r["network"] == network]
-        for network in NETWORKS
-    }
+    runs = record["networks"]
+    return {n: [run for run in runs if run["network"] == n] for n in NETWORKS}
 
 
 def tables(record):
-    return {
-        "networks.md": networks_table(record),
-        "decoding.md": decoding_table(record),
+    """{file: table in Markdown}: median, lowest and highest of the seeds."""
+    columns = {
+        "total memory": "total",
+        "best input": "best total",
+        "Henrici departure": "departure",
+        "spectral radius": "spectral radius",
+        "numerical radius": "numerical radius",
+        "largest response": "peak",
     }
-
-
-def networks_table(record):
-    columns = ["total", "best total", "departure"]
-    columns += ["spectral radius", "numerical radius", "peak"]
-    rows = [
-        [network, *(spread([r[key] for r in runs]) for key in columns)]
-        for network, runs in by_network(record).items()
-    ]
-    header = ["network", "total memory", "best input", "Henrici departure"]
-    header += ["spectral radius", "numerical radius", "largest response"]
-    return outputs.markdown(header, rows)
-
-
-def decoding_table(record):
-    rows = [
-        [network, *(spread([r["accuracy"][s] for r in runs]) for s in SETTINGS)]
-        for network, runs in by_network(record).items()
-    ]
-    return outputs.markdown(["network", *SETTINGS], rows)
+    networks, decoding = [], []
+    for network, runs in by_network(record).items():
+        values = [[run[key] for run in runs] for key in columns.values()]
+        networks.append([network, *map(spread, values)])
+        values = [[run["accuracy"][name] for run in runs] for name in SETTINGS]
+        decoding.append([network, *map(spread, values)])
+    headers = ["network", *columns], ["network", *SETTINGS]
+    networks, decoding = (
+        tabulate(rows, header, "github", disable_numparse=True)
+        for rows, header in zip((networks, decoding), headers, strict=True)
+    )
+    return {"networks.md": networks, "decoding.md": decoding}
 
 
 def spread(values):
-    """Median, and worst and best over the seeds where they differ."""
     low, middle, high = (
         f"{round(f(values), 6):.3g}" for f in (min, statistics.median, max)
     )
@@ -154,14 +125,13 @@ def spread(values):
 def draw_curves(record):
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    styles = itertools.cycle(LINE_STYLES)
-    for network, (run, *_) in by_network(record).items():
-        style = next(styles)
+    networks = by_network(record).items()
+    for (network, (run, *_)), style in zip(networks, LINE_STYLES, strict=True):
         left.plot(run["curve"], linestyle=style, label=network)
         right.plot(run["sizes"], linestyle=style)
     left.set(xlabel="lag k", ylabel="Fisher memory J(k)")
-    right.set(xlabel="step k", ylabel="size of the response |v W^k|")
-    # Where a response is below what matters, a logarithm has no end.
+    right.set(xlabel="step k", ylabel="norm of the response |v W^k|")
+    # A response may become 0.
     left.set(yscale="log", ylim=(1e-4, 1.5))
     right.set(yscale="log", ylim=(1e-3, None))
     figure.legend(loc="outside right upper", fontsize="small")
@@ -171,9 +141,8 @@ def draw_curves(record):
 def draw_decoding(record):
     """A dot for each seed."""
     figure = Figure(figsize=(10, 3.5), layout="constrained")
-    for axes, setting in zip(
-        figure.subplots(1, len(SETTINGS), sharey=True), SETTINGS, strict=True
-    ):
+    panels = figure.subplots(1, len(SETTINGS), sharey=True)
+    for axes, setting in zip(panels, SETTINGS, strict=True):
         for row, runs in enumerate(by_network(record).values()):
             scores = [run["accuracy"][setting] for run in runs]
             axes.plot(scores, [row] * len(scores), "o", alpha=0.6)
@@ -184,9 +153,31 @@ def draw_decoding(record):
     return figure
 
 
+def main(argv):
+    del argv
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    cases = list(itertools.product(NETWORKS, FLAGS.seed))
+    record = {
+        "tables": "examples.memory_curves",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "numpy")
+        },
+        "networks": [measure(*case) for case in tqdm(cases)],
+    }
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}")
+    draw_curves(record).savefig(folder / "memory_curves.png", dpi=120)
+    draw_decoding(record).savefig(folder / "decoding.png", dpi=120)
+
+
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "runs/memory_curves", "Where to write.")
-    flags.DEFINE_integer("units", 100, "Width of each network.", lower_bound=2)
+    flags.DEFINE_string("output", "runs/memory_curves", "Folder to write to.")
+    flags.DEFINE_integer("units", 100, "Units of each network.", lower_bound=2)
+    flags.DEFINE_integer("samples", 2_000, "To decode from.", lower_bound=2)
     flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "Repeat the flag.")
-    flags.DEFINE_bool("smoke", False, "Ten units, few samples: does it run?")
     app.run(main)

@@ -1,31 +1,37 @@
-"""One random matrix again and again, or a new one each time?
+"""Compares powers of one random matrix with products of independent ones.
 
-    python examples/random_products.py
-    python examples/random_products.py --units=50 --draws=100
+    python random_products.py
+    python random_products.py --units=50 --draws=100
 
 A linear recurrent network of n steps multiplies by W^n, a feedforward one of n
-layers by W_1 ... W_n. Compares their spectral radii for Gaussian matrices, as
-drawn and with each divided by its own radius. Writes table.md to --output.
+layers by W_1 ... W_n. The table has their spectral radii for Gaussian matrices,
+as drawn and with each divided by its own spectral radius.
 """
 
+import importlib.metadata
 import itertools
+import json
+import pathlib
+import sys
 
 import numpy as np
-import outputs
 from absl import app
 from absl import flags
+from tabulate import tabulate
 from tqdm import tqdm
 
 from keras_rin.diagnostics import product_versus_power
 
-FLAGS = flags.FLAGS
-
 FACTORS = (1, 2, 5, 10, 20, 50)
 
+FLAGS = flags.FLAGS
 
-def run(normalise, factors, units, draws):
+
+def measure(normalise, factors):
+    """Logarithms of the spectral radii, one of each kind per draw."""
+    rng = np.random.default_rng(factors)
     power, product = product_versus_power(
-        units, factors, draws, np.random.default_rng(factors), normalise
+        FLAGS.units, factors, FLAGS.draws, rng, normalise
     )
     return {
         "normalise": normalise,
@@ -35,45 +41,52 @@ def run(normalise, factors, units, draws):
     }
 
 
-def main(argv):
-    del argv
-    output = outputs.prepare(FLAGS.output)
-    units, draws = (5, 3) if FLAGS.smoke else (FLAGS.units, FLAGS.draws)
-    cases = list(itertools.product([False, True], FACTORS))
-    record = {
-        "tables": "random_products",
-        "units": units,
-        "draws": draws,
-        "runs": [run(*case, units, draws) for case in tqdm(cases)],
-    }
-    outputs.write(output, record, tables)
-
-
 def tables(record):
+    """{file: table in Markdown}: the ratio has median and 10th to 90th %."""
+    rows = []
+    for run in record["runs"]:
+        power, product = np.array(run["power"]), np.array(run["product"])
+        low, middle, high = np.exp(np.percentile(power - product, [10, 50, 90]))
+        # With one factor the two differ by rounding.
+        larger = (power - product > 1e-9).mean()
+        rows.append(
+            [
+                "divided by own radius" if run["normalise"] else "as drawn",
+                run["factors"],
+                f"{np.exp(power.mean() / run['factors']):.3f}",
+                f"{np.exp(product.mean() / run['factors']):.3f}",
+                f"{middle:.3g}",
+                f"{low:.3g} to {high:.3g}",
+                f"{larger:.0%}",
+            ]
+        )
     header = ["matrices", "n", "W^n, per step", "product, per step"]
     header += ["ratio", "10 % to 90 %", "W^n larger"]
-    rows = [row(run) for run in record["runs"]]
-    return {"table.md": outputs.markdown(header, rows)}
+    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
-def row(run):
-    power, product = np.array(run["power"]), np.array(run["product"])
-    low, middle, high = np.exp(np.percentile(power - product, [10, 50, 90]))
-    return [
-        "divided by own radius" if run["normalise"] else "as drawn",
-        str(run["factors"]),
-        f"{np.exp(power.mean() / run['factors']):.3f}",
-        f"{np.exp(product.mean() / run['factors']):.3f}",
-        f"{middle:.3g}",
-        f"{low:.3g} to {high:.3g}",
-        # With one factor the two agree but for rounding.
-        f"{(power - product > 1e-9).mean():.0%}",
-    ]
+def main(argv):
+    del argv
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    cases = list(itertools.product([False, True], FACTORS))
+    record = {
+        "tables": "examples.random_products",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "numpy")
+        },
+        "runs": [measure(*case) for case in tqdm(cases)],
+    }
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}")
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "runs/random_products", "Where to write.")
+    flags.DEFINE_string("output", "runs/random_products", "Folder to write to.")
     flags.DEFINE_integer("units", 100, "Size of a matrix.", lower_bound=1)
     flags.DEFINE_integer("draws", 200, "Pairs to compare.", lower_bound=1)
-    flags.DEFINE_bool("smoke", False, "Three tiny draws: does it run?")
     app.run(main)

@@ -1,55 +1,128 @@
-"""Classifies images read pixel by pixel: RIN beside Keras's own layers.
+"""Classifies images pixel by pixel with RIN, SimpleRNN and LSTM.
 
-    python examples/sequential_images.py
-    python examples/sequential_images.py --dataset=mnist --permute
-    python examples/sequential_images.py --dataset=mnist --rows
+    python sequential_images.py
+    python sequential_images.py --dataset=mnist --permute --seed=0 --seed=1
+    python sequential_images.py --dataset=mnist --rows
 
-Trains each layer, prints one table, draws the learning curves, and writes the
-best RIN as `.keras` and as a SavedModel, which it loads back and checks.
+Writes a table of accuracies on test data, the learning curves, the best model
+of each run on validation data, and the best RIN of all as `.keras` file and as
+SavedModel, which is loaded back and compared. Ctrl-C ends the training and
+keeps what is finished. The same command with --resume continues after the last
+whole epoch, also after a kill, to the same weights, bit for bit, as one run.
 """
 
-import comparison
-import image_data
+import importlib.metadata
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import sys
+import time
+
 import keras
 import numpy as np
-import outputs
 import tensorflow as tf
+import tensorflow_datasets as tfds
 from absl import app
 from absl import flags
 from absl import logging
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from tabulate import tabulate
+from tqdm.keras import TqdmCallback
 
-from keras_rin import files
+from keras_rin.callbacks import KeepBest
+from keras_rin.callbacks import RestoreOnNaN
+from keras_rin.callbacks import ResumableTraining
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.tasks import sequential_pixels
 
-SMALL = {"class_name": "RandomNormal", "config": {"stddev": 0.001}}
 LAYERS = {
-    "RIN": lambda units: RIN(units),
-    "RIN paper": lambda units: RIN(units, kernel_initializer=SMALL),
+    "RIN": RIN,
+    "RIN paper": lambda units: RIN(
+        units, kernel_initializer=keras.initializers.RandomNormal(0, 0.001)
+    ),
     "RIN chain": lambda units: RIN(
         units, recurrent_initializer=Offset(Chain(1.0))
     ),
-    "SimpleRNN": lambda units: keras.layers.SimpleRNN(units),
-    "LSTM": lambda units: keras.layers.LSTM(units),
+    "SimpleRNN": keras.layers.SimpleRNN,
+    "LSTM": keras.layers.LSTM,
 }
+# Flags on which the weights of a run depend: --resume refuses other values.
+KEPT = ["dataset", "permute", "rows", "units", "batch_size", "learning_rate"]
+LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("output", "runs/sequential_images", "Where to write.")
-flags.DEFINE_enum("dataset", "digits", image_data.NAMES, "What to classify.")
-flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
-flags.DEFINE_bool("download", False, "Fetch data that is not there.")
-flags.DEFINE_bool("permute", False, "Shuffle the pixels, all images alike.")
-flags.DEFINE_bool("rows", False, "Read row by row instead.")
-flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To compare.")
 
 
-def build_model(layer, features, classes):
+def load():
+    """Pairs (sequences, labels) to train, validate and test on."""
+    if FLAGS.dataset == "digits":
+        data = load_digits()
+        order = np.random.default_rng(0).permutation(len(data.target))
+        x, y = data.images[order] / 16, data.target[order]
+        (x, y), test = (x[360:], y[360:]), (x[:360], y[:360])
+    else:
+        (x, y), test = (from_tfds(split) for split in ("train", "test"))
+    tenth = len(y) // 10
+    splits = [(x[tenth:], y[tenth:]), (x[:tenth], y[:tenth]), test]
+    return [(sequences(x), y) for x, y in splits]
+
+
+def from_tfds(split):
+    try:
+        builder = tfds.builder(FLAGS.dataset, data_dir=FLAGS.data_dir)
+        if FLAGS.download:
+            builder.download_and_prepare()
+        data = builder.as_dataset(split, batch_size=-1, as_supervised=True)
+        return tfds.as_numpy(data)
+    except Exception as error:  # TFDS and TensorFlow raise many kinds
+        raise app.UsageError(
+            f"{FLAGS.dataset} in {FLAGS.data_dir or 'the folder of TFDS'} "
+            "cannot be read. Pass the folder of prepared data as --data_dir "
+            f"or TFDS_DATA_DIR, or --download. ({error})"
+        ) from error
+
+
+def sequences(images):
+    samples, height, width = images.shape[:3]
+    if FLAGS.rows:  # one time step is a row of pixels
+        images = images.reshape(samples, height, 1, -1)
+    x = sequential_pixels.generate(images)
+    if FLAGS.permute:
+        rng = np.random.default_rng(0)
+        x = x[:, sequential_pixels.permutation(rng, x.shape[1])]
+    return x
+
+
+def batches(x, y, seed, first):
+    """Those of the epochs from `first` on, each in an order of its own.
+
+    The order depends on the seed and the number of the epoch alone, so that a
+    training that resumes sees what it would have seen.
+    """
+    x, y = tf.constant(x), tf.constant(y)
+
+    def epoch(number):
+        rows = tf.random.experimental.stateless_shuffle(
+            tf.range(len(y)), [seed, number]
+        )
+        rows = tf.data.Dataset.from_tensor_slices(rows).batch(FLAGS.batch_size)
+        return rows.map(lambda rows: (tf.gather(x, rows), tf.gather(y, rows)))
+
+    epochs = tf.data.Dataset.range(first, FLAGS.epochs).flat_map(epoch)
+    return epochs.prefetch(tf.data.AUTOTUNE)
+
+
+def build(name, features, classes):
     model = keras.Sequential(
         [
             keras.Input((None, features)),
-            LAYERS[layer](FLAGS.units),
+            LAYERS[name](FLAGS.units),
             keras.layers.Dense(classes),
         ]
     )
@@ -61,63 +134,180 @@ def build_model(layer, features, classes):
     return model
 
 
-def load_sequences():
-    """Reads the images; returns (x, y) to train, validate and test on."""
+class Seconds(keras.callbacks.Callback):
+    """Logs the seconds of each epoch, validation included."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.begin = time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["seconds"] = time.perf_counter() - self.begin
+
+
+def train(name, seed, splits, file):
+    """One run: scored with the weights that are best on validation data."""
+    keras.utils.set_random_seed(seed)
+    (x, y), validation, test = splits
+    model = build(name, x.shape[-1], int(test[1].max()) + 1)
+    run = {"layer": name, "seed": seed, "parameters": model.count_params()}
+    run.update(finished=True, model=str(file))
+    settings = {"seed": seed, **{flag: FLAGS[flag].value for flag in KEPT}}
+    resumable = ResumableTraining(file.with_suffix(".npz"), settings)
+    history = resumable.history
+    best = max(history.get("val_accuracy", []), default=None)
     try:
-        parts = image_data.load(FLAGS.dataset, FLAGS.data_dir, FLAGS.download)
-    except (FileNotFoundError, ValueError) as error:
-        raise app.UsageError(str(error)) from error
-    if FLAGS.rows:
-        parts = [(image_data.rows(x), y) for x, y in parts]
-    height, width = parts[0][0].shape[1:3]
-    rng = np.random.default_rng(0)
-    order = sequential_pixels.permutation(rng, height * width)
-    return [
-        (sequential_pixels.generate(x, order if FLAGS.permute else None), y)
-        for x, y in parts
-    ]
+        model.fit(
+            batches(x, y, seed, resumable.epoch),
+            steps_per_epoch=-(-len(y) // FLAGS.batch_size),
+            initial_epoch=resumable.epoch,
+            epochs=FLAGS.epochs,
+            shuffle=False,
+            validation_data=validation,
+            validation_batch_size=FLAGS.batch_size,
+            callbacks=[
+                RestoreOnNaN(),
+                Seconds(),
+                KeepBest(file, "val_accuracy", "max", best),
+                resumable,
+                TqdmCallback(verbose=0, desc=f"{name}, seed {seed}"),
+            ],
+            verbose=0,
+        )
+    except KeyboardInterrupt:
+        run["finished"] = False
+        print("\nInterrupted: here is what is finished.", file=sys.stderr)
+    except FloatingPointError as error:
+        run["error"] = str(error)
+        print(f"\n{name}, seed {seed}: {error}", file=sys.stderr)
+    if file.exists():
+        model = keras.models.load_model(file)
+    seconds = history.get("seconds", [float("nan")])
+    return {
+        **run,
+        "score": model.evaluate(*test, FLAGS.batch_size, verbose=0)[1],
+        "validation": history.get("val_accuracy", []),
+        # The first epoch compiles.
+        "seconds_per_epoch": statistics.median(seconds[1:] or seconds),
+    }
 
 
-def save(model, x, output):
+def by_layer(runs):
+    names = dict.fromkeys(run["layer"] for run in runs)
+    return {n: [run for run in runs if run["layer"] == n] for n in names}
+
+
+def tables(record):
+    """{file: table in Markdown}: median, lowest and highest of the seeds."""
+    rows = []
+    for layer, runs in by_layer(record["runs"]).items():
+        if any("error" in run for run in runs):
+            layer += " (diverged)"
+        if not all(run["finished"] for run in runs):
+            layer += " (interrupted)"
+        scores, seconds = (
+            spread([run[key] for run in runs])
+            for key in ("score", "seconds_per_epoch")
+        )
+        rows.append([layer, f"{runs[0]['parameters']:,}", scores, seconds])
+    rows.append(["most frequent class", "0", f"{record['baseline']:.3g}", ""])
+    header = ["layer", "parameters", "accuracy", "seconds an epoch"]
+    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
+
+
+def spread(values):
+    middle = f"{statistics.median(values):.3g}"
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({min(values):.3g} to {max(values):.3g})"
+
+
+def draw(record):
+    """The learning curve of each run, one line style for each layer."""
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for number, runs in enumerate(by_layer(record["runs"]).values()):
+        style = {"color": f"C{number}", "linestyle": LINE_STYLES[number]}
+        for run in runs:
+            label = run["layer"] if run is runs[0] else None
+            epochs = range(1, len(run["validation"]) + 1)
+            axes.plot(epochs, run["validation"], label=label, **style)
+    axes.axhline(record["baseline"], color="grey", label="most frequent class")
+    axes.set(xlabel="epoch", ylabel="accuracy, validation data")
+    figure.legend(loc="outside right upper", fontsize="small")
+    return figure
+
+
+def save_best_rin(runs, x, folder):
     """Writes both formats, and checks that the SavedModel answers the same."""
-    with files.replacing(output / "best_rin.keras", "The best RIN") as new:
-        model.save(new)
-    model.export(output / "saved_model", verbose=False)
-    saved_model = tf.saved_model.load(output / "saved_model")
-    answer = model.predict(x, verbose=0)
-    error = np.abs(saved_model.serve(x) - answer).max() / np.abs(answer).max()
-    if not error < 1e-4:
-        raise RuntimeError(f"The SavedModel is off by {error:.0e}.")
-    print(
-        f"Best RIN: {output}/best_rin.keras and {output}/saved_model, which "
-        f"answers the same to {error:.0e} of its largest answer."
-    )
+    best = max(runs, key=lambda run: max(run["validation"]))
+    file, saved = folder / "best_rin.keras", folder / "saved_model"
+    shutil.copy(best["model"], file)
+    model = keras.models.load_model(file)
+    model.export(saved, verbose=False)
+    exported, outputs = tf.saved_model.load(saved), model.predict(x, verbose=0)
+    difference = np.abs(exported.serve(x) - outputs).max()
+    if not difference < 1e-4 * np.abs(outputs).max():
+        raise RuntimeError(f"The SavedModel is off by {difference:.0e}.")
+    print(f"Best RIN: {file} and {saved}, equal to {difference:.0e}.")
 
 
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    splits = load_sequences()
-    features, labels = splits[0][0].shape[-1], splits[2][1]
-    metric = comparison.Metric(
-        "accuracy",
-        label="accuracy",
-        mode="max",
-        baseline=sequential_pixels.chance_accuracy(labels),
-        baseline_label="most frequent class",
-    )
-
-    def build(layer):
-        return build_model(layer, features, classes=int(labels.max()) + 1)
-
-    runs = comparison.train_all(build, FLAGS.layers, splits, metric, output)
-    comparison.report(runs, metric, output)
-    rins = [run for run in runs if run.layer.startswith("RIN")]
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    splits = load()
+    x_test, y_test = splits[2]
+    models = folder / "models"
+    if models.exists() and not FLAGS.resume:
+        shutil.rmtree(folder / "models_before", ignore_errors=True)
+        models.rename(folder / "models_before")
+    runs = []
+    for seed, layer in itertools.product(FLAGS.seed, FLAGS.layers):
+        run = train(layer, seed, splits, models / f"{layer}-{seed}.keras")
+        if run["validation"]:
+            runs.append(run)
+        if not run["finished"]:
+            break
+    if not runs:
+        print(f"No epoch is over, so {folder} stays as it is.")
+        return
+    record = {
+        "tables": "examples.sequential_images",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "keras", "tensorflow")
+        },
+        "baseline": sequential_pixels.chance_accuracy(y_test),
+        "runs": runs,
+    }
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}\n")
+    draw(record).savefig(folder / "learning_curves.png", dpi=120)
+    rins = [run for run in runs if run["layer"].startswith("RIN")]
     if rins:
-        model = keras.models.load_model(metric.best(rins).model)
-        save(model, splits[2][0][:64], output)
+        save_best_rin(rins, x_test[:64], folder)
 
 
 if __name__ == "__main__":
+    folder = os.environ.get("TFDS_DATA_DIR")
+    names = ["digits", "mnist", "fashion_mnist", "cifar10"]
+    flags.DEFINE_string("output", "runs/sequential_images", "Folder to write.")
+    flags.DEFINE_enum("dataset", "digits", names, "Images to classify.")
+    flags.DEFINE_string("data_dir", folder, "Folder of prepared TFDS data.")
+    flags.DEFINE_bool("download", False, "Download data that is missing.")
+    flags.DEFINE_bool("permute", False, "Permute the pixels of all images.")
+    flags.DEFINE_bool("rows", False, "Read a row of pixels per time step.")
+    flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To train.")
+    flags.DEFINE_integer("units", 100, "Units of each layer.", 1)
+    flags.DEFINE_integer("epochs", 40, "Epochs of training.", 1)
+    flags.DEFINE_integer("batch_size", 32, "Batch size.", 1)
+    flags.DEFINE_float("learning_rate", 0.001, "Learning rate of Adam.", 0)
+    flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several.")
+    flags.DEFINE_bool(
+        "resume", False, "Continue the run in OUTPUT instead of a new one."
+    )
     app.run(main)

@@ -1,106 +1,85 @@
-"""What does a recurrent network do with long sequences before any training?
+"""Measures recurrent networks on long sequences before any training.
 
-    python examples/state_growth.py
-    python examples/state_growth.py --length=10 --length=100 --seed=0
+    python state_growth.py
+    python state_growth.py --length=10 --length=100 --seed=0
 
 On sequences of the adding problem, whose inputs lie in [0, 1], draws the norm
-of the hidden state over time, and over the sequence length the loss and the
-norm of its gradient at update 0. Each initialization is drawn once a seed.
+of the hidden state over time, and over the sequence length the normalized loss
+and the gradient norm at update 0. Each model is initialized once per seed.
 """
 
+import importlib.metadata
+import itertools
+import json
+import pathlib
 import statistics
+import sys
 
 import keras
 import numpy as np
-import outputs
 import tensorflow as tf
 from absl import app
 from absl import flags
-from absl import logging
 from matplotlib.figure import Figure
+from tabulate import tabulate
+from tqdm import tqdm
 
-import keras_rin
 from keras_rin.diagnostics import state_norms
 from keras_rin.initializers import Offset
 from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
-STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+PARTIAL = "RIN, normalized, partial identity"
+MODELS = {
+    "RIN": RIN,
+    "RIN, adapted": RIN,
+    "RIN, adapted, U = 0": lambda units: RIN(
+        units, recurrent_initializer="zeros"
+    ),
+    "RIN, adapted, U = 0, scaled": lambda units: RIN(
+        units, recurrent_initializer="zeros"
+    ),
+    PARTIAL: lambda units: RIN(
+        units, recurrent_initializer=Offset(PartialIdentity())
+    ),
+    "GRU": keras.layers.GRU,
+}
 
 FLAGS = flags.FLAGS
 
 
-def build(layer):
-    return keras.Sequential(
-        [keras.Input((None, 2)), layer, keras.layers.Dense(1)]
-    )
-
-
-def default(units, x):
-    del x
-    return build(RIN(units))
-
-
-def adapted(units, x):
-    model = build(RIN(units))
-    keras_rin.adapt(model, x)
+def build(name, x):
+    layer, dense = MODELS[name](FLAGS.units), keras.layers.Dense(1)
+    model = keras.Sequential([keras.Input((None, 2)), layer, dense])
+    if "adapted" in name:
+        layer.adapt(x)
+    if "scaled" in name:  # W by the root of the length, the read-out by it
+        length = x.shape[1]
+        layer.cell.kernel.assign(layer.cell.kernel / length**0.5)
+        dense.kernel.assign(dense.kernel / length)
+        layer.adapt(x)
     return model
-
-
-def adapted_without_noise(units, x):
-    model = build(RIN(units, recurrent_initializer="zeros"))
-    keras_rin.adapt(model, x)
-    return model
-
-
-def scaled(units, x):
-    """The same, W divided by the root of the length, the read-out by it."""
-    model, length = adapted_without_noise(units, x), x.shape[1]
-    kernel, (read_out, _) = model.layers[0].cell.kernel, model.layers[1].weights
-    kernel.assign(kernel / length**0.5)
-    read_out.assign(read_out / length)
-    model.layers[0].adapt(x)
-    return model
-
-
-def partial_identity(units, x):
-    del x
-    return build(RIN(units, recurrent_initializer=Offset(PartialIdentity())))
-
-
-def gru(units, x):
-    del x
-    return build(keras.layers.GRU(units))
-
-
-MODELS = {
-    "RIN": default,
-    "RIN, adapted": adapted,
-    "RIN, adapted, U = 0": adapted_without_noise,
-    "RIN, adapted, U = 0, scaled": scaled,
-    "RIN, normalized, partial identity": partial_identity,
-    "GRU": gru,
-}
 
 
 def measure(name, length, seed):
-    """State norms, loss over the baseline, and the norm of the gradient."""
+    """Norms of the hidden state, normalized loss and gradient norm."""
     keras.utils.set_random_seed(seed)
     x, y = adding.generate(np.random.default_rng(seed), 50, length)
-    if "normalized" in name:
+    if name == PARTIAL:
         x = (x - x.mean(axis=(0, 1))) / x.std(axis=(0, 1))
-    model = MODELS[name](FLAGS.units, x)
-    norms = state_norms(model.layers[0], x)
+    model = build(name, x)
     weights = [weight.value for weight in model.trainable_weights]
 
     @tf.function
-    def loss_and_gradient():
+    def loss_and_gradient_norm():
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
         return loss, tf.linalg.global_norm(tape.gradient(loss, weights))
 
-    loss, gradient_norm = loss_and_gradient()
+    norms = state_norms(model.layers[0], x)
+    loss, gradient_norm = loss_and_gradient_norm()
     return {
         "model": name,
         "length": length,
@@ -111,53 +90,50 @@ def measure(name, length, seed):
     }
 
 
+def values(runs, key, name, length):
+    chosen = (run for run in runs if run["length"] == length)
+    return [run[key] for run in chosen if run["model"] == name]
+
+
 def tables(record):
-    """Median over the seeds, lowest to highest, at some of the lengths."""
-    lengths = sorted({run["length"] for run in record["runs"]})
+    """{file: table in Markdown}: median, lowest and highest of the seeds."""
+    runs, made = record["runs"], {}
+    lengths = sorted({run["length"] for run in runs})
     lengths = [n for n in lengths if n in (10, 100, 1_000, 10_000)] or lengths
-    made = {}
+    header = ["model", *(f"{length:,} steps" for length in lengths)]
     for key in ("loss", "gradient_norm"):
         rows = [
-            [name, *(_spread(record["runs"], name, n, key) for n in lengths)]
+            [name, *(spread(values(runs, key, name, n)) for n in lengths)]
             for name in MODELS
         ]
-        header = ["model", *(f"{length:,} steps" for length in lengths)]
-        made[f"{key}.md"] = outputs.markdown(header, rows)
+        made[f"{key}.md"] = tabulate(
+            rows, header, "github", disable_numparse=True
+        )
     return made
 
 
-def _values(runs, name, length, key):
-    return [
-        run[key]
-        for run in runs
-        if (run["model"], run["length"]) == (name, length)
-    ]
-
-
-def _spread(*which):
-    values = _values(*which)
-    low, high = min(values), max(values)
-    return f"{statistics.median(values):.2g} ({low:.2g} to {high:.2g})"
+def spread(of):
+    return f"{statistics.median(of):.2g} ({min(of):.2g} to {max(of):.2g})"
 
 
 def draw(runs):
-    """State norms over time, then loss and gradient norm over the length."""
+    """Norms over time, then loss and gradient norm over the length."""
     lengths = sorted({run["length"] for run in runs})
-    shown = min(1_000, lengths[-1]) if 1_000 in lengths else lengths[-1]
+    shown = 1_000 if 1_000 in lengths else lengths[-1]
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     states, *others = figure.subplots(1, 3)
-    for name, style in zip(MODELS, STYLES, strict=True):
-        norms = np.median(_values(runs, name, shown, "state_norms"), axis=0)
+    for name, style in zip(MODELS, LINE_STYLES, strict=True):
+        norms = np.median(values(runs, "state_norms", name, shown), axis=0)
         time = 1 + np.arange(len(norms)) * max(1, shown // 100)
         states.loglog(time, norms, linestyle=style, label=name)
         for axes, key in zip(others, ("loss", "gradient_norm"), strict=True):
             middle = [
-                statistics.median(_values(runs, name, length, key))
+                statistics.median(values(runs, key, name, length))
                 for length in lengths
             ]
             axes.loglog(lengths, middle, linestyle=style, marker=".")
     states.set(xlabel="time step", ylabel="norm of the hidden state")
-    others[0].set(xlabel="sequence length", ylabel="loss / baseline loss")
+    others[0].set(xlabel="sequence length", ylabel="normalized loss")
     others[1].set(xlabel="sequence length", ylabel="gradient norm")
     figure.legend(loc="outside upper center", ncols=3, fontsize="small")
     return figure
@@ -165,30 +141,29 @@ def draw(runs):
 
 def main(argv):
     del argv
-    logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    lengths, seeds = FLAGS.length, FLAGS.seed
-    if FLAGS.smoke:
-        lengths, seeds = [5], seeds[:1]
-    runs = [
-        measure(name, length, seed)
-        for length in lengths
-        for name in MODELS
-        for seed in seeds
-    ]
-    record = {"tables": "state_growth", "runs": runs}
-    outputs.write(output, record, tables)
-    outputs.save_picture(draw(runs), output / "state_growth.png")
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    cases = list(itertools.product(MODELS, FLAGS.length, FLAGS.seed))
+    record = {
+        "tables": "examples.state_growth",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "keras", "tensorflow")
+        },
+        "runs": [measure(*case) for case in tqdm(cases)],
+    }
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}")
+    draw(record["runs"]).savefig(folder / "state_growth.png", dpi=120)
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "runs/state_growth", "Where to write.")
-    flags.DEFINE_multi_integer(
-        "length", [10, 30, 100, 300, 1_000, 3_000, 10_000], "Sequence lengths."
-    )
+    lengths = [10, 30, 100, 300, 1_000, 3_000, 10_000]
+    flags.DEFINE_string("output", "runs/state_growth", "Folder to write to.")
+    flags.DEFINE_multi_integer("length", lengths, "Sequence lengths.")
     flags.DEFINE_integer("units", 50, "Units of each layer.", lower_bound=1)
     flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "One run for each.")
-    flags.DEFINE_bool(
-        "smoke", False, "One short length, one seed: does it run?"
-    )
     app.run(main)

@@ -1,24 +1,30 @@
-"""Feeds a trained network one pixel at a time, as a device would.
+"""Runs a trained model one pixel at a time, as on a device.
 
-    python examples/sequential_images.py
-    python examples/stream_pixels.py
+    python sequential_images.py
+    python stream_pixels.py
 
-Writes the network of the first line as a LiteRT file that takes single steps,
-runs it pixel by pixel over test images with the LiteRT interpreter, and prints
-how long a step takes, and how often the answer is right, step after step. Any
-RIN that `examples/sequential_images.py` trained will do: --model, --dataset.
+Exports the best RIN of the first command as a LiteRT file that takes single
+time steps, runs the file pixel by pixel over test images, and writes how long
+a step takes and how often the prediction is right, step after step. For a model
+of another data set, pass its file and --dataset.
 """
 
+import importlib.metadata
+import json
+import pathlib
+import platform
+import sys
 import time
 
-import image_data
 import keras
 import numpy as np
-import outputs
+import tensorflow_datasets as tfds
 from absl import app
 from absl import flags
 from absl import logging
 from ai_edge_litert.interpreter import Interpreter
+from sklearn.datasets import load_digits
+from tabulate import tabulate
 from tqdm import tqdm
 
 from keras_rin.export import export_streaming
@@ -29,40 +35,58 @@ PERCENTILES = [50, 90, 99, 99.9]
 FLAGS = flags.FLAGS
 
 
-def load_step(path):
-    """The step in a file, and the state to begin with."""
-    step = Interpreter(str(path)).get_signature_runner("step")
-    start = {
+def load():
+    """The test images and labels of sequential_images.py."""
+    if FLAGS.dataset == "digits":
+        data = load_digits()
+        order = np.random.default_rng(0).permutation(len(data.target))[:360]
+        return data.images[order] / 16, data.target[order]
+    return tfds.as_numpy(
+        tfds.load(
+            FLAGS.dataset,
+            split="test",
+            batch_size=-1,
+            as_supervised=True,
+            data_dir=FLAGS.data_dir,
+            download=False,
+        )
+    )
+
+
+def stream(step, sequence):
+    """The prediction after each pixel, and the microseconds of each step."""
+    state = {
         name: np.zeros(details["shape"], details["dtype"])
         for name, details in step.get_input_details().items()
         if name != "x"
     }
-    return step, start
-
-
-def stream(step, start, sequence):
-    """The answer after each pixel, and the microseconds each one took."""
-    state, answers, microseconds = start, [], []
+    predictions, microseconds = [], []
     for x in sequence:
-        before = time.perf_counter()
+        begin = time.perf_counter()
         state = step(x=x[None], **state)
-        microseconds.append(1e6 * (time.perf_counter() - before))
-        answers.append(int(state.pop("y").argmax()))
-    return answers, microseconds
+        microseconds.append(1e6 * (time.perf_counter() - begin))
+        predictions.append(int(state.pop("y").argmax()))
+    return predictions, microseconds
 
 
 def tables(record):
-    latency = [f"{value:.0f}" for value in record["percentiles"]]
-    header = ["pixels", *(f"{p} % below, µs" for p in PERCENTILES)]
-    pixels = f"{record['images'] * len(record['right']):,}"
+    """{file: table in Markdown}: latency, and accuracy along the sequence."""
     steps = len(record["right"])
+    latency = [f"{record['images'] * steps:,}"]
+    latency += [f"{value:.0f}" for value in record["percentiles"]]
     shown = [round(steps * quarter / 4) for quarter in (1, 2, 3, 4)]
-    right = [f"{record['right'][step - 1]:.3f}" for step in shown]
+    accuracy = [f"{record['right'][step - 1]:.3f}" for step in shown]
+    plain = {"tablefmt": "github", "disable_numparse": True}
     return {
-        "latency.md": outputs.markdown(header, [[pixels, *latency]]),
-        "accuracy.md": outputs.markdown(
+        "latency.md": tabulate(
+            [latency],
+            ["pixels", *(f"{p} % below, µs" for p in PERCENTILES)],
+            **plain,
+        ),
+        "accuracy.md": tabulate(
+            [["accuracy", *accuracy]],
             ["after", *(f"{step} pixels" for step in shown)],
-            [["right", *right]],
+            **plain,
         ),
     }
 
@@ -70,33 +94,40 @@ def tables(record):
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    try:
-        model = keras.models.load_model(FLAGS.model)
-    except ValueError as error:
-        raise app.UsageError(f"--model={FLAGS.model}: {error}") from error
-    _, _, (images, labels) = image_data.load(FLAGS.dataset, FLAGS.data_dir)
-    images, labels = images[: FLAGS.images], labels[: FLAGS.images]
-    export_streaming(model, output / "streaming.tflite", format="litert")
-    step, start = load_step(output / "streaming.tflite")
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    images, labels = (part[: FLAGS.images] for part in load())
+    model = keras.models.load_model(FLAGS.model)
+    export_streaming(model, folder / "streaming.tflite", format="litert")
+    interpreter = Interpreter(str(folder / "streaming.tflite"))
+    step = interpreter.get_signature_runner("step")
     sequences = sequential_pixels.generate(images)
-    runs = [stream(step, start, sequence) for sequence in tqdm(sequences)]
-    answers, microseconds = (np.array(part) for part in zip(*runs, strict=True))
+    runs = [stream(step, sequence) for sequence in tqdm(sequences)]
+    predictions, microseconds = np.array(runs).swapaxes(0, 1)
     record = {
-        "tables": "stream_pixels",
+        "tables": "examples.stream_pixels",
+        "command": " ".join(["python", *sys.argv]),
+        "machine": platform.platform(),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "keras", "ai-edge-litert")
+        },
         "images": len(images),
         "percentiles": np.percentile(microseconds, PERCENTILES).tolist(),
-        "right": (answers == labels[:, None]).mean(axis=0).tolist(),
+        "right": (predictions == labels[:, None]).mean(axis=0).tolist(),
     }
-    outputs.write(output, record, tables)
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}")
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "runs/stream_pixels", "Where to write.")
-    flags.DEFINE_string(
-        "model", "runs/sequential_images/best_rin.keras", "What to run."
-    )
-    flags.DEFINE_enum("dataset", "digits", image_data.NAMES, "What to feed it.")
-    flags.DEFINE_string("data_dir", None, "Where TFDS finds prepared data.")
-    flags.DEFINE_integer("images", 1_000, "To feed it, at most.", 1)
+    names = ["digits", "mnist", "fashion_mnist", "cifar10"]
+    best = "runs/sequential_images/best_rin.keras"
+    flags.DEFINE_string("output", "runs/stream_pixels", "Folder to write to.")
+    flags.DEFINE_string("model", best, "The .keras file to run.")
+    flags.DEFINE_enum("dataset", "digits", names, "Images the model reads.")
+    flags.DEFINE_string("data_dir", None, "Folder of prepared TFDS data.")
+    flags.DEFINE_integer("images", 1_000, "Images to run, at most.", 1)
     app.run(main)

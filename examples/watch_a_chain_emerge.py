@@ -1,22 +1,27 @@
-"""Trains from an orthogonal start, then looks for the chain that hides.
+"""Trains from an orthogonal initialization, then looks for a hidden chain.
 
-    python examples/watch_a_chain_emerge.py
-    python examples/watch_a_chain_emerge.py --start=identity
+    python watch_a_chain_emerge.py
+    python watch_a_chain_emerge.py --initializer=identity
 
 Each network learns to read handwritten digits one pixel at a time. Before and
-after, a pulse puts its units in order; while it trains, a callback follows how
-far its recurrence is from normal. One table and two pictures.
+after training, a pulse puts the units in order; during training, a callback
+logs the departure of the recurrent matrix from normality. Writes one table and
+two pictures.
 """
 
+import importlib.metadata
+import json
+import pathlib
 import statistics
+import sys
 
-import image_data
 import keras
-import outputs
+import numpy as np
 from absl import app
 from absl import flags
-from absl import logging
 from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from tabulate import tabulate
 from tqdm.keras import TqdmCallback
 
 from keras_rin import diagnostics
@@ -27,7 +32,7 @@ from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.tasks import sequential_pixels
 
-STARTS = {
+INITIALIZERS = {
     "orthogonal": lambda: Offset("orthogonal"),
     "identity": lambda: "zeros",
     "chain": lambda: Offset(Chain()),
@@ -36,122 +41,134 @@ STARTS = {
 FLAGS = flags.FLAGS
 
 
-def build_model(features, classes):
-    start = STARTS[FLAGS.start]()
-    rin = RIN(FLAGS.units, "elu", recurrent_initializer=start, name="rin")
+def load():
+    """Pairs (sequences, labels) to train and test on."""
+    data = load_digits()
+    order = np.random.default_rng(0).permutation(len(data.target))
+    x = sequential_pixels.generate(data.images[order] / 16)
+    y = data.target[order]
+    return (x[503:], y[503:]), (x[:360], y[:360])
+
+
+def build():
+    rin = RIN(
+        FLAGS.units,
+        "elu",
+        recurrent_initializer=INITIALIZERS[FLAGS.initializer](),
+        name="rin",
+    )
     model = keras.Sequential(
-        [keras.Input((None, features)), rin, keras.layers.Dense(classes)]
+        [keras.Input((None, 1)), rin, keras.layers.Dense(10)]
     )
     model.compile(
-        keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0),
+        keras.optimizers.Adam(0.001, clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
     )
     return model
 
 
-def look(rin):
-    """The chain found, and what of it goes into the results file."""
-    found = diagnostics.hidden_chain(rin)
-    weight = dict(
-        zip(found.difference, found.mean_weight["recurrent"], strict=True)
-    )
+def measure(rin):
+    """The chain found, and the numbers of it that the table has."""
+    chain = diagnostics.hidden_chain(rin)
+    weights = chain.mean_weight["recurrent"]
+    weight = dict(zip(chain.difference, weights, strict=True))
     matrix = diagnostics.recurrent_matrices(rin)["recurrent"]
-    return found, {
+    return chain, {
         "mean weight to the next unit": weight[1],
         "mean weight to the unit before": weight[-1],
         "Henrici departure": diagnostics.henrici_departure(matrix),
     }
 
 
-def watch(seed, splits):
-    """Trains one network: the chains before and after, and its record."""
+def train(seed):
+    """One network: the chains before and after, and its record."""
     keras.utils.set_random_seed(seed)
-    (x, y), (x_test, y_test) = splits
-    model = build_model(x.shape[-1], int(y.max()) + 1)
+    (x, y), test = load()
+    model = build()
     rin = model.get_layer("rin")
-    chain_before, before = look(rin)
+    chain_before, before = measure(rin)
+    progress = TqdmCallback(verbose=0, desc=f"seed {seed}")
     history = model.fit(
         x,
         y,
-        epochs=1 if FLAGS.smoke else FLAGS.epochs,
+        epochs=FLAGS.epochs,
         verbose=0,
-        callbacks=[
-            RecurrentDiagnostics(budget=None),
-            TqdmCallback(verbose=0, desc=f"seed {seed}"),
-        ],
-    )
-    chain_after, after = look(rin)
-    after["test accuracy"] = model.evaluate(x_test, y_test, verbose=0)[1]
+        callbacks=[RecurrentDiagnostics(budget=None), progress],
+    ).history
+    chain_after, after = measure(rin)
+    after["test accuracy"] = model.evaluate(*test, verbose=0)[1]
     return (chain_before, chain_after), {
         "seed": seed,
         "before": before,
         "after": after,
-        "henrici_departure": history.history["rin_henrici_departure"],
+        "henrici_departure": history["rin_henrici_departure"],
     }
 
 
 def tables(record):
-    """Before and after training, median and range over the networks."""
-    runs = record["runs"]
+    """{file: table in Markdown}: median, lowest and highest of the seeds."""
     rows = []
-    for label in runs[0]["after"]:
-        cells = [
-            _spread([run[when][label] for run in runs if label in run[when]])
-            for when in ("before", "after")
-        ]
-        rows.append([label, *cells])
-    header = [
-        f"{record['start']} initialization",
-        "before training",
-        "after training",
-    ]
-    return {"table.md": outputs.markdown(header, rows)}
+    for label in record["runs"][0]["after"]:
+        row = [label]
+        for when in ("before", "after"):
+            runs = [run[when] for run in record["runs"]]
+            values = [run[label] for run in runs if label in run]
+            row.append(spread(values) if values else "")
+        rows.append(row)
+    header = [f"{record['initializer']} initialization"]
+    header += ["before training", "after training"]
+    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
-def _spread(values):
-    if not values:
-        return ""
+def spread(values):
     middle = statistics.median(values)
     return f"{middle:.3g} ({min(values):.3g} to {max(values):.3g})"
 
 
-def draw(chains, runs, output):
+def draw_chains(chains):
     figure = Figure(figsize=(9, 4), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
-    for ax, when, found in zip(
-        axes, ("before", "after"), zip(*chains, strict=True), strict=True
-    ):
-        plots.hidden_chain(list(found), reach=FLAGS.units // 2, ax=ax)
-        ax.set_title(f"{when} training, {len(runs)} networks")
-    outputs.save_picture(figure, output / "hidden_chain.png")
-    curves = {FLAGS.start: [run["henrici_departure"] for run in runs]}
-    figure = plots.learning_curves(curves, ylabel="Henrici departure")
-    outputs.save_picture(figure, output / "henrici_departure.png")
+    panels = figure.subplots(1, 2, sharey=True)
+    before, after = zip(*chains, strict=True)
+    plots.hidden_chain(list(before), reach=FLAGS.units // 2, ax=panels[0])
+    plots.hidden_chain(list(after), reach=FLAGS.units // 2, ax=panels[1])
+    panels[0].set_title(f"before training, {len(chains)} networks")
+    panels[1].set_title(f"after training, {len(chains)} networks")
+    return figure
 
 
 def main(argv):
     del argv
-    logging.set_verbosity(logging.ERROR)
-    output = outputs.prepare(FLAGS.output)
-    train, _, test = image_data.load("digits")
-    splits = [(sequential_pixels.generate(x), y) for x, y in (train, test)]
-    if FLAGS.smoke:
-        splits = [(x[:64], y[:64]) for x, y in splits]
-    chains, runs = zip(*(watch(s, splits) for s in FLAGS.seed), strict=True)
-    record = {"tables": "watch_a_chain_emerge", "start": FLAGS.start}
-    outputs.write(output, {**record, "runs": runs}, tables)
-    draw(chains, runs, output)
+    folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    chains, runs = zip(*map(train, FLAGS.seed), strict=True)
+    record = {
+        "tables": "examples.watch_a_chain_emerge",
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            package: importlib.metadata.version(package)
+            for package in ("keras-rin", "keras", keras.backend.backend())
+        },
+        "initializer": FLAGS.initializer,
+        "runs": runs,
+    }
+    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    for file, table in tables(record).items():
+        (folder / file).write_text(table + "\n")
+        print(f"\n{folder / file}\n\n{table}")
+    draw_chains(chains).savefig(folder / "hidden_chain.png", dpi=120)
+    curves = {FLAGS.initializer: [run["henrici_departure"] for run in runs]}
+    figure = plots.learning_curves(curves, ylabel="Henrici departure")
+    figure.savefig(folder / "henrici_departure.png", dpi=120)
 
 
 if __name__ == "__main__":
+    names = list(INITIALIZERS)
     flags.DEFINE_string(
-        "output", "runs/watch_a_chain_emerge", "Where to write."
+        "output", "runs/watch_a_chain_emerge", "Folder to write to."
     )
-    flags.DEFINE_enum("start", "orthogonal", list(STARTS), "Of the recurrence.")
-    flags.DEFINE_integer("units", 50, "Width of the layer.", lower_bound=2)
+    flags.DEFINE_enum("initializer", "orthogonal", names, "Of the recurrence.")
+    flags.DEFINE_integer("units", 50, "Units of the layer.", lower_bound=2)
     flags.DEFINE_integer("epochs", 60, "Epochs of training.", lower_bound=1)
-    flags.DEFINE_float("learning_rate", 1e-3, "Of Adam.", lower_bound=0)
     flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "One network each.")
-    flags.DEFINE_bool("smoke", False, "One epoch on 64 samples: does it run?")
     app.run(main)

@@ -1,11 +1,21 @@
 """Plots of the diagnostics. matplotlib is imported on first use."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def memory_curves(curves, ax=None):
+
+def memory_curves(
+    curves: dict[str, ArrayLike], ax: "Axes | None" = None
+) -> Any:
     """Plots Fisher memory curves against the lag.
 
     Args:
@@ -34,7 +44,12 @@ def memory_curves(curves, ax=None):
     return ax.figure
 
 
-def eigenvalues(recurrent_matrix, levels=(-3, -2, -1), points=40, ax=None):
+def eigenvalues(
+    recurrent_matrix: ArrayLike,
+    levels: Sequence[float] = (-3, -2, -1),
+    points: int = 40,
+    ax: "Axes | None" = None,
+) -> Any:
     """Plots eigenvalues, pseudospectra and the unit circle.
 
     The contour of level e encloses every complex number that is an eigenvalue
@@ -91,7 +106,11 @@ def eigenvalues(recurrent_matrix, levels=(-3, -2, -1), points=40, ax=None):
     return ax.figure
 
 
-def hidden_chain(found, reach=None, ax=None):
+def hidden_chain(
+    found: Any,
+    reach: int | None = None,
+    ax: "Axes | None" = None,
+) -> Any:
     """Plots the mean weight against the order difference, for each gate.
 
     Args:
@@ -138,7 +157,9 @@ def _within(found, profile, reach):
     return profile[np.abs(found.difference) <= reach]
 
 
-def gradient_horizon(sizes, ax=None):
+def gradient_horizon(
+    sizes: dict[str, ArrayLike], ax: "Axes | None" = None
+) -> Any:
     """Plots gradient norms of the last state against the time lag.
 
     Args:
@@ -169,7 +190,12 @@ def gradient_horizon(sizes, ax=None):
     return ax.figure
 
 
-def learning_curves(curves, ylabel="validation loss", baseline=None, ax=None):
+def learning_curves(
+    curves: dict[str, ArrayLike],
+    ylabel: str = "validation loss",
+    baseline: float | None = None,
+    ax: "Axes | None" = None,
+) -> Any:
     """Plots a quantity against the epoch, with its range over seeds.
 
     Args:
@@ -208,7 +234,7 @@ def learning_curves(curves, ylabel="validation loss", baseline=None, ax=None):
     return ax.figure
 
 
-def _axes(ax):
+def _axes(ax) -> Any:
     try:
         import matplotlib.figure
     except ImportError as error:

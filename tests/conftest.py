@@ -25,6 +25,7 @@ ONE_BACKEND = {
     "test_hidden_chain",
     "test_insert_tables",
     "test_language",
+    "test_mathematics",
     "test_nonnormality",
     "test_pages",
     "test_peeling",

@@ -1,7 +1,8 @@
 """Scripts as a user runs them, without the seconds that imports take.
 
 Each has a process of its own: the fork of one that has imported Keras and has
-computed nothing.
+computed nothing. A file is copied to an empty folder and run there, as an
+example is by its reader; a module runs in the root of the repository.
 """
 
 import atexit
@@ -9,15 +10,16 @@ import multiprocessing
 import os
 import pathlib
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).parents[1]
-OF_TESTS = {str(ROOT / name) for name in ("", "docs", "examples", "tests")}
+OF_TESTS = {str(ROOT / name) for name in ("", "docs", "tests")}
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["keras", "matplotlib.pyplot"])
+FORKS.set_forkserver_preload(["keras", "keras_rin", "matplotlib.pyplot"])
 
 
 def run(script, *arguments):
@@ -65,14 +67,15 @@ def _main(script, arguments, environment, texts):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdout.reconfigure(line_buffering=True)  # what a kill finds printed
     os.environ.update(environment)
-    os.chdir(ROOT)
     sys.path[:] = [path for path in sys.path if path not in OF_TESTS]
     sys.argv = [script, *arguments]
     try:
         if script.endswith(".py"):
-            sys.path.insert(0, str(ROOT / script.rpartition("/")[0]))
-            runpy.run_path(script, run_name="__main__")
+            os.chdir(texts[0].parent)
+            sys.argv[0] = shutil.copy(ROOT / script, ".")
+            runpy.run_path(sys.argv[0], run_name="__main__")
         else:
+            os.chdir(ROOT)
             sys.path.insert(0, str(ROOT))
             runpy.run_module(script, run_name="__main__", alter_sys=True)
     finally:

@@ -39,16 +39,6 @@ def test_a_benchmark_writes_its_records_and_its_table(tmp_path, module, tables):
         assert "| " in (tmp_path / table).read_text()
 
 
-@pytest.mark.exhaustive
-def test_variance_growth_writes_its_table_and_its_picture(tmp_path):
-    finished = scripts.run(
-        "benchmarks.variance_growth", "--smoke", f"--output={tmp_path}"
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "| he_normal" in (tmp_path / "table.md").read_text()
-    assert (tmp_path / "growth.png").exists()
-
-
 @pytest.mark.parametrize(
     "ms, told",
     [(0.47649, "0.476"), (36.14, "36.1"), (1123.4, "1,120"), (29876, "29,900")],

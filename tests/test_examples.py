@@ -1,102 +1,128 @@
-"""The examples as a user runs them, in a process of their own."""
+"""The examples as a reader runs them: one file, in an empty folder."""
 
 import json
 import os
 import pathlib
+import re
 import signal
 import time
 
-import adding_problem
-import babi
-import babi_network
-import epochs
-import image_batches
-import image_data
 import keras
 import numpy as np
-import outputs
 import pytest
 import scripts
-import sequential_images
 from absl import app
 from absl import flags
-from absl.testing import flagsaver
 
-import keras_rin  # noqa: F401  a saved RIN needs it to be loaded
-from keras_rin.tasks import sequential_pixels
+from examples import adding_problem
+from examples import sequential_images
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
     reason="the examples are tried on the default backend",
 )
 MNIST = pathlib.Path(os.environ.get("TFDS_DATA_DIR", "")) / "mnist"
+EXAMPLES = sorted((scripts.ROOT / "examples").glob("[a-z]*.py"))
 
 
-def run(script, *arguments):
-    return scripts.run(f"examples/{script}", *arguments)
+def run(name, output, *arguments):
+    """Standard output of an example, which has to end well."""
+    finished = scripts.run(
+        f"examples/{name}.py", *arguments, f"--output={output}"
+    )
+    assert finished.returncode == 0, finished.stderr
+    for table in output.glob("*.md"):
+        assert table.read_text() in finished.stdout
+    return finished
+
+
+def contents(folder):
+    """The checkpoints of a folder, without the seconds that epochs took."""
+    found = {}
+    for path in sorted(folder.rglob("*.npz")):
+        with np.load(path) as file:
+            arrays = dict(file)
+        history = json.loads(arrays.pop("history").item())
+        history.pop("seconds", None)
+        found[path.name] = history, {n: a.tobytes() for n, a in arrays.items()}
+    return found
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_needs_no_other_file(path):
+    imported = re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(), re.M)
+    assert not {other.stem for other in EXAMPLES} & set(imported)
+    assert "examples" not in imported
 
 
 @pytest.mark.exhaustive
-def test_sequential_images_ends_with_models_that_stream(tmp_path):
-    finished = run(
-        "sequential_images.py",
-        "--smoke",
-        "--layers=RIN paper",
-        "--layers=LSTM",
-        f"--output={tmp_path}",
+def test_memory_curves(tmp_path):
+    run("memory_curves", tmp_path, "--units=10", "--samples=50", "--seed=0")
+    assert (
+        "| 1.02 chain + 0.1 identity |"
+        in (tmp_path / "decoding.md").read_text()
     )
-    assert finished.returncode == 0, finished.stderr
-    for name in ("RIN paper", "LSTM"):
-        assert f"| {name} " in finished.stdout
-    assert "answers the same" in finished.stdout
-    assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
-    assert (tmp_path / "saved_model" / "saved_model.pb").exists()
-    model = keras.models.load_model(tmp_path / "best_rin.keras")
-    assert model.count_params() == 11_210
+    for picture in ("memory_curves.png", "decoding.png"):
+        assert (tmp_path / picture).stat().st_size > 10_000
+
+
+@pytest.mark.exhaustive
+def test_gradient_horizons(tmp_path):
+    run("gradient_horizons", tmp_path, "--length=10", "--units=20")
+    assert "| lag 10 " in (tmp_path / "table.md").read_text()
+    assert (tmp_path / "gradient_horizons.png").stat().st_size > 10_000
+
+
+@pytest.mark.exhaustive
+def test_state_growth(tmp_path):
+    run("state_growth", tmp_path, "--length=5", "--seed=0", "--units=8")
+    assert "| GRU " in (tmp_path / "gradient_norm.md").read_text()
+    assert (tmp_path / "state_growth.png").stat().st_size > 10_000
+
+
+@pytest.mark.exhaustive
+def test_variance_growth(tmp_path):
+    run("variance_growth", tmp_path, "--filters=2", "--draws=1")
+    assert "| he_normal" in (tmp_path / "table.md").read_text()
+    assert (tmp_path / "growth.png").stat().st_size > 10_000
+
+
+@pytest.mark.exhaustive
+def test_random_products(tmp_path):
+    run("random_products", tmp_path, "--units=5", "--draws=3")
+    assert "| as drawn " in (tmp_path / "table.md").read_text()
+
+
+@pytest.mark.exhaustive
+def test_watch_a_chain_emerge(tmp_path):
+    arguments = ("--epochs=1", "--units=8", "--seed=0", "--seed=1")
+    run("watch_a_chain_emerge", tmp_path, *arguments)
+    assert "| Henrici departure " in (tmp_path / "table.md").read_text()
+    for picture in ("hidden_chain.png", "henrici_departure.png"):
+        assert (tmp_path / picture).stat().st_size > 10_000
+
+
+@pytest.mark.exhaustive
+def test_deep_linear(tmp_path):
+    targets = "eigenvalue -0.5", "rotation by 30 degrees"
+    run(
+        "deep_linear",
+        tmp_path,
+        *(f"--targets={target}" for target in targets),
+        *("--depth=3", "--depths=2", "--seed=0", "--steps=60"),
+    )
+    text = (tmp_path / "targets.md").read_text()
+    assert "loss > 0.125" in text and "not reached" in text
+    assert re.search(r"\| learned +\| learned +\| 5 ", text)
+    assert (tmp_path / "losses.png").exists()
+
+
+@pytest.mark.exhaustive
+def test_memorise_random_labels(tmp_path):
+    run("memorise_random_labels", tmp_path, "--points=50", "--batch_size=7")
     record = json.loads((tmp_path / "results.json").read_text())
-    assert len(record["runs"]) == 2
-    finished = run(
-        "stream_pixels.py",
-        f"--model={tmp_path / 'best_rin.keras'}",
-        "--images=3",
-        f"--output={tmp_path / 'streamed'}",
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "| 192 " in finished.stdout
-
-
-@pytest.mark.exhaustive
-@pytest.mark.skipif(
-    not MNIST.exists(), reason="TFDS_DATA_DIR names no folder with mnist in it"
-)
-def test_sequential_images_reads_mnist_through_tfds(tmp_path):
-    finished = run(
-        "sequential_images.py",
-        "--smoke",
-        "--dataset=mnist",
-        "--rows",
-        "--permute",
-        "--layers=RIN",
-        f"--output={tmp_path}",
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "| RIN " in finished.stdout
-
-
-@pytest.mark.parametrize("shape", [(3, 4, 5), (3, 4, 5, 2)])
-def test_rows_are_the_steps_of_a_sequence(rng, shape):
-    images = rng.normal(size=shape).astype("float32")
-    x = sequential_pixels.generate(image_data.rows(images))
-    assert x.shape[:2] == (3, 4)
-    for step, row in enumerate(images.swapaxes(0, 1)):
-        for one, expected in zip(x[:, step], row, strict=True):
-            np.testing.assert_array_equal(one, expected.ravel())
-
-
-def test_the_layers_that_read_images_answer(rng):
-    x = rng.normal(size=(2, 4, 3)).astype("float32")
-    for name, make in sequential_images.LAYERS.items():
-        assert make(5)(x).shape == (2, 5), name
+    assert record["runs"][0]["accuracy"] == {"7": 1.0}
+    assert (tmp_path / "parameters.png").exists()
 
 
 def test_the_layers_that_add_have_about_as_many_weights():
@@ -107,14 +133,9 @@ def test_the_layers_that_add_have_about_as_many_weights():
 
 
 @pytest.mark.exhaustive
-def test_adding_problem_ends_with_table_and_picture(tmp_path):
-    finished = run(
-        "adding_problem.py",
-        *("--length=10", "--samples=60", "--epochs=2", "--layers=RIN"),
-        f"--output={tmp_path}",
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "| RIN " in finished.stdout
+def test_adding_problem(tmp_path):
+    sizes = ("--length=10", "--samples=60", "--epochs=2", "--layers=RIN")
+    run("adding_problem", tmp_path, *sizes)
     assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
     record = json.loads((tmp_path / "results.json").read_text())
     assert [len(run["validation"]) for run in record["runs"]] == [2]
@@ -122,420 +143,286 @@ def test_adding_problem_ends_with_table_and_picture(tmp_path):
     assert model.count_params() == 2_701 + 5  # normalization: 2, 2 and 1
 
 
-def test_memory_curves_ends_with_tables_and_pictures(tmp_path):
-    finished = run("memory_curves.py", "--smoke", f"--output={tmp_path}")
-    assert finished.returncode == 0, finished.stderr
-    for table in ("networks.md", "decoding.md"):
-        written = (tmp_path / table).read_text()
-        assert "| chain + identity |" in written and written in finished.stdout
-    assert (tmp_path / "memory_curves.png").stat().st_size > 10_000
-    assert (tmp_path / "decoding.png").stat().st_size > 10_000
-
-
-def test_gradient_horizons_ends_with_table_and_picture(tmp_path):
-    finished = run("gradient_horizons.py", "--smoke", f"--output={tmp_path}")
-    assert finished.returncode == 0, finished.stderr
-    assert (tmp_path / "table.md").read_text() in finished.stdout
-    assert (tmp_path / "gradient_horizons.png").stat().st_size > 10_000
-
-
 @pytest.mark.exhaustive
-def test_state_growth_ends_with_tables_and_picture(tmp_path):
-    finished = run("state_growth.py", "--smoke", f"--output={tmp_path}")
-    assert finished.returncode == 0, finished.stderr
-    for table in ("loss.md", "gradient_norm.md"):
-        assert (tmp_path / table).read_text() in finished.stdout
-    assert (tmp_path / "state_growth.png").stat().st_size > 10_000
-
-
-def test_random_products_ends_with_its_table(tmp_path):
-    finished = run("random_products.py", "--smoke", f"--output={tmp_path}")
-    assert finished.returncode == 0, finished.stderr
-    assert "| as drawn " in finished.stdout
-    assert (tmp_path / "table.md").read_text() in finished.stdout
-
-
-@pytest.mark.exhaustive
-def test_watch_a_chain_emerge_ends_with_table_and_pictures(tmp_path):
-    finished = run(
-        "watch_a_chain_emerge.py", "--smoke", "--seed=0", f"--output={tmp_path}"
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert (tmp_path / "table.md").read_text() in finished.stdout
-    for picture in ("hidden_chain.png", "henrici_departure.png"):
-        assert (tmp_path / picture).stat().st_size > 10_000
-
-
-@pytest.mark.exhaustive
-def test_which_start_ends_with_its_table(tmp_path):
-    finished = run(
-        "which_start.py",
-        "--smoke",
-        "--length=5",
-        "--length=10",
-        "--layers=chain",
-        "--layers=GRU",
-        f"--output={tmp_path}",
-    )
-    assert finished.returncode == 0, finished.stderr
-    table = (tmp_path / "table.md").read_text()
-    assert "| chain " in table and "10 steps" in table
-    assert table in finished.stdout
-
-
-@pytest.mark.exhaustive
-def test_gated_chains_learns_to_copy_and_to_read(tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_text("the quick brown fox jumps over the lazy dog. " * 50)
-    for name, arguments in (
-        ("copying", ["--layers=LSTM mixed", "--layers=GRU chain"]),
-        ("text", ["--layers=GRU mixed", f"--text_file={text}"]),
-    ):
-        output = tmp_path / name
-        finished = run(
-            "gated_chains.py",
-            "--smoke",
-            f"--task={name}",
-            *arguments,
-            f"--output={output}",
-        )
-        assert finished.returncode == 0, finished.stderr
-        assert "| knows nothing " in finished.stdout
-        assert (output / "learning_curves.png").exists()
-
-
-def write_babi_task(folder, task):
-    places = ["hall", "garden", "attic"]
-    for kind in ("train", "test"):
-        lines = []
-        for place in 20 * places:
-            lines += [f"1 Ann is in the {place}.", "2 Bob went away."]
-            lines += [f"3 Where is Ann?\t{place}\t1"]
-        file = folder / f"qa{task}_where_{kind}.txt"
-        file.write_text("\n".join(lines))
-
-
-@pytest.mark.exhaustive
-def test_babi_ends_with_its_table(tmp_path):
-    for task in (1, 14):
-        write_babi_task(tmp_path, task)
-    finished = run(
-        "babi.py",
-        "--smoke",
-        f"--data_dir={tmp_path}",
-        "--task=1",
-        "--task=14",
-        "--layers=IRNN + noise",
-        "--units=8",
-        f"--output={tmp_path / 'out'}",
-    )
-    assert finished.returncode == 0, finished.stderr
-    table = (tmp_path / "out" / "table.md").read_text()
-    assert table in finished.stdout
-    assert [row[-1] for row in cells(table)] == [
-        babi.BASELINE,
-        "0.333",
-        "0.333",
-    ]
-    record = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert [run["task"] for run in record["runs"]] == [1, 14]
-
-
-def cells(table):
-    head, _, *rows = table.splitlines()
-    return [[c.strip() for c in row.split("|")[1:-1]] for row in (head, *rows)]
-
-
-def test_the_babi_table_has_tasks_against_layers():
-    runs = [(1, "RIN", 0.5), (1, "LSTM", 0.25), (3, "LSTM", 1), (1, "RIN", 0.4)]
-    names = ("task", "layer", "score")
-    record = [
-        {"baseline": 0.2, **dict(zip(names, r, strict=True))} for r in runs
-    ]
-    assert cells(babi.tables({"runs": record})["table.md"]) == [
-        ["task", "RIN", "LSTM", babi.BASELINE],
-        ["1", "0.45 (0.4 to 0.5)", "0.25", "0.2"],
-        ["3", "", "1", "0.2"],
-    ]
-
-
-@pytest.mark.parametrize("layer", babi_network.LAYERS)
-def test_the_babi_network_does_not_see_what_fills_up_a_story(
-    rng, layer, tmp_path
-):
-    model = babi_network.build_model(layer, words=9, steps=5, units=4)
-    longer = babi_network.build_model(layer, words=9, steps=8, units=4)
-    longer.set_weights(model.get_weights())
-    story = rng.integers(1, 9, (3, 5))
-    story[1, 3:] = 0
-    question = rng.integers(1, 9, (3, 2))
-    answer = model({"story": story, "question": question})
-    filled = {"story": np.pad(story, ((0, 0), (0, 3)))}
-    filled["question"] = np.pad(question, ((0, 0), (0, 1)))
-    np.testing.assert_allclose(answer, longer(filled), rtol=1e-5, atol=1e-6)
-    longer.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras", compile=False)
-    np.testing.assert_allclose(answer, loaded(filled), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("layer", babi_network.LAYERS)
-def test_the_paper_starts_of_the_babi_network(layer):
-    model = babi_network.build_model(layer, 9, 5, units=40, paper_start=True)
-    rnns = [one for one in model.layers if isinstance(one, keras.layers.RNN)]
-    story, question, both = [one.get_weights() for one in rnns]
-    assert not np.array_equal(story[0], question[0])
-    for kernel, _, bias in (story, question, both):
-        assert not bias.any()
-        assert layer == "LSTM" or abs(kernel.std() - 0.001) < 0.0002
-
-
-def test_the_noisy_irnn_starts_where_a_rin_does():
-    start = babi_network.IdentityAndNoise()((200, 200))
-    offset = np.asarray(start) - np.eye(200)
-    assert abs(offset.std() - 0.001) < 0.0001
-    assert abs(offset.mean()) < 0.0001
-
-
-def test_the_last_tenth_to_train_on_is_for_validation(tmp_path):
-    write_babi_task(tmp_path, 1)
-    splits, words = babi_network.load(tmp_path, 1)
-    assert [len(y) for _, y in splits] == [54, 6, 60]
-    for x, y in splits:
-        assert x["story"].shape == (len(y), 10)
-        assert x["question"].shape == (len(y), 4)
-    assert words[splits[1][1][0]] == "hall"
-
-
-def test_deep_linear_ends_with_tables_and_picture(tmp_path):
-    finished = run(
-        "deep_linear.py",
-        "--smoke",
-        "--depth=3",
-        "--seed=0",
-        f"--output={tmp_path}",
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "| eigenvalue -0.5 " in finished.stdout
-    assert "loss > 0.125" in finished.stdout
-    assert "| from a Gaussian start |" in finished.stdout
-    assert (tmp_path / "losses.png").exists()
-
-
-def test_memorise_random_labels_ends_with_table_and_picture(tmp_path):
-    finished = run(
-        "memorise_random_labels.py",
-        "--smoke",
-        "--batch_size=7",
-        f"--output={tmp_path}",
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "right, batches of 7 |" in finished.stdout
-    record = json.loads((tmp_path / "results.json").read_text())
-    assert record["runs"][0]["accuracy"] == {"7": 1.0}
-    assert (tmp_path / "parameters.png").exists()
-
-
-@pytest.fixture
-def npz(tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.integers(0, 256, (60, 8, 8, 3), "uint8")
-    y = np.arange(60)[:, None] % 3
-    path = tmp_path / "images.npz"
-    np.savez(path, x_train=x, y_train=y, x_test=x[:20], y_test=y[:20])
-    return path
-
-
-def state_of_training(output):
-    (path,) = (output / "models").glob("*.npz")
-    with np.load(path) as file:
-        arrays = dict(file)
-    history = json.loads(arrays.pop("history").item())
-    del history["seconds"]
-    return history, {name: a.tobytes() for name, a in arrays.items()}
-
-
-@pytest.mark.exhaustive
-def test_cifar_residual_goes_on_where_it_ended(npz, tmp_path):
-    def train(name, *arguments):
-        arguments += ("--small", "--augment", f"--data_npz={npz}")
-        output = tmp_path / name
-        finished = run("cifar_residual.py", *arguments, f"--output={output}")
-        assert finished.returncode == 0, finished.stderr
-        assert "| SmallVarianceNormal |" in finished.stdout
-        return state_of_training(output)
-
-    train("ended", "--epochs=1")
-    again = train("ended", "--resume", "--epochs=2")
-    assert again == train("whole", "--epochs=2")
-    record = json.loads((tmp_path / "ended" / "results.json").read_text())
-    (ended,) = record["runs"]
-    assert ended["validation"] == again[0]["val_accuracy"]
-    assert len(ended["validation"]) == 2
-
-
-@pytest.mark.exhaustive
-def test_a_killed_training_goes_on_bit_for_bit(tmp_path):
-    finished = run("kill_and_resume.py", "--times=2", f"--output={tmp_path}")
-    assert finished.returncode == 0, finished.stderr
-    record = json.loads((tmp_path / "results.json").read_text())
-    killed = [fault for fault in record["faults"] if fault["signal"]]
-    refused = [fault for fault in record["faults"] if fault["error"]]
-    assert (len(killed), len(refused)) == (8, 3)
-    assert {fault["signal"] for fault in killed} == {
-        signal.SIGKILL,
-        signal.SIGXFSZ,
-    }
-    assert all(fault["same"] for fault in record["faults"])
-    epochs_done = [fault["epoch"] for fault in record["faults"]]
-    assert epochs_done == sorted(epochs_done) and epochs_done[-1] > 3
-    assert record["end_same"] == 1
-    assert "stops, names the file" in finished.stdout
-
-
 def test_a_loss_not_finite_ends_one_network_and_names_its_weight(tmp_path):
-    finished = run(
-        "adding_problem.py",
-        *("--epochs=1", "--samples=200", "--length=5", "--layers=IRNN"),
-        "--learning_rate=1e30",
-        f"--output={tmp_path}",
-    )
-    assert finished.returncode == 0, finished.stderr
+    sizes = ("--length=5", "--samples=200", "--epochs=1", "--layers=IRNN")
+    arguments = (*sizes, "--learning_rate=1e30")
+    finished = run("adding_problem", tmp_path, *arguments)
     assert "IRNN, seed 0: Epoch 1, step " in finished.stderr
     assert "The first weight not finite is sequential" in finished.stderr
-    assert "| 1 of 1 | " in finished.stdout
+    assert "| 1 of 1 " in finished.stdout
 
 
-def test_a_file_of_images_is_split_and_its_labels_are_flat(npz):
-    parts = image_data.load_npz(npz)
-    assert [len(images) for images, _ in parts] == [54, 6, 20]
-    assert [labels.shape for _, labels in parts] == [(54,), (6,), (20,)]
+@pytest.mark.exhaustive
+def test_sequential_images_ends_with_models_that_stream(tmp_path):
+    layers = ("--layers=RIN paper", "--layers=LSTM", "--layers=SimpleRNN")
+    finished = run(
+        "sequential_images", tmp_path, *layers, "--units=8", "--epochs=1"
+    )
+    assert "Best RIN" in finished.stdout
+    assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
+    model = keras.models.load_model(tmp_path / "best_rin.keras")
+    assert model.count_params() == 80 + 90
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert len(record["runs"]) == 3
+    best = f"--model={tmp_path / 'best_rin.keras'}"
+    streamed = run("stream_pixels", tmp_path / "streamed", best, "--images=3")
+    assert "| 192 " in streamed.stdout
 
 
-def test_a_file_without_its_arrays_says_which(tmp_path):
-    np.savez(tmp_path / "x.npz", x_train=[1], x_test=[1])
-    with pytest.raises(ValueError, match="x.npz has no y_train, y_test"):
-        image_data.load_npz(tmp_path / "x.npz")
+@pytest.mark.exhaustive
+@pytest.mark.skipif(
+    not MNIST.exists(), reason="TFDS_DATA_DIR names no folder with mnist in it"
+)
+def test_sequential_images_reads_rows_of_mnist(tmp_path):
+    small_mnist(tmp_path)
+    finished = run(
+        "sequential_images",
+        tmp_path,
+        *("--dataset=mnist", "--rows", "--permute", "--layers=RIN"),
+        *("--units=2", "--epochs=1", "--batch_size=500"),
+        f"--data_dir={tmp_path}",
+    )
+    assert "| RIN " in finished.stdout
 
 
-def save_images(folder, value, count):
-    folder.mkdir(parents=True)
-    for number in range(count):
-        image = np.full((6, 5, 3), value, "uint8")
-        keras.utils.save_img(folder / f"{number}.png", image, scale=False)
+SMALL = ("--layers=RIN", "--units=4", "--batch_size=500")
 
 
-def test_a_folder_of_images_is_read_with_its_classes(tmp_path):
-    for label, name in enumerate(("cats", "dogs")):
-        save_images(tmp_path / "train" / name, 100 * label, 10)
-        save_images(tmp_path / "test" / name, 100 * label, 4)
-    parts = image_data.load_folder(tmp_path, size=4)
-    assert [images.shape for images, _ in parts] == [
-        (18, 4, 4, 3),
-        (2, 4, 4, 3),
-        (8, 4, 4, 3),
-    ]
-    for images, labels in parts:
-        np.testing.assert_array_equal(images[:, 0, 0, 0], 100 * labels)
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="train is not a folder"):
-        image_data.load_folder(tmp_path, size=4)
-
-
-def test_folders_with_other_classes_are_refused(tmp_path):
-    for folder in ("train/cats", "train/dogs", "test/dogs"):
-        save_images(tmp_path / folder, 0, 1)
-    with pytest.raises(ValueError, match="class_names"):
-        image_data.load_folder(tmp_path, size=4)
-
-
-def test_batches_are_standardised_and_training_ones_moved():
-    image = np.zeros((1, 8, 8), "uint8")
-    image[0, 3, 4] = 255
-    two = np.concatenate([image, 3 * (image // 6)])
-    ((still, labels),) = image_batches.evaluation(two, [0, 1], 4)
-    assert tuple(still.shape) == (2, 8, 8, 1) and list(labels) == [0, 1]
-    np.testing.assert_allclose(np.mean(still, (1, 2)), 0, atol=1e-5)
-    np.testing.assert_allclose(np.std(still, (1, 2)), 1, atol=1e-4)
-
-    batches = image_batches.training(image, [0], 4, True, True)
-    moving = batches.stream(seed=0, first=0, end=300)
-    places = {np.unravel_index(np.argmax(x), (8, 8)) for x, _ in moving}
-    rows, columns = (set(axis) for axis in zip(*places, strict=True))
-    assert rows == {1, 2, 3, 4, 5}
-    assert columns == {1, 2, 3, 4, 5, 6}  # 2 to 6, and mirrored
-
-
-def test_an_epoch_is_the_same_wherever_training_starts():
-    rows = np.arange(10)
-    batches = epochs.shuffled((rows, -rows), size=4)
-    assert batches.steps == 3
-    whole = [tuple(x.numpy()) for x, _ in batches.stream(3, 0, 3)]
-    later = [tuple(x.numpy()) for x, _ in batches.stream(3, 1, 3)]
-    assert later == whole[3:]
-    seen = [sum(whole[i : i + 3], ()) for i in (0, 3, 6)]
-    assert [sorted(rows) for rows in seen] == [list(range(10))] * 3
-    other = [tuple(x.numpy()) for x, _ in batches.stream(4, 0, 1)]
-    assert len({*seen, sum(other, ())}) == 4
-    assert all((x == -y).numpy().all() for x, y in batches.stream(0, 0, 1))
-
-
-def interrupted(running):
-    """Presses Ctrl-C, again where a library has swallowed it."""
-    for _ in range(3):
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """A folder in which Ctrl-C ended the main job, and what it printed."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    running = scripts.Running(
+        "examples/sequential_images.py",
+        *SMALL,
+        "--layers=LSTM",
+        "--epochs=10000",
+        f"--output={folder}",
+    )
+    best = folder / "models" / "RIN-0.keras"
+    while not best.exists() and running.is_alive():
+        time.sleep(0.1)
+    for _ in range(3):  # a library may swallow it
+        time.sleep(1)
         os.kill(running.process.pid, signal.SIGINT)
         running.process.join(60)
         if not running.is_alive():
             break
-    return running.end(timeout=1)
+    return folder, running.end(timeout=1)
 
 
 @pytest.mark.exhaustive
-def test_ctrl_c_keeps_the_best_weights_and_the_table(tmp_path):
-    running = scripts.Running(
-        "examples/sequential_images.py",
-        "--epochs=10000",
-        "--units=8",
-        f"--output={tmp_path}",
-    )
-    best = tmp_path / "models" / "RIN-0.keras"
-    while not best.exists() and running.is_alive():
-        time.sleep(0.1)
-    time.sleep(1)
-    finished = interrupted(running)
+def test_ctrl_c_keeps_the_best_weights_and_the_table(interrupted):
+    folder, finished = interrupted
     assert finished.returncode == 0, finished.stderr
-    assert "| RIN (cut off) " in finished.stdout
+    assert "| RIN (interrupted) " in finished.stdout
     assert "LSTM" not in finished.stdout
-    assert keras.models.load_model(tmp_path / "best_rin.keras").built
-    assert (tmp_path / "saved_model" / "saved_model.pb").exists()
+    assert keras.models.load_model(folder / "best_rin.keras").built
+    assert (folder / "saved_model" / "saved_model.pb").exists()
 
 
-def test_missing_data_says_where_it_looked_and_what_to_do(tmp_path):
-    with pytest.raises(FileNotFoundError, match="--data_dir.*--download") as e:
-        image_data.load("mnist", data_dir=tmp_path)
+OTHER = [
+    ("units=5", "batch_size=4", "learning_rate=0.5"),
+    ("dataset=mnist", "permute", "rows"),
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("others", OTHER, ids=" ".join)
+def test_other_flags_are_refused_and_named(interrupted, others):
+    folder, _ = interrupted
+    before = contents(folder)
+    if "dataset=mnist" in others and not MNIST.exists():
+        pytest.skip("TFDS_DATA_DIR names no folder with mnist in it")
+    finished = scripts.run(
+        "examples/sequential_images.py",
+        *SMALL,
+        *(f"--{other}" for other in others),
+        *("--resume", "--epochs=10000", f"--output={folder}"),
+    )
+    assert finished.returncode
+    for other in others:
+        assert f"settings.{other.split('=')[0]}: " in finished.stderr
+    assert contents(folder) == before
+
+
+def test_every_flag_is_kept_or_changes_no_training():
+    """A flag that is added has to be thought of."""
+    text = pathlib.Path(sequential_images.__file__).read_text()
+    defined = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text))
+    free = {"data_dir", "download", "epochs", "output", "resume", "layers"}
+    assert defined == free | {"seed"} | set(sequential_images.KEPT)
+
+
+@pytest.mark.exhaustive
+def test_resumed_after_ctrl_c_it_ends_as_if_it_never_had_been(
+    interrupted, tmp_path
+):
+    folder, _ = interrupted
+    ((history, _),) = contents(folder / "models").values()
+    epochs = f"--epochs={len(history['loss']) + 2}"
+    run("sequential_images", folder, *SMALL, epochs, "--resume")
+    run("sequential_images", tmp_path, *SMALL, epochs)
+    assert contents(folder) == contents(tmp_path)
+    ours, theirs = (
+        keras.models.load_model(path / "best_rin.keras").get_weights()
+        for path in (folder, tmp_path)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    run("sequential_images", tmp_path, *SMALL, "--epochs=1")
+    before, now = (tmp_path / name for name in ("models_before", "models"))
+    assert contents(before) == contents(folder)
+    assert len(contents(now)["RIN-0.npz"][0]["loss"]) == 1
+
+
+@pytest.fixture
+def with_flags(monkeypatch):
+    """Gives the main job flags of its own."""
+
+    def give(**values):
+        chosen = flags.FlagValues()
+        defaults = {"data_dir": None, "download": False}
+        defaults |= {"permute": False, "rows": False}
+        for name, value in {**defaults, **values}.items():
+            flags.DEFINE_string(name, None, "", flag_values=chosen)
+            chosen[name].value = value
+        chosen.mark_as_parsed()
+        monkeypatch.setattr(sequential_images, "FLAGS", chosen)
+
+    return give
+
+
+def test_digits_are_split_once_and_for_all(with_flags):
+    with_flags(dataset="digits")
+    parts = sequential_images.load()
+    assert [x.shape for x, _ in parts] == [(n, 64, 1) for n in (1294, 143, 360)]
+    rows = {sequence.tobytes() for x, _ in parts for sequence in x}
+    assert len(rows) == 1797  # no digit is in two of them
+    with_flags(dataset="digits", rows=True, permute=True)
+    for (x, _), (rows, _) in zip(parts, sequential_images.load(), strict=True):
+        assert rows.shape[1:] == (8, 8)
+        np.testing.assert_array_equal(
+            np.sort(rows.sum(axis=2)), np.sort(x.reshape(-1, 8, 8).sum(axis=2))
+        )
+
+
+def test_an_epoch_is_the_same_wherever_training_starts(with_flags):
+    with_flags(batch_size=4, epochs=3)
+    rows = np.arange(10)
+
+    def stream(seed, first):
+        found = sequential_images.batches(rows, -rows, seed, first)
+        return [(tuple(x.numpy()), tuple(-y.numpy())) for x, y in found]
+
+    whole = stream(3, 0)
+    assert stream(3, 1) == whole[3:]
+    assert all(x == y for x, y in whole)
+    seen = [sum((x for x, _ in whole[i : i + 3]), ()) for i in (0, 3, 6)]
+    assert [sorted(rows) for rows in seen] == [list(range(10))] * 3
+    assert len({*seen, sum((x for x, _ in stream(4, 2)), ())}) == 4
+
+
+def test_missing_data_says_where_it_looked_and_what_to_do(with_flags, tmp_path):
+    with_flags(dataset="mnist", data_dir=str(tmp_path))
+    with pytest.raises(app.UsageError, match="--data_dir.*--download") as e:
+        sequential_images.load()
     assert str(tmp_path) in str(e.value)
 
 
-def test_digits_are_split_once_and_for_all():
-    parts = image_data.load("digits")
-    assert [len(images) for images, _ in parts] == [1294, 143, 360]
-    assert [len(labels) for _, labels in parts] == [1294, 143, 360]
-    rows = {image.tobytes() for images, _ in parts for image in images}
-    assert len(rows) == 1797  # no digit stands in two of them
+def cut_off(content):
+    return content[: len(content) // 2]
 
 
-def test_an_output_that_cannot_be_written_stops_before_training(tmp_path):
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(app.UsageError, match="--output must be a directory"):
-        outputs.prepare(file / "runs")
+def cut_between_records(content):
+    """Half of the records of a file of TFDS, each of them whole."""
+    at = 0
+    while at < len(content) // 2:
+        at += 16 + int.from_bytes(content[at : at + 8], "little")
+    return content[:at]
 
 
-@pytest.mark.parametrize(
-    "flag", ["dataset=imagenet", "layers=GRU", "units=0", "seed=a"]
+def flipped(content):
+    middle = len(content) // 2
+    return content[:middle] + b"\xff" * 8 + content[middle + 8 :]
+
+
+def missing(content):
+    return None
+
+
+TEST = "mnist-test.tfrecord-00000-of-00001"
+DAMAGES = [
+    ("dataset_info.json", cut_off),
+    (TEST, cut_between_records),
+    *(
+        pytest.param(file, damage, marks=pytest.mark.exhaustive)
+        for file, damage in (
+            ("dataset_info.json", missing),
+            (TEST, cut_off),
+            (TEST, flipped),
+            (TEST, missing),
+        )
+    ),
+]
+
+
+@pytest.mark.skipif(
+    not MNIST.exists(), reason="TFDS_DATA_DIR names no folder with mnist in it"
 )
-def test_wrong_flags_are_named(flag):
-    name = flag.split("=")[0]
-    with flagsaver.flagsaver(), pytest.raises(flags.Error, match=name):
-        sequential_images.FLAGS(["sequential_images.py", f"--{flag}"])
+@pytest.mark.parametrize("name, damage", DAMAGES)
+def test_a_damaged_folder_of_data_is_named(tmp_path, with_flags, name, damage):
+    folder = small_mnist(tmp_path)
+    content = damage((folder / name).read_bytes())
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_bytes(content)
+    with_flags(dataset="mnist", data_dir=str(tmp_path))
+    with pytest.raises(
+        app.UsageError, match="cannot be read. .*--data_dir"
+    ) as e:
+        sequential_images.from_tfds("test")
+    assert str(tmp_path) in str(e.value)
+
+
+def small_mnist(root):
+    """A folder in which the images to test on are those to train on as well."""
+    (version,) = MNIST.iterdir()
+    folder = root / "mnist" / version.name
+    folder.mkdir(parents=True)
+    for file in version.iterdir():
+        source = version / TEST if "train" in file.name else file
+        (folder / file.name).write_bytes(source.read_bytes())
+    info = folder / "dataset_info.json"
+    info.write_text(info.read_text().replace('"60000"', '"10000"'))
+    return folder
+
+
+def save_images(folder, color, count):
+    folder.mkdir(parents=True)
+    for number in range(count):
+        image = np.full((6, 5, 3), color, "uint8")
+        image[number % 6] = 255
+        keras.utils.save_img(folder / f"{number}.png", image, scale=False)
+
+
+@pytest.mark.exhaustive
+def test_cifar_residual_resumes_bit_for_bit(tmp_path):
+    for label, name in enumerate(("cats", "dogs")):
+        save_images(tmp_path / "images" / "train" / name, 100 * label, 30)
+        save_images(tmp_path / "images" / "test" / name, 100 * label, 4)
+
+    def train(name, *arguments):
+        folder = f"--image_folder={tmp_path / 'images'}"
+        run("cifar_residual", tmp_path / name, "--small", folder, *arguments)
+        return contents(tmp_path / name)
+
+    train("ended", "--epochs=1")
+    resumed = train("ended", "--resume", "--epochs=2")
+    assert resumed == train("whole", "--epochs=2")
+    record = json.loads((tmp_path / "ended" / "results.json").read_text())
+    ((history, _),) = resumed.values()
+    assert [run["validation"] for run in record["runs"]] == [
+        history["val_accuracy"]
+    ]

@@ -1,31 +1,40 @@
 """A training that is killed at any moment resumes bit for bit.
 
 In the spirit of SQLite's crash tests: mixed precision with a loss scale, an
-average of the weights, accumulated gradients and Dropout.
+average of the weights, accumulated gradients and Dropout. Each fault happens
+to a training in a process of its own, which resumes from the same checkpoint.
+What it leaves on disk is compared with a training that was never killed, and
+so is the end of the training that resumes from there.
 """
 
+import functools
+import itertools
 import os
+import resource
+import shutil
 import signal
-import time
+import sys
+import threading
 
 import keras
 import numpy as np
 import pytest
 import scripts
-from witnesses import to_numpy
 
+from keras_rin.callbacks import KeepBest
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.callbacks import ResumableTraining
 
-EPOCHS = 40
-KILLS = 5
+EPOCHS, BEGIN = 8, 2
 pytestmark = [
     pytest.mark.exhaustive,
+    pytest.mark.one_backend,
     pytest.mark.skipif(
         keras.backend.backend() == "torch",
         reason="Torch has no float16 on every processor.",
     ),
 ]
+X = np.linspace(-1, 1, 32, dtype="float32").reshape(16, 2)
 
 
 def make():
@@ -46,65 +55,182 @@ def make():
         gradient_accumulation_steps=3,
     )
     scaled = keras.optimizers.LossScaleOptimizer(inner, dynamic_growth_steps=7)
-    model.compile(scaled, "mse", metrics=[keras.metrics.R2Score()])
+    # Few steps: to compile them takes longer than to run them.
+    model.compile(scaled, "mse", run_eagerly=True)
     return model
 
 
-def train(path, epochs=EPOCHS):
-    model, resumable = make(), ResumableTraining(path)
-    x = np.linspace(-1, 1, 32, dtype="float32").reshape(16, 2)
+def train(folder, fault=None):
+    """Trains on from what is in the folder."""
+    resumable = ResumableTraining(folder / "state.npz")
+    best = min(resumable.history.get("loss", []), default=None)
+    model = make()
     model.fit(
-        x,
-        x[:, :1] * x[:, 1:],
+        X,
+        X[:, :1] * X[:, 1:],
         batch_size=4,
         initial_epoch=resumable.epoch,
-        epochs=epochs,
+        epochs=EPOCHS,
         shuffle=False,
         verbose=0,
-        callbacks=[resumable, RestoreOnNaN()],
+        callbacks=[
+            RestoreOnNaN(),
+            KeepBest(folder / "best.keras", "loss", "min", best),
+            resumable,
+            *([fault] if fault else []),
+        ],
     )
-    return model, resumable
 
 
-def variables(model):
-    found = model.variables + model.optimizer.variables
-    return [to_numpy(v).tobytes() for v in found]
+class Keep(keras.callbacks.Callback):
+    """Keeps a copy of the folder after each epoch."""
+
+    def __init__(self, folder, copies):
+        super().__init__()
+        self.folder, self.copies = folder, copies
+
+    def on_epoch_begin(self, epoch, logs=None):
+        shutil.copytree(self.folder, self.copies / str(epoch))
+
+    def on_train_end(self, logs=None):
+        shutil.copytree(self.folder, self.copies / str(EPOCHS))
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    model, resumable = train(tmp_path_factory.mktemp("whole") / "state.npz")
-    return variables(model), resumable.history
+def never_killed(tmp_path_factory):
+    """A folder of folders: what is on disk after each epoch."""
+    folder = tmp_path_factory.mktemp("whole")
+    copies = tmp_path_factory.mktemp("copies")
+    train(folder, Keep(folder, copies))
+    return copies
 
 
-def test_killed_at_random_moments_it_ends_as_if_it_never_had_been(
-    tmp_path, whole
-):
-    path = tmp_path / "state.npz"
-    rng = np.random.default_rng(0)
-    epochs = []
-    for _ in range(KILLS):
-        process = scripts.FORKS.Process(target=train, args=(path,))
-        process.start()
-        wait_for_writes(path, process, rng.integers(2, 5))
-        time.sleep(rng.uniform(0, 0.02))
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        epochs.append(ResumableTraining(path).epoch)
-        if epochs[-1] == EPOCHS:
-            path.unlink()  # so quick: once more from the beginning
-    assert min(epochs) >= 1 and min(epochs) < EPOCHS
-    model, resumable = train(path)
-    assert variables(model) == whole[0]
-    assert resumable.history == whole[1]
-    assert os.listdir(tmp_path) == ["state.npz"]
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-def wait_for_writes(path, process, count):
-    """The first is before the first epoch, each of the others after one."""
-    seen = {path.stat().st_mtime_ns} if path.exists() else set()
-    count += len(seen)
-    while process.is_alive() and len(seen) < count:
-        time.sleep(0.001)
-        if path.exists():
-            seen.add(path.stat().st_mtime_ns)
+def after_step(number):
+    steps = itertools.count(1)
+
+    def end_of_step(batch, logs):
+        if next(steps) == number:
+            die()
+
+    return keras.callbacks.LambdaCallback(on_train_batch_end=end_of_step)
+
+
+def after_seconds(seconds):
+    """Dies so long after its first step, whatever it does then."""
+    timer = threading.Timer(seconds, die)
+    timer.daemon = True
+
+    def end_of_step(batch, logs):
+        if timer.ident is None:
+            timer.start()
+
+    return keras.callbacks.LambdaCallback(on_train_batch_end=end_of_step)
+
+
+def at_file(number, then=die):
+    """Dies before this time that a file is opened to write, or renamed."""
+    times = itertools.count(1)
+
+    def hook(event, arguments):
+        writes = event == "open" and "w" in (arguments[1] or "")
+        if writes or event == "os.rename":
+            if "killed" in str(arguments[0]) and next(times) == number:
+                then()
+
+    sys.addaudithook(hook)
+
+
+def within_file(number, size):
+    """Dies in the middle of this file, or a later one, after so many bytes."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    at_file(number, lambda: full_disk(size))
+
+
+def full_disk(size):
+    """No file gets longer than this: the system refuses, Python raises."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def read_only():
+    if os.geteuid() == 0:  # a process that ignores file permissions
+        os.seteuid(65534)
+
+
+def fault_happens(folder, fault, pipe):
+    try:
+        train(folder, fault())
+    except OSError as error:
+        pipe.send(error.filename)
+        sys.exit(1)
+
+
+KILLS = [
+    (after_step, 3),
+    (at_file, 2),
+    (at_file, 3),
+    (at_file, 5),
+    (within_file, 1, 100),
+    (within_file, 2, 9_000),
+    (within_file, 4, 50),
+    (after_seconds, 0.02),
+    (after_seconds, 0.2),
+]
+REFUSED = [(full_disk, 100), (full_disk, 9_000), (read_only,)]
+
+
+def name(fault):
+    kind, *numbers = fault
+    return " ".join([kind.__name__, *map(str, numbers)])
+
+
+@pytest.mark.parametrize("fault", KILLS + REFUSED, ids=name)
+def test_a_killed_training_goes_on_bit_for_bit(tmp_path, never_killed, fault):
+    folder = tmp_path / "killed"
+    shutil.copytree(never_killed / str(BEGIN), folder)
+    refused = fault in REFUSED
+    if fault == (read_only,):
+        folder.chmod(0o555)
+        tmp_path.chmod(0o755)
+    ours, theirs = scripts.FORKS.Pipe()
+    process = scripts.FORKS.Process(
+        target=fault_happens,
+        args=(folder, functools.partial(*fault), theirs),
+    )
+    process.start()
+    process.join()
+    folder.chmod(0o755)
+    if refused:
+        assert process.exitcode == 1
+        assert ours.poll() and ours.recv().startswith(str(folder))
+    else:
+        signals = {-signal.SIGKILL, -signal.SIGXFSZ}
+        assert process.exitcode in signals
+    epoch = ResumableTraining(folder / "state.npz").epoch
+    assert BEGIN <= epoch < EPOCHS
+    assert_same_state(folder, never_killed / str(epoch))
+    assert keras.models.load_model(folder / "best.keras").built
+    train(folder)
+    assert_same_state(folder, never_killed / str(EPOCHS))
+    assert_same_best(folder, never_killed / str(EPOCHS))
+    assert sorted(os.listdir(folder)) == ["best.keras", "state.npz"]
+
+
+def assert_same_state(*folders):
+    ours, theirs = (np.load(folder / "state.npz") for folder in folders)
+    assert ours.files == theirs.files
+    for name in ours:
+        assert ours[name].tobytes() == theirs[name].tobytes(), name
+
+
+def assert_same_best(*folders):
+    ours, theirs = (
+        keras.models.load_model(folder / "best.keras").get_weights()
+        for folder in folders
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -2,10 +2,11 @@
 
 import re
 
-import insert_tables
 import pytest
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser
+
+from docs import insert_tables
 
 ROOT = insert_tables.ROOT
 TEXTS = {page: page.read_text() for page in insert_tables.PAGES}
@@ -46,4 +47,5 @@ def test_the_program_of_a_command_has_its_flags(command):
         "\n".join(path.read_text() for path in beside),
     )
     assert (ROOT / program).exists()
+    known += [f"no{name}" for name in known]
     assert set(re.findall(r"--(\w+)", command)) <= set(known)

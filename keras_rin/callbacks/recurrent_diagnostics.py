@@ -8,6 +8,7 @@ import warnings
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin import diagnostics
@@ -93,7 +94,12 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     ['rnn_spectral_radius']
     """
 
-    def __init__(self, x=None, budget=0.02, prefix=""):
+    def __init__(
+        self,
+        x: ArrayLike | None = None,
+        budget: float | None = 0.02,
+        prefix: str = "",
+    ):
         super().__init__()
         self.x = x
         if not isinstance(prefix, str):

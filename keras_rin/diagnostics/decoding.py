@@ -1,19 +1,22 @@
 """What a linear read-out finds of the first signal in the last state."""
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 
 
 def first_signal_accuracy(
-    recurrent_matrix,
-    input_vector=None,
-    noise=0.0,
-    activation=None,
-    steps=None,
-    samples=2_000,
-    rng=None,
-):
+    recurrent_matrix: ArrayLike,
+    input_vector: ArrayLike | None = None,
+    noise: float = 0.0,
+    activation: Callable | None = None,
+    steps: int | None = None,
+    samples: int = 2_000,
+    rng: np.random.Generator | None = None,
+) -> float:
     """How well the first of many signals can be read from the last state.
 
     R^2 = 1 - mean (a . h_T + b - s_1)^2 / var s_1

@@ -6,15 +6,20 @@ step is a contraction even where W amplifies. All here is computed there.
 """
 
 import numpy as np
-import scipy.linalg
+import scipy
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.diagnostics import spectrum
 
 
 def fisher_memory_curve(
-    recurrent_matrix, input_vector=None, noise=1.0, lags=None, horizon=None
-):
+    recurrent_matrix: ArrayLike,
+    input_vector: ArrayLike | None = None,
+    noise: float = 1.0,
+    lags: int | None = None,
+    horizon: int | None = None,
+) -> np.ndarray:
     """What the state still says about the input of k steps ago.
 
     J(k) = v W^k C^-1 (v W^k)^T, C = noise * sum over k of (W^k)^T W^k
@@ -81,7 +86,12 @@ def fisher_memory_curve(
     return curve
 
 
-def total_memory(recurrent_matrix, input_vector=None, noise=1.0, horizon=None):
+def total_memory(
+    recurrent_matrix: ArrayLike,
+    input_vector: ArrayLike | None = None,
+    noise: float = 1.0,
+    horizon: int | None = None,
+) -> float:
     """The Fisher memory of all lags together.
 
     J_tot = sum over k of J(k)
@@ -123,7 +133,9 @@ def total_memory(recurrent_matrix, input_vector=None, noise=1.0, horizon=None):
     return float(vector @ memory @ vector)
 
 
-def spatial_memory_matrix(recurrent_matrix, noise=1.0, horizon=None):
+def spatial_memory_matrix(
+    recurrent_matrix: ArrayLike, noise: float = 1.0, horizon: int | None = None
+) -> np.ndarray:
     """The total memory as a function of where the input enters.
 
     J_s = sum over k of W^k C^-1 (W^k)^T, so that J_tot = v J_s v^T
@@ -163,7 +175,9 @@ def spatial_memory_matrix(recurrent_matrix, noise=1.0, horizon=None):
     return (memory + memory.T) / 2
 
 
-def optimal_input_vector(recurrent_matrix, horizon=None):
+def optimal_input_vector(
+    recurrent_matrix: ArrayLike, horizon: int | None = None
+) -> np.ndarray:
     """The input whose past is remembered best.
 
     v, of length 1, with the largest J_tot = v J_s v^T

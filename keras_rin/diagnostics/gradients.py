@@ -3,12 +3,18 @@
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.diagnostics import recurrent_layers
 
 
-def gradient_horizon(layer, x, directions=10, rng=None):
+def gradient_horizon(
+    layer: keras.Layer,
+    x: ArrayLike,
+    directions: int = 10,
+    rng: np.random.Generator | None = None,
+) -> np.ndarray:
     """The gradient norm of the last hidden state, along a sequence.
 
     size_t = sqrt(mean of |d(v . h_T) / ds_t|^2), over sequences and unit
@@ -58,15 +64,18 @@ def gradient_horizon(layer, x, directions=10, rng=None):
     recurrent_layers.check_weights(cell)
     directions = arguments.integer("directions", directions)
     rng = arguments.generator("rng", rng, seed=0)
-    x = recurrent_layers.sequences(x, cell)
+    sequences = recurrent_layers.sequences(x, cell)
     units = _sizes(cell)[0]
     count = min(directions, units)
     basis = np.linalg.qr(rng.normal(size=(units, count)))[0].T
-    x = ops.convert_to_tensor(np.repeat(x, count, axis=0), cell.compute_dtype)
-    nudges = ops.zeros((x.shape[1] + 1, len(x), sum(_sizes(cell))))
-    v = ops.convert_to_tensor(np.tile(basis, (len(x) // count, 1)), "float32")
+    sequences = np.repeat(sequences, count, axis=0)
+    inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
+    nudges = ops.zeros((inputs.shape[1] + 1, len(inputs), sum(_sizes(cell))))
+    v = ops.convert_to_tensor(
+        np.tile(basis, (len(inputs) // count, 1)), "float32"
+    )
     with recurrent_layers.undisturbed(cell):
-        slopes = _gradient(lambda n: _project_last(cell, x, n, v), nudges)
+        slopes = _gradient(lambda n: _project_last(cell, inputs, n, v), nudges)
     squares = np.asarray(ops.convert_to_numpy(slopes), "float64") ** 2
     sizes = np.sqrt(squares.sum(axis=2).mean(axis=1))
     if np.isnan(sizes).any():

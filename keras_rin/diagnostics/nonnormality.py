@@ -3,13 +3,14 @@
 import typing
 
 import numpy as np
-import scipy.linalg
+import scipy
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.diagnostics import spectrum
 
 
-def spectral_radius(recurrent_matrix):
+def spectral_radius(recurrent_matrix: ArrayLike) -> float:
     """The largest modulus of an eigenvalue.
 
     rho(W) = max |lambda_i|
@@ -44,7 +45,7 @@ def spectral_radius(recurrent_matrix):
     return float(radius)
 
 
-def henrici_departure(recurrent_matrix):
+def henrici_departure(recurrent_matrix: ArrayLike) -> float:
     """The distance from normality in the sense of Henrici.
 
     d(W) = sqrt(|W|^2 - sum |lambda_i|^2), with |W| the Frobenius norm
@@ -88,7 +89,7 @@ def henrici_departure(recurrent_matrix):
         departures = _above_the_diagonal(matrix)
     departures = np.ldexp(departures, exponent)
     floor = np.ldexp(1e-12 * size, exponent)
-    if spectrum.doubtful(*departures, at_least=floor):
+    if spectrum.doubtful(departures[0], departures[1], floor):
         spectrum.warn("departure from normality", *departures)
     return float(departures[0])
 
@@ -108,7 +109,7 @@ def _above_the_diagonal(matrix):
     return np.linalg.norm(parts, axis=0)
 
 
-def numerical_radius(recurrent_matrix):
+def numerical_radius(recurrent_matrix: ArrayLike) -> float:
     """The largest modulus of x* W x over unit vectors x, complex ones too.
 
     w(W) = max over angles t of the largest eigenvalue of
@@ -164,7 +165,11 @@ def _farthest_point(matrix, angle):
     return (vectors.conj().T @ matrix @ vectors).item()
 
 
-def transient_amplification(recurrent_matrix, input_vector=None, steps=None):
+def transient_amplification(
+    recurrent_matrix: ArrayLike,
+    input_vector: ArrayLike | None = None,
+    steps: int | None = None,
+) -> np.ndarray:
     """The size of the response to one pulse, step by step.
 
     a_k = |v W^k|, k = 0 .. steps
@@ -239,7 +244,13 @@ class ProductVersusPower(typing.NamedTuple):
     product: np.ndarray
 
 
-def product_versus_power(units, factors, draws, rng, normalise=False):
+def product_versus_power(
+    units: int,
+    factors: int,
+    draws: int,
+    rng: np.random.Generator,
+    normalise: bool = False,
+) -> ProductVersusPower:
     """One random matrix used again and again, against new ones each time.
 
     power = log rho(W_1^n), product = log rho(W_1 W_2 ... W_n)

@@ -14,7 +14,7 @@ GATES = {
 }
 
 
-def recurrent_matrices(layer):
+def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
     """The square matrices that act on the state of a recurrent layer.
 
     Rows send and columns receive: h_{t-1} W. For a layer that stores its
@@ -65,7 +65,7 @@ def recurrent_matrices(layer):
     return matrices
 
 
-def sequences(x, cell):
+def sequences(x, cell) -> np.ndarray:
     """The sequences that a cell reads, in float64."""
     features = getattr(getattr(cell, "kernel", None), "shape", [None])[0]
     x = arguments.real_array("x", x)

@@ -1,0 +1,25 @@
+"""Sets formulas of the pages as MathML, which browsers show by themselves.
+
+A hook of mkdocs: `pymdownx.arithmatex` finds the LaTeX, latex2mathml turns it
+into MathML, and no page needs a script.
+"""
+
+import html
+import re
+
+from latex2mathml import converter
+
+FORMULA = re.compile(
+    r'<(span|div) class="arithmatex">\\[([](.*?)\\[)\]]</\1>', re.DOTALL
+)
+
+
+def on_page_content(content, **kwargs):
+    del kwargs
+    return FORMULA.sub(_mathml, content)
+
+
+def _mathml(found):
+    element, latex = found.groups()
+    display = "block" if element == "div" else "inline"
+    return converter.convert(html.unescape(latex).strip(), display=display)

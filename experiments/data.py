@@ -1,0 +1,201 @@
+"""The data sets of the protocols, drawn from a random generator."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Callable
+
+import keras
+import numpy as np
+import tensorflow_datasets as tfds
+from sklearn.datasets import load_digits
+
+from keras_rin.tasks import adding
+from keras_rin.tasks import babi
+from keras_rin.tasks import character_stream
+from keras_rin.tasks import copying
+from keras_rin.tasks import sequential_pixels
+
+
+@dataclasses.dataclass
+class Data:
+    """Training, validation and test set, and the baseline loss."""
+
+    splits: list
+    answers: int
+    loss: Callable
+    score: Callable  # (y, answers) -> loss or error of each sample or step
+    baseline: float
+    every_step: bool = False
+
+
+def entropy(y, logits):
+    return keras.losses.sparse_categorical_crossentropy(
+        y, logits, from_logits=True
+    )
+
+
+def wrong(y, logits):
+    return 1 - keras.metrics.sparse_categorical_accuracy(y, logits)
+
+
+def adding_data(rng, length, train):
+    splits = [adding.generate(rng, n, length) for n in (train, 1_000, 1_000)]
+    loss = keras.losses.mean_squared_error
+    return Data(splits, 1, loss, loss, adding.baseline_loss())
+
+
+def copying_data(rng, length, train, copied):
+    splits = [
+        copying.generate(rng, n, length, copied) for n in (train, 1_000, 1_000)
+    ]
+    baseline = copying.baseline_loss(length, copied)
+    return Data(splits, 9, entropy, entropy, baseline, every_step=True)
+
+
+def pixels_data(rng, images="digits", train=None, permuted=False, pooled=1):
+    parts = load_images(images)
+    height, width = parts[0][0].shape[1:3]
+    order = None
+    if permuted:
+        steps = height * width // pooled**2
+        order = sequential_pixels.permutation(np.random.default_rng(0), steps)
+    splits = [
+        (sequential_pixels.generate(pool(x, pooled), order), y)
+        for x, y in parts
+    ]
+    if train is not None:
+        splits[0] = _some(rng, splits[0], train)
+    chance = sequential_pixels.chance_accuracy(splits[2][1])
+    return Data(splits, 10, entropy, wrong, 1 - chance)
+
+
+def images_data(rng, images="digits", pooled=1):
+    """Whole images, with mean 0 and variance 1 on the training set."""
+    parts = [(pool(x, pooled), y) for x, y in load_images(images)]
+    mean, deviation = parts[0][0].mean(), parts[0][0].std()
+    shape = (*parts[0][0].shape[1:], 1)[:3]  # one channel by default
+    splits = [
+        (((x - mean) / deviation).astype("float32").reshape(len(x), *shape), y)
+        for x, y in parts
+    ]
+    chance = sequential_pixels.chance_accuracy(splits[2][1])
+    return Data(splits, 10, entropy, wrong, 1 - chance)
+
+
+def characters_data(rng, length, train):
+    """Windows of tiny Shakespeare; its last tenths validate and test."""
+    builder = tfds.builder("tiny_shakespeare")
+    text = "".join(
+        example["text"].decode()
+        for split in ("train", "validation", "test")
+        for example in tfds.as_numpy(builder.as_dataset(split=split))
+    )
+    characters = character_stream.alphabet(text)
+    one_hot = np.eye(len(characters), dtype="float32")
+    cuts = [0, 8 * len(text) // 10, 9 * len(text) // 10, len(text)]
+    parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    splits = []
+    for part in parts:
+        x, y = character_stream.generate(part, characters, 1, length)
+        splits.append(_some(rng, (one_hot[x], y), train))
+    baseline = character_stream.baseline_loss(parts[2])
+    answers = len(characters)
+    return Data(splits, answers, entropy, entropy, baseline, every_step=True)
+
+
+def _some(rng, split, count):
+    rows = rng.permutation(len(split[1]))[:count]
+    return tuple(part[rows] for part in split)
+
+
+def babi_data(rng, number):
+    """Questions about stories; a tenth of those to train on validate."""
+    train, test, words = babi.read(os.environ["BABI_DIR"], number)
+    cut = len(train[2]) * 9 // 10
+    parts = [a[:cut] for a in train], [a[cut:] for a in train], test
+    splits = [({"story": s, "question": q}, answer) for s, q, answer in parts]
+    chance = babi.chance_accuracy(splits[0][1], test[2])
+    loss = keras.losses.sparse_categorical_crossentropy
+    return Data(splits, len(words), loss, wrong, 1 - chance)
+
+
+def load_images(name):
+    """(images, labels) to train, validate and test on.
+
+    The digits of scikit-learn, a data set of TFDS, or for "npz" the file of
+    the variable IMAGES_NPZ. The first tenth of the training images validates.
+    """
+    rng = np.random.default_rng(0)
+    if name == "digits":
+        found = load_digits()
+        order = rng.permutation(len(found.target))
+        x, y = (found.images / 16)[order], found.target[order]
+        (x, x_test), (y, y_test) = (x[360:], x[:360]), (y[360:], y[:360])
+    elif name == "npz":
+        with np.load(os.environ["IMAGES_NPZ"]) as file:
+            x, y = file["x_train"], file["y_train"].ravel()
+            x_test, y_test = file["x_test"], file["y_test"].ravel()
+        order = rng.permutation(len(y))
+        x, y = x[order], y[order]
+    else:
+        (x, y), (x_test, y_test) = (
+            tfds.as_numpy(part)
+            for part in tfds.load(
+                name,
+                split=["train", "test"],
+                batch_size=-1,
+                as_supervised=True,
+                download=False,
+            )
+        )
+    tenth = len(y) // 10
+    return (x[tenth:], y[tenth:]), (x[:tenth], y[:tenth]), (x_test, y_test)
+
+
+def pool(images, size):
+    """The mean of each square of `size` x `size` pixels, channel by channel."""
+    if size == 1:
+        return images
+    samples, height, width, channels = images.shape
+    squares = images.reshape(
+        samples, height // size, size, width // size, size, channels
+    )
+    return squares.mean(axis=(2, 4), dtype="float32") / 255
+
+
+def normalized(data):
+    """Each input feature with mean 0 and variance 1 on the training set."""
+    layer = keras.layers.Normalization()
+    layer.adapt(data.splits[0][0])
+    splits = [(keras.ops.convert_to_numpy(layer(x)), y) for x, y in data.splits]
+    return dataclasses.replace(data, splits=splits)
+
+
+TASKS = {  # how the data are drawn, and the hyperparameters of this
+    "adding": (adding_data, {"length", "train"}),
+    "copying": (copying_data, {"length", "train", "copied"}),
+    "pixels": (pixels_data, {"images", "train", "permuted", "pooled"}),
+    "images": (images_data, {"images", "pooled"}),
+    "text": (characters_data, {"length", "train"}),
+    "babi": (babi_data, {"number"}),
+}
+
+
+def draw(settings, rng):
+    """The data of a run, from its settings."""
+    make, names = TASKS[settings["task"]]
+    return make(rng, **{n: settings[n] for n in names if n in settings})
+
+
+def what_lacks(protocol):
+    """Which data of a protocol are missing, in words; "" if none."""
+    if "needs" not in protocol:
+        return ""
+    variable = protocol["needs"]
+    path = os.environ.get(variable)
+    if not path:
+        return f"{variable} is not set"
+    if not pathlib.Path(path).exists():
+        return f"{variable} names {path}, which does not exist"
+    return ""

@@ -1,0 +1,201 @@
+"""Whether claims hold that are no comparison of models.
+
+Each function takes the record of a results.json, or computes what it needs,
+and returns a list of parts: (condition, what was found, answer). The verdict
+follows from the answers, "yes", "no" or "inconclusive".
+"""
+
+import numpy as np
+
+from experiments import verdicts
+from keras_rin.constructions import gradient_lower_bound
+from keras_rin.constructions import near_identity_factors
+
+FILE = "experiments/findings.py"
+
+
+def powers_outgrow_products(record):
+    return _power_over_product(record, normalise=False)
+
+
+def own_radius_ends_it(record):
+    ((condition, found, grows),) = _power_over_product(record, normalise=True)
+    return [(condition, found, "no" if grows == "yes" else "yes")]
+
+
+def _power_over_product(record, normalise):
+    (run,) = (
+        run
+        for run in record["runs"]
+        if run["factors"] == 50 and run["normalise"] == normalise
+    )
+    logs = np.subtract(run["power"], run["product"])
+    low, high = np.exp(verdicts.mean_interval(logs))
+    found = f"ratio {np.exp(np.mean(logs)):.2g} ({low:.2g} to {high:.2g})"
+    return [("50 factors", found, "yes" if low > 1 else "no")]
+
+
+def chain_holds_the_signal(record):
+    """R^2 of the first input, decoded from the last hidden state."""
+    accuracy = {
+        (run["network"], run["seed"]): run["accuracy"]["linear, noise"]
+        for run in record["networks"]
+    }
+    seeds = sorted({seed for _, seed in accuracy})
+    return _more(
+        [accuracy["chain", seed] for seed in seeds],
+        [accuracy["orthogonal", seed] for seed in seeds],
+    )
+
+
+def training_ends_normality(record):
+    return _more(
+        [run["after"]["Henrici departure"] for run in record["runs"]],
+        [run["before"]["Henrici departure"] for run in record["runs"]],
+    )
+
+
+def training_hides_a_chain(record):
+    """Mean weights to the next and to the previous unit, after training."""
+    after = [run["after"] for run in record["runs"]]
+    return _more(
+        [run["mean weight to the next unit"] for run in after],
+        [run["mean weight to the unit before"] for run in after],
+    )
+
+
+def every_start_leaves_normality(record):
+    """Of each model at its best learning rates, over all tasks and seeds."""
+    changes = {}
+    models = verdicts.outcomes(record["protocol"], record["runs"])
+    for model, outcome in models.items():
+        layer = changes.setdefault(dict(model)["layer"], ([], []))
+        for values, more in zip(
+            layer, outcome.departures.get("recurrent", ([], [])), strict=True
+        ):
+            values += more
+    return [
+        part
+        for layer, (before, after) in changes.items()
+        for part in _more(after, before, layer)
+    ]
+
+
+def noise_widens_the_lead_of_a_chain(record):
+    """Chain vs. orthogonal initialization, most noise vs. none."""
+    models = verdicts.outcomes(record["protocol"], record["runs"])
+
+    def leads(noise):
+        chain, orthogonal = (
+            models[verdicts.model({"layer": layer, "noise": noise})].losses
+            for layer in ("chain", "orthogonal")
+        )
+        return [orthogonal[seed] - chain[seed] for seed in chain]
+
+    levels = {dict(model)["noise"] for model in models}
+    return _more(leads(max(levels)), leads(min(levels)))
+
+
+def _more(ones, others, condition=""):
+    differences = np.subtract(ones, others)
+    low, high = verdicts.mean_interval(differences)
+    found = f"{differences.mean():+.2g} ({low:.2g} to {high:.2g})"
+    if low <= 0 <= high:
+        return [(condition, found, "inconclusive")]
+    return [(condition, found, "yes" if low > 0 else "no")]
+
+
+def learns_at_every_length(record, where):
+    """Solved, diverged and normalized loss at the best rate, by length."""
+    found = verdicts.outcomes(record["protocol"], record["runs"])
+    outcomes = {dict(model)["length"]: found[model] for model in found}
+    if not outcomes.keys() >= set(where["length"]):
+        return []
+    parts = []
+    for length in where["length"]:
+        outcome = outcomes[length]
+        solved, count = verdicts.solved(outcome.best), len(outcome.best)
+        found = (
+            f"{solved} of {count} solved, {verdicts.diverged(outcome.best)} "
+            f"diverged, median loss {outcome.median:.2g}"
+        )
+        answer = "yes" if solved == count else "no"
+        parts.append((f"{length:,} steps", found, answer))
+    return parts
+
+
+def small_variance_keeps_size(record):
+    growth = {
+        run["initializer"]: [draw[-1] for draw in run["draws"]]
+        for run in record["runs"]
+    }
+    (small,) = (v for k, v in growth.items() if k.startswith("SmallVariance"))
+    (usual,) = (v for k, v in growth.items() if k == "he_normal")
+    found = f"factor {np.median(small):.2g}"
+    found += f", he_normal {np.median(usual):.2g}"
+    answer = "yes" if max(small) < 2 < min(usual) else "no"
+    return [("27 blocks", found, answer)]
+
+
+def identity_start_learns_deep(record):
+    deepest = record["starts"][-1]
+    identity, gaussian = deepest["identity"], deepest["Gaussian"]
+    reached = [steps for steps in gaussian if steps is not None]
+    found = f"identity {_steps(identity)}, "
+    found += f"Gaussian {len(reached)} of {len(gaussian)} runs solved"
+    yes = identity is not None and all(steps > identity for steps in reached)
+    return [(f"depth {deepest['depth']}", found, "yes" if yes else "no")]
+
+
+def _steps(steps):
+    return "not reached" if steps is None else f"{steps} steps"
+
+
+def factors_are_small(record):
+    """Norms of the factors of random targets, over the bound of theorem 2.1."""
+    depth, shares = 64, []
+    for seed in range(5):
+        target = np.random.default_rng(seed).normal(size=(16, 16))
+        target[0] *= np.sign(np.linalg.det(target))
+        factors = near_identity_factors(target, depth)
+        stretch = np.linalg.svd(target, compute_uv=False)
+        gamma = np.abs(np.log(stretch[[0, -1]])).max()
+        largest = np.linalg.norm(factors, 2, axis=(1, 2)).max()
+        shares.append(largest * depth / (4 * np.pi + 3 * gamma))
+    found = f"at most {max(shares):.2f} of the bound"
+    answer = "yes" if max(shares) <= 1 else "no"
+    return [("16 x 16, 64 factors", found, answer)]
+
+
+def gradient_bound_as_printed(record):
+    """At A_i = -I / 2 with a target of 0, where all is a multiple of I."""
+    depth, units, tau = 5, 6, 0.5
+    excess = units * tau ** (2 * depth)
+    slope = depth * units * (2 * tau ** (2 * depth - 1)) ** 2
+    printed = 4 * depth * (1 - tau) ** (depth - 1) * excess
+    factors = np.tile(-np.eye(units) / 2, (depth, 1, 1))
+    corrected = gradient_lower_bound(factors, np.zeros((units, units)))
+    found = f"gradient squared {slope:.2g}, printed bound {printed:.2g}, "
+    found += f"corrected {corrected:.2g}"
+    return [("", found, "yes" if slope >= printed else "no")]
+
+
+def fits_any_labels(record):
+    ratios, accuracies = [], []
+    for run in record["runs"]:
+        n, r = run["points"], run["classes"]
+        ratios.append(run["parameters"] / (n * np.log(n) + r**2))
+        accuracies += run["accuracy"].values()
+    points = max(run["points"] for run in record["runs"])
+    found = f"accuracy {min(accuracies):.2%}, {min(ratios):.2f} to "
+    found += f"{max(ratios):.2f} (n ln n + r^2) parameters"
+    answer = "yes" if min(accuracies) == 1 and max(ratios) < 3 else "no"
+    return [(f"up to {points:,} points", found, answer)]
+
+
+def small_start_trains_better(record):
+    """With one seed per initializer the comparison is inconclusive."""
+    found = ", ".join(
+        f"{run['layer']} {run['score']:.3f}" for run in record["runs"]
+    )
+    return [("1 seed each", f"accuracy of {found}", "inconclusive")]

@@ -1,0 +1,96 @@
+"""The pictures of a study: models at their best, and all hyperparameters."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from experiments import protocols
+from experiments import tables
+from experiments import verdicts
+
+
+def draw(record, by=None):
+    """{file: picture}: the models, and two hyperparameters as a map.
+
+    Each value of the setting `by` has a panel of its own. Nothing is drawn
+    before the runs of a model are complete.
+    """
+    outcomes = tables.outcomes(record)
+    if not outcomes:
+        return {}
+    names = tables.told_by(outcomes, protocols.of_models(record["protocol"]))
+    pictures = {"models.png": _models(outcomes, names, by)}
+    if len(record["protocol"]["tuned"]) == 2:
+        pictures["settings.png"] = _settings(outcomes, names)
+    return pictures
+
+
+def _models(outcomes, names, by):
+    """Test losses of the seeds and their medians, best on top.
+
+    The baseline is drawn where a loss comes near it.
+    """
+    panels = {}
+    for model, outcome in outcomes.items():
+        title, label = (
+            tables.label((n, v) for n, v in model if n in of)
+            for of in ({by}, {*names} - {by})
+        )
+        panels.setdefault(title, []).append((label, outcome))
+    sizes = [len(panel) for panel in panels.values()]
+    highest = max(max(outcome.losses.values()) for outcome in outcomes.values())
+    height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
+    figure = Figure(figsize=(7, height), layout="constrained")
+    rows = figure.subplots(
+        len(panels), sharex=True, squeeze=False, height_ratios=sizes
+    )[:, 0]
+    for axes, (title, panel) in zip(rows, panels.items(), strict=True):
+        for label, outcome in sorted(panel, key=lambda item: item[1].median):
+            losses = list(outcome.losses.values())
+            axes.plot(losses, [label] * len(losses), "|", color="grey")
+            axes.plot(outcome.median, label, "o", color="C0")
+        if highest > verdicts.SOLVED:
+            axes.axvline(1, color="grey", linewidth=1)
+        axes.set_title(title, loc="left")
+        axes.margins(y=0.5 / len(panel))
+        axes.invert_yaxis()
+    # All have one x axis: its end is known once all is drawn.
+    rows[-1].set(xlabel="normalized loss (baseline = 1)", xlim=(0, None))
+    return figure
+
+
+def _settings(outcomes, names):
+    """Medians of the validation losses over two hyperparameters."""
+    maps = {
+        model: outcome
+        for model, outcome in outcomes.items()
+        if all(len(values) > 1 for values in outcome.tried.values())
+    }
+    figure = Figure(figsize=(4.5 * len(maps), 4), layout="constrained")
+    for axes, (model, outcome) in zip(
+        figure.subplots(1, len(maps), squeeze=False)[0],
+        maps.items(),
+        strict=True,
+    ):
+        (one, across), (other, up) = outcome.tried.items()
+        medians = [
+            [verdicts.median(outcome.groups[x, y]) for x in across] for y in up
+        ]
+        image = axes.imshow(medians, origin="lower", vmin=0, vmax=1)
+        for (row, column), median in np.ndenumerate(medians):
+            axes.text(
+                column,
+                row,
+                f"{median:.2f}",
+                ha="center",
+                va="center",
+                color="white" if median < 0.6 else "black",
+            )
+        axes.set_xticks(range(len(across)), map(str, across))
+        axes.set_yticks(range(len(up)), map(str, up))
+        axes.set(
+            xlabel=tables.said(one),
+            ylabel=tables.said(other),
+            title=tables.label((n, v) for n, v in model if n in names),
+        )
+    figure.colorbar(image, label="normalized validation loss (baseline = 1)")
+    return figure

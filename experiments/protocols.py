@@ -1,0 +1,141 @@
+"""The protocols: files that fix what is trained before anything is.
+
+A protocol is a TOML file. `grid` lists the models: each combination of the
+values of a grid, with what is `fixed`, is trained with each of the `seeds`.
+`tuned` names the hyperparameters whose best values are chosen on validation
+data. A claim compares two models, all else equal, or names a finding.
+"""
+
+import itertools
+import pathlib
+import tomllib
+
+from experiments import data
+from experiments import layers
+from experiments import models
+from experiments import training
+
+FOLDER = pathlib.Path(__file__).parent / "protocols"
+TIERS = ("core", "night", "gpu")
+OWN = {"tier", "seeds"}  # of a grid, in the place of the protocol's
+OF_CLAIMS = {"about", "within"}  # of the protocol, if a claim has none
+HYPERPARAMETERS = {"task", *models.HYPERPARAMETERS, *training.HYPERPARAMETERS}
+
+
+def read_all():
+    """{name: protocol} of all files."""
+    return {path.stem: read(path) for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def read(path):
+    """The protocol in a file, checked; ValueError says what is wrong in it."""
+    try:
+        protocol = tomllib.loads(pathlib.Path(path).read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    defaults = {key: protocol[key] for key in OF_CLAIMS & protocol.keys()}
+    claims = protocol.get("claims", [])
+    protocol["claims"] = [{**defaults, **claim} for claim in claims]
+    grids = []
+    for grid in protocol.get("grid", []):
+        values = {k: v if isinstance(v, list) else [v] for k, v in grid.items()}
+        grids.append({**values, **{k: grid[k] for k in OWN & grid.keys()}})
+    protocol["grid"] = grids
+    if grids:
+        _check(protocol, path)
+    return protocol
+
+
+def _check(protocol, path):
+    def known(what, given, names):
+        unknown = sorted(set(map(str, given)) - set(names))
+        if unknown:
+            raise ValueError(
+                f"{path}: unknown {what}: {', '.join(unknown)}. Known are "
+                f"{', '.join(sorted(names))}."
+            )
+
+    for key in ("question", "setting", "tier", "tuned", "seeds"):
+        if key not in protocol:
+            raise ValueError(f"{path}: `{key}` is missing.")
+    known("tier", tiers(protocol), TIERS)
+    each = list(all_settings(protocol))
+    names = set(itertools.chain.from_iterable(each)) - {"seed"}
+    tasks = {settings.get("task") for settings in each}
+    known("task", tasks, data.TASKS)
+    of_tasks = set().union(*(data.TASKS[task][1] for task in tasks))
+    known("hyperparameter", names, HYPERPARAMETERS | of_tasks)
+    known("hyperparameter in `tuned`", protocol["tuned"], names)
+    labels = {one["layer"] for one in each if "layer" in one}
+    known("layer", labels, {**layers.LAYERS, **protocol.get("layers", {})})
+    for claim in protocol["claims"]:
+        if "compare" in claim and not comparisons(claim, all_models(protocol)):
+            raise ValueError(
+                f"{path}: no two models to compare for the claim "
+                f'"{claim["statement"]}".'
+            )
+
+
+def tiers(protocol):
+    return {grid.get("tier", protocol["tier"]) for grid in protocol["grid"]}
+
+
+def all_settings(protocol, tier=None):
+    """The settings of each run, of one tier or of all, seed after seed."""
+    return sorted(
+        itertools.chain.from_iterable(
+            _settings(protocol, grid)
+            for grid in protocol["grid"]
+            if tier in (None, grid.get("tier", protocol["tier"]))
+        ),
+        key=lambda settings: settings["seed"],
+    )
+
+
+def _settings(protocol, grid):
+    values = {name: grid[name] for name in grid if name not in OWN}
+    for seed in grid.get("seeds", protocol["seeds"]):
+        for chosen in itertools.product(*values.values()):
+            named = dict(zip(values, chosen, strict=True))
+            yield {**protocol.get("fixed", {}), **named, "seed": seed}
+
+
+def of_models(protocol):
+    """Names of the settings that tell models: those of the grids, not tuned."""
+    names = dict.fromkeys(itertools.chain.from_iterable(protocol["grid"]))
+    return [n for n in names if n not in OWN and n not in protocol["tuned"]]
+
+
+def all_models(protocol):
+    names = of_models(protocol)
+    found = [
+        {name: one[name] for name in names if name in one}
+        for one in all_settings(protocol)
+    ]
+    return [one for n, one in enumerate(found) if one not in found[:n]]
+
+
+def comparisons(claim, models):
+    """The pairs of models that a claim compares.
+
+    `compare` lists pairs of models, each named by some of its settings; two
+    models are compared if they agree in all others. `where` limits these, each
+    to a value or to one of a list.
+    """
+    where = {
+        name: value if isinstance(value, list) else [value]
+        for name, value in claim.get("where", {}).items()
+    }
+    return [
+        (a, b)
+        for one, other in claim["compare"]
+        for a, b in itertools.product(models, models)
+        if one.items() <= a.items()
+        and other.items() <= b.items()
+        and _rest(a, one | other) == _rest(b, one | other)
+        and all(a.get(name) in values for name, values in where.items())
+    ]
+
+
+def _rest(model, names):
+    return {name: model[name] for name in model if name not in names}

@@ -1,0 +1,108 @@
+"""Results of experiments and benchmarks: where they go and what made them."""
+
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import sys
+import tempfile
+
+import tabulate
+from absl import app
+
+from keras_rin import files
+
+RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results"
+
+
+def prepare(directory):
+    """Makes the output directory, or stops before any work is done."""
+    path = pathlib.Path(directory)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise app.UsageError(
+            "--output must be a directory that can be written. "
+            f"Received: --output={path} ({error})"
+        ) from error
+
+
+def markdown(header, rows, words=1):
+    """A table in Markdown, its first columns, of words, to the left."""
+    return (
+        tabulate.tabulate(
+            rows,
+            header,
+            tablefmt="pipe",
+            disable_numparse=True,
+            colalign=[
+                "left" if n < words else "right" for n in range(len(header))
+            ],
+        )
+        + "\n"
+    )
+
+
+def read(folder):
+    """The record of a folder, None if there is none yet."""
+    path = pathlib.Path(folder) / "results.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def write(folder, record, tables):
+    """Writes results.json and the tables made of it, and prints these."""
+    record = {**made_by(), **record}
+    # Tables come from what a file gives back, tuples become lists there.
+    text = json.dumps(record)
+    save_text(text + "\n", folder / "results.json")
+    for name, table in tables(json.loads(text)).items():
+        save_text(table, folder / name)
+        print(f"\n{folder / name}\n\n{table}")
+
+
+def save_text(text, path):
+    """Replaces a file once all of it is written."""
+    with files.replacing(path, "The text") as new:
+        new.write_text(text)
+
+
+def save_picture(figure, path):
+    """Replaces the picture in a file by a Matplotlib figure."""
+    with files.replacing(path, "The picture") as new:
+        figure.savefig(new, dpi=120)
+
+
+def made_by():
+    """Command, machine and versions, as they go into a results file."""
+    names = ("keras-rin", "keras", "tensorflow", "jax", "torch", "numpy")
+    return {
+        "command": " ".join(
+            ["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]]
+        ),
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
+        "processor": processor(),
+        "python": platform.python_version(),
+        "versions": {
+            name: version for name in names if (version := _version(name))
+        },
+    }
+
+
+def _version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def processor():
+    """The name of the processor."""
+    try:
+        with open("/proc/cpuinfo") as lines:
+            names = [line for line in lines if line.startswith("model name")]
+        return names[0].split(":")[1].strip()
+    except (OSError, IndexError):
+        return platform.processor()

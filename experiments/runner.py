@@ -1,0 +1,143 @@
+"""Makes the runs of a protocol, each once, and stores each as it ends."""
+
+import contextlib
+import fcntl
+import json
+import logging
+import multiprocessing
+import os
+import pathlib
+import signal
+import time
+from concurrent import futures
+
+from tqdm import tqdm
+
+from experiments import protocols
+from experiments import results
+from experiments import training
+from experiments import verdicts
+
+
+def run(protocol, folder, missing, jobs=None, ray_address=None):
+    """Makes and stores runs, several at a time."""
+    own = protocol.get("layers")
+    if not missing:
+        return
+    if ray_address:
+        made = _on_ray(missing, own, ray_address)
+    else:
+        made = _here(missing, own, jobs)
+    bar = tqdm(made, folder.name, len(missing), unit="run")
+    before = time.monotonic()
+    with contextlib.closing(made):
+        for one in bar:
+            now = time.monotonic()
+            store(protocol, folder, one, now - before)
+            before = now
+
+
+def missing_runs(protocol, folder, tier=None):
+    """The settings of the runs that are asked for and not stored."""
+    stored = [run.items() for run in _stored(folder)]
+    return [
+        settings
+        for settings in protocols.all_settings(protocol, tier)
+        if not any(settings.items() <= run for run in stored)
+    ]
+
+
+def _stored(folder):
+    """The runs, but for early ones that diverged: they have no loss."""
+    record = results.read(folder) or {"runs": []}
+    return [run for run in record["runs"] if "baseline" in run]
+
+
+def beyond_the_edges(protocol, folder):
+    """Runs at the next learning rate of models whose best is at an edge.
+
+    Rates go in steps of about three: 0.001, 0.003, 0.01.
+    """
+    if protocol["tuned"] != ["learning_rate"]:
+        return []
+    beyond = []
+    for model, outcome in verdicts.outcomes(protocol, _stored(folder)).items():
+        tried = sorted(rate for (rate,) in outcome.groups)
+        best = outcome.tuned["learning_rate"]
+        rates = [best / 3] if best == tried[0] else []
+        rates += [best * 3.2] if best == tried[-1] else []
+        if outcome.median > verdicts.LEARNED:
+            rates = []  # no rate is better than another
+        one_a_seed = {
+            settings["seed"]: settings
+            for settings in protocols.all_settings(protocol)
+            if verdicts.model_of(protocol, settings) == model
+        }
+        beyond += [
+            {**settings, "learning_rate": float(f"{rate:.0e}")}
+            for rate in rates
+            for settings in one_a_seed.values()
+        ]
+    return beyond
+
+
+def store(protocol, folder, run, seconds):
+    """Adds a run to those of the folder, also if another process does so."""
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process
+        record = results.read(folder) or {}
+        took = record.get("took", {"runs": 0, "seconds": 0})
+        record = {
+            **results.made_by(),
+            "protocol": protocol,
+            "took": {
+                "runs": took["runs"] + 1,
+                "seconds": round(took["seconds"] + seconds, 1),
+            },
+            "runs": [*_stored(folder), run],
+        }
+        text = json.dumps(record, indent=0)
+        results.save_text(text + "\n", folder / "results.json")
+
+
+def _here(missing, own, jobs):
+    """The runs as they end, of processes on this machine."""
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # one core each
+    # Not joblib: it restarts a worker that has compiled a few networks.
+    spawn = multiprocessing.get_context("spawn")
+    pool = futures.ProcessPoolExecutor(jobs, spawn, _prepare)
+    waiting = {pool.submit(training.run, one, own) for one in missing}
+    try:
+        for ended in futures.as_completed(set(waiting)):
+            waiting.remove(ended)
+            yield ended.result()
+    except KeyboardInterrupt:
+        pool.shutdown(cancel_futures=True)  # waits for the runs under way
+        ended = [one for one in waiting if not one.cancelled()]
+        yield from (one.result() for one in ended if not one.exception())
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepare():
+    # Ctrl-C goes to the parent.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # TensorFlow warns of many networks compiled in one process, as here.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+
+def _on_ray(missing, own, address):
+    """The same of a Ray cluster; a run whose worker dies is made again."""
+    import ray
+
+    package = str(pathlib.Path(__file__).parent)  # travels with the runs
+    ray.init(address, runtime_env={"py_modules": [package]})
+    try:
+        train = ray.remote(max_retries=2)(training.run)
+        waiting = [train.remote(one, own) for one in missing]
+        while waiting:
+            ended, waiting = ray.wait(waiting)
+            yield from ray.get(ended)
+    finally:
+        ray.shutdown()

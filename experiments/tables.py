@@ -1,0 +1,187 @@
+"""The tables of one record: its models, their hyperparameters, their runs.
+
+A model is told by the settings in which the models of a record differ; what
+all share, or what follows from another setting, is left out.
+"""
+
+import statistics
+
+from experiments import protocols
+from experiments import results
+from experiments import verdicts
+
+SAID = {  # other words than in code
+    "layer": "model",
+    "number": "task",  # what readers of bAbI call it
+    "recurrent_multiplier": "multiplier of U",
+    "strength": "regularization strength",
+    "clip": "clipping",
+    "noise": "noise std",
+    "train": "training samples",
+    "blocks": "blocks per stage",
+    "depth": "residual units",
+}
+
+
+def of_models(record):
+    """Each model at its best hyperparameters."""
+    tuned = record["protocol"]["tuned"]
+    return _table(
+        record,
+        ["normalized loss", *map(said, tuned), "solved", "diverged"],
+        lambda outcome: [
+            [
+                _spread(outcome.losses.values()),
+                *_chosen(outcome),
+                _solved(outcome.runs),
+                f"{outcome.diverged} of {len(outcome.runs)}",
+            ]
+        ],
+    )
+
+
+def of_settings(record):
+    """Median on validation data and solved runs, over a hyperparameter."""
+    found = outcomes(record).values()
+    tried = sorted({v for outcome in found for (v,) in outcome.groups})
+
+    def cells(outcome):
+        runs = [outcome.groups.get((value,)) for value in tried]
+        return [
+            [
+                f"{verdicts.median(of):.2g}, {_solved(of)}" if of else ""
+                for of in runs
+            ]
+        ]
+
+    return _table(record, [f"{value:g}" for value in tried], cells)
+
+
+def of_rates(record):
+    """Each model at each hyperparameter, on test data."""
+    tuned = record["protocol"]["tuned"]
+    return _table(
+        record,
+        [*map(said, tuned), "solved", "diverged", "normalized loss"],
+        lambda outcome: [
+            [
+                *(f"{value:g}" for value in values),
+                _solved(runs),
+                str(verdicts.diverged(runs)),
+                _spread([verdicts.normalized(run, "test") for run in runs]),
+            ]
+            for values, runs in sorted(outcome.groups.items())
+        ],
+    )
+
+
+def of_departures(record):
+    """Henrici departure of each recurrent matrix, before and after."""
+    return _table(
+        record,
+        ["before training", "after training"],
+        lambda outcome: [
+            list(map(_spread, before_and_after))
+            for before_and_after in outcome.departures.values()
+        ],
+    )
+
+
+SHOWN = {
+    "models": of_models,
+    "settings": of_settings,
+    "departures": of_departures,
+    "rates": of_rates,
+}
+
+
+def _table(record, header, cells):
+    """Columns that tell the models, and what `cells` says of an outcome."""
+    found = outcomes(record)
+    names = told_by(found, protocols.of_models(record["protocol"]))
+    rows = [
+        [*(_cell(dict(model).get(name)) for name in names), *row]
+        for model, outcome in found.items()
+        for row in cells(outcome)
+    ]
+    header = [*map(said, names), *header]
+    return results.markdown(header, rows, words=len(names))
+
+
+def told_by(models, order):
+    """Names of the settings that tell models apart, as few as may be.
+
+    Numbers that follow from another setting are left out before words are,
+    the last before the first in `order`.
+    """
+    models = list(map(dict, models))
+    names = [name for name in order if any(name in model for model in models)]
+
+    def apart(names):
+        return len({tuple(model.get(n) for n in names) for model in models})
+
+    words = [
+        name
+        for name in names
+        if any(isinstance(model.get(name), str) for model in models)
+    ]
+    numbers = [name for name in names if name not in words]
+    kept = list(names)
+    for name in [*reversed(numbers), *reversed(words)]:
+        fewer = [other for other in kept if other != name]
+        if fewer and apart(fewer) == apart(names):
+            kept = fewer
+    return kept
+
+
+def _solved(runs):
+    return f"{verdicts.solved(runs)} of {len(runs)}"
+
+
+def _spread(values):
+    middle = f"{statistics.median(values):.2g}"
+    return f"{middle} ({interval((min(values), max(values)))})"
+
+
+def interval(ends):
+    low, high = ends
+    return f"{low:.2g} to {high:.2g}"
+
+
+def _chosen(outcome):
+    """The hyperparameters; a star says that the best may lie beyond."""
+    for name, value in outcome.tuned.items():
+        tried = outcome.tried[name]
+        edge = len(tried) > 1 and value in (tried[0], tried[-1])
+        yield f"{value:g}{'*' if edge else ''}"
+
+
+def label(settings):
+    """A model in words, of pairs of a setting and its value."""
+    return ", ".join(_words(name, value) for name, value in settings)
+
+
+def said(setting):
+    """The name of a setting, in words."""
+    return SAID.get(setting, setting.replace("_", " "))
+
+
+def _words(name, value):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return said(name) if value else f"not {said(name)}"
+    return f"{said(name)} {value:g}"
+
+
+def _cell(value):
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def outcomes(record):
+    """{model: Outcome} of a results.json."""
+    return verdicts.outcomes(record["protocol"], record["runs"])

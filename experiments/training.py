@@ -1,0 +1,163 @@
+"""One run of a protocol: trains a model and measures its losses.
+
+The seed determines the data, their order and the random draws of the
+initializers, so that models with one seed are compared on equal terms. The loss
+measured is one without regularization, or the error rate of a classifier; less
+is better. The weights are those of the epoch with the lowest validation loss,
+also if the run diverges later.
+"""
+
+import json
+
+import keras
+import numpy as np
+
+import keras_rin
+from experiments import data as tasks
+from experiments import epochs
+from experiments import models
+from experiments import results
+from keras_rin import diagnostics
+from keras_rin.callbacks import RestoreOnNaN
+from keras_rin.optimizers import AdamWithMultipliers
+
+HYPERPARAMETERS = {"updates", "batch_size", "learning_rate", "schedule", "clip"}
+HYPERPARAMETERS |= {"recurrent_multiplier", "inputs"}
+WARM_UP = 100  # updates of linear warm-up before the cosine decay
+CLIPS = {
+    "global norm 1": {"global_clipnorm": 1.0},
+    "norm 1": {"clipnorm": 1.0},
+    "norm 100": {"clipnorm": 100.0},
+    "value 1": {"clipvalue": 1.0},
+    "none": {},
+}
+COMPILED = {}  # compiling takes longer than training
+
+
+def run(settings, own=None):
+    """The settings with the losses, and with the error if it diverged.
+
+    `own` are the layers of the protocol.
+    """
+    seed = settings["seed"]
+    keras.utils.set_random_seed(seed)
+    data = tasks.draw(settings, np.random.default_rng(seed))
+    if settings.get("inputs") == "normalized":
+        data = tasks.normalized(data)
+    train, validation, test = data.splits
+    batches = epochs.shuffled(train, settings["batch_size"])
+    model = initialized(settings, data, batches.steps, own)
+    if settings.get("inputs") == "adapted":
+        keras_rin.adapt(model, train[0])
+    before = departure(model)
+    end = -(-settings["updates"] // batches.steps)
+    best = keras.callbacks.EarlyStopping(
+        "val_score", patience=end, mode="min", restore_best_weights=True
+    )
+    found = {**settings, "processor": results.processor()}
+    try:
+        model.fit(
+            batches.stream(seed, 0, end),
+            steps_per_epoch=batches.steps,
+            epochs=end,
+            validation_data=validation,
+            validation_batch_size=500,
+            callbacks=[RestoreOnNaN(), best],
+            shuffle=False,
+            verbose=0,
+        )
+    except FloatingPointError as error:  # divergence is a result too
+        found["error"] = str(error)
+        if best.best_weights is None:
+            return {**found, "baseline": data.baseline}
+        model.set_weights(best.best_weights)
+
+    def score(x, y):
+        made = model.evaluate(x, y, 500, verbose=0, return_dict=True)
+        return made["score"]
+
+    return {
+        **found,
+        "validation": score(*validation),
+        "test": score(*test),
+        "baseline": data.baseline,
+        "best_update": (best.best_epoch + 1) * batches.steps,
+        "updates_made": end * batches.steps,
+        "henrici_departure": {"before": before, "after": departure(model)},
+    }
+
+
+def departure(model):
+    """{matrix: Henrici departure} of the first recurrent layer, if any."""
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.RNN):
+            matrices = diagnostics.recurrent_matrices(layer)
+            return {
+                name: diagnostics.henrici_departure(matrix)
+                for name, matrix in matrices.items()
+            }
+    return {}
+
+
+def optimizer(settings):
+    """Adam with the clipping and schedule of a protocol."""
+    options = dict(CLIPS[settings.get("clip", "norm 1")])
+    rate = settings["learning_rate"]
+    if "schedule" in settings:
+        options["beta_2"] = 0.99
+        rate = keras.optimizers.schedules.CosineDecay(
+            0.0,
+            settings["updates"] - WARM_UP,
+            warmup_target=rate,
+            warmup_steps=WARM_UP,
+        )
+    factor = settings.get("recurrent_multiplier", 1)
+    multipliers = {"recurrent_kernel": factor} if factor != 1 else None
+    return AdamWithMultipliers(rate, multipliers, **options)
+
+
+def initialized(settings, data, steps, own):
+    """The initialized model, in a compiled one of an earlier run if any."""
+    fresh = models.build(settings, data, own)
+    adam = optimizer(settings)
+    key = json.dumps(
+        [
+            settings["task"],
+            steps,
+            [tuple(variable.shape) for variable in fresh.variables],
+            _but_initializers(fresh.get_config()),
+            adam.get_config() | {"name": "", "learning_rate": ""},
+            "schedule" in settings and adam.get_config()["learning_rate"],
+        ]
+    )
+    model = COMPILED.setdefault(key, fresh)
+    if model is fresh:
+        model.compile(
+            adam,
+            data.loss,
+            metrics=[keras.metrics.MeanMetricWrapper(data.score, name="score")],
+            jit_compile="noise" not in settings,  # XLA draws noise in 60 ms
+            steps_per_execution=steps,  # a whole epoch in one call
+        )
+        model.optimizer.build(model.trainable_variables)
+    for layer, new in zip(model.layers, fresh.layers, strict=True):
+        for variable, value in zip(layer.variables, new.variables, strict=True):
+            variable.assign(value)
+    for variable in model.optimizer.variables:
+        variable.assign(keras.ops.zeros_like(variable))
+    if "schedule" not in settings:
+        model.optimizer.learning_rate = settings["learning_rate"]
+    return model
+
+
+def _but_initializers(config):
+    """What of a model's config is compiled: no initializers, no names."""
+    if isinstance(config, dict):
+        return {
+            key: _but_initializers(value)
+            for key, value in config.items()
+            if key != "name" and not key.endswith("initializer")
+        }
+    if isinstance(config, (list, tuple)):
+        return [_but_initializers(value) for value in config]
+    return config

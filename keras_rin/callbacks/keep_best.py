@@ -1,0 +1,85 @@
+"""The best model of a training, in a file that is whole at any moment."""
+
+import math
+import os
+from typing import Literal
+
+import keras
+
+from keras_rin import files
+
+
+class KeepBest(keras.callbacks.Callback):
+    """Saves the model after each epoch whose `monitor` is the best so far.
+
+    It does what `keras.callbacks.ModelCheckpoint` does with
+    `save_best_only=True`, by way of another name: the model is written beside
+    `filepath` and renamed when it is whole. A process that is killed while it
+    writes keeps the best model before, and so does one whose disk is full.
+
+    The best value so far is in the attribute `best`. A value that is NaN is
+    never the best. To resume, pass the best value of the epochs before as
+    `initial_value_threshold`; `ResumableTraining.history` has them.
+
+    Args:
+        filepath: The file, with the suffix `.keras`. Folders on the way to it
+            are made.
+        monitor: String, name of the metric in the logs of `fit`. Defaults to
+            `"val_loss"`.
+        mode: `"min"` if lower values are better, `"max"` if higher ones are.
+            Defaults to `"min"`.
+        initial_value_threshold: Float, the value that the model in `filepath`
+            has; only a better one replaces it. Defaults to `None`: the first
+            epoch is saved.
+
+    Raises:
+        ValueError: If `mode` is not `"min"` or `"max"`; at the end of an
+            epoch, if its logs do not have `monitor`.
+        OSError: If the file cannot be written, in which case it stays as it
+            is.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> keep = keras_rin.callbacks.KeepBest(f"{path}.keras", "loss")
+    >>> x, y = np.ones((8, 2)), np.ones((8, 1))
+    >>> history = model.fit(x, y, epochs=3, callbacks=[keep], verbose=0).history
+    >>> keep.best == min(history["loss"])
+    True
+    """
+
+    def __init__(
+        self,
+        filepath: str | os.PathLike,
+        monitor: str = "val_loss",
+        mode: Literal["min", "max"] = "min",
+        initial_value_threshold: float | None = None,
+    ):
+        super().__init__()
+        if mode not in ("min", "max"):
+            raise ValueError(
+                f"`mode` must be 'min' or 'max'. Received: mode={mode!r}"
+            )
+        self.filepath, self.monitor, self.mode = filepath, monitor, mode
+        self.best = initial_value_threshold
+
+    def on_train_begin(self, logs=None):
+        files.remove_unfinished(self.filepath)
+
+    def on_epoch_end(self, epoch, logs=None):
+        value = (logs or {}).get(self.monitor)
+        if value is None:
+            raise ValueError(
+                f"`monitor` must be one of {sorted(logs or {})}, the logs of "
+                f"this epoch. Received: monitor={self.monitor!r}"
+            )
+        if self._is_best(value):
+            with files.replacing(self.filepath, "The best model") as new:
+                self.model.save(new)
+            self.best = value
+
+    def _is_best(self, value):
+        if math.isnan(value) or self.best is None or math.isnan(self.best):
+            return not math.isnan(value)
+        return value < self.best if self.mode == "min" else value > self.best

@@ -1,0 +1,118 @@
+"""The best model stays whole, whatever happens while it is written."""
+
+import contextlib
+import errno
+import os
+import pathlib
+import resource
+import tempfile
+
+import keras
+import numpy as np
+import pytest
+
+from keras_rin.callbacks import KeepBest
+
+X = np.linspace(-1, 1, 16, dtype="float32").reshape(8, 2)
+
+
+def make():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model
+
+
+def epochs_saved(path, values, *args, **kwargs):
+    """The epoch in the file after each one, of logs with these values."""
+    keep, model = KeepBest(path, "metric", *args, **kwargs), make()
+    keep.set_model(model)
+    keep.on_train_begin()
+    saved = []
+    for epoch, value in enumerate(values):
+        model.layers[-1].bias.assign([epoch])
+        keep.on_epoch_end(epoch, {"loss": 0.0, "metric": value})
+        if path.exists():
+            best = keras.models.load_model(path)
+            saved.append(int(best.get_weights()[1][0]))
+    return saved, keep.best
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    "values, options, saved, best",
+    [
+        ([4.0, 2.0, NAN, 2.5, 1.0], {}, [0, 1, 1, 1, 4], 1.0),
+        ([4.0, 2.0, 5.0], {"mode": "max"}, [0, 0, 2], 5.0),
+        ([4.0, 2.0], {"initial_value_threshold": 3.0}, [1], 2.0),
+        ([NAN, 2.0], {"initial_value_threshold": NAN}, [1], 2.0),
+        ([4.0, 4.0], {}, [0, 0], 4.0),
+    ],
+)
+def test_the_file_is_of_the_best_epoch(tmp_path, values, options, saved, best):
+    path = tmp_path / "new" / "best.keras"
+    assert epochs_saved(path, values, **options) == (saved, best)
+
+
+def test_it_keeps_what_model_checkpoint_keeps(tmp_path):
+    """Without a fault, the file is the one of Keras's own callback."""
+    files = [tmp_path / name for name in ("ours.keras", "keras.keras")]
+    make().fit(
+        X,
+        X[:, :1] * X[:, 1:],
+        epochs=5,
+        validation_data=(X[:2], X[:2, :1]),
+        callbacks=[
+            KeepBest(files[0], "val_loss", "max"),
+            keras.callbacks.ModelCheckpoint(
+                files[1], "val_loss", save_best_only=True, mode="max"
+            ),
+        ],
+        verbose=0,
+    )
+    ours, theirs = (keras.models.load_model(f).get_weights() for f in files)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+CALLS = [(tempfile, "mkdtemp"), (os, "fsync"), (pathlib.Path, "replace")]
+
+
+def full(*args, **kwargs):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@contextlib.contextmanager
+def files_of_at_most(size):
+    """As on a full disk, the system refuses to write on."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    "call", [None, *CALLS], ids=["write", "folder", "fsync", "rename"]
+)
+def test_on_a_full_disk_the_old_file_stays_whole(tmp_path, monkeypatch, call):
+    path = tmp_path / "best.keras"
+    path.write_text("old")
+    if call:
+        monkeypatch.setattr(*call, full)
+    with pytest.raises(OSError, match="best model.*stays as it is") as error:
+        with contextlib.nullcontext() if call else files_of_at_most(100):
+            epochs_saved(path, [1.0])
+    assert error.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["best.keras"]
+
+
+def test_a_wrong_mode_and_a_missing_metric_are_named(tmp_path):
+    with pytest.raises(ValueError, match="`mode` must be 'min' or 'max'"):
+        KeepBest(tmp_path / "best.keras", mode="auto")
+    keep = KeepBest(tmp_path / "best.keras")
+    with pytest.raises(ValueError, match=r"one of \['loss'\].*'val_loss'"):
+        keep.on_epoch_end(0, {"loss": 1.0})
