@@ -100,7 +100,8 @@ def identity_recurrence(
             # Torch passes `inputs` and `upstream`, other backends `upstream`.
             upstream = args[0] if upstream is None else upstream
             g = ops.stop_gradient(upstream)
-            d_x, *others = run(_backward)(activation, fixed, mask, states, g)
+            dz, *others = run(_backward)(activation, fixed, mask, states, g)
+            d_x = dz if _widens(kernel) else _times(dz, ops.transpose(kernel))
             gradients = _whole(d_x), *others
             return tuple(_once(g, upstream, *inputs) for g in gradients)
 
@@ -129,8 +130,10 @@ def _forward(phi, count, inputs, mask):
 
 
 def _backward(activation, inputs, mask, states, upstream):
-    """The gradients of x (in pieces), W, b, h_0 and U.
+    """The gradients of x or z (in pieces), W, b, h_0 and U.
 
+    Of x and z, the one with fewer values is returned: that of x can be made
+    from that of z, which TensorFlow leaves out where nobody asks for it.
     `upstream` is the gradient with respect to all hidden states
     `(batch, time, units)` or to the last one `(batch, units)`.
     """
@@ -169,7 +172,9 @@ def _backward(activation, inputs, mask, states, upstream):
         factors = h, _piece(x, count, p), ops.ones_like(h[..., :1])
         factors = ops.concatenate(factors, axis=-1)
         d_weights = d_weights + _summed_products(factors, dz)
-        return (g, d_weights), _times(dz, ops.transpose(kernel))
+        if _widens(kernel):
+            dz = _times(dz, ops.transpose(kernel))
+        return (g, d_weights), dz
 
     starts = ops.concatenate([initial_state[None], states[:-1, -1]])
     weights = ops.concatenate([offset, kernel, bias[None]])
@@ -207,6 +212,11 @@ def _kept(mask):
     """A mask `(time + 1, batch, 1)`; after the last step, nothing is kept."""
     mask = ops.pad(ops.transpose(mask), ((0, 1), (0, 0)))
     return mask[..., None]
+
+
+def _widens(kernel):
+    """Whether there are more units than features."""
+    return kernel.shape[0] < kernel.shape[1]
 
 
 def _at(t, other, value):
