@@ -20,7 +20,7 @@ from absl import app
 from absl import flags
 from tqdm import tqdm
 
-from examples import outputs
+from experiments import results
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
@@ -178,7 +178,7 @@ def tables(record):
         "host transfers in loops",
         "temporary memory, MiB",
     ]
-    return {"table.md": outputs.markdown(header, rows, words=2)}
+    return {"table.md": results.markdown(header, rows, words=2)}
 
 
 def main(argv):
@@ -192,13 +192,13 @@ def main(argv):
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
     # Autotuning would run kernels.
     os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
-    output = outputs.prepare(FLAGS.output)
+    output = results.prepare(FLAGS.output)
     size = (2, 32, 1, 3) if FLAGS.smoke else SIZE
     cases = [(name, gpu) for gpu in GPUS for name in LAYERS]
     cases = cases[:1] if FLAGS.smoke else cases
     records = [reading(name, gpu, size) for name, gpu in tqdm(cases)]
     record = {"tables": "benchmarks.gpu_compile", "records": records}
-    outputs.write(output, record, tables)
+    results.write(output, record, tables)
 
 
 if __name__ == "__main__":
