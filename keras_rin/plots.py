@@ -141,6 +141,9 @@ def _within(found, profile, reach):
 def gradient_horizon(sizes, ax=None):
     """Plots gradient norms of the last state against the time lag.
 
+    A cross marks the last lag whose norm is not 0, if the norm of a longer lag
+    is: the axis is logarithmic.
+
     Args:
         sizes: Dict of arrays `(time + 1,)` by name, as returned by
             `keras_rin.diagnostics.gradient_horizon`.
@@ -161,7 +164,10 @@ def gradient_horizon(sizes, ax=None):
     ax = _axes(ax)
     for name, size in _named("sizes", sizes).items():
         back = np.asarray(size)[::-1]
-        ax.plot(np.where(back > 0, back, np.nan), label=name)
+        (line,) = ax.plot(np.where(back > 0, back, np.nan), label=name)
+        if not back[-1]:
+            last = np.flatnonzero(back)[-1:]
+            ax.plot(last, back[last], "x", color=line.get_color())
     ax.set_yscale("log")
     ax.set_xlabel("lag T - t (time steps)")
     ax.set_ylabel(r"gradient norm $\|\partial h_T / \partial s_t\|$")
