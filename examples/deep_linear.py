@@ -166,7 +166,9 @@ def draw(curves):
     for name, losses in curves.items():
         steps = EVERY * np.arange(1, len(losses) + 1)
         style = "--" if name.startswith("rotation") else "-"
-        axes.loglog(steps, losses, style, label=name)
+        axes.loglog(
+            steps, losses, style, marker=".", markevery=[-1], label=name
+        )
     axes.set(xlabel="step", ylabel="loss")
     figure.legend(loc="outside right upper", fontsize="small")
     return figure

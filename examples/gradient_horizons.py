@@ -17,6 +17,7 @@ import keras
 import numpy as np
 from absl import app
 from absl import flags
+from matplotlib.figure import Figure
 from tabulate import tabulate
 
 from keras_rin import diagnostics
@@ -61,6 +62,16 @@ def tables(record):
     return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
+def draw(norms):
+    """The first 100 lags, beside all of them."""
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    near, far = figure.subplots(1, 2)
+    plots.gradient_norms({k: v[-101:] for k, v in norms.items()}, near)
+    plots.gradient_norms(norms, far)
+    near.get_legend().remove()
+    return figure
+
+
 def main(argv):
     del argv
     folder = pathlib.Path(FLAGS.output)
@@ -81,7 +92,7 @@ def main(argv):
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")
-    figure = plots.gradient_norms(norms)
+    figure = draw(norms)
     figure.savefig(folder / "gradient_horizons.png", dpi=120)
 
 

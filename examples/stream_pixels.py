@@ -80,7 +80,7 @@ def tables(record):
     return {
         "latency.md": tabulate(
             [latency],
-            ["pixels", *(f"{p} % below, µs" for p in PERCENTILES)],
+            ["pixels", *(f"p{p}, µs" for p in PERCENTILES)],
             **plain,
         ),
         "accuracy.md": tabulate(

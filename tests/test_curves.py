@@ -23,6 +23,16 @@ def test_the_gradient_is_drawn_backwards_and_without_zeros():
     np.testing.assert_array_equal(drawn["RIN"], [[0, 1, 2], [1, 0.5, np.nan]])
 
 
+def test_a_cross_marks_where_the_gradient_becomes_zero():
+    figure = plots.gradient_norms({"chain": [0, 0.5, 1], "RIN": [1, 1, 1]})
+    crosses = [
+        line.get_xydata().tolist()
+        for line in figure.axes[0].get_lines()
+        if line.get_marker() == "x"
+    ]
+    assert crosses == [[[1, 0.5]]]
+
+
 def test_learning_curves_show_median_and_range():
     runs = [[3, 2], [5, 2], [4, np.nan]]
     figure = plots.learning_curves({"RIN": runs}, baseline=2.5)

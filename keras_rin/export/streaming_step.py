@@ -41,7 +41,7 @@ def streaming_step(
     where it returns sequences; its only one, after the last step, where it
     does not. It may have any number of recurrent layers, in any graph of
     layers that answer each time step from that step alone. Which layers do
-    is decided by their class and options: [the list](../saving.md#stream-it).
+    is decided by their class and options: [the list](../saving.md#streaming).
 
     A step that is masked, as by `keras.layers.Embedding(mask_zero=True)` for
     the token 0, leaves the states as they are, as in a whole sequence.

@@ -48,6 +48,9 @@ def gradient_norms(
 ) -> Any:
     """Plots gradient norms of the last state against the time lag.
 
+    A cross marks the last lag whose norm is not 0, if the norm of a longer lag
+    is: the axis is logarithmic.
+
     Args:
         norms: Dict of arrays `(time + 1,)` by name, as returned by
             `keras_rin.diagnostics.gradient_norms`.
@@ -68,7 +71,10 @@ def gradient_norms(
     ax = drawing.axes(ax)
     for name, norm in drawing.named("norms", norms).items():
         back = np.asarray(norm)[::-1]
-        ax.plot(np.where(back > 0, back, np.nan), label=name)
+        (line,) = ax.plot(np.where(back > 0, back, np.nan), label=name)
+        if not back[-1]:
+            last = np.flatnonzero(back)[-1:]
+            ax.plot(last, back[last], "x", color=line.get_color())
     ax.set_yscale("log")
     ax.set_xlabel("lag T - t (time steps)")
     ax.set_ylabel(r"gradient norm $\|\partial h_T / \partial s_t\|$")
