@@ -49,9 +49,9 @@ def state_trajectories(
             [1., 1.],
             [2., 2.]]], dtype=float32)
     """
-    cell, x = read(layer, x, dtype)
+    cell, inputs = read(layer, x, dtype)
     with state_map(cell, dtype) as step:
-        return step.trajectory(x)
+        return step.trajectory(inputs)
 
 
 def state_jacobians(
@@ -97,13 +97,14 @@ def state_jacobians(
     array([[0., 0.],
            [1., 0.]], dtype=float32)
     """
-    cell, x = read(layer, x, dtype)
+    cell, inputs = read(layer, x, dtype)
+    batch, time, features = inputs.shape
     with state_map(cell, dtype) as step:
-        states = step.trajectory(x)[:, :-1]
+        states = step.trajectory(inputs)[:, :-1]
         found = step.jacobians(
-            states.reshape(-1, step.size), x.reshape(-1, x.shape[-1])
+            states.reshape(-1, step.size), inputs.reshape(-1, features)
         )
-    return found.reshape(*x.shape[:2], step.size, step.size)
+    return found.reshape(batch, time, step.size, step.size)
 
 
 def checked_cell(layer):

@@ -90,8 +90,8 @@ def lyapunov_spectrum(
         and Abbott, 2023, Lyapunov spectra of chaotic recurrent neural
         networks.
     """
-    cell, x = jacobians.read(layer, x, "float64")
-    batch, time, _ = x.shape
+    cell, inputs = jacobians.read(layer, x, "float64")
+    batch, time, _ = inputs.shape
     size = sum(state_map.sizes(cell))
     count = arguments.integer("exponents", exponents or size)
     if count > size:
@@ -113,7 +113,7 @@ def lyapunov_spectrum(
     with state_map.state_map(cell, "float64") as step:
         for start in range(0, batch, together):
             part = slice(start, start + together)
-            for t, growth in enumerate(_growth(step, x[part], basis)):
+            for t, growth in enumerate(_growth(step, inputs[part], basis)):
                 if t >= warmup:
                     of_sequence[part] += growth
                     of_step[t - warmup] += growth.sum(axis=0)

@@ -115,8 +115,14 @@ def jacobian_spectra(
         drawing.named("eigenvalues", eigenvalues).items()
     ):
         values = np.ravel(values)
-        style = {"marker": markers[k % 5], "ms": 4, "mfc": "none", "ls": "none"}
-        ax.plot(values.real, values.imag, **style, label=name)
+        ax.plot(
+            values.real,
+            values.imag,
+            markers[k % 5],
+            markersize=4,
+            markerfacecolor="none",
+            label=name,
+        )
     ax.legend()
     return ax.figure
 

@@ -47,7 +47,7 @@ def fixed_points(
     >>> figure.savefig(path)
     """
     ax = drawing.axes(ax)
-    lines = [] if trajectories is None else np.asarray(trajectories, "float64")
+    lines = np.asarray([] if trajectories is None else trajectories, "float64")
     every = np.concatenate([*lines, *found.members])
     center = every.mean(axis=0)
     _, _, components = np.linalg.svd(every - center, full_matrices=False)
@@ -58,7 +58,7 @@ def fixed_points(
 
     for line in lines:
         ax.plot(*plane(line).T[:2], "-", color="0.75", linewidth=0.6, zorder=1)
-    kinds = {}
+    kinds: dict[tuple, list] = {}
     for entry in zip(
         found.dimension, found.unstable, found.members, strict=True
     ):
