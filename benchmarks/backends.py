@@ -14,11 +14,11 @@ skipped. A backend may have several reports, such as those of the two tiers,
 import collections
 import pathlib
 import re
-import xml.etree.ElementTree as ET
 
 from absl import app
 from absl import flags
 
+from benchmarks import reports
 from experiments import results
 
 FLAGS = flags.FLAGS
@@ -36,8 +36,9 @@ AREAS = {
     "models, constructions": "(residual_convnet|near_identity|perfect_fit"
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
-    "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics)[.]",
-    "plots": "plots[.]",
+    "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
+    "|autodiff|state_map|jacobians|lyapunov|fixed_points)[.]",
+    "plots": "(curves|drawing|spectra|states)[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
     "|restore_on_nan|checkpoint|model_description|every_optimizer|kills|files)[.]",
     "saving and loading": "saved_files[.]",
@@ -48,12 +49,14 @@ AREAS = {
     r"test_the_converter|test_a_step_in_integers|.*m\.tflite)",
     "streaming export, SavedModel": "export_streaming[.]",
     "multiple devices": "many_devices[.]",
-    "tasks": "(adding|babi|copying|character_stream|sequential_pixels)[.]",
+    "tasks": "(adding|babi|copying|character_stream|flip_flop"
+    "|sequential_pixels)[.]",
     "examples": "examples[.]",
     "benchmarks": "benchmarks[.]",
     "experiments": "experiments[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|language|mathematics|pages|robustness)[.]",
+    "|backends|cases|insert_tables|language|mathematics|pages|reports"
+    "|robustness|version|versions)[.]",
 }
 
 
@@ -69,21 +72,14 @@ def count(*paths):
     areas = collections.defaultdict(
         lambda: {"passed": 0, "failed": [], "skipped": {}}
     )
-    cases = {}  # the last result of a test in several files counts
-    for path in paths:
-        for case in ET.parse(path).iter("testcase"):
-            name = f"{case.get('classname')}.{case.get('name')}"
-            cases[name.removeprefix("tests.")] = case
-    for name, case in cases.items():
+    for name, (outcome, why) in reports.read(*paths).items():
         area = areas[area_of(name)]
-        skipped = case.find("skipped")
-        if skipped is not None:
-            reason = skipped.get("message")
-            area["skipped"][reason] = area["skipped"].get(reason, 0) + 1
-        elif case.find("failure") is None and case.find("error") is None:
+        if outcome == "passed":
             area["passed"] += 1
-        else:
+        elif outcome == "failed":
             area["failed"].append(name)
+        else:
+            area["skipped"][why] = area["skipped"].get(why, 0) + 1
     return dict(areas)
 
 

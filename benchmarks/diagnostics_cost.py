@@ -1,12 +1,17 @@
-"""Time of the diagnostics at 512 units, and of the diagnostics callback.
+"""Time of the diagnostics, and of the diagnostics callback.
 
     python -m benchmarks.diagnostics_cost
+    python -m benchmarks.diagnostics_cost --part=dynamics \\
+        --output=runs/dynamics_cost
+    python -m benchmarks.diagnostics_cost --part=matrices --units=2000 \\
+        --repeats=1 --output=runs/diagnostics_cost_2000
 
-The seconds of each diagnostic, measured several times, and the share of the
-training time that the callback takes with its default budget go to
-OUTPUT/results.json, and from there into tables.
+The seconds of each diagnostic, measured several times, the peak memory of the
+process, and the share of the training time that the callback takes with its
+default budget go to OUTPUT/results.json, and from there into tables.
 """
 
+import resource
 import statistics
 import time
 
@@ -23,35 +28,104 @@ from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.initializers import Chain
 from keras_rin.layers import RIN
+from keras_rin.tasks import flip_flop
 
 FLAGS = flags.FLAGS
 
 
-def analyses(units):
-    """Each diagnostic as a function without arguments."""
+def matrices(units):
+    """Each diagnostic of a matrix as a function without arguments."""
     chain = np.asarray(Chain(1.02)((units, units)), "float64")
-    layers = {
-        "SimpleRNN": keras.layers.SimpleRNN(units),
-        "LSTM": keras.layers.LSTM(units),
+    names = [
+        "fisher_memory_curve",
+        "total_memory",
+        "optimal_input_vector",
+        "henrici_departure",
+        "numerical_radius",
+        "spectral_radius",
+        "transient_amplification",
+    ]
+    return {
+        name: lambda n=name: getattr(diagnostics, n)(chain) for name in names
     }
-    for layer in layers.values():
-        layer.build((None, None, 1))
+
+
+def layers(units):
+    """Each diagnostic of a layer, on 4 sequences of 100 time steps."""
     x = np.random.default_rng(0).normal(size=(4, 100, 1))
-    found = {
-        "fisher_memory_curve": lambda: diagnostics.fisher_memory_curve(chain),
-        "total_memory": lambda: diagnostics.total_memory(chain),
-        "optimal_input_vector": lambda: diagnostics.optimal_input_vector(chain),
-        "henrici_departure": lambda: diagnostics.henrici_departure(chain),
-        "numerical_radius": lambda: diagnostics.numerical_radius(chain),
-    }
-    for name, layer in layers.items():
+    found = {}
+    for name in ("SimpleRNN", "LSTM"):
+        layer = built(getattr(keras.layers, name)(units))
         found[f"hidden_chain, {name}"] = lambda layer=layer: (
             diagnostics.hidden_chain(layer)
         )
-        found[f"gradient_horizon, {name}, 100 steps"] = lambda layer=layer: (
-            diagnostics.gradient_horizon(layer, x)
+        found[f"gradient_norms, {name}, 100 steps"] = lambda layer=layer: (
+            diagnostics.gradient_norms(layer, x)
         )
     return found
+
+
+def dynamics(small):
+    """Each diagnostic of dynamics, for states of the size in its name."""
+    rng, found = np.random.default_rng(0), {}
+    units, batch, steps, starts = (100, 16, 784, 1000)
+    if small:
+        units, batch, steps, starts = 4, 2, 5, 3
+    wide, long = (6, 10) if small else (256, 2_000)
+    x = rng.normal(size=(batch, steps, 1))
+    one = rng.normal(size=(1, long, 1))
+    for name, kind in (
+        ("RIN", RIN),
+        ("GRU", keras.layers.GRU),
+        ("LSTM", keras.layers.LSTM),
+    ):
+        layer, large = built(kind(units)), built(kind(wide))
+        trained, states = flip_flop_network(name, units, starts)
+        run = f"{wide} units, {long} steps"
+        found |= {
+            f"Jacobians, {name}, {units} units, {batch} x {steps} steps": (
+                lambda layer=layer: diagnostics.state_jacobians(layer, x)
+            ),
+            f"fixed points, {name}, {units} units, {starts} searches": (
+                lambda layer=trained, states=states: diagnostics.fixed_points(
+                    layer, None, states
+                )
+            ),
+            f"largest Lyapunov exponent, {name}, {run}": (
+                lambda layer=large: diagnostics.lyapunov_spectrum(layer, one, 1)
+            ),
+        }
+        if name != "LSTM":
+            found[f"all Lyapunov exponents, {name}, {run}"] = (
+                lambda layer=large: diagnostics.lyapunov_spectrum(layer, one)
+            )
+    return found
+
+
+def flip_flop_network(name, units, starts):
+    """A trained layer, and states between those of its trajectories."""
+    kinds = {
+        "RIN": lambda: RIN(units, "tanh", return_sequences=True),
+        "GRU": lambda: keras.layers.GRU(units, return_sequences=True),
+        "LSTM": lambda: keras.layers.LSTM(units, return_sequences=True),
+    }
+    layer, rng = kinds[name](), np.random.default_rng(0)
+    model = keras.Sequential(
+        [keras.Input((30, 3)), layer, keras.layers.Dense(3)]
+    )
+    rate = keras.optimizers.schedules.CosineDecay(0.003, 40 * starts // 64 + 1)
+    optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
+    model.compile(optimizer, "mse", jit_compile=True)
+    model.fit(*flip_flop.generate(rng, 40 * starts, 30), 64, verbose=0)
+    x, _ = flip_flop.generate(rng, 50, 30)
+    states = diagnostics.state_trajectories(layer, x)[:, 1:]
+    states = rng.permutation(np.concatenate(states))[:starts]
+    return layer, states + 0.3 * rng.normal(size=states.shape)
+
+
+def built(layer):
+    layer.build((None, None, 1))
+    return layer
 
 
 def seconds(function):
@@ -60,65 +134,97 @@ def seconds(function):
     return time.perf_counter() - start
 
 
-def callback_share(units, epochs, gradient):
+def callback_share(units, epochs, **options):
     """The callback's share of `fit` on data like digits, by its own count."""
     x, y = contenders.data((1437, 64, 1, units))
     model = keras.Sequential([RIN(units)])
     model.compile("adam", "mse")
-    callback = RecurrentDiagnostics(x[:4] if gradient else None)
+    if options.pop("inputs"):
+        options["x"] = x[:4]
+    callback = RecurrentDiagnostics(**options)
     start = time.perf_counter()
     model.fit(x, y, epochs=epochs, verbose=0, callbacks=[callback])
     return callback.seconds / (time.perf_counter() - start)
 
 
-def tables(record):
-    rows = [
-        [
-            name,
-            f"{statistics.median(times):.2g}",
-            f"{min(times):.2g} to {max(times):.2g}",
-        ]
-        for name, times in record["seconds"].items()
-    ]
-    header = [f"diagnostic, {record['units']} units", "median, s", "range, s"]
-    shares = [
-        [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
-        for name, by_epochs in record["shares"].items()
-    ]
-    table = results.markdown(header, rows)
-    (by_epochs, *_) = record["shares"].values()
-    header = ["share of training time", *(f"{n} epochs" for n in by_epochs)]
+CALLBACKS = {
+    "default": {"inputs": False},
+    "with `x`": {"inputs": True},
+    "with `x` and `lyapunov`": {"inputs": True, "lyapunov": True},
+}
+
+
+def shares():
+    units, numbers = (8, (2,)) if FLAGS.smoke else (100, (10, 100))
     return {
-        "table.md": table,
-        "callback.md": results.markdown(header, shares),
+        name: {
+            epochs: callback_share(units, epochs, **options)
+            for epochs in numbers
+        }
+        for name, options in CALLBACKS.items()
     }
+
+
+def tables(record):
+    found = {}
+    if record["seconds"]:
+        rows = [
+            [
+                name,
+                f"{statistics.median(times):.2g}",
+                f"{min(times):.2g} to {max(times):.2g}",
+            ]
+            for name, times in record["seconds"].items()
+        ]
+        header = [f"diagnostic, {record['units']} units", "median, s"]
+        if record["units"] is None:
+            header[0] = "diagnostic"
+        found["table.md"] = results.markdown([*header, "range, s"], rows)
+    if record["shares"]:
+        rows = [
+            [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
+            for name, by_epochs in record["shares"].items()
+        ]
+        (by_epochs, *_) = record["shares"].values()
+        header = ["share of training time"]
+        header += [f"{n} epochs" for n in by_epochs]
+        found["callback.md"] = results.markdown(header, rows)
+    return found
 
 
 def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
     output = results.prepare(FLAGS.output)
-    units, repeats = (8, 1) if FLAGS.smoke else (512, 3)
-    found = analyses(units)
+    units = 8 if FLAGS.smoke else FLAGS.units
+    repeats = 1 if FLAGS.smoke else FLAGS.repeats
+    analyses = {
+        "matrices": lambda: matrices(units),
+        "layers": lambda: layers(units),
+        "dynamics": lambda: dynamics(FLAGS.smoke),
+    }
+    found = {}
+    for part in FLAGS.part:
+        found |= analyses[part]() if part in analyses else {}
     record = {
         "tables": "benchmarks.diagnostics_cost",
-        "units": units,
+        "units": None if FLAGS.part == ["dynamics"] else units,
         "seconds": {
             name: [seconds(function) for _ in range(repeats)]
             for name, function in tqdm(found.items())
         },
-        "shares": {
-            name: {
-                epochs: callback_share(8 if FLAGS.smoke else 100, epochs, x)
-                for epochs in ((2,) if FLAGS.smoke else (10, 100))
-            }
-            for name, x in (("default", False), ("with `x`", True))
-        },
+        "shares": shares() if "callback" in FLAGS.part else {},
     }
-    results.write(output, record, tables)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    results.write(output, {**record, "peak_memory_mib": peak // 1024}, tables)
 
 
 if __name__ == "__main__":
+    parts = ["matrices", "layers", "dynamics", "callback"]
+    default = ["matrices", "layers", "callback"]
     flags.DEFINE_string("output", "docs/results/diagnostics_cost", "Results.")
+    flags.DEFINE_multi_enum("part", default, parts, "What to measure.")
+    flags.DEFINE_integer("units", 512, "Of matrices and layers.", 1)
+    flags.DEFINE_integer("repeats", 3, "Measurements of each.", 1)
     flags.DEFINE_bool("smoke", False, "Check with few units.")
     app.run(main)

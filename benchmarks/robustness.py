@@ -12,26 +12,24 @@ is many drawn examples.
 import collections
 import pathlib
 import tomllib
-import xml.etree.ElementTree as ET
 
 from absl import app
 from absl import flags
 
+from benchmarks import reports
 from experiments import results
 
 FLAGS = flags.FLAGS
 ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
-NOT_PASSED = ("skipped", "failure", "error")
 
 
 def cases(paths):
     """{test function: how many of its cases passed} of pytest's reports."""
-    passed = collections.Counter()
-    for path in paths:
-        for case in ET.parse(path).iter("testcase"):
-            if not any(case.find(one) is not None for one in NOT_PASSED):
-                passed[case.get("name").split("[")[0]] += 1
-    return passed
+    return collections.Counter(
+        test.split("[")[0].split(".")[-1]
+        for test, (outcome, _) in reports.read(*paths).items()
+        if outcome == "passed"
+    )
 
 
 def tables(record):
@@ -43,7 +41,7 @@ def tables(record):
             passed = sum(record["passed"][test] for test in row["tests"])
             lines.append([row["tried"], str(passed), row["result"]])
         header = ["what was tried", "cases", "what happens"]
-        made[f"{part}.md"] = results.markdown(header, lines)
+        made[f"{part}.md"] = results.markdown(header, lines, words=3)
     return made
 
 

@@ -20,8 +20,8 @@ from absl import flags
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
+from keras_rin import diagnostics
 from keras_rin import plots
-from keras_rin.diagnostics import gradient_horizon
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
@@ -46,7 +46,7 @@ def gradient_norms(name, x):
     keras.utils.set_random_seed(FLAGS.seed)
     layer = LAYERS[name](FLAGS.units)
     layer.build(x.shape)
-    return gradient_horizon(layer, x).tolist()
+    return diagnostics.gradient_norms(layer, x).tolist()
 
 
 def tables(record):
@@ -66,8 +66,8 @@ def draw(norms):
     """The first 100 lags, beside all of them."""
     figure = Figure(figsize=(9, 4), layout="constrained")
     near, far = figure.subplots(1, 2)
-    plots.gradient_horizon({k: v[-101:] for k, v in norms.items()}, near)
-    plots.gradient_horizon(norms, far)
+    plots.gradient_norms({k: v[-101:] for k, v in norms.items()}, near)
+    plots.gradient_norms(norms, far)
     near.get_legend().remove()
     return figure
 

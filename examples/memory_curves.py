@@ -74,7 +74,7 @@ def measure(network, seed):
         "numerical radius": diagnostics.numerical_radius(matrix),
         "peak": norms.max(),
         "accuracy": {
-            name: diagnostics.first_signal_accuracy(
+            name: diagnostics.first_signal_r2(
                 matrix,
                 noise=noise,
                 activation=activation,

@@ -113,7 +113,8 @@ def _here(missing, own, jobs):
             yield ended.result()
     except KeyboardInterrupt:
         pool.shutdown(cancel_futures=True)  # waits for the runs under way
-        yield from (one.result() for one in waiting if not one.cancelled())
+        ended = [one for one in waiting if not one.cancelled()]
+        yield from (one.result() for one in ended if not one.exception())
         raise
     finally:
         pool.shutdown(cancel_futures=True)

@@ -1,5 +1,9 @@
 """Identity-parametrised and non-normal layers for Keras 3."""
 
+# First, for it refuses other versions of Keras.
+from keras_rin.version import __version__
+
+# isort: split
 from keras_rin import callbacks
 from keras_rin import constraints
 from keras_rin import constructions
@@ -13,7 +17,6 @@ from keras_rin import plots
 from keras_rin import regularizers
 from keras_rin import tasks
 from keras_rin.adapt import adapt
-from keras_rin.version import __version__
 
 __all__ = [
     "__version__",

@@ -2,17 +2,25 @@
 
 import contextlib
 import itertools
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 
 CHUNK = 2**20  # number of values that are converted to float64 at a time
 
 
-def adapt(layer, data, mask=None, batch_size=128, steps=None):
+def adapt(
+    layer: keras.Layer,
+    data: Any,
+    mask: ArrayLike | None = None,
+    batch_size: int = 128,
+    steps: int | None = None,
+) -> None:
     """Centers the input drive of recurrent layers by setting their biases.
 
     b = -m W, m = E[x_t], the mean of the inputs over sequences and time steps

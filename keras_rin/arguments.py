@@ -37,7 +37,7 @@ def _is_finite(value):
         return False
 
 
-def generator(name, value, seed=None):
+def generator(name, value, seed=None) -> np.random.Generator:
     """Returns `value`, or a new generator with `seed` if it is `None`."""
     if value is None and seed is not None:
         return np.random.default_rng(seed)
@@ -59,7 +59,7 @@ def features(layer, shape):
     return shape[-1]
 
 
-def real_array(name, value):
+def real_array(name, value) -> np.ndarray:
     """The numbers in float64, NaN and inf among them."""
     try:
         array = np.asarray(value)
@@ -75,7 +75,7 @@ def real_array(name, value):
         ) from error
 
 
-def finite_array(name, value):
+def finite_array(name, value) -> np.ndarray:
     array = real_array(name, value)
     if not np.isfinite(array).all():
         raise ValueError(
@@ -86,7 +86,7 @@ def finite_array(name, value):
     return array
 
 
-def square_matrix(name, value):
+def square_matrix(name, value) -> np.ndarray:
     matrix = real_array(name, value)
     units = len(matrix) if matrix.ndim else 0
     if not units or matrix.shape != (units, units):
@@ -97,7 +97,7 @@ def square_matrix(name, value):
     return finite_array(name, matrix)
 
 
-def vector(name, value, size):
+def vector(name, value, size) -> np.ndarray:
     """Returns a vector of `size` entries; e_1 if `value` is `None`."""
     array = np.eye(1, size)[0] if value is None else real_array(name, value)
     if array.shape != (size,):

@@ -50,7 +50,7 @@ class Orthogonal(keras.constraints.Constraint):
         Higham, 2008, Functions of matrices, chapter 8, for the iteration.
     """
 
-    def __init__(self, offset=False, gates=1):
+    def __init__(self, offset: bool = False, gates: int = 1):
         self.offset = bool(offset)
         self.gates = arguments.integer("gates", gates)
 

@@ -1,5 +1,8 @@
 """Optimizers with per-weight learning rates."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 
 from keras_rin import arguments
@@ -45,7 +48,12 @@ class AdamWithMultipliers(keras.optimizers.Adam):
     >>> model.compile(optimizer, "mse")
     """
 
-    def __init__(self, learning_rate=0.001, multipliers=None, **kwargs):
+    def __init__(
+        self,
+        learning_rate: float | Callable = 0.001,
+        multipliers: dict[str, float] | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(learning_rate, **kwargs)
         if not isinstance(multipliers, (dict, type(None))):
             raise ValueError(

@@ -1,12 +1,11 @@
 """The fused recurrence h_t = phi(x_t W + b + h_{t-1} + h_{t-1} U).
 
-The inputs are projected before the loop, z_t = x_t W + b, so a time step is
-one matrix product and the activation. The gradient is implemented by hand: a
-step of the backward pass is again one matrix product, and the gradients of W
-and U are large products over many time steps, where automatic differentiation
-would accumulate them at each step. Both passes process the sequence in pieces,
-so that only the hidden states of all steps are kept in memory. To add a kernel
-for a device, replace `identity_recurrence`.
+`_forward` is this formula and `_backward` its adjoint. Both go through the
+sequence in pieces, and through a piece in time steps. The inputs of a piece are
+projected at once, and the gradients of W, b and U are products over a piece:
+a time step is one matrix product and the activation, in either direction, and
+only the hidden states of all steps are kept in memory. To add a kernel for a
+device, replace `identity_recurrence`.
 """
 
 import functools
@@ -17,11 +16,8 @@ from keras import ops
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
-# A piece has at least this many values of one sequence, and the number of
-# pieces is limited: each is a loop to start, and to compile if the model is
-# compiled. With very few pieces the saved memory is not worth that time.
-PIECE_SIZE = 2**13
-FEWEST_PIECES, MOST_PIECES = 4, 16
+# A sequence has at most so many pieces, each of at least so many steps.
+MOST_PIECES, FEWEST_STEPS = 16, 16
 
 
 def _where(condition, one, other):
@@ -31,11 +27,16 @@ def _where(condition, one, other):
     return ops.where(condition, one, other)
 
 
+def _leaky(g):
+    # The slope of Keras, which TensorFlow rounds to float32.
+    return g * -keras.activations.leaky_relu(-ops.ones_like(g[0, 0]))
+
+
 # dL/da from g = dL/dh, where h = phi(a), as a function of h alone.
 PULLBACKS = {
     keras.activations.linear: lambda g, h: g,
     keras.activations.relu: lambda g, h: _where(h > 0, g, 0.0),
-    keras.activations.leaky_relu: lambda g, h: _where(h > 0, g, 0.2 * g),
+    keras.activations.leaky_relu: lambda g, h: _where(h > 0, g, _leaky(g)),
     keras.activations.elu: lambda g, h: _where(h > 0, g, g * (h + 1.0)),
     keras.activations.tanh: lambda g, h: g * (1.0 - h * h),
     keras.activations.sigmoid: lambda g, h: g * h * (1.0 - h),
@@ -86,126 +87,142 @@ def identity_recurrence(
     Raises:
         NotImplementedError: If a second derivative is computed.
     """
-    forward, backward, phi = _forward, _backward, activation
-    count = _pieces(x.shape[1], offset.shape[0])
-    numbers = range(count)
-    backend = keras.backend.backend()
-    if compiled and backend == "tensorflow":
-        forward, backward = _with_xla(_forward), _with_xla(_backward)
-        # With Python integers, each piece would be compiled separately.
-        numbers = [ops.convert_to_tensor(number) for number in numbers]
-    if backend == "jax" or forward is not _forward:
-        phi = IN_XLA.get(activation, activation)
-    if backend == "torch":
-        phi = IN_TORCH.get(activation, activation)
-    pieces = [(number, count) for number in numbers]
+    run, phi = _on_backend(activation, x, compiled)
+    count = _pieces(x.shape[1])
 
     @ops.custom_gradient
     def recurrence(*inputs):
         # Otherwise, eager TensorFlow would also differentiate the loop.
-        x, kernel, bias, h, offset = map(ops.stop_gradient, inputs)
-        runs = []
-        for piece in pieces:
-            runs.append(forward(x, kernel, bias, h, offset, mask, piece, phi))
-            h = runs[-1][-1]
+        fixed = tuple(map(ops.stop_gradient, inputs))
+        states = run(_forward)(phi, count, fixed, mask)
 
         def pull_back(*args, upstream=None):
             # Torch passes `inputs` and `upstream`, other backends `upstream`.
             upstream = args[0] if upstream is None else upstream
-            g, every = ops.stop_gradient(upstream), None
-            if return_sequences:
-                g, every = ops.zeros_like(runs[-1][-1]), g
-            sums, d_x = (0.0, 0.0, 0.0), []
-            for piece, states in zip(pieces[::-1], runs[::-1], strict=True):
-                dz, g, added = backward(
-                    g, every, x, states, offset, mask, piece, activation
-                )
-                sums = map(ops.add, sums, added)
-                d_x.append(_times(dz, ops.transpose(kernel)))
-            d_kernel, d_bias, d_offset = sums
-            d_x = ops.swapaxes(ops.concatenate(d_x[::-1]), 0, 1)
-            gradients = d_x, d_kernel, d_bias, g, d_offset
+            g = ops.stop_gradient(upstream)
+            dz, *others = run(_backward)(activation, fixed, mask, states, g)
+            d_x = dz if _widens(kernel) else _times(dz, ops.transpose(kernel))
+            gradients = _whole(d_x), *others
             return tuple(_once(g, upstream, *inputs) for g in gradients)
 
-        if not return_sequences:
-            return h, pull_back
-        sequences = [ops.swapaxes(states[1:], 0, 1) for states in runs]
-        return ops.concatenate(sequences, axis=1), pull_back
+        return _whole(states) if return_sequences else states[-1, -1], pull_back
 
     # Copies, because custom gradients of TensorFlow take no variables.
     return recurrence(*map(ops.copy, (x, kernel, bias, initial_state, offset)))
 
 
-def _pieces(time, units):
+def _forward(phi, count, inputs, mask):
+    """The hidden states, `(pieces, steps, batch, units)`."""
+    x, kernel, bias, initial_state, offset = inputs
+
+    def piece(h, p):
+        z = _times(_piece(x, count, p), kernel) + bias
+        keep = None if mask is None else _piece(mask, count, p)[..., None]
+
+        def step(h, t):
+            new = phi(z[t] + h + h @ offset)
+            h = new if mask is None else _where(keep[t], new, h)
+            return h, h
+
+        return _scan(step, h, ops.shape(z)[0])
+
+    return _scan(piece, initial_state, count)[1]
+
+
+def _backward(activation, inputs, mask, states, upstream):
+    """The gradients of x or z (in pieces), W, b, h_0 and U.
+
+    Of x and z, the one with fewer values is returned: that of x can be made
+    from that of z, which TensorFlow leaves out where nobody asks for it.
+    `upstream` is the gradient with respect to all hidden states
+    `(batch, time, units)` or to the last one `(batch, units)`.
+    """
+    x, kernel, bias, initial_state, offset = inputs
+    pull_back, transposed = PULLBACKS[activation], ops.transpose(offset)
+    count, length, _, units = ops.shape(states)
+    keep = None if mask is None else _kept(mask)
+
+    def loss_of_state(t):
+        """The gradient of the loss by h_t alone."""
+        if len(upstream.shape) == 3:
+            return upstream[:, t]
+        return _at(t, count * length - 1, upstream)
+
+    def before(g, t):
+        """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
+        moved = g + g @ transposed
+        return moved if mask is None else _where(keep[t], moved, g)
+
+    def piece(carry, p):
+        g, d_weights = carry
+        h = states[p]
+
+        # The carry is not dL/dh_t, which XLA would compute twice.
+        def step(g, i):
+            t = p * length + i
+            g = before(g, t + 1) + loss_of_state(t)
+            pulled = pull_back(g, h[i])
+            g = pulled if mask is None else _where(keep[t], pulled, g)
+            return g, g
+
+        g, dz = _scan(step, g, length, reverse=True)
+        if mask is not None:
+            dz = _where(_piece(mask, count, p)[..., None], dz, 0.0)
+        h = ops.concatenate([starts[p][None], h[:-1]])
+        factors = h, _piece(x, count, p), ops.ones_like(h[..., :1])
+        factors = ops.concatenate(factors, axis=-1)
+        d_weights = d_weights + _summed_products(factors, dz)
+        if _widens(kernel):
+            dz = _times(dz, ops.transpose(kernel))
+        return (g, d_weights), dz
+
+    starts = ops.concatenate([initial_state[None], states[:-1, -1]])
+    weights = ops.concatenate([offset, kernel, bias[None]])
+    carry = ops.zeros_like(initial_state), ops.zeros_like(weights)
+    (g, d_weights), d_x = _scan(piece, carry, count, reverse=True)
+    d_kernel, d_bias = d_weights[units:-1], d_weights[-1]
+    return d_x, d_kernel, d_bias, before(g, 0), d_weights[:units]
+
+
+def _pieces(time):
     """The number of equal pieces that a sequence is divided into.
 
     The temporary arrays of a piece, z and dL/dz, are then small compared with
     the hidden states, which are kept for all steps.
     """
     known = isinstance(time, int)  # it can be undefined during tracing
-    wanted = min(MOST_PIECES, time * units // PIECE_SIZE) if known else 1
-    numbers = range(wanted, FEWEST_PIECES - 1, -1)
-    return next((n for n in numbers if time % n == 0), 1)
+    wanted = min(MOST_PIECES, time // FEWEST_STEPS) if known else 1
+    return next((n for n in range(wanted, 1, -1) if time % n == 0), 1)
 
 
-def _steps(sequence, piece):
-    """One piece of a sequence `(batch, time, ...)`, time axis first."""
-    number, count = piece
+def _piece(sequence, count, p):
+    """Piece p of a sequence `(batch, time, ...)`, time axis first."""
     batch, _, *rest = ops.shape(sequence)
     pieces = ops.reshape(sequence, (batch, count, -1, *rest))
-    return ops.swapaxes(ops.take(pieces, number, axis=1), 0, 1)
+    return ops.swapaxes(pieces[:, p], 0, 1)
 
 
-def _forward(x, kernel, bias, initial_state, offset, mask, piece, phi):
-    """Returns `h_0` to `h_T`, of shape `(time + 1, batch, units)`."""
-    z = _times(_steps(x, piece), kernel) + bias
-    keep = None if mask is None else _steps(mask, piece)[:, :, None]
-
-    def step(h, t):
-        new = phi(z[t] + h + h @ offset)
-        return new if mask is None else _where(keep[t], new, h)
-
-    return _scan(step, initial_state, ops.shape(z)[0])
+def _whole(pieces):
+    """The sequence `(batch, time, ...)` of its pieces."""
+    _, _, *rest = ops.shape(pieces)
+    return ops.swapaxes(ops.reshape(pieces, (-1, *rest)), 0, 1)
 
 
-def _backward(last, every, x, states, offset, mask, piece, activation):
-    """Returns the gradients of z, of h_0, and of W, b and U.
-
-    `last` is the gradient with respect to h_T, `every` the gradient of the
-    loss with respect to each hidden state.
-    """
-    pull_back = PULLBACKS[activation]
-    transposed = ops.transpose(offset)
-    length = ops.shape(states)[0] - 1
-    every = None if every is None else _steps(every, piece)
-    keep = None if mask is None else _steps(mask, piece)[:, :, None]
-    # The carry is the gradient at step `t + 1` before its product, so that XLA
-    # stores it directly instead of computing it twice.
-    keep_next = None if mask is None else ops.roll(keep, -1, 0)
-
-    def through_offset(g, keep):
-        moved = g + g @ transposed
-        return moved if keep is None else _where(keep, moved, g)
-
-    def step(g, t):
-        g = through_offset(g, None if mask is None else keep_next[t])
-        g = g + _at(t, length - 1, last)
-        g = g if every is None else g + every[t]
-        pulled = pull_back(g, states[t + 1])
-        return pulled if mask is None else _where(keep[t], pulled, g)
-
-    dz = _scan(step, ops.zeros_like(last), length, reverse=True)
-    d_initial = through_offset(dz[0], None if mask is None else keep[0])
-    dz = dz if mask is None else _where(keep, dz, 0.0)
-    d_kernel = _summed_products(_steps(x, piece), dz)
-    d_offset = _summed_products(states[:-1], dz)
-    return dz, d_initial, (d_kernel, ops.sum(dz, axis=(0, 1)), d_offset)
+def _kept(mask):
+    """A mask `(time + 1, batch, 1)`; after the last step, nothing is kept."""
+    mask = ops.pad(ops.transpose(mask), ((0, 1), (0, 0)))
+    return mask[..., None]
 
 
-def _at(t, where, value):
+def _widens(kernel):
+    """Whether there are more units than features."""
+    return kernel.shape[0] < kernel.shape[1]
+
+
+def _at(t, other, value):
     if isinstance(t, int):
-        return value if t == where else 0.0
-    return ops.where(t == where, value, 0.0)
+        return value if t == other else 0.0
+    return ops.where(t == other, value, 0.0)
 
 
 def _times(sequence, matrix):
@@ -221,54 +238,61 @@ def _summed_products(one, other):
     return ops.transpose(one) @ ops.reshape(other, (-1, other.shape[-1]))
 
 
-def _scan(step, state, length, reverse=False):
-    """Stacks the states of `length` steps, `state = step(state, t)`.
-
-    The forward pass includes the initial state, the backward pass does not.
-    """
-    if keras.backend.backend() == "tensorflow":
-        return _tensorflow_scan(step, state, length, reverse)
-    if keras.backend.backend() == "torch":
-        return _bare_scan(step, state, length, reverse)
-
-    def twice(state, t):
-        state = step(state, t)
-        return state, state
-
-    steps = ops.arange(length)
-    states = ops.scan(twice, state, steps, reverse=reverse)[1]
-    return states if reverse else ops.concatenate([state[None], states])
+def _on_backend(activation, x, compiled):
+    """How to run a pass, and the fastest form of the activation."""
+    backend = keras.backend.backend()
+    if backend == "tensorflow" and compiled and _shows_its_length(x):
+        return _with_xla, IN_XLA.get(activation, activation)
+    faster = {"jax": IN_XLA, "torch": IN_TORCH}.get(backend, {})
+    return (lambda loop: loop), faster.get(activation, activation)
 
 
-def _bare_scan(step, state, length, reverse):
-    states = [] if reverse else [state]
-    for t in reversed(range(length)) if reverse else range(length):
-        state = step(state, t)
-        states.append(state)
-    return ops.stack(states[::-1] if reverse else states)
-
-
-def _tensorflow_scan(step, state, length, reverse):
-    """Sets no `maximum_iterations`, so that XLA finds the trip count."""
+def _shows_its_length(x):
+    """Whether compiling pays: XLA compiles each length separately."""
     import tensorflow as tf
 
-    def body(i, state, states):
-        t = length - 1 - i if reverse else i
-        state = step(state, t)
-        return i + 1, state, states.write(t if reverse else t + 1, state)
-
-    size = length if reverse else length + 1
-    states = tf.TensorArray(state.dtype, size, element_shape=state.shape)
-    states = states if reverse else states.write(0, state)
-    loop = (0, state, states)
-    return tf.while_loop(lambda i, *_: i < length, body, loop)[2].stack()
+    return not tf.executing_eagerly() and x.shape[1] is not None
 
 
 @functools.cache
 def _with_xla(loop):
     import tensorflow as tf
 
-    return tf.function(loop, jit_compile=True)
+    return tf.function(loop, jit_compile=True, autograph=False)
+
+
+def _scan(step, carry, length, reverse=False):
+    """`carry, output = step(carry, t)` for all t; returns carry and outputs."""
+    if keras.backend.backend() == "tensorflow":
+        return _tensorflow_scan(step, carry, length, reverse)
+    if keras.backend.backend() == "torch":
+        return _torch_scan(step, carry, length, reverse)
+    return ops.scan(step, carry, ops.arange(length), reverse=reverse)
+
+
+def _torch_scan(step, carry, length, reverse):
+    outputs = None
+    for t in reversed(range(length)) if reverse else range(length):
+        carry, output = step(carry, t)
+        if outputs is None:
+            outputs = output.new_empty((length, *output.shape))
+        outputs[t] = output
+    return carry, outputs
+
+
+def _tensorflow_scan(step, carry, length, reverse):
+    """Sets no `maximum_iterations`, so that XLA finds the trip count."""
+    import tensorflow as tf
+
+    def body(i, carry, outputs):
+        t = length - 1 - i if reverse else i
+        carry, output = step(carry, t)
+        return i + 1, carry, outputs.write(t, output)
+
+    outputs = tf.TensorArray(tf.nest.flatten(carry)[0].dtype, length)
+    loop = 0, carry, outputs
+    _, carry, outputs = tf.while_loop(lambda i, *_: i < length, body, loop)
+    return carry, outputs.stack()
 
 
 @ops.custom_gradient

@@ -33,7 +33,7 @@ class IdentityOffsetL2(keras.regularizers.Regularizer):
     0.0
     """
 
-    def __init__(self, l2=0.01):
+    def __init__(self, l2: float = 0.01):
         self.l2 = arguments.finite_number("l2", l2, at_least=0)
 
     def __call__(self, x):

@@ -22,6 +22,7 @@ ONE_BACKEND = {
     "test_copying",
     "test_exact_diagnostics",
     "test_fisher_memory",
+    "test_flip_flop",
     "test_hidden_chain",
     "test_insert_tables",
     "test_language",
@@ -29,11 +30,16 @@ ONE_BACKEND = {
     "test_nonnormality",
     "test_pages",
     "test_peeling",
-    "test_plots",
+    "test_curves",
+    "test_drawing",
+    "test_spectra",
+    "test_states",
+    "test_reports",
     "test_robustness",
     "test_public_names",
     "test_sequential_pixels",
     "test_spectrum",
+    "test_versions",
 }
 
 

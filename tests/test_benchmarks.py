@@ -1,6 +1,11 @@
 """The benchmarks run; what they measure is not a matter of tests."""
 
+import importlib.metadata
 import json
+import os
+import pathlib
+import subprocess
+import sys
 
 import keras
 import pytest
@@ -42,3 +47,34 @@ def test_milliseconds_have_three_digits_and_no_exponent(ms, told):
     from benchmarks import step_time
 
     assert step_time._three(ms) == told
+
+
+def installed(package):
+    try:
+        return bool(importlib.metadata.version(package))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(
+    not installed("jax-cuda12-plugin"),
+    reason="the compiler for GPUs, jax-cuda12-plugin, is not installed",
+)
+def test_nothing_is_hidden_from_the_compiler_for_gpus(tmp_path):
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu_compile", "--smoke"]
+        + [f"--output={tmp_path}"],
+        cwd=pathlib.Path(__file__).parents[1],
+        env={**os.environ, "KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    (record,) = json.loads((tmp_path / "results.json").read_text())["records"]
+    outer = [loop for loop in record["loops"] if loop["loops"]]
+    inner = [loop for loop in record["loops"] if not loop["loops"]]
+    assert [loop["trips"] for loop in outer] == [2, 2]
+    assert [loop["trips"] for loop in inner] == [16, 16]
+    assert all(loop["kernels"] <= 4 for loop in inner)
+    assert not any(loop["to_host"] for loop in record["loops"])

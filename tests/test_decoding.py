@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_rin.diagnostics import first_signal_accuracy
+from keras_rin.diagnostics import first_signal_r2
 
 
 def in_theory(matrix, vector, noise, steps):
@@ -23,7 +23,7 @@ def test_a_linear_read_out_reaches_what_theory_says(rng, noise, steps):
     isometry = 0.95 * np.linalg.qr(rng.normal(size=(8, 8)))[0]
     vector = rng.normal(size=8)
     for matrix in (chain, isometry):
-        found = first_signal_accuracy(
+        found = first_signal_r2(
             matrix, vector, noise, steps=steps, samples=20_000
         )
         expected = in_theory(matrix, vector, noise, steps)
@@ -31,21 +31,21 @@ def test_a_linear_read_out_reaches_what_theory_says(rng, noise, steps):
 
 
 def test_without_noise_a_chain_keeps_the_first_signal():
-    np.testing.assert_allclose(first_signal_accuracy(np.eye(30, k=1)), 1)
+    np.testing.assert_allclose(first_signal_r2(np.eye(30, k=1)), 1)
 
 
 def test_beyond_its_end_a_chain_has_lost_it():
-    accuracy = first_signal_accuracy(np.eye(30, k=1), steps=31)
+    accuracy = first_signal_r2(np.eye(30, k=1), steps=31)
     assert -0.1 < accuracy < 0
 
 
 def test_the_identity_keeps_a_sum_alone():
-    accuracy = first_signal_accuracy(np.eye(10), samples=50_000)
+    accuracy = first_signal_r2(np.eye(10), samples=50_000)
     np.testing.assert_allclose(accuracy, 1 / 10, atol=0.01)
 
 
 def test_the_activation_acts_at_every_step():
-    accuracy = first_signal_accuracy(
+    accuracy = first_signal_r2(
         np.eye(5, k=1), activation=lambda h: np.abs(h), samples=20_000
     )
     np.testing.assert_allclose(accuracy, 0, atol=0.01)
@@ -63,30 +63,30 @@ def test_the_activation_acts_at_every_step():
 )
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        first_signal_accuracy(**{"recurrent_matrix": np.eye(3), **arguments})
+        first_signal_r2(**{"recurrent_matrix": np.eye(3), **arguments})
 
 
 def test_the_generator_must_be_one():
     with pytest.raises(TypeError, match="`rng` must be"):
-        first_signal_accuracy(np.eye(3), rng=0)
+        first_signal_r2(np.eye(3), rng=0)
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_the_size_of_the_input_does_not_matter_without_noise(size):
     vector = [size, 0, 0, 0]
-    np.testing.assert_allclose(first_signal_accuracy(np.eye(4, k=1), vector), 1)
+    np.testing.assert_allclose(first_signal_r2(np.eye(4, k=1), vector), 1)
 
 
 @pytest.mark.parametrize("gain", [1e-30, 1e-2, 0.3])
 def test_a_chain_that_shrinks_the_signal_keeps_it_without_noise(gain):
     matrix = gain * np.eye(8, k=1)
-    np.testing.assert_allclose(first_signal_accuracy(matrix), 1)
+    np.testing.assert_allclose(first_signal_r2(matrix), 1)
 
 
 @pytest.mark.parametrize("samples", [1, 5])
 def test_a_fit_needs_more_samples_than_units(samples):
     with pytest.raises(ValueError, match="`samples` must be .* at least 6"):
-        first_signal_accuracy(np.eye(4, k=1), samples=samples)
+        first_signal_r2(np.eye(4, k=1), samples=samples)
 
 
 @pytest.mark.parametrize(
@@ -99,4 +99,4 @@ def test_a_fit_needs_more_samples_than_units(samples):
 )
 def test_states_that_cannot_be_read_are_refused(matrix, activation):
     with pytest.raises(ValueError, match="states must stay finite"):
-        first_signal_accuracy(matrix, activation=activation)
+        first_signal_r2(matrix, activation=activation)

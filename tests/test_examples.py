@@ -74,6 +74,14 @@ def test_gradient_horizons(tmp_path):
 
 
 @pytest.mark.exhaustive
+def test_fixed_points(tmp_path):
+    run("fixed_points", tmp_path, "--updates=20", "--network=GRU")
+    assert "| GRU " in (tmp_path / "table.md").read_text()
+    assert (tmp_path / "fixed_points.png").stat().st_size > 10_000
+    assert (tmp_path / "spectra.png").stat().st_size > 10_000
+
+
+@pytest.mark.exhaustive
 def test_state_growth(tmp_path):
     run("state_growth", tmp_path, "--length=5", "--seed=0", "--units=8")
     assert "| GRU " in (tmp_path / "gradient_norm.md").read_text()

@@ -1,12 +1,15 @@
 """The layer through the fused loop, against itself through Keras's."""
 
 import keras
+import numpy as np
 import pytest
 import witnesses
+from cases import first_of
 from cases import table
 from witnesses import MASKS
 from witnesses import assert_same
 
+from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 
 BACKEND = keras.backend.backend()
@@ -25,12 +28,12 @@ OPTIONS = {
 }
 
 
-def pair(options, shape):
+def pair(options, shape, units=5):
     """The same RIN fused and not, with the same weights."""
-    start = keras.initializers.RandomNormal(stddev=0.2, seed=1)
+    start = Offset(keras.initializers.Orthogonal(seed=1))
     layers = []
     for fused in (True, False):
-        layer = RIN(5, fused=fused, recurrent_initializer=start, **options)
+        layer = RIN(units, fused=fused, recurrent_initializer=start, **options)
         layer.build(shape)
         layers.append(layer)
     layers[1].set_weights(layers[0].get_weights())
@@ -77,6 +80,60 @@ def test_the_fused_layer_has_the_gradients_of_the_other(rng, option, mask):
     )
     for one, two in zip(fused, other, strict=True):
         assert_same(one, two)
+
+
+@pytest.mark.parametrize("seed", first_of([(n,) for n in range(12)]))
+def test_random_layers_are_the_same_fused_and_not(seed, float64):
+    rng = np.random.default_rng(seed)
+    units, time, batch, features = rng.integers(1, [71, 301, 7, 5])
+    flags = "return_sequences", "go_backwards", "zero_output_for_mask"
+    options = {flag: bool(rng.integers(2)) for flag in flags}
+    phis = ["relu", "leaky_relu", "elu", "sigmoid", "linear"]
+    options["activation"] = str(rng.choice(phis))
+    x = rng.normal(size=(batch, time, features))
+    kwargs = {"initial_state": rng.normal(size=(batch, units))}
+    if rng.integers(2):
+        kwargs["mask"] = rng.random((batch, time)) < 0.7
+        kwargs["mask"][rng.integers(batch)] = False
+    layers = pair(options, x.shape, int(units))
+    y = rng.normal(size=layers[0].compute_output_shape(x.shape))
+    one, other = (layer(x, **kwargs) for layer in layers)
+    assert_same(one, other, 1e-9, 1e-9)
+    one, other = (
+        witnesses.gradients(layer, x, y, **kwargs) for layer in layers
+    )
+    for gradient, expected in zip(one, other, strict=True):
+        assert_same(gradient, expected, 1e-9, 1e-9)
+
+
+@pytest.mark.skipif(
+    BACKEND != "tensorflow", reason="shapes are known elsewhere"
+)
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_number_of_steps_may_be_undefined(rng, masked):
+    import tensorflow as tf
+
+    layer = RIN(5, return_sequences=True)
+    shapes = [tf.TensorSpec((None, None, 3)), tf.TensorSpec((None, None), bool)]
+
+    @tf.function(input_signature=shapes)
+    def traced(x, mask):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layer(x, mask=mask if masked else None, training=True)
+        return y, *tape.gradient(y, [x, *layer.trainable_weights])
+
+    layer.build((None, None, 3))
+    for time in (4, 9):
+        x = tf.constant(rng.normal(size=(2, time, 3)), "float32")
+        mask = rng.normal(size=(2, time)) > 0
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            kwargs = {"mask": mask} if masked else {}
+            y = layer(x, training=False, **kwargs)
+        expected = y, *tape.gradient(y, [x, *layer.trainable_weights])
+        for one, other in zip(traced(x, mask), expected, strict=True):
+            assert_same(one, other)
 
 
 def test_the_fused_layer_keeps_its_state_like_the_other(rng):

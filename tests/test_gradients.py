@@ -4,7 +4,7 @@ import pytest
 from witnesses import to_numpy
 
 import keras_rin
-from keras_rin.diagnostics import gradient_horizon
+from keras_rin.diagnostics import gradient_norms
 from keras_rin.layers import RIN
 
 
@@ -33,7 +33,7 @@ def test_it_is_the_product_of_the_jacobians(rng):
             jacobian = recurrent @ np.diag(1 - states[t + 1] ** 2) @ jacobian
             squares[row, t] = size(jacobian) ** 2
     expected = np.sqrt(squares.mean(axis=0))
-    np.testing.assert_allclose(gradient_horizon(layer, x), expected, rtol=1e-4)
+    np.testing.assert_allclose(gradient_norms(layer, x), expected, rtol=1e-4)
 
 
 def finite_differences(cell, x, t, step=1e-2):
@@ -65,7 +65,7 @@ def finite_differences(cell, x, t, step=1e-2):
 def test_it_agrees_with_finite_differences(rng, layer):
     layer = built(layer(3))
     x = rng.normal(size=(1, 3, 2)).astype("float32")
-    found = gradient_horizon(layer, x)
+    found = gradient_norms(layer, x)
     for t in range(3):
         expected = size(finite_differences(layer.cell, x, t))
         np.testing.assert_allclose(found[t], expected, rtol=5e-3)
@@ -74,7 +74,7 @@ def test_it_agrees_with_finite_differences(rng, layer):
 def test_an_orthogonal_linear_recurrence_keeps_every_gradient(rng):
     start = keras_rin.initializers.Offset("orthogonal")
     layer = built(RIN(20, None, recurrent_initializer=start))
-    sizes = gradient_horizon(layer, rng.normal(size=(2, 30, 2)), directions=3)
+    sizes = gradient_norms(layer, rng.normal(size=(2, 30, 2)), directions=3)
     np.testing.assert_allclose(sizes, np.ones(31), rtol=1e-4)
 
 
@@ -82,21 +82,21 @@ def test_an_orthogonal_linear_recurrence_keeps_every_gradient(rng):
 def test_few_directions_estimate_what_all_give(rng):
     layer = built(keras.layers.GRU(30))
     x = rng.normal(size=(8, 10, 2))
-    exact = gradient_horizon(layer, x, directions=30)
+    exact = gradient_norms(layer, x, directions=30)
     estimates = [
-        gradient_horizon(layer, x, 5, np.random.default_rng(seed))
+        gradient_norms(layer, x, 5, np.random.default_rng(seed))
         for seed in range(3)
     ]
     mean = np.sqrt(np.mean(np.square(estimates), axis=0))
     np.testing.assert_allclose(mean, exact, rtol=0.25)
     assert np.std(estimates, axis=0)[0] > 0
-    again = gradient_horizon(layer, x, 30, np.random.default_rng(9))
+    again = gradient_norms(layer, x, 30, np.random.default_rng(9))
     np.testing.assert_allclose(again, exact, rtol=1e-3)
 
 
 def test_mixed_precision_runs(rng):
     layer = built(RIN(4, dtype="mixed_bfloat16"))
-    sizes = gradient_horizon(layer, rng.normal(size=(2, 3, 2)))
+    sizes = gradient_norms(layer, rng.normal(size=(2, 3, 2)))
     np.testing.assert_allclose(sizes[-1], 1, rtol=1e-2)
 
 
@@ -106,7 +106,7 @@ def test_mixed_precision_runs(rng):
 )
 def test_other_inputs_are_refused(x):
     with pytest.raises(ValueError, match="`x` must be finite and of shape"):
-        gradient_horizon(built(RIN(3)), x)
+        gradient_norms(built(RIN(3)), x)
 
 
 @pytest.mark.parametrize("weight", [0, 1, 2])
@@ -116,29 +116,29 @@ def test_weights_that_are_not_finite_are_named(weight):
     weights[weight][..., 0] = np.nan
     layer.set_weights(weights)
     with pytest.raises(ValueError, match="weights of .* must be finite"):
-        gradient_horizon(layer, np.zeros((1, 3, 2)))
+        gradient_norms(layer, np.zeros((1, 3, 2)))
 
 
 def test_gradients_beyond_float32_are_infinite_or_refused():
     layer = built(keras.layers.SimpleRNN(2, None))
     layer.cell.recurrent_kernel.assign(1e30 * np.ones((2, 2)))
-    sizes = gradient_horizon(layer, np.ones((1, 2, 2)), directions=2)
+    sizes = gradient_norms(layer, np.ones((1, 2, 2)), directions=2)
     np.testing.assert_allclose(sizes, [np.inf, 1e30 * 2**0.5, 1], rtol=1e-5)
     layer.cell.recurrent_kernel.assign([[1e30, 1e30], [1e30, -1e30]])
     with pytest.raises(ValueError, match="states .* beyond the range of float"):
-        gradient_horizon(layer, np.ones((1, 5, 2)))
+        gradient_norms(layer, np.ones((1, 5, 2)))
 
 
 @pytest.mark.parametrize("dtype, x", [("float32", 1e39), ("float16", 7e4)])
 def test_inputs_that_the_layer_reads_as_infinite_are_refused(dtype, x):
     layer = built(RIN(3, dtype=dtype))
     with pytest.raises(ValueError, match=f"`x` must be finite.*{dtype}"):
-        gradient_horizon(layer, np.full((1, 3, 2), x))
+        gradient_norms(layer, np.full((1, 3, 2), x))
 
 
 def test_directions_and_rng_are_checked():
     layer, x = built(RIN(3)), np.zeros((1, 2, 2))
     with pytest.raises(ValueError, match="`directions` must be an integer"):
-        gradient_horizon(layer, x, directions=0)
+        gradient_norms(layer, x, directions=0)
     with pytest.raises(TypeError, match="`rng` must be"):
-        gradient_horizon(layer, x, rng=3)
+        gradient_norms(layer, x, rng=3)

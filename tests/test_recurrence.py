@@ -50,20 +50,26 @@ def step_by_step(z, h, u, name, mask=None):
     return states.swapaxes(0, 1)
 
 
+def traced(function, compiled=False):
+    """In a graph, because an eager TensorFlow compiles nothing."""
+    if not compiled:
+        return function
+    import tensorflow as tf
+
+    return tf.function(function, autograph=False)
+
+
 def of_projected(z, h, u, phi, mask=None, return_sequences=True, **kwargs):
     """The recurrence of z itself, time first: with W = I and b = 0."""
     eye, zero = ops.eye(u.shape[0], dtype=z.dtype), ops.zeros_like(u[0])
-    states = identity_recurrence(
-        ops.swapaxes(z, 0, 1),
-        eye,
-        zero,
-        h,
-        u,
-        phi,
-        None if mask is None else ops.transpose(mask),
-        return_sequences,
+    mask = None if mask is None else ops.transpose(mask)
+    x = ops.swapaxes(z, 0, 1)
+    states = traced(
+        lambda *args: identity_recurrence(
+            *args, phi, mask, return_sequences, **kwargs
+        ),
         **kwargs,
-    )
+    )(x, eye, zero, h, u)
     return ops.swapaxes(states, 0, 1) if return_sequences else states
 
 
@@ -132,7 +138,7 @@ def test_gradients_are_those_of_autodiff(
         gradients(plain, case(), unrolled=True),
         strict=True,
     ):
-        assert_same(one, other, 1e-6, 1e-8)
+        assert_same(one, other, 1e-12, 1e-12)
 
 
 @pytest.mark.parametrize("name", PHIS)
@@ -202,7 +208,7 @@ def test_it_computes_in_the_dtype_it_gets(dtype, tolerance, compiled):
 def test_pieces_make_the_whole(
     monkeypatch, time, mask, return_sequences, compiled
 ):
-    monkeypatch.setattr(recurrence, "PIECE_SIZE", 10)
+    monkeypatch.setattr(recurrence, "FEWEST_STEPS", 2)
     phi, mask = keras.activations.sigmoid, tensor(MASKS[mask](time, 3))
 
     def fused(*args):
@@ -261,17 +267,17 @@ def test_second_derivatives_are_refused(rng, by, power, compiled):
         return ops.sum(states**power)
 
     with pytest.raises(NotImplementedError, match="first derivatives only"):
-        second_derivative(loss, args, by)
+        traced(second_derivative, compiled)(loss, args, by)
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="reads XLA's own listing")
 @pytest.mark.parametrize(
-    "masked, pieces", first_of([(True, 5), (True, 1), (False, 5)])
+    "masked, pieces", first_of([(True, 2), (True, 1), (False, 2)])
 )
 def test_nothing_is_hidden_from_the_compiler(monkeypatch, masked, pieces):
     import tensorflow as tf
 
-    monkeypatch.setattr(recurrence, "PIECE_SIZE", 50 * 5 // pieces)
+    monkeypatch.setattr(recurrence, "MOST_PIECES", pieces)
     args = [tf.constant(array, "float32") for array in case(time=50)]
     mask = tf.constant(MASKS["leading"](50, 3)) if masked else None
 
@@ -287,9 +293,10 @@ def test_nothing_is_hidden_from_the_compiler(monkeypatch, masked, pieces):
     listing = training_step.experimental_get_compiler_ir(*args)
     hlo = listing(stage="optimized_hlo")
     loops = re.findall(r" while\(.*", hlo)
-    assert len(loops) == 2 * pieces
-    trips = f'known_trip_count":{{"n":"{50 // pieces}"}}'
-    assert all(trips in loop for loop in loops)
+    trips = re.findall(r'known_trip_count":{"n":"(\d+)"}', "".join(loops))
+    each_way = [50 // pieces] if pieces == 1 else [50 // pieces, pieces]
+    assert sorted(map(int, trips)) == sorted(2 * each_way)
+    assert len(loops) == len(trips)
     for copy_to_host in ("outfeed", "infeed", "send(", "recv("):
         assert copy_to_host not in hlo
 
@@ -302,17 +309,23 @@ from keras_rin.layers import RIN
 
 model = keras.Sequential([RIN(4), keras.layers.Dense(1)])
 model.compile("sgd", "mse")
-for batch, time in [(3, 8), (3, 16), (2, 8), (3, 8), (3, 16), (2, 8)]:
-    x, y = numpy.ones((batch, time, 2)), numpy.ones((batch, 1))
-    model.fit(x, y, verbose=0)
-    dumped = pathlib.Path(sys.argv[1]).glob("*after_optimizations.txt")
-    print("compiled:", len(list(dumped)))
+for way in ("fit", "train_on_batch", "call"):
+    for time in (8, 8, 16, 12, 20, 8, 10):
+        x, y = numpy.ones((3, time, 2)), numpy.ones((3, 1))
+        if way == "fit":
+            model.fit(x, y, verbose=0)
+        elif way == "train_on_batch":
+            model.train_on_batch(x, y)
+        else:
+            model(x, training=True)
+        dumped = pathlib.Path(sys.argv[1]).glob("*after_optimizations.txt")
+        print("compiled:", len(list(dumped)))
 """
 
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="reads what XLA dumps")
-def test_a_new_shape_compiles_once_and_an_old_one_never(tmp_path):
+def test_lengths_that_vary_are_not_compiled_one_by_one(tmp_path):
     finished = subprocess.run(
         [sys.executable, "-c", COUNT_COMPILATIONS, tmp_path],
         capture_output=True,
@@ -320,6 +333,5 @@ def test_a_new_shape_compiles_once_and_an_old_one_never(tmp_path):
         check=True,
     )
     counts = [int(n) for n in re.findall(r"compiled: (\d+)", finished.stdout)]
-    first, second, third, *again = counts
-    assert 0 < first < second < third
-    assert again == [third] * 3
+    # The first length, forward and backward; Keras then leaves it undefined.
+    assert counts == [2] * 21

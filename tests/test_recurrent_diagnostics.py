@@ -23,9 +23,14 @@ def data(features=2):
     return x, x[:, 0, :1]
 
 
-def model_of(*layers, **kwargs):
+# Without a graph TensorFlow is sooner done with so few steps.
+EAGER = keras.backend.backend() == "tensorflow"
+
+
+def model_of(*layers, run_eagerly=EAGER):
     model = keras.Sequential([*layers, keras.layers.Dense(1)])
-    model.compile(keras.optimizers.SGD(0.01), "mse", **kwargs)
+    optimizer = keras.optimizers.SGD(0.01)
+    model.compile(optimizer, "mse", run_eagerly=run_eagerly)
     return model
 
 
@@ -72,9 +77,26 @@ def test_the_gradient_is_followed_through_the_layers_before():
     x, _ = data()
     logs, _ = fit(model, x=x[:4])
     for layer, inputs in ((first, x[:4]), (second, to_numpy(first(x[:4])))):
-        sizes = diagnostics.gradient_horizon(layer, inputs)
+        sizes = diagnostics.gradient_norms(layer, inputs)
         found = logs[f"{layer.name}_gradient_at_start"][-1]
         np.testing.assert_allclose(found, sizes[0], rtol=1e-3)
+
+
+def test_the_largest_lyapunov_exponent_is_followed_if_asked_for():
+    gru = keras.layers.GRU(3, return_sequences=True, name="gru")
+    model = model_of(gru, keras.layers.SimpleRNN(2, name="rnn"))
+    x, _ = data()
+    logs, _ = fit(model, x=x[:4], lyapunov=True)
+    found = diagnostics.lyapunov_spectrum(gru, x[:4]).exponents[0]
+    np.testing.assert_allclose(logs["gru_lyapunov_exponent"][-1], found)
+    assert len(logs["rnn_lyapunov_exponent"]) == 2
+    logs, _ = fit(model, x=x[:4])
+    assert not any("lyapunov" in name for name in logs)
+    gru.cell.bias.assign(np.full((2, 9), np.nan))
+    logs, _ = fit(model, x=x[:4], lyapunov=True)
+    assert np.isnan(logs["gru_lyapunov_exponent"]).all()
+    with pytest.raises(ValueError, match="needs inputs `x`"):
+        RecurrentDiagnostics(lyapunov=True)
 
 
 @pytest.mark.one_backend
@@ -160,7 +182,7 @@ def test_training_goes_on_as_without_it():
             3, recurrent_dropout=0.3, stateful=True, seed=2
         )
         inputs = keras.Input(batch_shape=(4, 6, 2))
-        model = model_of(inputs, first, second)
+        model = model_of(inputs, first, second, run_eagerly=False)
         history = model.fit(
             *data(),
             epochs=3,
@@ -206,6 +228,7 @@ class Reads(keras.callbacks.Callback):
         self.read = set(logs)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("logger", LOGGERS)
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_callbacks_find_its_logs_wherever_they_stand(tmp_path, logger, place):
@@ -225,6 +248,7 @@ def test_callbacks_find_its_logs_wherever_they_stand(tmp_path, logger, place):
         assert "rnn_spectral_radius" in found[logger]()
 
 
+@pytest.mark.one_backend
 def test_every_callback_is_told_of_the_beginning_once():
     told = []
 
@@ -239,6 +263,7 @@ def test_every_callback_is_told_of_the_beginning_once():
     assert told == [first, second, third]
 
 
+@pytest.mark.one_backend
 def test_several_on_one_model_need_a_prefix_each():
     model = model_of(keras.Input((6, 2)), keras.layers.SimpleRNN(2, name="rnn"))
     x, _ = data()
@@ -258,6 +283,7 @@ def test_several_on_one_model_need_a_prefix_each():
         RecurrentDiagnostics(prefix=3)
 
 
+@pytest.mark.one_backend
 def test_layers_of_one_name_have_logs_of_their_own():
     def inner(gain):
         start = keras.initializers.Identity(gain)

@@ -4,7 +4,7 @@ import pytest
 from witnesses import to_numpy
 
 import keras_rin
-from keras_rin.diagnostics import gradient_horizon
+from keras_rin.diagnostics import gradient_norms
 from keras_rin.diagnostics import hidden_chain
 from keras_rin.diagnostics import recurrent_matrices
 from keras_rin.layers import RIN
@@ -81,9 +81,9 @@ def stacked():
 DIAGNOSTICS = [
     recurrent_matrices,
     hidden_chain,
-    lambda layer: gradient_horizon(layer, np.zeros((1, 3, 2))),
+    lambda layer: gradient_norms(layer, np.zeros((1, 3, 2))),
 ]
-DIAGNOSTICS_IDS = ["recurrent_matrices", "hidden_chain", "gradient_horizon"]
+DIAGNOSTICS_IDS = ["recurrent_matrices", "hidden_chain", "gradient_norms"]
 
 
 @pytest.mark.parametrize("diagnose", DIAGNOSTICS, ids=DIAGNOSTICS_IDS)

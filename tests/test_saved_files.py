@@ -43,11 +43,21 @@ JUNK = [
 ]
 
 
+def number(version):
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
 @pytest.mark.parametrize(
     "file", FIXTURES, ids=lambda file: f"{file.parent.name}-{file.stem}"
 )
 def test_a_file_of_a_release_still_answers_the_same(file):
-    model = keras.models.load_model(file)
+    made_with = json.loads(zipfile.ZipFile(file).read("metadata.json"))
+    try:
+        model = keras.models.load_model(file)
+    except (TypeError, ValueError):
+        if number(made_with["keras_version"]) <= number(keras.__version__):
+            raise
+        pytest.skip("an older Keras need not read files of a newer one")
     data = np.load(file.with_suffix(".npz"))
     answer = keras.ops.convert_to_numpy(model(data["x"]))
     np.testing.assert_allclose(answer, data["y"], rtol=1e-4, atol=1e-5)
@@ -102,7 +112,7 @@ def test_a_broken_config_is_refused_or_what_it_says(name):
         broken["config"][key] = junk
         try:
             made = keras.saving.deserialize_keras_object(broken)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             assert str(error), (key, junk)
             continue
         config = keras.saving.serialize_keras_object(made)
@@ -159,7 +169,7 @@ def test_the_code_of_a_file_is_run_only_if_asked_for(where, tmp_path):
     }[where]()
     keras.Sequential([keras.Input((2, 2)), layer]).save(path)
     mark.unlink(missing_ok=True)
-    refused = "unsafe|deserialized|not interpret activation"
+    refused = "unsafe|deserialized|not interpret activation|Unknown `config`"
     with pytest.raises((ValueError, TypeError), match=refused):
         keras.models.load_model(path)
     assert not mark.exists()

@@ -91,3 +91,11 @@ def gradients(layer, x, y, **kwargs):
     start = model.get_weights()
     model.train_on_batch(x, y)
     return [b - a for a, b in zip(model.get_weights(), start, strict=True)]
+
+
+def drawn_lines(figure):
+    """The data of each line of the first axes, by label."""
+    return {
+        line.get_label(): line.get_xydata().T
+        for line in figure.axes[0].get_lines()
+    }

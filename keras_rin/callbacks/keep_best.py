@@ -1,6 +1,8 @@
 """The best model of a training, in a file that is whole at any moment."""
 
 import math
+import os
+from typing import Literal
 
 import keras
 
@@ -49,10 +51,10 @@ class KeepBest(keras.callbacks.Callback):
 
     def __init__(
         self,
-        filepath,
-        monitor="val_loss",
-        mode="min",
-        initial_value_threshold=None,
+        filepath: str | os.PathLike,
+        monitor: str = "val_loss",
+        mode: Literal["min", "max"] = "min",
+        initial_value_threshold: float | None = None,
     ):
         super().__init__()
         if mode not in ("min", "max"):

@@ -8,6 +8,7 @@ import warnings
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin import diagnostics
@@ -47,7 +48,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
       stays at 0.01 or more;
     - `input_drift` and `input_spread`, without gates: how far the mean of the
       inputs and their fluctuations move the unit that drifts most, see
-      `keras_rin.diagnostics.input_drift`.
+      `keras_rin.diagnostics.input_drift`;
+    - `lyapunov_exponent`, with `lyapunov=True`: the largest one along `x`, in
+      units of 1 / time step, see `keras_rin.diagnostics.lyapunov_spectrum`.
 
     A drift beyond 30, and beyond the spread, gives a warning that names
     `keras_rin.adapt`, once, before the first epoch if the model is built.
@@ -70,14 +73,17 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             every epoch.
         prefix: String, what the names of the logs begin with. Several of
             these callbacks on one model need one each. Defaults to `""`.
+        lyapunov: Boolean, whether to follow the largest Lyapunov exponent of
+            each layer along `x`. It takes about as long as the gradient, and
+            counts towards the budget. Defaults to `False`.
 
     Raises:
-        ValueError: If `budget` is not such a number or `prefix` no string;
-            when training begins, if `x` is not finite, or another of these
-            callbacks has the same `prefix`; then, or for a model not yet
-            built after the first epoch, if it has no layer with a recurrent
-            kernel, or if `x` is given for a model that is neither Sequential
-            nor functional.
+        ValueError: If `budget` is not such a number or `prefix` no string,
+            or if `lyapunov` is asked for without `x`; when training begins,
+            if `x` is not finite, or another of these callbacks has the same
+            `prefix`; then, or for a model not yet built after the first
+            epoch, if it has no layer with a recurrent kernel, or if `x` is
+            given for a model that is neither Sequential nor functional.
 
     Example:
 
@@ -93,7 +99,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     ['rnn_spectral_radius']
     """
 
-    def __init__(self, x=None, budget=0.02, prefix=""):
+    def __init__(
+        self,
+        x: ArrayLike | None = None,
+        budget: float | None = 0.02,
+        prefix: str = "",
+        lyapunov: bool = False,
+    ):
         super().__init__()
         self.x = x
         if not isinstance(prefix, str):
@@ -101,6 +113,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 f"`prefix` must be a string. Received: prefix={prefix!r}"
             )
         self.prefix = prefix
+        if lyapunov and x is None:
+            raise ValueError("`lyapunov=True` needs inputs `x` to follow.")
+        self.lyapunov = lyapunov
         if budget is not None and not arguments.finite_number(
             "budget", budget, 0, 1
         ):
@@ -167,6 +182,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         if self.x is not None:
             for name, layer, x in self._with_inputs():
                 values.update(_of_gradient(name, layer, x))
+                if self.lyapunov:
+                    values[f"{name}_lyapunov_exponent"] = _exponent(layer, x)
                 values.update(self._follow_inputs(name, layer, x))
         return values
 
@@ -259,12 +276,20 @@ def _model_up_to(model, layers):
 def _of_gradient(name, layer, x):
     names = f"{name}_gradient_at_start", f"{name}_gradient_horizon"
     try:
-        sizes = diagnostics.gradient_horizon(layer, x)[::-1]
+        sizes = diagnostics.gradient_norms(layer, x)[::-1]
     except ValueError:  # of weights or inputs that are not finite
         return dict.fromkeys(names, math.nan)
     small = np.flatnonzero(~(sizes >= THRESHOLD))
     horizon = small[0] - 1 if len(small) else len(sizes) - 1
     return dict(zip(names, (float(sizes[-1]), float(horizon)), strict=True))
+
+
+def _exponent(layer, x):
+    try:
+        found = diagnostics.lyapunov_spectrum(layer, x, exponents=1)
+    except ValueError:  # of weights or states that are not finite
+        return math.nan
+    return float(found.exponents[0])
 
 
 def _of_matrices(name, layer):

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import warnings
+from typing import Any
 
 import keras
 import numpy as np
@@ -86,7 +87,9 @@ class ResumableTraining(keras.callbacks.Callback):
     (2, 5)
     """
 
-    def __init__(self, path, settings=None):
+    def __init__(
+        self, path: str | os.PathLike, settings: dict[str, Any] | None = None
+    ):
         super().__init__()
         self.path = pathlib.Path(path)
         self.settings = _as_json(settings)

@@ -2,7 +2,8 @@
 
 import keras
 import numpy as np
-import scipy.linalg
+import scipy
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.layers.linear_residual import LinearResidual
@@ -12,7 +13,7 @@ ROUNDING = 1e-12  # relative to 1: a part this near the identity is left out
 ALLOWED = {"float64": 1e-8, "float32": 1e-3, "bfloat16": 0.1, "float16": 0.1}
 
 
-def near_identity_factors(matrix, depth):
+def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
     """Factors a matrix into many that differ little from the identity.
 
     (I + A_depth) ... (I + A_2) (I + A_1) = R
@@ -70,7 +71,7 @@ def near_identity_factors(matrix, depth):
     return _kept(np.stack(factors), matrix)
 
 
-def linear_residual_network(matrix, depth):
+def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
     """Builds x -> R x as a Keras model of layers near the identity.
 
     y = x (I + A_1') (I + A_2') ... (I + A_depth') = x R'
@@ -108,7 +109,9 @@ def linear_residual_network(matrix, depth):
     return model
 
 
-def gradient_lower_bound(factors, matrix, covariance=None):
+def gradient_lower_bound(
+    factors: ArrayLike, matrix: ArrayLike, covariance: ArrayLike | None = None
+) -> float:
     """How steep the loss of a deep linear network is at the least.
 
     |grad f|^2 >= 4 L (1 - tau)^(2 (L - 1)) sigma_min(Sigma) (f(A) - C)
@@ -208,7 +211,7 @@ def _kept(factors, matrix):
     return factors
 
 
-def _invertible(matrix):
+def _invertible(matrix) -> np.ndarray:
     matrix = arguments.square_matrix("matrix", matrix)
     condition = np.linalg.cond(matrix)
     if not condition * np.finfo("float64").eps * len(matrix) < 1:

@@ -8,7 +8,7 @@ triangular system for the moves, and on nothing that comes later.
 """
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 CHUNK = 8192  # points at a time: memory stays linear in their number
 ROUNDS = 100  # at most, of turning a direction

@@ -4,6 +4,7 @@ import typing
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.constructions import peeling
@@ -25,7 +26,9 @@ class PerfectFit(typing.NamedTuple):
     margin: float
 
 
-def perfect_fit(x, y, width=None):
+def perfect_fit(
+    x: ArrayLike, y: ArrayLike, width: int | None = None
+) -> PerfectFit:
     """Builds, without training, a network that classifies every point right.
 
     h_0 = (c x - mean) A,  h_{i+1} = h_i + relu(h_i U_i + s_i) V_i,

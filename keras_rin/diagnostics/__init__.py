@@ -1,12 +1,16 @@
-"""What a recurrent matrix, or a layer, remembers: mathematics on arrays."""
+"""What a recurrent matrix remembers, and what a recurrent network does."""
 
-from keras_rin.diagnostics.decoding import first_signal_accuracy
+from keras_rin.diagnostics.decoding import first_signal_r2
 from keras_rin.diagnostics.fisher_memory import fisher_memory_curve
 from keras_rin.diagnostics.fisher_memory import optimal_input_vector
 from keras_rin.diagnostics.fisher_memory import spatial_memory_matrix
 from keras_rin.diagnostics.fisher_memory import total_memory
-from keras_rin.diagnostics.gradients import gradient_horizon
+from keras_rin.diagnostics.fixed_points import fixed_points
+from keras_rin.diagnostics.gradients import gradient_norms
 from keras_rin.diagnostics.hidden_chain import hidden_chain
+from keras_rin.diagnostics.jacobians import state_jacobians
+from keras_rin.diagnostics.jacobians import state_trajectories
+from keras_rin.diagnostics.lyapunov import lyapunov_spectrum
 from keras_rin.diagnostics.nonnormality import henrici_departure
 from keras_rin.diagnostics.nonnormality import numerical_radius
 from keras_rin.diagnostics.nonnormality import product_versus_power
@@ -17,19 +21,23 @@ from keras_rin.diagnostics.state_growth import input_drift
 from keras_rin.diagnostics.state_growth import state_norms
 
 __all__ = [
-    "first_signal_accuracy",
+    "first_signal_r2",
     "fisher_memory_curve",
-    "gradient_horizon",
+    "fixed_points",
+    "gradient_norms",
     "henrici_departure",
     "hidden_chain",
     "input_drift",
+    "lyapunov_spectrum",
     "numerical_radius",
     "optimal_input_vector",
     "product_versus_power",
     "recurrent_matrices",
     "spatial_memory_matrix",
     "spectral_radius",
+    "state_jacobians",
     "state_norms",
+    "state_trajectories",
     "total_memory",
     "transient_amplification",
 ]

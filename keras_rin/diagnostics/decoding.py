@@ -1,20 +1,23 @@
-"""What a linear read-out finds of the first signal in the last state."""
+"""Linear decoding of the first signal from the last state."""
+
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 
 
-def first_signal_accuracy(
-    recurrent_matrix,
-    input_vector=None,
-    noise=0.0,
-    activation=None,
-    steps=None,
-    samples=2_000,
-    rng=None,
-):
-    """How well the first of many signals can be read from the last state.
+def first_signal_r2(
+    recurrent_matrix: ArrayLike,
+    input_vector: ArrayLike | None = None,
+    noise: float = 0.0,
+    activation: Callable | None = None,
+    steps: int | None = None,
+    samples: int = 2_000,
+    rng: np.random.Generator | None = None,
+) -> float:
+    """R^2 of a linear decoder of the first of many signals from the last state.
 
     R^2 = 1 - mean (a . h_T + b - s_1)^2 / var s_1
 
@@ -59,8 +62,8 @@ def first_signal_accuracy(
     Example:
 
     >>> chain = np.eye(20, k=1)
-    >>> accuracy = keras_rin.diagnostics.first_signal_accuracy(chain)
-    >>> round(accuracy, 6)
+    >>> r2 = keras_rin.diagnostics.first_signal_r2(chain)
+    >>> round(r2, 6)
     1.0
 
     Reference:

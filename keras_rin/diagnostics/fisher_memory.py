@@ -6,24 +6,30 @@ step is a contraction even where W amplifies. All here is computed there.
 """
 
 import numpy as np
-import scipy.linalg
+import scipy
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.diagnostics import spectrum
 
 
 def fisher_memory_curve(
-    recurrent_matrix, input_vector=None, noise=1.0, lags=None, horizon=None
-):
+    recurrent_matrix: ArrayLike,
+    input_vector: ArrayLike | None = None,
+    noise: float = 1.0,
+    lags: int | None = None,
+    horizon: int | None = None,
+) -> np.ndarray:
     """What the state still says about the input of k steps ago.
 
     J(k) = v W^k C^-1 (v W^k)^T, C = noise * sum over k of (W^k)^T W^k
 
     The network is linear and noisy, and its state is a row, as in Keras:
     h_t = h_{t-1} W + s_t v + z_t, with z_t ~ N(0, noise I). C is the
-    covariance of the noise that has gathered in the state, and J(k) the
-    Fisher information in h_t about s_{t-k}: no unbiased estimate of s_{t-k}
-    has a variance below 1 / J(k).
+    covariance of the noise in the state, the Gramian that solves the Lyapunov
+    equation C = noise I + W^T C W, and J(k) the Fisher information in h_t
+    about s_{t-k}: no unbiased estimate of s_{t-k} has a variance below
+    1 / J(k).
 
     The cost is of order units^3, times the logarithm of the horizon: about a
     second for 500 units, a minute for 2,000, and of the other functions here.
@@ -81,7 +87,12 @@ def fisher_memory_curve(
     return curve
 
 
-def total_memory(recurrent_matrix, input_vector=None, noise=1.0, horizon=None):
+def total_memory(
+    recurrent_matrix: ArrayLike,
+    input_vector: ArrayLike | None = None,
+    noise: float = 1.0,
+    horizon: int | None = None,
+) -> float:
     """The Fisher memory of all lags together.
 
     J_tot = sum over k of J(k)
@@ -123,7 +134,9 @@ def total_memory(recurrent_matrix, input_vector=None, noise=1.0, horizon=None):
     return float(vector @ memory @ vector)
 
 
-def spatial_memory_matrix(recurrent_matrix, noise=1.0, horizon=None):
+def spatial_memory_matrix(
+    recurrent_matrix: ArrayLike, noise: float = 1.0, horizon: int | None = None
+) -> np.ndarray:
     """The total memory as a function of where the input enters.
 
     J_s = sum over k of W^k C^-1 (W^k)^T, so that J_tot = v J_s v^T
@@ -163,7 +176,9 @@ def spatial_memory_matrix(recurrent_matrix, noise=1.0, horizon=None):
     return (memory + memory.T) / 2
 
 
-def optimal_input_vector(recurrent_matrix, horizon=None):
+def optimal_input_vector(
+    recurrent_matrix: ArrayLike, horizon: int | None = None
+) -> np.ndarray:
     """The input whose past is remembered best.
 
     v, of length 1, with the largest J_tot = v J_s v^T
@@ -231,8 +246,8 @@ def _whitened(recurrent_matrix, horizon):
     steps = _steps(matrix, horizon)
     with np.errstate(over="ignore", invalid="ignore"):
         factor = _covariance_factor(matrix, steps)
-        encoder = _divided(np.eye(len(matrix)), factor)
-        step = _divided(factor @ matrix, factor)
+        encoder = _right_solved(np.eye(len(matrix)), factor)
+        step = _right_solved(factor @ matrix, factor)
         powers = _sum_of_powers(step, steps)
         trace = np.sum(encoder.T @ encoder * powers)
     # This law does not hold by construction: rounding shows in it.
@@ -273,14 +288,14 @@ def _covariance_factor(matrix, steps):
     for bit in f"{steps:b}"[1:]:
         if not np.linalg.norm(power) > 1e-9:
             break
-        growth = _triangle(eye, power)
+        growth = _qr_factor(eye, power)
         factor = growth @ factor
-        power = growth @ power @ _divided(power, growth)
+        power = growth @ power @ _right_solved(power, growth)
         if bit == "1":
             stepped = factor @ matrix
-            longer = _triangle(eye, stepped)
-            growth = _divided(longer, factor)
-            power = _divided(growth @ power @ stepped, longer)
+            longer = _qr_factor(eye, stepped)
+            growth = _right_solved(longer, factor)
+            power = _right_solved(growth @ power @ stepped, longer)
             factor = longer
     return factor
 
@@ -300,13 +315,13 @@ def _sum_of_powers(step, steps):
     return total
 
 
-def _triangle(one, other):
-    """Triangular R, R^T R = one^T one + other^T other."""
+def _qr_factor(one, other):
+    """The QR factor R of both, R^T R = one^T one + other^T other."""
     return np.linalg.qr(np.vstack([one, other]), mode="r")
 
 
-def _divided(matrix, triangle):
-    """matrix @ triangle^-1"""
+def _right_solved(matrix, factor):
+    """matrix @ factor^-1, a triangular solve."""
     return scipy.linalg.solve_triangular(
-        triangle, matrix.T, trans="T", check_finite=False
+        factor, matrix.T, trans="T", check_finite=False
     ).T

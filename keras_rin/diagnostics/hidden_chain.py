@@ -5,6 +5,7 @@ import typing
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.diagnostics import recurrent_layers
@@ -20,7 +21,12 @@ class HiddenChain(typing.NamedTuple):
     activity: np.ndarray
 
 
-def hidden_chain(layer, steps=100, pulse=None, rng=None):
+def hidden_chain(
+    layer: keras.Layer,
+    steps: int = 100,
+    pulse: ArrayLike | None = None,
+    rng: np.random.Generator | None = None,
+) -> HiddenChain:
     """Orders units by when a pulse excites them most, and averages weights.
 
     The layer receives `pulse` at its first step, zeros from then on, starting

@@ -3,13 +3,14 @@
 import typing
 
 import numpy as np
-import scipy.linalg
+import scipy
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.diagnostics import spectrum
 
 
-def spectral_radius(recurrent_matrix):
+def spectral_radius(recurrent_matrix: ArrayLike) -> float:
     """The largest modulus of an eigenvalue.
 
     rho(W) = max |lambda_i|
@@ -44,7 +45,7 @@ def spectral_radius(recurrent_matrix):
     return float(radius)
 
 
-def henrici_departure(recurrent_matrix):
+def henrici_departure(recurrent_matrix: ArrayLike) -> float:
     """The distance from normality in the sense of Henrici.
 
     d(W) = sqrt(|W|^2 - sum |lambda_i|^2), with |W| the Frobenius norm
@@ -88,7 +89,7 @@ def henrici_departure(recurrent_matrix):
         departures = _above_the_diagonal(matrix)
     departures = np.ldexp(departures, exponent)
     floor = np.ldexp(1e-12 * size, exponent)
-    if spectrum.doubtful(*departures, at_least=floor):
+    if spectrum.doubtful(departures[0], departures[1], floor):
         spectrum.warn("departure from normality", *departures)
     return float(departures[0])
 
@@ -108,7 +109,7 @@ def _above_the_diagonal(matrix):
     return np.linalg.norm(parts, axis=0)
 
 
-def numerical_radius(recurrent_matrix):
+def numerical_radius(recurrent_matrix: ArrayLike) -> float:
     """The largest modulus of x* W x over unit vectors x, complex ones too.
 
     w(W) = max over angles t of the largest eigenvalue of
@@ -164,7 +165,11 @@ def _farthest_point(matrix, angle):
     return (vectors.conj().T @ matrix @ vectors).item()
 
 
-def transient_amplification(recurrent_matrix, input_vector=None, steps=None):
+def transient_amplification(
+    recurrent_matrix: ArrayLike,
+    input_vector: ArrayLike | None = None,
+    steps: int | None = None,
+) -> np.ndarray:
     """The size of the response to one pulse, step by step.
 
     a_k = |v W^k|, k = 0 .. steps
@@ -239,7 +244,13 @@ class ProductVersusPower(typing.NamedTuple):
     product: np.ndarray
 
 
-def product_versus_power(units, factors, draws, rng, normalise=False):
+def product_versus_power(
+    units: int,
+    factors: int,
+    draws: int,
+    rng: np.random.Generator,
+    normalize: bool = False,
+) -> ProductVersusPower:
     """One random matrix used again and again, against new ones each time.
 
     power = log rho(W_1^n), product = log rho(W_1 W_2 ... W_n)
@@ -254,7 +265,7 @@ def product_versus_power(units, factors, draws, rng, normalise=False):
         factors: Positive integer n, the steps or layers.
         draws: Positive integer, how many pairs to draw.
         rng: A `numpy.random.Generator`.
-        normalise: Boolean, whether each matrix drawn is divided by its own
+        normalize: Boolean, whether each matrix drawn is divided by its own
             spectral radius first. Then the power has radius 1, its logarithm
             is 0. Defaults to `False`.
 
@@ -283,16 +294,16 @@ def product_versus_power(units, factors, draws, rng, normalise=False):
     factors = arguments.integer("factors", factors)
     draws = arguments.integer("draws", draws)
     rng = arguments.generator("rng", rng)
-    pairs = [_log_radii(units, factors, rng, normalise) for _ in range(draws)]
+    pairs = [_log_radii(units, factors, rng, normalize) for _ in range(draws)]
     return ProductVersusPower(*np.array(pairs).T)
 
 
-def _log_radii(units, factors, rng, normalise):
+def _log_radii(units, factors, rng, normalize):
     """Of W_1^n and of W_1 ... W_n, which is kept at norm 1 on the way."""
     first, product, log_size = None, np.eye(units), 0.0
     for _ in range(factors):
         matrix = rng.normal(scale=units**-0.5, size=(units, units))
-        if normalise:
+        if normalize:
             matrix /= spectrum.radii(matrix)[0]
         first = matrix if first is None else first
         product = product @ matrix

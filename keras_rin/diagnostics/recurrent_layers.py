@@ -14,7 +14,7 @@ GATES = {
 }
 
 
-def recurrent_matrices(layer):
+def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
     """The square matrices that act on the state of a recurrent layer.
 
     Rows send and columns receive: h_{t-1} W. For a layer that stores its
@@ -65,19 +65,24 @@ def recurrent_matrices(layer):
     return matrices
 
 
-def sequences(x, cell):
+def sequences(x, cell) -> np.ndarray:
     """The sequences that a cell reads, in float64."""
-    features = getattr(getattr(cell, "kernel", None), "shape", [None])[0]
+    width = features(cell)
     x = arguments.real_array("x", x)
-    fits = x.ndim == 3 and features in (None, x.shape[-1])
+    fits = x.ndim == 3 and width in (None, x.shape[-1])
     if not fits or not x.size or not finite_in(cell.compute_dtype, x):
         raise ValueError(
             "`x` must be finite and of shape (batch, time, "
-            f"{features or 'features'}). Received: x of shape {x.shape}, its "
+            f"{width or 'features'}). Received: x of shape {x.shape}, its "
             f"largest number {np.abs(x).max(initial=0):.3g}, for a layer that "
             f"computes in {cell.compute_dtype}"
         )
     return x
+
+
+def features(cell):
+    """The number of features that a cell reads, `None` if it is unknown."""
+    return getattr(getattr(cell, "kernel", None), "shape", [None])[0]
 
 
 def finite_in(dtype, x):

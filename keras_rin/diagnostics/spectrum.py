@@ -9,8 +9,7 @@ as much as rounding changes it, and everything is computed again.
 import warnings
 
 import numpy as np
-import scipy.linalg
-from scipy.sparse import csgraph
+import scipy
 
 ROUNDING = np.finfo("float64").eps
 TOLERANCE = 1e-6  # relative: a result that rounding moves by more is doubtful
@@ -28,7 +27,7 @@ def blocks(matrix):
     The eigenvalues of W are those of its blocks; of a chain, even with an
     identity, each unit is a block, and they stand on the diagonal.
     """
-    count, labels = csgraph.connected_components(
+    count, labels = scipy.sparse.csgraph.connected_components(
         matrix != 0, connection="strong"
     )
     if count == len(matrix):

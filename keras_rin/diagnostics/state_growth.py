@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
 from keras_rin.diagnostics import recurrent_layers
 from keras_rin.diagnostics import spectrum
@@ -11,7 +12,9 @@ from keras_rin.diagnostics.recurrent_layers import float64
 BATCH = 32
 
 
-def input_drift(layer, x):
+def input_drift(
+    layer: keras.Layer, x: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation that the inputs alone give the last state.
 
     drift = sum_{k < T} m V^k,  m = E[x] W + b
@@ -99,7 +102,7 @@ def _summed(first, one_step, growth, steps):
     return total, exponent
 
 
-def state_norms(layer, x):
+def state_norms(layer: keras.Layer, x: ArrayLike) -> np.ndarray:
     """The norm of the hidden state along a sequence, before any read-out.
 
     norm_t = sqrt(E[|h_t|^2]), over the sequences of x

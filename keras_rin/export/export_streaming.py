@@ -1,6 +1,9 @@
 """Models of sequences, in files that also take one time step."""
 
+import os
 import tempfile
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 
@@ -9,13 +12,13 @@ from keras_rin.export.streaming_step import streaming_step
 
 
 def export_streaming(
-    model,
-    path,
-    format="tf_saved_model",
-    verbose=True,
-    stepwise=(),
-    **converter,
-):
+    model: keras.Model,
+    path: str | os.PathLike,
+    format: str = "tf_saved_model",
+    verbose: bool = True,
+    stepwise: Sequence[type] = (),
+    **converter: Any,
+) -> None:
     """Writes a model that answers to whole sequences and to single steps.
 
     The file needs neither keras_rin nor Keras where it is used. It has two

@@ -121,6 +121,10 @@ def _of_every_step(layer, args, rank):
     return key[: TIME + 1] == (slice(None), slice(None))
 
 
+# It came with Keras 3.9.
+_RMSNormalization = getattr(
+    keras.layers, "RMSNormalization", keras.layers.LayerNormalization
+)
 _TABLE = {
     _always: [
         keras.layers.ActivityRegularization,
@@ -150,7 +154,7 @@ _TABLE = {
         keras.layers.BatchNormalization,
         keras.layers.LayerNormalization,
         keras.layers.Normalization,
-        keras.layers.RMSNormalization,
+        _RMSNormalization,
         keras.layers.Softmax,
         keras.layers.UnitNormalization,
     ],

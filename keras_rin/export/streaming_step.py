@@ -1,5 +1,7 @@
 """One time step of a model, as a model."""
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 from keras import ops
@@ -24,7 +26,9 @@ RECURRENT = (
 )
 
 
-def streaming_step(model, stepwise=()):
+def streaming_step(
+    model: keras.Model, stepwise: Sequence[type] = ()
+) -> keras.Model:
     """One time step of a model of sequences, as a model of its own.
 
     It maps a dictionary of `x`, of shape `(batch, ...)`, one step of the

@@ -44,7 +44,7 @@ class Chain(keras.initializers.Initializer):
         networks with sequential non-normal dynamics (arXiv 1905.13715).
     """
 
-    def __init__(self, gain=1.0):
+    def __init__(self, gain: float = 1.0):
         self.gain = arguments.finite_number("gain", gain, at_least=0)
 
     def __call__(self, shape, dtype=None):
@@ -91,7 +91,7 @@ class ChainIdentity(keras.initializers.Initializer):
         networks are likely suboptimal (a note, without figures).
     """
 
-    def __init__(self, chain_gain=0.9, identity_gain=0.1):
+    def __init__(self, chain_gain: float = 0.9, identity_gain: float = 0.1):
         self.chain_gain = arguments.finite_number(
             "chain_gain", chain_gain, at_least=0
         )
@@ -144,7 +144,7 @@ class FeedbackChain(keras.initializers.Initializer):
         with sequential non-normal dynamics (arXiv 1905.13715).
     """
 
-    def __init__(self, gain=0.99, feedback=0.04):
+    def __init__(self, gain: float = 0.99, feedback: float = 0.04):
         self.gain = arguments.finite_number("gain", gain, at_least=0)
         self.feedback = arguments.finite_number(
             "feedback", feedback, at_least=0
@@ -188,7 +188,7 @@ class Ramp(keras.initializers.Initializer):
         the LSTM.
     """
 
-    def __init__(self, limit=0.01):
+    def __init__(self, limit: float = 0.01):
         self.limit = arguments.finite_number("limit", limit, at_least=0)
 
     def __call__(self, shape, dtype=None):

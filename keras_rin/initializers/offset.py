@@ -1,6 +1,7 @@
 """Offset: an initializer of the effective matrix of a layer that stores U."""
 
 import keras
+from keras.initializers import Initializer
 
 from keras_rin.initializers import square
 
@@ -31,7 +32,7 @@ class Offset(keras.initializers.Initializer):
            [0., 0.]], dtype=float32)
     """
 
-    def __init__(self, initializer="orthogonal"):
+    def __init__(self, initializer: str | Initializer = "orthogonal"):
         self.initializer = known(initializer)
 
     def __call__(self, shape, dtype=None):

@@ -47,7 +47,7 @@ class PartialIdentity(keras.initializers.Initializer):
         the measurements.
     """
 
-    def __init__(self, fraction=0.5):
+    def __init__(self, fraction: float = 0.5):
         self.fraction = arguments.finite_number("fraction", fraction, 0, 1)
 
     def __call__(self, shape, dtype=None):

@@ -2,6 +2,7 @@
 
 import keras
 from keras import ops
+from keras.initializers import Initializer
 
 from keras_rin import arguments
 from keras_rin.initializers import square
@@ -49,7 +50,11 @@ class PerGate(keras.initializers.Initializer):
         Orhan and Pitkow, 2020 (arXiv 1905.13715), table 3.
     """
 
-    def __init__(self, initializer="orthogonal", gates=4):
+    def __init__(
+        self,
+        initializer: str | Initializer | list = "orthogonal",
+        gates: int = 4,
+    ):
         self.gates = arguments.integer("gates", gates)
         if isinstance(initializer, (list, tuple)):
             self.initializer = [known(gate) for gate in initializer]

@@ -39,7 +39,7 @@ class SmallVarianceNormal(keras.initializers.Initializer):
         1611.04231), section 4.
     """
 
-    def __init__(self, seed=None):
+    def __init__(self, seed: int | None = None):
         if seed is not None:
             seed = arguments.integer("seed", seed, at_least=0)
         self.seed = seed

@@ -1,7 +1,10 @@
 """FixedProjection: an untrained random output layer."""
 
+from typing import Any
+
 import keras
 from keras import ops
+from keras.initializers import Initializer
 
 from keras_rin import arguments
 
@@ -49,7 +52,13 @@ class FixedProjection(keras.layers.Layer):
         1611.04231), section 4.
     """
 
-    def __init__(self, units, kernel_initializer=None, seed=None, **kwargs):
+    def __init__(
+        self,
+        units: int,
+        kernel_initializer: str | Initializer | None = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.units = arguments.integer("units", units)

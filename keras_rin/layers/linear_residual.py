@@ -1,7 +1,12 @@
 """LinearResidual: a linear residual layer."""
 
+from typing import Any
+
 import keras
 from keras import ops
+from keras.constraints import Constraint
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
 
 from keras_rin import arguments
 
@@ -51,10 +56,10 @@ class LinearResidual(keras.layers.Layer):
 
     def __init__(
         self,
-        kernel_initializer="zeros",
-        kernel_regularizer=None,
-        kernel_constraint=None,
-        **kwargs,
+        kernel_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True

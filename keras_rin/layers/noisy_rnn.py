@@ -1,5 +1,7 @@
 """NoisyRNN: a recurrent layer with noise in its hidden state."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -67,7 +69,13 @@ class NoisyRNN(keras.layers.RNN):
         systems, for noise at every time step.
     """
 
-    def __init__(self, cell, stddev=0.1, seed=None, **kwargs):
+    def __init__(
+        self,
+        cell: keras.Layer,
+        stddev: float = 0.1,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
         self.stddev = arguments.finite_number("stddev", stddev, at_least=0)
         stacked = isinstance(cell, keras.layers.StackedRNNCells)
         if stacked or not isinstance(cell, keras.layers.Layer):

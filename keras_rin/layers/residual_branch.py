@@ -1,6 +1,12 @@
 """ResidualBranch: the weights of a nonlinear residual layer."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
+from keras.constraints import Constraint
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
 
 from keras_rin.initializers import SmallVarianceNormal
 
@@ -15,19 +21,19 @@ class ResidualBranch(keras.layers.Layer):
 
     def __init__(
         self,
-        activation="relu",
-        use_bias=True,
-        kernel_initializer=None,
-        output_initializer=None,
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        output_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        output_constraint=None,
-        bias_constraint=None,
-        **kwargs,
+        activation: str | Callable | None = "relu",
+        use_bias: bool = True,
+        kernel_initializer: str | Initializer | None = None,
+        output_initializer: str | Initializer | None = None,
+        bias_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        output_regularizer: str | Regularizer | None = None,
+        bias_regularizer: str | Regularizer | None = None,
+        activity_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        output_constraint: str | Constraint | None = None,
+        bias_constraint: str | Constraint | None = None,
+        **kwargs: Any,
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.activation = keras.activations.get(activation)

@@ -1,5 +1,8 @@
 """ResidualConv2D: x + C2(activation(C1 x))."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -86,13 +89,13 @@ class ResidualConv2D(ResidualBranch):
 
     def __init__(
         self,
-        filters,
-        kernel_size=3,
-        strides=1,
-        data_format=None,
-        activation="relu",
-        use_bias=True,
-        **kwargs,
+        filters: int,
+        kernel_size: int | tuple[int, int] = 3,
+        strides: int | tuple[int, int] = 1,
+        data_format: str | None = None,
+        activation: str | Callable | None = "relu",
+        use_bias: bool = True,
+        **kwargs: Any,
     ):
         super().__init__(activation, use_bias, **kwargs)
         self.filters = arguments.integer("filters", filters)

@@ -1,5 +1,8 @@
 """ResidualDense: x + activation(x U + b) V."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -64,7 +67,13 @@ class ResidualDense(ResidualBranch):
         1611.04231), section 3, where x is a column vector.
     """
 
-    def __init__(self, width, activation="relu", use_bias=True, **kwargs):
+    def __init__(
+        self,
+        width: int,
+        activation: str | Callable | None = "relu",
+        use_bias: bool = True,
+        **kwargs: Any,
+    ):
         super().__init__(activation, use_bias, **kwargs)
         self.supports_masking = True
         self.width = arguments.integer("width", width)

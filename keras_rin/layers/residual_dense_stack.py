@@ -1,7 +1,11 @@
 """ResidualDenseStack: a deep stack of residual blocks in one layer."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
+from keras.initializers import Initializer
 
 from keras_rin import arguments
 
@@ -55,12 +59,12 @@ class ResidualDenseStack(keras.layers.Layer):
 
     def __init__(
         self,
-        depth,
-        width,
-        activation="relu",
-        kernel_initializer="he_normal",
-        output_initializer="zeros",
-        **kwargs,
+        depth: int,
+        width: int,
+        activation: str | Callable | None = "relu",
+        kernel_initializer: str | Initializer = "he_normal",
+        output_initializer: str | Initializer = "zeros",
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True

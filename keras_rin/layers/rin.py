@@ -1,9 +1,13 @@
 """RIN: the layer of a Recurrent Identity Network."""
 
+from collections.abc import Callable
 from operator import attrgetter
+from typing import Any
 
 import keras
 from keras import ops
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
 
 from keras_rin import arguments
 from keras_rin.adapt import adapt
@@ -114,24 +118,24 @@ class RIN(keras.layers.RNN):
 
     def __init__(
         self,
-        units,
-        activation="relu",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer=None,
+        units: int,
+        activation: str | Callable | None = "relu",
+        use_bias: bool = True,
+        kernel_initializer: str | Initializer = "glorot_uniform",
+        recurrent_initializer: str | Initializer | None = None,
         *,
-        activity_regularizer=None,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        unroll=False,
-        zero_output_for_mask=False,
-        fused="auto",
-        name=None,
-        dtype=None,
-        trainable=True,
-        **kwargs,
+        activity_regularizer: str | Regularizer | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        zero_output_for_mask: bool = False,
+        fused: bool | str = "auto",
+        name: str | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        trainable: bool = True,
+        **kwargs: Any,
     ):
         cell = RINCell(
             units,
@@ -181,6 +185,13 @@ class RIN(keras.layers.RNN):
                 f"{self.name} needs at least one time step. "
                 f"Received: sequences of shape {tuple(sequences.shape)}"
             )
+        if self.stateful:  # older Keras would broadcast a batch of one
+            size = self.states[0].shape[0]
+            if _known_to_differ(batch, size):
+                raise ValueError(
+                    f"{self.name} is stateful with a batch size of {size}. "
+                    f"Received: sequences of shape {tuple(sequences.shape)}"
+                )
         if mask is not None:
             _check_shape("mask", mask, (batch, time))
         if initial_state is not None:

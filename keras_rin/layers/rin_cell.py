@@ -1,7 +1,11 @@
 """RINCell: one time step of a Recurrent Identity Network."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
+from keras.initializers import Initializer
 
 from keras_rin import arguments
 from keras_rin.layers.offset_options import warn_of_effective
@@ -86,12 +90,12 @@ class RINCell(keras.layers.SimpleRNNCell):
 
     def __init__(
         self,
-        units,
-        activation="relu",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer=None,
-        **kwargs,
+        units: int,
+        activation: str | Callable | None = "relu",
+        use_bias: bool = True,
+        kernel_initializer: str | Initializer = "glorot_uniform",
+        recurrent_initializer: str | Initializer | None = None,
+        **kwargs: Any,
     ):
         for name in ("dropout", "recurrent_dropout"):
             arguments.finite_number(name, kwargs.get(name, 0), 0, 1)

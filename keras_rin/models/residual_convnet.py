@@ -1,6 +1,10 @@
 """The all-convolutional residual network of Hardt and Ma."""
 
+from collections.abc import Sequence
+
 import keras
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
 
 from keras_rin import arguments
 from keras_rin.layers import FixedProjection
@@ -8,16 +12,16 @@ from keras_rin.layers import ResidualConv2D
 
 
 def residual_convnet(
-    input_shape=(32, 32, 3),
-    num_classes=10,
-    stem=16,
-    widths=(64, 128, 256),
-    blocks=9,
-    use_bias=False,
-    kernel_initializer=None,
-    kernel_regularizer=None,
-    name="residual_convnet",
-):
+    input_shape: tuple[int, int, int] = (32, 32, 3),
+    num_classes: int = 10,
+    stem: int = 16,
+    widths: Sequence[int] = (64, 128, 256),
+    blocks: int = 9,
+    use_bias: bool = False,
+    kernel_initializer: str | Initializer | None = None,
+    kernel_regularizer: str | Regularizer | None = None,
+    name: str = "residual_convnet",
+) -> keras.Model:
     """Instantiates the all-convolutional residual network of Hardt and Ma.
 
     The network has no normalization layers. It consists of a 3 x 3

@@ -4,6 +4,7 @@ from keras_rin.tasks import adding
 from keras_rin.tasks import babi
 from keras_rin.tasks import character_stream
 from keras_rin.tasks import copying
+from keras_rin.tasks import flip_flop
 from keras_rin.tasks import sequential_pixels
 
 __all__ = [
@@ -11,5 +12,6 @@ __all__ = [
     "babi",
     "character_stream",
     "copying",
+    "flip_flop",
     "sequential_pixels",
 ]

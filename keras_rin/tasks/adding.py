@@ -5,7 +5,9 @@ import numpy as np
 from keras_rin import arguments
 
 
-def generate(rng, samples, length):
+def generate(
+    rng: np.random.Generator, samples: int, length: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Generates samples of the adding problem.
 
     Args:
@@ -48,7 +50,7 @@ def generate(rng, samples, length):
     return x, y
 
 
-def baseline_loss():
+def baseline_loss() -> float:
     """Mean squared error of the constant prediction 1, the mean sum: 1/6.
 
     Returns:

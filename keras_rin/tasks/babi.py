@@ -1,16 +1,20 @@
 """The bAbI question-answering tasks, read from their files."""
 
+import os
 import pathlib
 import re
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 
 WORD = re.compile(r"\w+|[^\w\s]")
 
 
-def read(folder, task):
+def read(
+    folder: str | os.PathLike, task: int
+) -> tuple[tuple, tuple, list[str]]:
     r"""Reads the training set, the test set and the vocabulary of one task.
 
     The story of a question is the sequence of all statements before it, in
@@ -68,7 +72,7 @@ def read(folder, task):
     return train, test, words
 
 
-def chance_accuracy(train_answers, test_answers):
+def chance_accuracy(train_answers: ArrayLike, test_answers: ArrayLike) -> float:
     """Chance level: accuracy of the most frequent answer of the training set.
 
     Args:

@@ -7,7 +7,7 @@ import numpy as np
 from keras_rin import arguments
 
 
-def alphabet(text):
+def alphabet(text: str) -> str:
     """Returns the distinct characters of a text in sorted order.
 
     Args:
@@ -27,7 +27,9 @@ def alphabet(text):
     return "".join(sorted(set(_checked(text))))
 
 
-def generate(text, characters, streams, length):
+def generate(
+    text: str, characters: str, streams: int, length: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Cuts a text into windows for next-character prediction.
 
     The text is cut into `streams` contiguous parts of equal size, and each
@@ -86,7 +88,7 @@ def generate(text, characters, streams, length):
     return cut(0), cut(1)
 
 
-def baseline_loss(text):
+def baseline_loss(text: str) -> float:
     """Cross-entropy of predicting the character frequencies at every step.
 
     Args:

@@ -7,7 +7,13 @@ import numpy as np
 from keras_rin import arguments
 
 
-def generate(rng, samples, length, copied=10, symbols=8):
+def generate(
+    rng: np.random.Generator,
+    samples: int,
+    length: int,
+    copied: int = 10,
+    symbols: int = 8,
+) -> tuple[np.ndarray, np.ndarray]:
     """Generates samples of the copying problem.
 
     The symbols, numbered 1 to `symbols`, are shown in the first `copied` time
@@ -63,7 +69,7 @@ def generate(rng, samples, length, copied=10, symbols=8):
     return np.eye(symbols + 2, dtype="float32")[sequence], y
 
 
-def baseline_loss(length, copied=10, symbols=8):
+def baseline_loss(length: int, copied: int = 10, symbols: int = 8) -> float:
     """Cross-entropy of a uniform guess at every time step after the cue.
 
     copied * ln(symbols) / length

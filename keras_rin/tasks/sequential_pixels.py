@@ -1,11 +1,12 @@
 """Sequential image classification: one pixel per time step."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 
 
-def permutation(rng, steps):
+def permutation(rng: np.random.Generator, steps: int) -> np.ndarray:
     """Draws a random permutation of the pixels, to be used for all splits.
 
     Args:
@@ -23,7 +24,7 @@ def permutation(rng, steps):
     return rng.permutation(arguments.integer("steps", steps))
 
 
-def generate(images, order=None):
+def generate(images: ArrayLike, order: ArrayLike | None = None) -> np.ndarray:
     """Converts images to sequences of pixels in row-major order.
 
     Args:
@@ -65,7 +66,7 @@ def generate(images, order=None):
     return x if order is None else x[:, _checked_order(order, height * width)]
 
 
-def baseline_loss(labels):
+def baseline_loss(labels: ArrayLike) -> float:
     """Cross-entropy, in nats, of predicting the class frequencies.
 
     It equals ln(classes) if all classes are equally frequent.
@@ -88,7 +89,7 @@ def baseline_loss(labels):
     return float(-np.sum(share * np.log(share)))
 
 
-def chance_accuracy(labels):
+def chance_accuracy(labels: ArrayLike) -> float:
     """Chance level: accuracy of predicting the most frequent class.
 
     Args:

@@ -1,0 +1,209 @@
+"""What XLA makes of a training step for a GPU, without a GPU.
+
+    KERAS_BACKEND=jax python -m benchmarks.gpu_compile
+
+The gradient of one layer is compiled for an H100 and an A100, which are only
+described to the compiler, and the optimized program is read. Nothing is run and
+no time is measured: a step of a small recurrence takes about as long as its
+kernels take to launch, so their number predicts the time. Needs the XLA
+compiler for GPUs, two wheels that run without any driver:
+
+    pip install --no-deps jax-cuda12-pjrt==0.10.2 jax-cuda12-plugin==0.10.2
+"""
+
+import importlib.metadata
+import os
+import re
+
+import keras
+from absl import app
+from absl import flags
+from tqdm import tqdm
+
+from experiments import results
+from keras_rin.layers import RIN
+from keras_rin.layers import RINCell
+
+FLAGS = flags.FLAGS
+
+SIZE = 32, 784, 1, 100  # batch, time, features, units
+LAYERS = {
+    "RIN": RIN,
+    "RNN(RINCell)": lambda units: keras.layers.RNN(RINCell(units)),
+    "SimpleRNN": lambda units: keras.layers.SimpleRNN(units, "relu"),
+    "GRU": lambda units: keras.layers.GRU(units, use_cudnn=False),
+    "LSTM": lambda units: keras.layers.LSTM(units, use_cudnn=False),
+}
+# From NVIDIA's data sheets: major version of the compute capability, cores,
+# bytes per second, bytes of cache and of shared memory, GHz.
+GPUS = {
+    "H100": (9, 132, 3_352_320_000_000, 52_428_800, 233_472, 1.98),
+    "A100": (8, 108, 2_039_000_000_000, 41_943_040, 167_936, 1.41),
+}
+DESCRIPTION = """
+gpu_device_info {{
+  threads_per_block_limit: 1024 threads_per_warp: 32
+  shared_memory_per_block: 49152 shared_memory_per_core: {shared}
+  shared_memory_per_block_optin: {optin}
+  threads_per_core_limit: 2048 core_count: {cores} fpus_per_core: {fpus}
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535
+  block_dim_limit_z: 65535 memory_bandwidth: {bandwidth}
+  l2_cache_size: {cache} clock_rate_ghz: {clock}
+  device_memory_size: 84942979072 cuda_compute_capability {{ major: {major} }}
+  registers_per_core_limit: 65536 registers_per_block_limit: 65536
+  thread_dim_limit_x: 1024 thread_dim_limit_y: 1024 thread_dim_limit_z: 64
+  device_vendor: "NVIDIA Corporation" name: "{name}"
+  driver_version: "12.8.0" runtime_version: "12.8.0"
+  compile_time_toolkit_version: "12.8.0" dnn_version: "9.10.0"
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 10 patch: 0 }}
+device_description_str: "{name}"
+"""
+
+INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?(\S+) = .*? ([a-z][a-z0-9-]*)\(")
+NOT_KERNELS = {
+    "bitcast",
+    "constant",
+    "get-tuple-element",
+    "parameter",
+    "tuple",
+    "while",
+}
+TO_HOST = {"infeed", "outfeed", "recv", "send"}
+
+
+def device(name):
+    """A GPU that need not be there, as a sharding of JAX."""
+    import jax
+    from jax.experimental import topologies
+
+    major, cores, bandwidth, cache, shared, clock = GPUS[name]
+    description = DESCRIPTION.format(
+        name=f"NVIDIA {name}",
+        major=major,
+        cores=cores,
+        fpus=128 if major == 9 else 64,
+        bandwidth=bandwidth,
+        cache=cache,
+        shared=shared,
+        optin=shared - 1024,
+        clock=clock,
+    )
+    topology = topologies.get_topology_desc(
+        platform="cuda", target_config=description, topology="1x1x1"
+    )
+    return jax.sharding.SingleDeviceSharding(topology.devices[0])
+
+
+def compiled(layer, size, gpu):
+    """The gradient of a layer by its weights, compiled for a GPU."""
+    import jax
+
+    batch, time, features, units = size
+    layer = layer(units)
+    layer.build((batch, time, features))
+    others = [v.value for v in layer.non_trainable_variables]
+
+    def loss(weights, x):
+        y, _ = layer.stateless_call(weights, others, x, training=True)
+        return (y**2).mean()
+
+    sharding = device(gpu)
+    gradient = jax.jit(
+        jax.grad(loss), in_shardings=sharding, out_shardings=sharding
+    )
+    x = jax.ShapeDtypeStruct((batch, time, features), "float32")
+    weights = [v.value for v in layer.trainable_variables]
+    weights = [jax.ShapeDtypeStruct(w.shape, w.dtype) for w in weights]
+    return gradient.lower(weights, x).compile()
+
+
+def loops(program):
+    """Of each loop in a program: trip count, kernels, loops within."""
+    bodies, found = {}, []
+    for line in program.splitlines():
+        if line.startswith(("%", "ENTRY")):
+            body = bodies.setdefault(
+                re.match(r"(?:ENTRY )?%?(\S+)", line)[1], []
+            )
+        elif match := INSTRUCTION.match(line):
+            body.append((match[2], line))
+    for lines in bodies.values():
+        for _, line in (one for one in lines if one[0] == "while"):
+            body = bodies[re.search(r"body=%?([^,\s]+)", line)[1]]
+            trips = re.search(r'known_trip_count":\{"n":"(\d+)"', line)
+            found.append(
+                {
+                    "trips": int(trips[1]) if trips else None,
+                    "kernels": sum(op not in NOT_KERNELS for op, _ in body),
+                    "loops": sum(op == "while" for op, _ in body),
+                    "to_host": sum(op in TO_HOST for op, _ in body),
+                }
+            )
+    return found
+
+
+def reading(name, gpu, size):
+    program = compiled(LAYERS[name], size, gpu)
+    found = loops(program.as_text())
+    return {
+        "layer": name,
+        "gpu": gpu,
+        "size": size,
+        "loops": found,
+        "temporary_bytes": program.memory_analysis().temp_size_in_bytes,
+    }
+
+
+def tables(record):
+    rows = []
+    for r in record["records"]:
+        inner = [loop for loop in r["loops"] if not loop["loops"]]
+        rows.append(
+            [
+                r["gpu"],
+                r["layer"],
+                " + ".join(str(loop["kernels"]) for loop in inner),
+                ", ".join(str(loop["trips"]) for loop in r["loops"]),
+                str(sum(loop["to_host"] for loop in r["loops"])),
+                f"{r['temporary_bytes'] / 2**20:.0f}",
+            ]
+        )
+    header = [
+        "compiled for",
+        "layer",
+        "kernels per time step",
+        "iterations of the loops",
+        "host transfers in loops",
+        "temporary memory, MiB",
+    ]
+    return {"table.md": results.markdown(header, rows, words=2)}
+
+
+def main(argv):
+    del argv
+    try:
+        importlib.metadata.version("jax-cuda12-plugin")
+    except importlib.metadata.PackageNotFoundError as error:
+        raise app.UsageError(f"{error}\n{__doc__}") from error
+    if keras.backend.backend() != "jax":
+        raise app.UsageError("The layers must run on JAX: KERAS_BACKEND=jax.")
+    os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
+    # Autotuning would run kernels.
+    os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
+    output = results.prepare(FLAGS.output)
+    size = (2, 32, 1, 3) if FLAGS.smoke else SIZE
+    cases = [(name, gpu) for gpu in GPUS for name in LAYERS]
+    cases = cases[:1] if FLAGS.smoke else cases
+    records = [reading(name, gpu, size) for name, gpu in tqdm(cases)]
+    record = {"tables": "benchmarks.gpu_compile", "records": records}
+    results.write(output, record, tables)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string(
+        "output", "docs/results/gpu_compile", "Directory of results and tables."
+    )
+    flags.DEFINE_bool("smoke", False, "Check with one tiny layer.")
+    app.run(main)

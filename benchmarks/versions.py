@@ -1,0 +1,105 @@
+"""Which tests pass with which versions of Python, Keras and the backend.
+
+    python -m benchmarks.versions
+    python -m benchmarks.versions --only=keras-3.6
+
+For each row of versions.toml that has no report in RUNS yet, makes an
+environment with uv, runs the tests of both tiers that concern more than one
+backend, and removes the environment. Writes to OUTPUT the table of all rows
+that have a report. Stopped and started again, it goes on with the next row.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import tomllib
+
+from absl import app
+from absl import flags
+
+from benchmarks import reports
+from experiments import results
+
+FLAGS = flags.FLAGS
+ROOT = pathlib.Path(__file__).parents[1]
+ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
+SHOWN = ["keras", "tensorflow", "jax", "numpy"]
+
+
+def run(name, row, runs, marks):
+    """Makes the environment of a row, and its report and list of packages."""
+    with tempfile.TemporaryDirectory() as folder:
+        python = f"{folder}/bin/python"
+        uv = shutil.which("uv") or "uv"
+        subprocess.run([uv, "venv", "-p", row["python"], folder], check=True)
+        install = [uv, "pip", "install", "--python", python]
+        wanted = [f"{ROOT}[{row['backend']},test]", *row["packages"]]
+        subprocess.run([*install, *wanted], check=True)
+        freeze = [uv, "pip", "freeze", "--python", python]
+        packages = subprocess.check_output(freeze, text=True)
+        report = runs / f"{name}.new"
+        subprocess.run(
+            [python, "-m", "pytest", "-n", "2", "-m", marks]
+            + [f"--junitxml={report.absolute()}"],
+            env={**os.environ, "KERAS_BACKEND": row["backend"]},
+            cwd=ROOT,
+        )
+    (runs / f"{name}.txt").write_text(packages)
+    report.replace(runs / f"{name}.xml")
+
+
+def summary(name, row, runs):
+    """The record of one row: its versions, and what its report says."""
+    lines = (runs / f"{name}.txt").read_text().splitlines()
+    packages = dict(line.split("==") for line in lines if "==" in line)
+    outcomes = reports.read(runs / f"{name}.xml")
+    kinds = [outcome for outcome, _ in outcomes.values()]
+    failed = [n for n, (outcome, _) in outcomes.items() if outcome == "failed"]
+    return {
+        "python": row["python"],
+        "versions": {key: packages.get(key, "") for key in SHOWN},
+        "passed": kinds.count("passed"),
+        "skipped": kinds.count("skipped"),
+        "failed": sorted(failed),
+        "why": row.get("why", ""),
+    }
+
+
+def tables(record):
+    rows = [
+        [row["python"], *(row["versions"][key] for key in SHOWN)]
+        + [str(row["passed"]), str(row["skipped"]), str(len(row["failed"]))]
+        + [row["why"]]
+        for row in record["rows"]
+    ]
+    header = ["Python", "Keras", "TensorFlow", "JAX", "NumPy"]
+    header += ["passed", "skipped", "failed", "why"]
+    return {"table.md": results.markdown(header, rows)}
+
+
+def main(argv):
+    del argv
+    output, runs = results.prepare(FLAGS.output), results.prepare(FLAGS.runs)
+    for name, row in ROWS.items():
+        if name.startswith(FLAGS.only) and not (runs / f"{name}.xml").exists():
+            run(name, row, runs, FLAGS.marks)
+    done = {n: row for n, row in ROWS.items() if (runs / f"{n}.xml").exists()}
+    rows = [summary(name, row, runs) for name, row in done.items()]
+    record = {"tables": "benchmarks.versions", "marks": FLAGS.marks}
+    results.write(output, {**record, "rows": rows}, tables)
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string(
+        "output", "docs/results/versions", "Directory of results and tables."
+    )
+    flags.DEFINE_string("runs", "runs/versions", "Directory of reports.")
+    flags.DEFINE_string("only", "", "Beginning of the names of rows to run.")
+    flags.DEFINE_string(
+        "marks",
+        "not one_backend and (each_backend or not exhaustive)",
+        "The tests to run, as pytest's option -m.",
+    )
+    app.run(main)

@@ -1,0 +1,119 @@
+"""What `keras.ops` has no word for: derivatives, compilation and float64.
+
+The three backends meet here and nowhere else in the diagnostics.
+"""
+
+import contextlib
+
+import keras
+from keras import ops
+
+
+def gradient(function, point):
+    """The gradient of a function of one tensor, which returns a number."""
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.grad(function)(point)
+    if backend == "torch":
+        import torch
+
+        with torch.enable_grad():
+            point = point.detach().requires_grad_()
+            return torch.autograd.grad(function(point), point)[0]
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(point)
+        value = function(point)
+    return tape.gradient(value, point)
+
+
+def directional(function, point, direction):
+    """The value of a function at a point, and its derivative J d."""
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.jvp(function, (point,), (direction,))
+    if backend == "torch":
+        import torch
+
+        return torch.func.jvp(function, (point,), (direction,))
+    import tensorflow as tf
+
+    with tf.autodiff.ForwardAccumulator(point, direction) as accumulator:
+        value = function(point)
+    derivative = accumulator.jvp(value, tf.UnconnectedGradients.ZERO)
+    return value, derivative
+
+
+def jacobians(function, points, others):
+    """The Jacobian of each row, J_ij = d f_i / d p_j, `(rows, size, size)`.
+
+    Each row of f(points, others) depends on the rows of the same number alone.
+    """
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(points)
+            values = function(points, others)
+        return tape.batch_jacobian(values, points)
+
+    def of_one(point, other):
+        return function(point[None], other[None])[0]
+
+    if backend == "jax":
+        import jax
+
+        return jax.vmap(jax.jacrev(of_one))(points, others)
+    import torch
+
+    return torch.func.vmap(torch.func.jacrev(of_one))(points, others)
+
+
+def compiled(function, shapes, dtype):
+    """A function of arrays, whose shapes have `None` as their first axis.
+
+    It returns arrays, as many as the function tensors. Torch runs it as it is.
+    """
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
+
+        function = jax.jit(function)
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        # Called as a graph, or TensorFlow warns of too many functions.
+        signature = [tf.TensorSpec(shape, dtype) for shape in shapes]
+        function = tf.function(function).get_concrete_function(*signature)
+
+    def of_arrays(*arrays):
+        tensors = [ops.convert_to_tensor(array, dtype) for array in arrays]
+        return keras.tree.map_structure(
+            ops.convert_to_numpy, function(*tensors)
+        )
+
+    return of_arrays
+
+
+def float64_allowed():
+    """A context in which JAX computes in float64 if it is asked to."""
+    if keras.backend.backend() != "jax":
+        return contextlib.nullcontext()
+    import jax
+
+    return jax.enable_x64(True)
+
+
+def exact_activation(function):
+    """The same function where Keras computes it in float32 from float64."""
+    if keras.backend.backend() == "jax" and function is keras.activations.tanh:
+        import jax
+
+        return jax.numpy.tanh
+    return function

@@ -1,0 +1,177 @@
+"""A recurrent cell as a map of one state vector, s_t = F(s_{t-1}, x_t).
+
+s holds all that the cell hands on: h, and for an LSTM h and c side by side.
+"""
+
+import contextlib
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rin.diagnostics import autodiff
+from keras_rin.diagnostics import recurrent_layers
+
+# Of one temporary array; a call has a few of them for each gate.
+VALUES = 2**22
+
+
+def sizes(cell):
+    return keras.tree.flatten(cell.state_size)
+
+
+def flat_step(cell):
+    """F, of tensors `(rows, state)` and `(rows, features)`."""
+    ends = np.cumsum(sizes(cell)).tolist()
+
+    def step(states, inputs):
+        parts = zip([0, *ends], ends, strict=False)
+        parts = [states[:, start:end] for start, end in parts]
+        _, new = cell(inputs, parts, training=False)
+        return ops.concatenate(keras.tree.flatten(new), axis=-1)
+
+    return step
+
+
+def flat_initial_state(cell, rows):
+    """What `keras.layers.RNN` begins with: zeros, unless the cell says more."""
+    make = getattr(cell, "get_initial_state", None)
+    if make is None:
+        return ops.zeros((rows, sum(sizes(cell))), cell.compute_dtype)
+    parts = keras.tree.flatten(make(batch_size=rows))
+    return ops.concatenate(parts, axis=-1)
+
+
+@contextlib.contextmanager
+def state_map(cell, dtype):
+    """The `StateMap` of a cell that computes in `dtype` for a while.
+
+    Weights are cast as they are read, so that nothing of the cell is copied
+    and all of it is afterwards as before.
+    """
+    kept = [
+        (layer, name, getattr(layer, name))
+        for layer in _layers_within(cell)
+        for name in ("dtype_policy", "activation", "recurrent_activation")
+        if hasattr(layer, name)
+    ]
+    with autodiff.float64_allowed(), recurrent_layers.undisturbed(cell):
+        try:
+            for layer, name, value in kept:
+                setattr(layer, name, _in_dtype(value, dtype))
+            yield StateMap(cell, dtype)
+        finally:
+            for layer, name, value in kept:
+                setattr(layer, name, value)
+
+
+def _in_dtype(value, dtype):
+    if isinstance(value, keras.DTypePolicy):
+        return _ComputesIn(dtype, value.variable_dtype)
+    return autodiff.exact_activation(value)
+
+
+class _ComputesIn(keras.DTypePolicy):
+    def __init__(self, compute_dtype, variable_dtype):
+        super().__init__(variable_dtype)
+        self._computes_in = compute_dtype
+
+    @property
+    def compute_dtype(self):
+        return self._computes_in
+
+
+def _layers_within(layer):
+    """The layer and those among its attributes."""
+    found = {id(layer): layer}
+    for value in keras.tree.flatten(list(vars(layer).values())):
+        if isinstance(value, keras.layers.Layer) and value is not layer:
+            found |= {id(one): one for one in _layers_within(value)}
+    return list(found.values())
+
+
+class StateMap:
+    """F and its derivative, of arrays of any number of rows."""
+
+    def __init__(self, cell, dtype):
+        self.name, self.dtype, self.size = cell.name, dtype, sum(sizes(cell))
+        self._cell, self._step = cell, flat_step(cell)
+        self._compiled = {}
+
+    def initial(self, rows):
+        state = flat_initial_state(self._cell, rows)
+        return ops.convert_to_numpy(state).astype(self.dtype)
+
+    def next(self, states, inputs):
+        """F(s, x), `(rows, state)`."""
+        return self._run(self._next, 1, states, inputs)[0]
+
+    def along(self, states, inputs, directions):
+        """F(s, x), and J d for k directions d, `(rows, k, state)`."""
+        count = directions.shape[1]
+        if 2 * count < self.size:
+            return self._run(self._along, count, states, inputs, directions)
+        # One state for all directions costs less than one for each.
+        matrices = np.swapaxes(self.jacobians(states, inputs), 1, 2)
+        return self.next(states, inputs), directions @ matrices
+
+    def jacobians(self, states, inputs):
+        """J_ij = d F_i / d s_j, `(rows, state, state)`."""
+        return self._run(self._jacobians, self.size, states, inputs)[0]
+
+    def trajectory(self, x):
+        """The states s_0 to s_T along x, `(batch, T + 1, state)`."""
+        states = [self.initial(len(x))]
+        for t in range(x.shape[1]):
+            states.append(self.next(states[-1], x[:, t]))
+        states = np.stack(states, axis=1)
+        self.check(states)
+        return states
+
+    def check(self, states):
+        finite = np.isfinite(states).all(axis=(0, 2))
+        if not finite.all():
+            raise ValueError(
+                f"The states of {self.name} along `x` must stay finite in "
+                f"{self.dtype}. Received: states that are not from step "
+                f"{finite.argmin()} on"
+            )
+
+    def _next(self, states, inputs):
+        return [self._step(states, inputs)]
+
+    def _jacobians(self, states, inputs):
+        return [autodiff.jacobians(self._step, states, inputs)]
+
+    def _along(self, states, inputs, directions):
+        count = directions.shape[1]
+        inputs = ops.repeat(inputs, count, axis=0)
+        new, found = autodiff.directional(
+            lambda s: self._step(s, inputs),
+            ops.repeat(states, count, axis=0),
+            ops.reshape(directions, (-1, self.size)),
+        )
+        return new[::count], ops.reshape(found, (-1, count, self.size))
+
+    def _run(self, method, count, *arrays):
+        """In chunks, as one array for each that the method returns.
+
+        The chunks are of few sizes, powers of 2: each is compiled on JAX.
+        """
+        key = method.__name__, count
+        if key not in self._compiled:
+            shapes = [(None, *array.shape[1:]) for array in arrays]
+            self._compiled[key] = autodiff.compiled(method, shapes, self.dtype)
+        total, most = len(arrays[0]), max(1, VALUES // (count * self.size))
+        results = []
+        for start in range(0, total, most):
+            rows = min(most, total - start)
+            wanted = np.arange(min(most, 1 << (rows - 1).bit_length()))
+            places = start + np.minimum(wanted, rows - 1)
+            found = self._compiled[key](*(array[places] for array in arrays))
+            if not start:
+                shapes = [(total, *part.shape[1:]) for part in found]
+                results = [np.empty(shape, self.dtype) for shape in shapes]
+            for result, part in zip(results, found, strict=True):
+                result[start : start + rows] = part[:rows]
+        return results

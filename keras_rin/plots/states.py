@@ -1,0 +1,85 @@
+"""Plots of states in the plane of their principal components."""
+
+from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keras_rin.plots import drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def fixed_points(
+    found: Any,
+    trajectories: ArrayLike | None = None,
+    ax: "Axes | None" = None,
+) -> Any:
+    """Plots fixed points in the plane of the first two principal components.
+
+    Stable points are filled circles, saddles open markers, by the dimension
+    of their unstable space, and members of a continuum dots.
+
+    Args:
+        found: The result of `keras_rin.diagnostics.fixed_points`.
+        trajectories: Array `(batch, time, state)`, as returned by
+            `keras_rin.diagnostics.state_trajectories`, drawn as thin lines;
+            the components are theirs. Defaults to `None`: those of the fixed
+            points.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Example:
+
+    >>> layer = keras.layers.GRU(8)
+    >>> layer.build((None, None, 1))
+    >>> states = keras_rin.diagnostics.state_trajectories(
+    ...     layer, np.ones((5, 20, 1))
+    ... )
+    >>> found = keras_rin.diagnostics.fixed_points(
+    ...     layer, [1.0], states[:, -1]
+    ... )
+    >>> figure = keras_rin.plots.fixed_points(found, states)
+    >>> figure.savefig(path)
+    """
+    ax = drawing.axes(ax)
+    lines = [] if trajectories is None else np.asarray(trajectories, "float64")
+    every = np.concatenate([*lines, *found.members])
+    center = every.mean(axis=0)
+    _, _, components = np.linalg.svd(every - center, full_matrices=False)
+
+    def plane(states):
+        # A state of one number has no second component.
+        return np.pad((states - center) @ components[:2].T, [(0, 0), (0, 1)])
+
+    for line in lines:
+        ax.plot(*plane(line).T[:2], "-", color="0.75", linewidth=0.6, zorder=1)
+    kinds = {}
+    for entry in zip(
+        found.dimension, found.unstable, found.members, strict=True
+    ):
+        kinds.setdefault(entry[:2], []).append(entry[2])
+    for (dimension, unstable), members in sorted(kinds.items()):
+        label, style = _kind_of_point(dimension, unstable, len(members))
+        points = plane(np.concatenate(members)).T[:2]
+        ax.plot(*points, linestyle="none", label=label, zorder=3, **style)
+    ax.set_xlabel("first principal component")
+    ax.set_ylabel("second principal component")
+    if kinds:  # below, where it hides no point
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+    return ax.figure
+
+
+def _kind_of_point(dimension, unstable, count):
+    if dimension:
+        label = f"continuum of dimension {dimension} ({count})"
+        return label, {"marker": ".", "markersize": 3, "color": "#1f77b4"}
+    if not unstable:
+        return f"stable ({count})", {"marker": "o", "color": "black"}
+    marker = ["x", "s", "^", "D"][min(unstable, 4) - 1]
+    style = {"marker": marker, "color": "#d95f02", "markerfacecolor": "white"}
+    return f"saddle, {unstable} unstable ({count})", style

@@ -1,0 +1,191 @@
+import keras
+import numpy as np
+import pytest
+from cases import first_of
+from witnesses import ACTIVATIONS
+from witnesses import to_numpy
+
+import keras_rin
+from keras_rin.diagnostics import gradient_norms
+from keras_rin.diagnostics import state_jacobians
+from keras_rin.diagnostics import state_trajectories
+from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
+
+SLOPES = {
+    "tanh": lambda h: 1 - h**2,
+    "relu": lambda h: (h > 0) * 1.0,
+    "linear": np.ones_like,
+}
+
+
+def built(layer, features=2):
+    layer.build((None, None, features))
+    return layer
+
+
+def weights64(layer):
+    return [np.asarray(weight, "float64") for weight in layer.get_weights()]
+
+
+@pytest.mark.parametrize(
+    "dtype, close", [("float32", 1e-5), ("float64", 1e-13)]
+)
+@pytest.mark.parametrize("activation", first_of([(a,) for a in SLOPES]))
+def test_of_a_simple_rnn_and_a_rin_they_are_the_closed_form(
+    rng, activation, dtype, close
+):
+    x = rng.normal(size=(3, 5, 2))
+    for kind in (keras.layers.SimpleRNN, RIN):
+        layer = built(kind(4, activation))
+        kernel, recurrent, bias = weights64(layer)
+        recurrent = recurrent + (np.eye(4) if kind is RIN else 0)
+        h, states = np.zeros((3, 4)), [np.zeros((3, 4))]
+        jacobians = state_jacobians(layer, x, dtype)
+        for t in range(5):
+            h = ACTIVATIONS[activation](x[:, t] @ kernel + h @ recurrent + bias)
+            states.append(h)
+            expected = SLOPES[activation](h)[:, :, None] * recurrent.T
+            np.testing.assert_allclose(jacobians[:, t], expected, atol=close)
+        assert jacobians.dtype == dtype and jacobians.shape == (3, 5, 4, 4)
+        found = state_trajectories(layer, x, dtype)
+        assert found.dtype == dtype and found.shape == (3, 6, 4)
+        np.testing.assert_allclose(found, np.stack(states, 1), atol=3 * close)
+
+
+def sigmoid(z):
+    return ACTIVATIONS["sigmoid"](z)
+
+
+def numpy_lstm(weights, x, state):
+    kernel, recurrent, bias = weights
+    h, c = np.split(state, 2)
+    i, f, g, o = np.split(x @ kernel + h @ recurrent + bias, 4)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return np.concatenate([sigmoid(o) * np.tanh(c), c])
+
+
+def numpy_gru(weights, x, h):
+    kernel, recurrent, (bias, recurrent_bias) = weights
+    x_z, x_r, x_h = np.split(x @ kernel + bias, 3)
+    h_z, h_r, h_h = np.split(h @ recurrent + recurrent_bias, 3)
+    z = sigmoid(x_z + h_z)
+    return z * h + (1 - z) * np.tanh(x_h + sigmoid(x_r + h_r) * h_h)
+
+
+def differences(step, state, size=1e-6):
+    """d F / d s by central differences, an output each row."""
+    nudges = size * np.eye(len(state))
+    return np.transpose(
+        [(step(state + n) - step(state - n)) / (2 * size) for n in nudges]
+    )
+
+
+@pytest.mark.parametrize(
+    "kind, step", [("LSTM", numpy_lstm), ("GRU", numpy_gru)]
+)
+def test_of_gates_they_are_those_of_numpy(rng, kind, step):
+    layer = built(getattr(keras.layers, kind)(3))
+    weights = [rng.normal(size=w.shape) for w in layer.get_weights()]
+    layer.set_weights(weights)
+    weights = weights64(layer)
+    x = rng.normal(size=(1, 4, 2))
+    states = state_trajectories(layer, x, "float64")[0]
+    jacobians = state_jacobians(layer, x, "float64")[0]
+    for t in range(4):
+        new = step(weights, x[0, t], states[t])
+        np.testing.assert_allclose(states[t + 1], new, atol=1e-12)
+        expected = differences(
+            lambda s, t=t: step(weights, x[0, t], s), states[t]
+        )
+        np.testing.assert_allclose(jacobians[t], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "SimpleRNN"])
+def test_gradient_norms_follow_from_them(rng, kind):
+    layer = built(getattr(keras.layers, kind)(3))
+    x = rng.normal(size=(4, 6, 2))
+    norms = gradient_norms(layer, x, directions=3)
+    jacobians = state_jacobians(layer, x, "float64")
+    product = np.broadcast_to(
+        np.eye(3, jacobians.shape[-1]), (4, 3, jacobians.shape[-1])
+    )
+    for t in reversed(range(7)):
+        expected = np.sqrt((product**2).sum(axis=(1, 2)).mean() / 3)
+        np.testing.assert_allclose(norms[t], expected, rtol=1e-4)
+        product = product @ jacobians[:, t - 1]
+
+
+class WithinCell(keras.layers.Layer):
+    """A layer within the cell, and a state of two parts in a dict of shapes."""
+
+    state_size, output_size = [2, 1], 2
+
+    def build(self, input_shape):
+        self.dense = keras.layers.Dense(2, activation="tanh")
+        self.dense.build((None, 2))
+
+    def call(self, inputs, states, training=False):
+        h, count = states
+        return h, [self.dense(h) + inputs, count + 1.0]
+
+
+def test_any_cell_has_them_in_float64(rng):
+    cell = WithinCell()
+    cell.build((None, 2))
+    x = rng.normal(size=(2, 3, 2))
+    states = state_trajectories(cell, x, "float64")
+    np.testing.assert_array_equal(states[:, :, 2], [[0, 1, 2, 3]] * 2)
+    kernel, bias = weights64(cell)
+    slope = 1 - np.tanh(states[:, 1, :2] @ kernel + bias) ** 2
+    expected = np.zeros((2, 3, 3))
+    expected[:, :2, :2] = slope[:, :, None] * kernel.T
+    expected[:, 2, 2] = 1
+    found = state_jacobians(cell, x, "float64")[:, 1]
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+def test_two_transitions_are_one_step(rng):
+    cell = DeepTransitionRINCell(3, None, recurrent_initializer="random_normal")
+    layer = built(keras.layers.RNN(cell))
+    first, second = keras_rin.diagnostics.recurrent_matrices(layer).values()
+    jacobians = state_jacobians(layer, rng.normal(size=(1, 2, 2)), "float64")
+    np.testing.assert_allclose(jacobians[0, 1], (first @ second).T, atol=1e-7)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "float64"])
+def test_the_layer_is_as_before(rng, policy):
+    layer = keras.layers.LSTM(
+        3, dropout=0.5, recurrent_dropout=0.5, stateful=True, dtype=policy
+    )
+    layer(rng.normal(size=(2, 4, 2)))
+    before = [to_numpy(variable).copy() for variable in layer.variables]
+    kept = layer.cell.dtype_policy, layer.cell.activation
+    x = rng.normal(size=(5, 4, 2))
+    with pytest.raises(ValueError, match="must stay finite in float32"):
+        layer.cell.activation = lambda z: z * np.inf
+        state_jacobians(layer, x)
+    layer.cell.activation = kept[1]
+    found = state_trajectories(layer, x)
+    assert found.dtype == np.float32
+    assert (layer.cell.dtype_policy, layer.cell.activation) == kept
+    for variable, value in zip(layer.variables, before, strict=True):
+        np.testing.assert_array_equal(to_numpy(variable), value)
+
+
+@pytest.mark.parametrize("function", [state_jacobians, state_trajectories])
+def test_bad_input_is_named(rng, function):
+    layer, x = keras.layers.GRU(3), rng.normal(size=(4, 5, 2))
+    with pytest.raises(ValueError, match="no weights yet"):
+        function(layer, x)
+    built(layer)
+    for bad in (x[0], x[..., :1], x[:0], x * np.nan):
+        with pytest.raises(ValueError, match=r"\(batch, time, 2\)"):
+            function(layer, bad)
+    with pytest.raises(ValueError, match="masked"):
+        function(layer, np.ma.masked_less(x, 0))
+    with pytest.raises(ValueError, match="`dtype` must be one of"):
+        function(layer, x, "bfloat16")
+    layer.cell.bias.assign(np.full((2, 9), np.nan))
+    with pytest.raises(ValueError, match="weights of .* must be finite"):
+        function(layer, x)

@@ -1,0 +1,176 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from scipy import integrate
+
+import keras_rin
+from keras_rin.diagnostics import lyapunov_spectrum
+from keras_rin.diagnostics import state_jacobians
+from keras_rin.layers import RIN
+
+
+def linear(matrix):
+    layer = keras.layers.SimpleRNN(len(matrix), None)
+    layer.build((None, None, 1))
+    layer.cell.recurrent_kernel.assign(matrix)
+    return layer
+
+
+def test_of_a_linear_network_they_are_the_logarithms_of_its_eigenvalues(rng):
+    basis = rng.normal(size=(5, 5))
+    rotation = 0.8 * np.array([[0.6, 0.8], [-0.8, 0.6]])
+    blocks = np.diag([1.1, 0.0, 0.0, 0.5, 0.2])
+    blocks[1:3, 1:3] = rotation
+    matrix = basis @ blocks @ np.linalg.inv(basis)
+    found = lyapunov_spectrum(linear(matrix), rng.normal(size=(2, 400, 1)))
+    expected = np.log([1.1, 0.8, 0.8, 0.5, 0.2])
+    np.testing.assert_allclose(found.exponents, expected, rtol=0.01)
+    assert np.isnan(
+        lyapunov_spectrum(linear(matrix), np.ones((1, 2, 1))).standard_error
+    ).all()
+    assert found.convergence.shape == (360, 5)
+    np.testing.assert_allclose(found.convergence[-1], found.exponents)
+
+
+def test_an_identity_without_input_has_exponents_of_0():
+    layer = RIN(6, recurrent_initializer="zeros", bias_initializer="ones")
+    layer.build((None, None, 1))
+    found = lyapunov_spectrum(layer, np.zeros((2, 50, 1)))
+    np.testing.assert_allclose(found.exponents, np.zeros(6), atol=1e-14)
+    np.testing.assert_allclose(found.standard_error, np.zeros(6), atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "SimpleRNN"])
+def test_their_sum_is_the_mean_logarithm_of_the_determinant(rng, kind):
+    layer = getattr(keras.layers, kind)(3)
+    layer.build((None, None, 2))
+    x = rng.normal(size=(4, 20, 2))
+    found = lyapunov_spectrum(layer, x, warmup=5)
+    jacobians = state_jacobians(layer, x, "float64")[:, 5:]
+    _, volumes = np.linalg.slogdet(jacobians)
+    np.testing.assert_allclose(found.exponents.sum(), volumes.mean())
+    assert (np.diff(found.exponents) <= 0).all()
+    first = lyapunov_spectrum(layer, x, exponents=2, warmup=5)
+    np.testing.assert_allclose(first.exponents, found.exponents[:2])
+
+
+class MapCell(keras.layers.Layer):
+    """A map of the plane as a cell without weights; inputs move its state."""
+
+    state_size = output_size = 2
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def call(self, inputs, states, training=False):
+        x, y = ops.split(states[0] + inputs, 2, axis=-1)
+        new = ops.concatenate(self.function(x, y), axis=-1)
+        return new, [new]
+
+
+def map_cell(function):
+    cell = MapCell(function)
+    cell.build((None, 1))
+    return cell
+
+
+def test_the_henon_map_has_its_known_exponents():
+    """Sprott, 2003, Chaos and Time-Series Analysis: 0.41922, -1.62319."""
+    cell = map_cell(lambda x, y: (1 - 1.4 * x**2 + y, 0.3 * x))
+    x = np.zeros((50, 250, 1))
+    x[:, 0, 0] = np.linspace(-0.1, 0.1, 50)
+    found = lyapunov_spectrum(cell, x, warmup=50)
+    error = 4 * found.standard_error[0]
+    assert error < 0.03
+    np.testing.assert_allclose(found.exponents, [0.419, -1.623], atol=error)
+    np.testing.assert_allclose(found.exponents.sum(), np.log(0.3))
+
+
+def gaussian_mean(function, size):
+    """E[function(size z)], z ~ N(0, 1)."""
+
+    def density(z):
+        return function(size * z) * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+
+    return integrate.quad(density, -10, 10)[0]
+
+
+def mean_field(gain):
+    """Largest and mean exponent of h_t = gain J tanh(h_{t-1}), many units."""
+    variance = 1.0
+    for _ in range(200):
+        variance = gain**2 * gaussian_mean(
+            lambda h: np.tanh(h) ** 2, np.sqrt(variance)
+        )
+    size = np.sqrt(variance)
+    slope = gaussian_mean(lambda h: (1 - np.tanh(h) ** 2) ** 2, size)
+    logarithm = gaussian_mean(lambda h: -2 * np.log(np.cosh(h)), size)
+    return np.log(gain**2 * slope) / 2, np.log(gain) - 0.5 + logarithm
+
+
+@pytest.mark.exhaustive
+@pytest.mark.each_backend
+def test_random_tanh_networks_have_those_of_mean_field_theory(rng):
+    """The slope acts before the matrix there, here after it: no difference."""
+    units, gain = 200, 3.0
+    layer = linear(gain * rng.normal(scale=units**-0.5, size=(units, units)))
+    layer.cell.activation = keras.activations.tanh
+    x = np.zeros((2, 600, 1))
+    x[:, 0] = [[1], [-1]]
+    largest, mean = mean_field(gain)
+    found = lyapunov_spectrum(layer, x).exponents
+    np.testing.assert_allclose(found[0], largest, rtol=0.1)
+    np.testing.assert_allclose(found.mean(), mean, rtol=0.05)
+
+
+def test_the_standard_error_is_that_over_sequences(rng):
+    layer = keras.layers.SimpleRNN(1)
+    layer.build((None, None, 1))
+    x = rng.normal(size=(5, 30, 1))
+    slopes = np.log(np.abs(state_jacobians(layer, x, "float64")))[:, 3:]
+    means = slopes.mean(axis=(1, 2, 3))
+    found = lyapunov_spectrum(layer, x)
+    np.testing.assert_allclose(found.exponents, means.mean())
+    error = means.std(ddof=1) / np.sqrt(5)
+    np.testing.assert_allclose(found.standard_error, error)
+    steps = np.arange(1, 28)
+    expected = np.cumsum(slopes.mean(axis=(0, 2, 3))) / steps
+    np.testing.assert_allclose(found.convergence[:, 0], expected)
+
+
+def test_a_direction_that_is_lost_has_no_finite_exponent():
+    layer = linear(np.diag([0.5, 0.0]))
+    found = lyapunov_spectrum(layer, np.zeros((2, 9, 1)), warmup=1)
+    assert found.exponents[0] == pytest.approx(np.log(0.5))
+    assert found.exponents[1] < -30
+
+
+def test_bad_arguments_are_named(rng):
+    layer, x = linear(np.eye(2)), rng.normal(size=(1, 8, 1))
+    for bad in (3, 0.5, -1):
+        with pytest.raises(ValueError, match="`exponents` must be"):
+            lyapunov_spectrum(layer, x, exponents=bad)
+    for bad in (8, -1, 0.5):
+        with pytest.raises(ValueError, match="`warmup` must be"):
+            lyapunov_spectrum(layer, x, warmup=bad)
+    with pytest.raises(TypeError, match="`rng` must be"):
+        lyapunov_spectrum(layer, x, rng=0)
+    with pytest.raises(ValueError, match="must stay finite.*at step"):
+        lyapunov_spectrum(linear(1e30 * np.eye(2)), np.ones((1, 20, 1)))
+    with pytest.raises(ValueError, match=r"\(batch, time, 1\)"):
+        lyapunov_spectrum(layer, x[0])
+    stack = keras.layers.RNN([keras.layers.GRUCell(2), keras.layers.GRUCell(2)])
+    stack.build((None, None, 1))
+    with pytest.raises(ValueError, match="one recurrent cell"):
+        lyapunov_spectrum(stack, x)
+
+
+def test_noise_layers_are_analysed_without_their_noise():
+    cell = keras_rin.layers.RINCell(3, recurrent_initializer="zeros")
+    layer = keras_rin.layers.NoisyRNN(cell, stddev=1.0)
+    layer.build((None, None, 1))
+    cell.bias.assign(np.ones(3))
+    found = lyapunov_spectrum(layer, np.zeros((1, 5, 1)))
+    np.testing.assert_allclose(found.exponents, np.zeros(3), atol=1e-14)

@@ -1,0 +1,66 @@
+"""Which Keras is supported, and what an import of the package brings."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from keras_rin import version
+
+ROOT = pathlib.Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Modules of which `keras` may import some, and `keras_rin` none.
+HEAVY = ["matplotlib", "scipy", "tensorflow", "torch"]
+LIGHT = {"scipy", "scipy.version"}  # and its private modules
+NEW_MODULES = f"""
+import json, sys, keras
+for name in list(sys.modules):
+    if name.split(".")[0] in {HEAVY}:
+        del sys.modules[name]
+before = set(sys.modules)
+import keras_rin
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def run(code, *path):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("found", ["2.15.0", "3.5.9", "4.0.0", "4.0.0.dev1"])
+def test_another_keras_is_refused_with_the_range_and_what_was_found(found):
+    with pytest.raises(ImportError, match=f">= 3.6, < 4.0. Found: .* {found}$"):
+        version.check_keras(found)
+
+
+@pytest.mark.parametrize("found", ["3.6.0", "3.15.1", "3.100.0", "3.16.0.dev1"])
+def test_a_keras_of_the_range_is_not(found):
+    version.check_keras(found)
+
+
+def test_the_import_itself_refuses(tmp_path):
+    (tmp_path / "keras.py").write_text('__version__ = "3.5.0"\n')
+    assert (
+        "Found: Keras 3.5.0" in run("import keras_rin", tmp_path, ROOT).stderr
+    )
+
+
+def test_pip_installs_what_the_import_accepts():
+    oldest, beyond = version.OLDEST_KERAS, version.KERAS_BEYOND
+    assert f"keras>={oldest},<{beyond}" in PROJECT["dependencies"]
+
+
+def test_an_import_brings_nothing_heavy():
+    new = json.loads(run(NEW_MODULES, ROOT).stdout)
+    assert "keras_rin.layers.rin" in new
+    heavy = {name for name in new if name.split(".")[0] in HEAVY}
+    assert {name for name in heavy if "._" not in name} <= LIGHT
