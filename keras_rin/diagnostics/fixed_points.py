@@ -4,9 +4,8 @@ import typing
 
 import keras
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse import csgraph
-from scipy.spatial import distance as distances
 
 from keras_rin import arguments
 from keras_rin.diagnostics import jacobians
@@ -303,8 +302,9 @@ def _continua(states, eigenvalues, search):
     near = np.flatnonzero(near)
     if len(near) < 2:
         return alone + [near] * len(near)
+    distances = scipy.spatial.distance
     apart = distances.squareform(distances.pdist(states[near]))
-    tree = csgraph.minimum_spanning_tree(apart).tocoo()
+    tree = scipy.sparse.csgraph.minimum_spanning_tree(apart).tocoo()
     one, other = states[near[tree.row]], states[near[tree.col]]
     between = one + BETWEEN * (other - one)
     ends, speeds = search.minimize(between)
@@ -312,5 +312,5 @@ def _continua(states, eigenvalues, search):
     linked = moved & search.has_converged(ends, speeds)
     tree.data[~linked] = 0
     tree.eliminate_zeros()
-    _, labels = csgraph.connected_components(tree, directed=False)
+    _, labels = scipy.sparse.csgraph.connected_components(tree, directed=False)
     return alone + [near[labels == k] for k in range(labels.max() + 1)]
