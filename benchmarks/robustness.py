@@ -41,7 +41,7 @@ def tables(record):
             passed = sum(record["passed"][test] for test in row["tests"])
             lines.append([row["tried"], str(passed), row["result"]])
         header = ["what was tried", "cases", "what happens"]
-        made[f"{part}.md"] = results.markdown(header, lines)
+        made[f"{part}.md"] = results.markdown(header, lines, words=3)
     return made
 
 

@@ -22,4 +22,6 @@ def on_page_content(content, **kwargs):
 def _mathml(found):
     element, latex = found.groups()
     display = "block" if element == "div" else "inline"
-    return converter.convert(html.unescape(latex).strip(), display=display)
+    mathml = converter.convert(html.unescape(latex).strip(), display=display)
+    # The theme lets a formula scroll in this element on a narrow screen.
+    return f'<{element} class="arithmatex">{mathml}</{element}>'
