@@ -1,5 +1,6 @@
 """What is exported must answer where keras_rin cannot be imported."""
 
+import functools
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from test_layer_contract import LAYERS
 
 from keras_rin.layers import RIN
+from keras_rin.layers import LinearResidual
 from keras_rin.models import residual_convnet
 
 ALONE = """
@@ -101,6 +103,7 @@ IN_ONNX = [
     "RNN(DeepTransitionRINCell) with everything",
     "RNN of two cells",
     "LinearResidual",
+    "LinearResidual with everything",
     "ResidualDense with everything",
     "ResidualConv2D with everything",
     "FixedProjection with everything",
@@ -108,15 +111,16 @@ IN_ONNX = [
 NOT_IN_ONNX = {  # with tf2onnx 1.17; the part of the message is its own
     "NoisyRNN": "StatelessRandomNormal",  # drawn anew at each call
     "ResidualDenseStack": "while",  # the scan over units
-    "LinearResidual with everything": "metagraph",  # an L1 of activities
+    "L1 of activities": "metagraph",
 }
+L1 = functools.partial(LinearResidual, activity_regularizer="l1"), (3,), (3,), 1
 
 
 def as_onnx(name, path):
     """What a layer of the contract answers, by Keras and by ONNX."""
     import onnxruntime
 
-    make, input_shape, _, _ = LAYERS[name]
+    make, input_shape, _, _ = {**LAYERS, "L1 of activities": L1}[name]
     model = keras.Sequential([keras.Input(input_shape), make()])
     x = np.random.default_rng(0).normal(size=(3, *input_shape))
     expected = model.predict(x, verbose=0)
