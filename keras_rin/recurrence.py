@@ -101,8 +101,10 @@ def identity_recurrence(
             upstream = args[0] if upstream is None else upstream
             g = ops.stop_gradient(upstream)
             dz, *others = run(_backward)(activation, fixed, mask, states, g)
-            d_x = dz if _widens(kernel) else _times(dz, ops.transpose(kernel))
-            gradients = _whole(d_x), *others
+            if not _widens(kernel):
+                # Not by `kernel` itself, which JAX has traced outside.
+                dz = _times(dz, ops.transpose(fixed[1]))
+            gradients = _whole(dz), *others
             return tuple(_once(g, upstream, *inputs) for g in gradients)
 
         return _whole(states) if return_sequences else states[-1, -1], pull_back
