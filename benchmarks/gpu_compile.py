@@ -1,6 +1,7 @@
 """What XLA makes of a training step for a GPU, without a GPU.
 
     KERAS_BACKEND=jax python -m benchmarks.gpu_compile
+    KERAS_BACKEND=tensorflow python -m benchmarks.gpu_compile
 
 The gradient of one layer is compiled for an H100 and an A100, which are only
 described to the compiler, and the optimized program is read. Nothing is run and
@@ -9,11 +10,15 @@ kernels take to launch, so their number predicts the time. Needs the XLA
 compiler for GPUs, two wheels that run without any driver:
 
     pip install --no-deps jax-cuda12-pjrt==0.10.2 jax-cuda12-plugin==0.10.2
+
+TensorFlow shows, without a GPU, the program that it gives to XLA: its loops are
+read, and kernels are not known.
 """
 
-import importlib.metadata
+import importlib.util
 import os
 import re
+from unittest import mock
 
 import keras
 from absl import app
@@ -116,7 +121,30 @@ def compiled(layer, size, gpu):
     x = jax.ShapeDtypeStruct((batch, time, features), "float32")
     weights = [v.value for v in layer.trainable_variables]
     weights = [jax.ShapeDtypeStruct(w.shape, w.dtype) for w in weights]
-    return gradient.lower(weights, x).compile()
+    with mock.patch("jax.default_backend", return_value="gpu"):
+        return gradient.lower(weights, x).compile()
+
+
+def before_compilation(layer, size):
+    """The same gradient as TensorFlow gives it to XLA for a GPU."""
+    import tensorflow as tf
+
+    batch, time, features, units = size
+    layer = layer(units)
+    layer.build((batch, time, features))
+    others = [v.numpy() for v in layer.non_trainable_variables]
+
+    @tf.function(jit_compile=True)
+    def gradient(x, *weights):
+        with tf.GradientTape() as tape:
+            tape.watch(weights)
+            y, _ = layer.stateless_call(weights, others, x, training=True)
+            loss = tf.reduce_mean(y**2)
+        return tape.gradient(loss, weights)
+
+    shapes = (batch, time, features), *(w.shape for w in layer.weights)
+    program = gradient.experimental_get_compiler_ir(*map(tf.TensorSpec, shapes))
+    return program(stage="hlo", platform_name="GPU")
 
 
 def loops(program):
@@ -132,10 +160,9 @@ def loops(program):
     for lines in bodies.values():
         for _, line in (one for one in lines if one[0] == "while"):
             body = bodies[re.search(r"body=%?([^,\s]+)", line)[1]]
-            trips = re.search(r'known_trip_count":\{"n":"(\d+)"', line)
             found.append(
                 {
-                    "trips": int(trips[1]) if trips else None,
+                    "trips": trip_count(line, bodies),
                     "kernels": sum(op not in NOT_KERNELS for op, _ in body),
                     "loops": sum(op == "while" for op, _ in body),
                     "to_host": sum(op in TO_HOST for op, _ in body),
@@ -144,7 +171,26 @@ def loops(program):
     return found
 
 
+def trip_count(line, bodies):
+    """As the compiler wrote it, or the constant that a counter has to reach."""
+    if known := re.search(r'known_trip_count":\{"n":"(\d+)"', line):
+        return int(known[1])
+    name, lines = re.search(r"condition=%?([^,\s]+)", line)[1], []
+    while name:
+        body = [line for _, line in bodies[name]]
+        lines += body
+        called = re.search(r"to_apply=%?([^,\s]+)", " ".join(body))
+        name = called and called[1]
+    text = "\n".join(lines)
+    limit = re.search(r" compare\(.*%(\S+)\), direction=LT", text)
+    constant = re.search(rf"%{re.escape(limit[1])} = .*constant\((\d+)", text)
+    return int(constant[1]) if constant else None
+
+
 def reading(name, gpu, size):
+    if keras.backend.backend() == "tensorflow":
+        program = before_compilation(LAYERS[name], size)
+        return {"layer": name, "size": size, "loops": loops(program)}
     program = compiled(LAYERS[name], size, gpu)
     found = loops(program.as_text())
     return {
@@ -156,45 +202,50 @@ def reading(name, gpu, size):
     }
 
 
+def per_step(found, time):
+    """Kernels of one time step, forward and backward."""
+    inner = [loop for loop in found if not loop["loops"]]
+    outer = [loop for loop in found if loop["loops"]] or [{"trips": 1}] * 2
+    for one, around in zip(inner, outer, strict=True):
+        steps = time // (one["trips"] * around["trips"])
+        yield f"{one['kernels'] / steps:.3g}"
+
+
 def tables(record):
     rows = []
     for r in record["records"]:
-        inner = [loop for loop in r["loops"] if not loop["loops"]]
-        rows.append(
-            [
-                r["gpu"],
-                r["layer"],
-                " + ".join(str(loop["kernels"]) for loop in inner),
-                ", ".join(str(loop["trips"]) for loop in r["loops"]),
-                str(sum(loop["to_host"] for loop in r["loops"])),
-                f"{r['temporary_bytes'] / 2**20:.0f}",
-            ]
-        )
-    header = [
-        "compiled for",
-        "layer",
-        "kernels per time step",
-        "iterations of the loops",
-        "host transfers in loops",
-        "temporary memory, MiB",
-    ]
-    return {"table.md": results.markdown(header, rows, words=2)}
+        found = r["loops"]
+        row = {"layer": r["layer"]}
+        if "gpu" in r:
+            kernels = " + ".join(per_step(found, r["size"][1]))
+            row = {"compiled for": r["gpu"], **row}
+            row["kernels per time step"] = kernels
+        trips = [str(loop["trips"] or "unknown") for loop in found]
+        row["iterations of the loops"] = ", ".join(trips)
+        transfers = sum(loop["to_host"] for loop in found)
+        row["host transfers in loops"] = str(transfers)
+        if "gpu" in r:
+            mebibytes = f"{r['temporary_bytes'] / 2**20:.0f}"
+            row["temporary memory, MiB"] = mebibytes
+        rows.append(row)
+    words = 2 if "compiled for" in rows[0] else 1
+    body = [list(row.values()) for row in rows]
+    return {"table.md": results.markdown(list(rows[0]), body, words=words)}
 
 
 def main(argv):
     del argv
-    try:
-        importlib.metadata.version("jax-cuda12-plugin")
-    except importlib.metadata.PackageNotFoundError as error:
-        raise app.UsageError(f"{error}\n{__doc__}") from error
-    if keras.backend.backend() != "jax":
-        raise app.UsageError("The layers must run on JAX: KERAS_BACKEND=jax.")
+    backend = keras.backend.backend()
+    if backend == "jax" and not importlib.util.find_spec("jax_cuda12_plugin"):
+        raise app.UsageError(f"jax-cuda12-plugin is missing.\n{__doc__}")
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
     # Autotuning would run kernels.
     os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
-    output = results.prepare(FLAGS.output)
+    folder = {"jax": "gpu_compile"}.get(backend, f"gpu_compile_{backend}")
+    output = results.prepare(FLAGS.output or f"docs/results/{folder}")
     size = (2, 32, 1, 3) if FLAGS.smoke else SIZE
-    cases = [(name, gpu) for gpu in GPUS for name in LAYERS]
+    gpus = GPUS if backend == "jax" else [None]
+    cases = [(name, gpu) for gpu in gpus for name in LAYERS]
     cases = cases[:1] if FLAGS.smoke else cases
     records = [reading(name, gpu, size) for name, gpu in tqdm(cases)]
     record = {"tables": "benchmarks.gpu_compile", "records": records}
@@ -202,8 +253,6 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string(
-        "output", "docs/results/gpu_compile", "Directory of results and tables."
-    )
+    flags.DEFINE_string("output", None, "Directory of results and tables.")
     flags.DEFINE_bool("smoke", False, "Check with one tiny layer.")
     app.run(main)

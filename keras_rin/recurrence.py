@@ -19,6 +19,10 @@ BACKENDS = ("tensorflow", "jax", "torch")
 # A sequence has at most so many pieces, each of at least so many steps.
 MOST_PIECES, FEWEST_STEPS = 16, 16
 
+# Time steps in one iteration of a loop on a GPU, where the counter and the
+# write into the stored states are kernels of their own. CPUs gain nothing.
+STEPS_ON_GPU = 8
+
 
 def _where(condition, one, other):
     # `keras.ops.where` takes longer in Torch than the product of a step.
@@ -126,7 +130,7 @@ def _forward(phi, count, inputs, mask):
             h = new if mask is None else _where(keep[t], new, h)
             return h, h
 
-        return _scan(step, h, ops.shape(z)[0])
+        return _scan(step, h, ops.shape(z)[0], _steps_at_once())
 
     return _scan(piece, initial_state, count)[1]
 
@@ -167,7 +171,7 @@ def _backward(activation, inputs, mask, states, upstream):
             g = pulled if mask is None else _where(keep[t], pulled, g)
             return g, g
 
-        g, dz = _scan(step, g, length, reverse=True)
+        g, dz = _scan(step, g, length, _steps_at_once(), reverse=True)
         if mask is not None:
             dz = _where(_piece(mask, count, p)[..., None], dz, 0.0)
         h = ops.concatenate([starts[p][None], h[:-1]])
@@ -263,13 +267,22 @@ def _with_xla(loop):
     return tf.function(loop, jit_compile=True, autograph=False)
 
 
-def _scan(step, carry, length, reverse=False):
+def _steps_at_once():
+    if keras.backend.backend() != "jax":
+        return 1
+    import jax
+
+    return STEPS_ON_GPU if jax.default_backend() == "gpu" else 1
+
+
+def _scan(step, carry, length, unroll=1, reverse=False):
     """`carry, output = step(carry, t)` for all t; returns carry and outputs."""
     if keras.backend.backend() == "tensorflow":
         return _tensorflow_scan(step, carry, length, reverse)
     if keras.backend.backend() == "torch":
         return _torch_scan(step, carry, length, reverse)
-    return ops.scan(step, carry, ops.arange(length), reverse=reverse)
+    steps = ops.arange(length)
+    return ops.scan(step, carry, steps, reverse=reverse, unroll=unroll)
 
 
 def _torch_scan(step, carry, length, reverse):

@@ -231,6 +231,32 @@ def test_pieces_make_the_whole(
         assert_same(one, other, 1e-6, 1e-8)
 
 
+@pytest.mark.skipif(BACKEND != "jax", reason="only JAX takes several steps")
+@pytest.mark.parametrize("time", [5, 19])  # 0 and 2 iterations, and a rest
+def test_steps_taken_at_once_on_a_gpu_are_those_of_the_loop(monkeypatch, time):
+    import jax
+
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    mask = tensor(MASKS["alternating"](time, 3))
+
+    def fused(*args):
+        states = of_projected(*args, keras.activations.sigmoid, mask)
+        return ops.sum(states**2)
+
+    def plain(*args):
+        states = by_autodiff(*args, keras.activations.sigmoid, mask)
+        return ops.sum(states**2)
+
+    args = case(time=time)
+    args[2] -= 0.6 * np.eye(5)
+    for one, other in zip(
+        gradients(fused, args),
+        gradients(plain, args, unrolled=True),
+        strict=True,
+    ):
+        assert_same(one, other, 1e-6, 1e-8)
+
+
 def second_derivative(loss, args, by):
     """Of the summed gradient by the first argument, by another."""
     if BACKEND == "jax":
