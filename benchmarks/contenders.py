@@ -48,12 +48,14 @@ def milliseconds(step):
     return 1e3 * (time.perf_counter() - start)
 
 
-def keras_layer(name, jit_compile):
+def keras_layer(name, jit_compile="auto", policy="float32"):
     def contender(size, training):
         _, time, features, units = size
+        keras.config.set_dtype_policy(policy)
         model = keras.Sequential(
             [keras.Input((time, features)), KERAS_LAYERS[name](units)]
         )
+        keras.config.set_dtype_policy("float32")
         optimizer = keras.optimizers.SGD(1e-6)
         model.compile(optimizer, "mse", jit_compile=jit_compile)
         x, y = data(size)
@@ -158,11 +160,20 @@ def torch_layer(name, threads):
     return contender
 
 
+def in_low_precision():
+    """RIN, SimpleRNN and LSTM in float32 and in bfloat16, by name."""
+    return {
+        f"{name}{label}": keras_layer(name, policy=policy)
+        for name in ("RIN", "SimpleRNN", "LSTM")
+        for label, policy in (("", "float32"), (", bfloat16", "mixed_bfloat16"))
+    }
+
+
 def installed():
     """All layers that can run here, by name."""
     found = {"matmul lower bound": products}
     for name in KERAS_LAYERS:
-        found[name] = keras_layer(name, jit_compile="auto")
+        found[name] = keras_layer(name)
         if keras.backend.backend() == "tensorflow":
             found[f"{name}, XLA"] = keras_layer(name, jit_compile=True)
     if importlib.util.find_spec("jax"):

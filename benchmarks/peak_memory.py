@@ -2,16 +2,18 @@
 
     python -m benchmarks.peak_memory
 
-Each layer trains in a process of its own, because the peak of a process never
-falls. The growth of the peak over that of the built model goes to
-OUTPUT/results.json and table.md. glibc is set to return freed memory; otherwise
-it keeps up to twice the memory in use, by chance.
+Each layer trains in processes of its own. What three training steps need above
+the memory of the built model goes to OUTPUT/results.json and table.md. Linux
+tells both, the memory in use and its peak, and glibc is set to return freed
+memory; otherwise it keeps up to twice the memory in use, by chance.
 """
 
 import concurrent.futures
 import multiprocessing
 import os
-import resource
+import pathlib
+import re
+import statistics
 
 from absl import app
 from absl import flags
@@ -35,15 +37,21 @@ NAMES = ["RIN", "RIN, XLA", "SimpleRNN", "SimpleRNN, XLA", "LSTM"]
 
 
 def growth(name, size):
-    """MiB that three training steps add to the peak of this process."""
+    """MiB that three training steps need above the memory in use."""
     warm = contenders.installed()[name]((1, 2, size[2], size[3]), True)
     warm()
     step = contenders.installed()[name](size, True)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    pathlib.Path("/proc/self/clear_refs").write_text("5")  # forget the peak
+    before = mebibytes("VmRSS")
     for _ in range(3):
         step()
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return (after - before) / 1024
+    return mebibytes("VmHWM") - before
+
+
+def mebibytes(what):
+    """Memory of this process as the Linux kernel tells it."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(rf"{what}:\s+(\d+) kB", status)[1]) / 1024
 
 
 def in_a_process(name, size):
@@ -60,7 +68,11 @@ def main(argv):
     sizes = [(2, 5, 1, 3)] if FLAGS.smoke else SIZES
     cases = [(name, size) for size in sizes for name in NAMES]
     records = [
-        {"contender": name, "size": size, "mib": in_a_process(name, size)}
+        {
+            "contender": name,
+            "size": size,
+            "mib": [in_a_process(name, size) for _ in range(FLAGS.repeats)],
+        }
         for name, size in tqdm(cases)
     ]
     record = {"tables": "benchmarks.peak_memory", "records": records}
@@ -71,7 +83,9 @@ def tables(record):
     sizes = {}
     for r in record["records"]:
         row = sizes.setdefault(contenders.shape(r["size"]), {})
-        row[r["contender"]] = f"{r['mib']:.0f}"
+        mib = r["mib"]
+        spread = f"{min(mib):.0f} to {max(mib):.0f}"
+        row[r["contender"]] = f"{statistics.median(mib):.0f} ({spread})"
     rows = [[size, *row.values()] for size, row in sizes.items()]
     (row, *_) = sizes.values()
     header = [contenders.SHAPE, *(f"{layer}, MiB" for layer in row)]
@@ -82,5 +96,6 @@ if __name__ == "__main__":
     flags.DEFINE_string(
         "output", "docs/results/peak_memory", "Directory of results and tables."
     )
+    flags.DEFINE_integer("repeats", 3, "Processes per cell.", lower_bound=1)
     flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
     app.run(main)

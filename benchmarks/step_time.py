@@ -2,6 +2,7 @@
 
     python -m benchmarks.step_time           # the sizes of the docs
     python -m benchmarks.step_time --grid    # 72 sizes, RIN and SimpleRNN
+    python -m benchmarks.step_time --bfloat16 --output=runs/bfloat16
     KERAS_BACKEND=torch python -m benchmarks.step_time
 
 The layers compared at a size take turns in one process. The times of all steps
@@ -154,7 +155,9 @@ def main(argv):
     logging.set_verbosity(logging.ERROR)
     output = results.prepare(FLAGS.output)
     makers = contenders.installed()
-    if keras.backend.backend() != "tensorflow":
+    if FLAGS.bfloat16:
+        makers = contenders.in_low_precision()
+    elif keras.backend.backend() != "tensorflow":
         makers = {name: makers[name] for name in ON_OTHERS}
     elif FLAGS.grid or FLAGS.smoke:
         makers = {name: makers[name] for name in IN_GRID}
@@ -184,6 +187,7 @@ if __name__ == "__main__":
     flags.DEFINE_integer("repeats", 15, "Timed steps per layer.", lower_bound=1)
     flags.DEFINE_float("seconds", 60, "Time limit per size.")
     flags.DEFINE_bool("grid", False, "Measure 72 sizes, RIN and SimpleRNN.")
+    flags.DEFINE_bool("bfloat16", False, "Measure mixed_bfloat16.")
     flags.DEFINE_float("most_gflop", 1e6, "Skip sizes with more work per step.")
     flags.DEFINE_multi_enum(
         "mode", None, ["training", "forward"], "Kind of step; both by default."
