@@ -20,6 +20,7 @@ from absl import app
 from absl import flags
 from tqdm import tqdm
 
+from benchmarks import measuring
 from experiments import results
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -181,8 +182,7 @@ def tables(record):
     return {"table.md": results.markdown(header, rows, words=2)}
 
 
-def main(argv):
-    del argv
+def measure():
     try:
         importlib.metadata.version("jax-cuda12-plugin")
     except importlib.metadata.PackageNotFoundError as error:
@@ -192,18 +192,12 @@ def main(argv):
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
     # Autotuning would run kernels.
     os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
-    output = results.prepare(FLAGS.output)
     size = (2, 32, 1, 3) if FLAGS.smoke else SIZE
     cases = [(name, gpu) for gpu in GPUS for name in LAYERS]
     cases = cases[:1] if FLAGS.smoke else cases
     records = [reading(name, gpu, size) for name, gpu in tqdm(cases)]
-    record = {"tables": "benchmarks.gpu_compile", "records": records}
-    results.write(output, record, tables)
+    return {"records": records}
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string(
-        "output", "docs/results/gpu_compile", "Directory of results and tables."
-    )
-    flags.DEFINE_bool("smoke", False, "Check with one tiny layer.")
-    app.run(main)
+    measuring.main(__file__, measure, tables)

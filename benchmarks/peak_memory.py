@@ -13,12 +13,11 @@ import multiprocessing
 import os
 import resource
 
-from absl import app
 from absl import flags
-from absl import logging
 from tqdm import tqdm
 
 from benchmarks import contenders
+from benchmarks import measuring
 from experiments import results
 
 FLAGS = flags.FLAGS
@@ -53,18 +52,14 @@ def in_a_process(name, size):
         return pool.submit(growth, name, size).result()
 
 
-def main(argv):
-    del argv
-    logging.set_verbosity(logging.ERROR)
-    output = results.prepare(FLAGS.output)
+def measure():
     sizes = [(2, 5, 1, 3)] if FLAGS.smoke else SIZES
     cases = [(name, size) for size in sizes for name in NAMES]
     records = [
         {"contender": name, "size": size, "mib": in_a_process(name, size)}
         for name, size in tqdm(cases)
     ]
-    record = {"tables": "benchmarks.peak_memory", "records": records}
-    results.write(output, record, tables)
+    return {"records": records}
 
 
 def tables(record):
@@ -79,8 +74,4 @@ def tables(record):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string(
-        "output", "docs/results/peak_memory", "Directory of results and tables."
-    )
-    flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
-    app.run(main)
+    measuring.main(__file__, measure, tables)

@@ -9,10 +9,12 @@ are reached. Then identity and Gaussian initialization are compared over depth,
 each with the best of three learning rates.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
+import shlex
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -183,13 +185,13 @@ def main(argv):
         losses = curves[name] = train(TARGETS[name], depth)
         words = theory_and_observation(TARGETS[name], losses, depth)
         targets[name] = {"words": words, "steps": steps_needed(losses)}
+    packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.deep_linear",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", keras.backend.backend())
-        },
+        "command": shlex.join(
+            ["python", os.path.relpath(__file__), *sys.argv[1:]]
+        ),
+        "versions": {name: version(name) for name in packages},
         "targets": targets,
         "starts": [
             {
@@ -202,7 +204,8 @@ def main(argv):
             for layers in tqdm(FLAGS.depths)
         ],
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

@@ -9,11 +9,13 @@ for each of the 8 combinations of bits, and saddles between them (Sussillo and
 Barak, 2013). Writes a table of all runs and pictures of the first seed.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
+import shlex
 import statistics
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -144,14 +146,17 @@ def main(argv):
             record, analysis = run(name, seed)
             runs.append(record)
             analyses.setdefault(name, analysis)
-    packages = ("keras-rin", "keras", keras.backend.backend())
+    packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.fixed_points",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {one: importlib.metadata.version(one) for one in packages},
+        "command": shlex.join(
+            ["python", os.path.relpath(__file__), *sys.argv[1:]]
+        ),
+        "versions": {name: version(name) for name in packages},
         "runs": runs,
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

@@ -8,10 +8,12 @@ sequences of the adding problem, for newly initialized layers. Writes a table
 and a picture.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
+import shlex
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -79,16 +81,17 @@ def main(argv):
     rng = np.random.default_rng(FLAGS.seed)
     x, _ = adding.generate(rng, 16, FLAGS.length)
     norms = {name: gradient_norms(name, x) for name in LAYERS}
+    packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.gradient_horizons",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", keras.backend.backend())
-        },
+        "command": shlex.join(
+            ["python", os.path.relpath(__file__), *sys.argv[1:]]
+        ),
+        "versions": {name: version(name) for name in packages},
         "sizes": norms,
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

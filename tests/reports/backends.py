@@ -18,8 +18,8 @@ import re
 from absl import app
 from absl import flags
 
-from tests.reports import reports
 from experiments import results
+from tests.reports import reports
 
 FLAGS = flags.FLAGS
 BACKENDS = ["tensorflow", "jax", "torch"]

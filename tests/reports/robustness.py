@@ -16,8 +16,8 @@ import tomllib
 from absl import app
 from absl import flags
 
-from tests.reports import reports
 from experiments import results
+from tests.reports import reports
 
 FLAGS = flags.FLAGS
 ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())

@@ -19,8 +19,8 @@ import tomllib
 from absl import app
 from absl import flags
 
-from tests.reports import reports
 from experiments import results
+from tests.reports import reports
 
 FLAGS = flags.FLAGS
 ROOT = pathlib.Path(__file__).parents[2]
