@@ -140,8 +140,7 @@ def draw(runs):
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     rng, runs = np.random.default_rng(0), []
@@ -154,12 +153,11 @@ def main(argv):
             runs.append(train(name, seed, splits, folder))
     except KeyboardInterrupt:
         print("\nInterrupted: here are the finished runs.", file=sys.stderr)
+    command = os.path.relpath(__file__), *sys.argv[1:]
     packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.adding_problem",
-        "command": shlex.join(
-            ["python", os.path.relpath(__file__), *sys.argv[1:]]
-        ),
+        "command": shlex.join(["python", *command]),
         "versions": {name: version(name) for name in packages},
         "runs": runs,
     }

@@ -210,8 +210,7 @@ def tables(record):
     return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
-def main(argv):
-    del argv
+def main(_):
     if FLAGS.mixed_precision:
         keras.config.set_dtype_policy(f"mixed_{FLAGS.mixed_precision}")
     folder = pathlib.Path(FLAGS.output)
@@ -220,12 +219,11 @@ def main(argv):
         train(name, splits, options, folder / f"{name}.keras")
         for name in FLAGS.initializer
     ]
+    command = os.path.relpath(__file__), *sys.argv[1:]
     packages = "keras-rin", "keras", "tensorflow"
     record = {
         "tables": "examples.cifar_residual",
-        "command": shlex.join(
-            ["python", os.path.relpath(__file__), *sys.argv[1:]]
-        ),
+        "command": shlex.join(["python", *command]),
         "versions": {name: version(name) for name in packages},
         "baseline": sequential_pixels.chance_accuracy(splits[2][1]),
         "runs": runs,

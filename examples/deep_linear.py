@@ -176,8 +176,7 @@ def draw(curves):
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     depth, curves, targets = FLAGS.depth, {}, {}
@@ -185,12 +184,11 @@ def main(argv):
         losses = curves[name] = train(TARGETS[name], depth)
         words = theory_and_observation(TARGETS[name], losses, depth)
         targets[name] = {"words": words, "steps": steps_needed(losses)}
+    command = os.path.relpath(__file__), *sys.argv[1:]
     packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.deep_linear",
-        "command": shlex.join(
-            ["python", os.path.relpath(__file__), *sys.argv[1:]]
-        ),
+        "command": shlex.join(["python", *command]),
         "versions": {name: version(name) for name in packages},
         "targets": targets,
         "starts": [

@@ -136,8 +136,7 @@ def draw(analyses, folder):
     figure.savefig(folder / "spectra.png", dpi=120)
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     runs, analyses = [], {}
@@ -146,12 +145,11 @@ def main(argv):
             record, analysis = run(name, seed)
             runs.append(record)
             analyses.setdefault(name, analysis)
+    command = os.path.relpath(__file__), *sys.argv[1:]
     packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.fixed_points",
-        "command": shlex.join(
-            ["python", os.path.relpath(__file__), *sys.argv[1:]]
-        ),
+        "command": shlex.join(["python", *command]),
         "versions": {name: version(name) for name in packages},
         "runs": runs,
     }

@@ -74,19 +74,17 @@ def draw(norms):
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(FLAGS.seed)
     x, _ = adding.generate(rng, 16, FLAGS.length)
     norms = {name: gradient_norms(name, x) for name in LAYERS}
+    command = os.path.relpath(__file__), *sys.argv[1:]
     packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.gradient_horizons",
-        "command": shlex.join(
-            ["python", os.path.relpath(__file__), *sys.argv[1:]]
-        ),
+        "command": shlex.join(["python", *command]),
         "versions": {name: version(name) for name in packages},
         "sizes": norms,
     }

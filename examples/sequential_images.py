@@ -233,8 +233,7 @@ def save_best_rin(runs, x, folder):
     print(f"Best RIN: {file} and {saved}, which answer the same.")
 
 
-def main(argv):
-    del argv
+def main(_):
     logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -251,10 +250,11 @@ def main(argv):
         print(f"No epoch is over, so {folder} stays as it is.")
         return
     x_test, y_test = splits[2]
+    command = os.path.relpath(__file__), *sys.argv[1:]
     packages = "keras-rin", "keras", "tensorflow"
     record = {
         "tables": "examples.sequential_images",
-        "command": shlex.join(["python", *sys.argv]),
+        "command": shlex.join(["python", *command]),
         "versions": {name: version(name) for name in packages},
         "baseline": sequential_pixels.chance_accuracy(y_test),
         "runs": runs,
