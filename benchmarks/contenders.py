@@ -6,7 +6,6 @@ step is the forward pass alone. Only the last output is returned.
 """
 
 import importlib.util
-import time
 
 import keras
 import numpy as np
@@ -40,12 +39,6 @@ def data(size):
     x = rng.standard_normal((batch, time, features), "float32")
     x *= 0.1
     return x, np.zeros((batch, units), "float32")
-
-
-def milliseconds(step):
-    start = time.perf_counter()
-    step()
-    return 1e3 * (time.perf_counter() - start)
 
 
 def keras_layer(name, jit_compile="auto", policy="float32"):

@@ -21,10 +21,10 @@ import onnxruntime
 import tensorflow as tf
 from absl import app
 from absl import flags
-from absl import logging
 from ai_edge_litert.interpreter import Interpreter
 from tqdm import tqdm
 
+from benchmarks import measuring
 from experiments import data
 from experiments import results
 from keras_rin.export import export_streaming
@@ -152,7 +152,7 @@ def size(path):
     return sum(file.stat().st_size for file in files)
 
 
-def measure(model, calibration, x, labels):
+def measured(model, calibration, x, labels):
     expected = model.predict(x, verbose=0)
     records = []
     with tempfile.TemporaryDirectory() as folder:
@@ -204,38 +204,24 @@ def load_model(features, classes):
         raise app.UsageError(f"--model={FLAGS.model}: {error}") from error
 
 
-def main(argv):
-    del argv
-    logging.set_verbosity(logging.ERROR)
-    output = results.prepare(FLAGS.output)
+def measure():
     train, _, test = data.load_images(FLAGS.dataset)
     images, labels = (
         part[: 2 if FLAGS.smoke else FLAGS.images] for part in test
     )
     calibration, x = map(sequences, (train[0][:100], images))
     model = load_model(x.shape[-1], int(train[1].max()) + 1)
-    record = {
-        "tables": "benchmarks.exports",
+    return {
         "parameters": model.count_params(),
         "images": len(images),
-        "records": measure(model, calibration, x, labels),
+        "records": measured(model, calibration, x, labels),
     }
-    results.write(output, record, tables)
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string(
-        "output", "docs/results/exports", "Directory of results and tables."
-    )
-    flags.DEFINE_string(
-        "model",
-        "runs/sequential_images/best_rin.keras",
-        "Keras file of the model.",
-    )
-    flags.DEFINE_enum(
-        "dataset", "digits", ["digits", "mnist"], "What it classifies."
-    )
+    best, names = "runs/sequential_images/best_rin.keras", ["digits", "mnist"]
+    flags.DEFINE_string("model", best, "Keras file of the model.")
+    flags.DEFINE_enum("dataset", "digits", names, "What it classifies.")
     flags.DEFINE_bool("rows", False, "The model reads row by row.")
     flags.DEFINE_integer("images", 1_000, "Largest number of test images.", 1)
-    flags.DEFINE_bool("smoke", False, "Check with an untrained network.")
-    app.run(main)
+    measuring.main(__file__, measure, tables)

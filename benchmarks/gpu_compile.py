@@ -1,7 +1,8 @@
 """What XLA makes of a training step for a GPU, without a GPU.
 
     KERAS_BACKEND=jax python -m benchmarks.gpu_compile
-    KERAS_BACKEND=tensorflow python -m benchmarks.gpu_compile
+    python -m benchmarks.gpu_compile \\
+        --output=docs/results/gpu_compile_tensorflow
 
 The gradient of one layer is compiled for an H100 and an A100, which are only
 described to the compiler, and the optimized program is read. Nothing is run and
@@ -25,6 +26,7 @@ from absl import app
 from absl import flags
 from tqdm import tqdm
 
+from benchmarks import measuring
 from experiments import results
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -233,26 +235,20 @@ def tables(record):
     return {"table.md": results.markdown(list(rows[0]), body, words=words)}
 
 
-def main(argv):
-    del argv
+def measure():
     backend = keras.backend.backend()
     if backend == "jax" and not importlib.util.find_spec("jax_cuda12_plugin"):
         raise app.UsageError(f"jax-cuda12-plugin is missing.\n{__doc__}")
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
     # Autotuning would run kernels.
     os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
-    folder = {"jax": "gpu_compile"}.get(backend, f"gpu_compile_{backend}")
-    output = results.prepare(FLAGS.output or f"docs/results/{folder}")
     size = (2, 32, 1, 3) if FLAGS.smoke else SIZE
     gpus = GPUS if backend == "jax" else [None]
     cases = [(name, gpu) for gpu in gpus for name in LAYERS]
     cases = cases[:1] if FLAGS.smoke else cases
     records = [reading(name, gpu, size) for name, gpu in tqdm(cases)]
-    record = {"tables": "benchmarks.gpu_compile", "records": records}
-    results.write(output, record, tables)
+    return {"records": records}
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("output", None, "Directory of results and tables.")
-    flags.DEFINE_bool("smoke", False, "Check with one tiny layer.")
-    app.run(main)
+    measuring.main(__file__, measure, tables)

@@ -11,12 +11,11 @@ import statistics
 
 import keras
 import numpy as np
-from absl import app
 from absl import flags
-from absl import logging
 from tqdm import tqdm
 
 from benchmarks import contenders
+from benchmarks import measuring
 from experiments import results
 from keras_rin.constraints import Orthogonal
 from keras_rin.layers import RIN
@@ -48,15 +47,15 @@ def steps(size):
     }
 
 
-def measure(size, repeats):
-    found = steps(size)
-    for step in found.values():
-        step(), step()
-    times = {name: [] for name in found}
-    for _ in range(repeats):
-        for name, step in found.items():
-            times[name].append(contenders.milliseconds(step))
-    return {"size": size, "ms": times}
+def measure():
+    sizes = [(32, 200, 1, units) for units in (32, 100, 256, 512)]
+    records = []
+    for size in tqdm([(2, 5, 1, 3)] if FLAGS.smoke else sizes):
+        found = steps(size)
+        measuring.in_turns(found, 2)  # compiles
+        times = measuring.in_turns(found, 2 if FLAGS.smoke else 15)
+        records.append({"size": size, "ms": times})
+    return {"records": records}
 
 
 def tables(record):
@@ -80,19 +79,5 @@ def tables(record):
     return {"table.md": results.markdown(header, rows)}
 
 
-def main(argv):
-    del argv
-    logging.set_verbosity(logging.ERROR)
-    output = results.prepare(FLAGS.output)
-    sizes = [(32, 200, 1, units) for units in (32, 100, 256, 512)]
-    sizes = [(2, 5, 1, 3)] if FLAGS.smoke else sizes
-    repeats = 2 if FLAGS.smoke else 15
-    records = [measure(size, repeats) for size in tqdm(sizes)]
-    record = {"tables": "benchmarks.orthogonal_cost", "records": records}
-    results.write(output, record, tables)
-
-
 if __name__ == "__main__":
-    flags.DEFINE_string("output", "docs/results/orthogonal_cost", "Results.")
-    flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
-    app.run(main)
+    measuring.main(__file__, measure, tables)

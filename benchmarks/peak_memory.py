@@ -15,12 +15,11 @@ import pathlib
 import re
 import statistics
 
-from absl import app
 from absl import flags
-from absl import logging
 from tqdm import tqdm
 
 from benchmarks import contenders
+from benchmarks import measuring
 from experiments import results
 
 FLAGS = flags.FLAGS
@@ -61,10 +60,7 @@ def in_a_process(name, size):
         return pool.submit(growth, name, size).result()
 
 
-def main(argv):
-    del argv
-    logging.set_verbosity(logging.ERROR)
-    output = results.prepare(FLAGS.output)
+def measure():
     sizes = [(2, 5, 1, 3)] if FLAGS.smoke else SIZES
     cases = [(name, size) for size in sizes for name in NAMES]
     records = [
@@ -75,8 +71,7 @@ def main(argv):
         }
         for name, size in tqdm(cases)
     ]
-    record = {"tables": "benchmarks.peak_memory", "records": records}
-    results.write(output, record, tables)
+    return {"records": records}
 
 
 def tables(record):
@@ -93,9 +88,5 @@ def tables(record):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string(
-        "output", "docs/results/peak_memory", "Directory of results and tables."
-    )
     flags.DEFINE_integer("repeats", 3, "Processes per cell.", lower_bound=1)
-    flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
-    app.run(main)
+    measuring.main(__file__, measure, tables)

@@ -12,18 +12,16 @@ that of the faster SimpleRNN, compiled or not.
 """
 
 import itertools
-import json
+import pathlib
 import statistics
-import time
 
 import keras
-from absl import app
 from absl import flags
-from absl import logging
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from benchmarks import contenders
+from benchmarks import measuring
 from experiments import results
 
 FLAGS = flags.FLAGS
@@ -50,26 +48,20 @@ def gflop(size):
     return 6e-9 * batch * time * units**2
 
 
-def measure(makers, size, training):
+def measured(makers, size, mode):
     """First step and timed steps of each layer, taking turns."""
     steps, first = {}, {}
     for name, make in makers.items():
-        steps[name] = make(size, training)
-        first[name] = contenders.milliseconds(steps[name])
+        steps[name] = make(size, mode == "training")
+        first[name] = measuring.milliseconds(steps[name])
     for step in steps.values():
         step()  # the second step may trace once more
-    timed = {name: [] for name in steps}
-    end = time.perf_counter() + FLAGS.seconds
-    for turn in range(FLAGS.repeats):
-        if turn >= 3 and time.perf_counter() > end:
-            break
-        for name, step in steps.items():
-            timed[name].append(contenders.milliseconds(step))
+    timed = measuring.in_turns(steps, FLAGS.repeats, FLAGS.seconds)
     return [
         {
             "contender": name,
             "size": size,
-            "mode": "training" if training else "forward",
+            "mode": mode,
             "first_ms": first[name],
             "ms": timed[name],
         }
@@ -150,10 +142,7 @@ def draw(records):
     return figure
 
 
-def main(argv):
-    del argv
-    logging.set_verbosity(logging.ERROR)
-    output = results.prepare(FLAGS.output)
+def measure():
     makers = contenders.installed()
     if FLAGS.bfloat16:
         makers = contenders.in_low_precision()
@@ -161,35 +150,21 @@ def main(argv):
         makers = {name: makers[name] for name in ON_OTHERS}
     elif FLAGS.grid or FLAGS.smoke:
         makers = {name: makers[name] for name in IN_GRID}
-    sizes = GRID if FLAGS.grid else SIZES
+    sizes = [(2, 5, 1, 3)] if FLAGS.smoke else GRID if FLAGS.grid else SIZES
     sizes = [size for size in sizes if gflop(size) <= FLAGS.most_gflop]
-    sizes = [(2, 5, 1, 3)] if FLAGS.smoke else sizes
-    modes = FLAGS.mode or ["training", "forward"]
-    records = []
-    for size, mode in tqdm(list(itertools.product(sizes, modes))):
-        records += measure(makers, size, mode == "training")
-        record = {
-            "tables": "benchmarks.step_time",
-            "backend": keras.backend.backend(),
-            "records": records,
-        }
-        results.save_text(json.dumps(record), output / "unfinished.json")
-    results.write(output, record, tables)
-    (output / "unfinished.json").unlink()
-    results.save_picture(draw(records), output / "ratios.png")
+    cases = list(itertools.product(sizes, FLAGS.mode))
+    records = [one for case in tqdm(cases) for one in measured(makers, *case)]
+    picture = pathlib.Path(FLAGS.output) / "ratios.png"
+    results.save_picture(draw(records), picture)
+    return {"backend": keras.backend.backend(), "records": records}
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string(
-        "output", "docs/results/step_time", "Directory of results and tables."
-    )
-    flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
+    modes = ["training", "forward"]
     flags.DEFINE_integer("repeats", 15, "Timed steps per layer.", lower_bound=1)
     flags.DEFINE_float("seconds", 60, "Time limit per size.")
     flags.DEFINE_bool("grid", False, "Measure 72 sizes, RIN and SimpleRNN.")
     flags.DEFINE_bool("bfloat16", False, "Measure mixed_bfloat16.")
     flags.DEFINE_float("most_gflop", 1e6, "Skip sizes with more work per step.")
-    flags.DEFINE_multi_enum(
-        "mode", None, ["training", "forward"], "Kind of step; both by default."
-    )
-    app.run(main)
+    flags.DEFINE_multi_enum("mode", modes, modes, "Kind of step.")
+    measuring.main(__file__, measure, tables)

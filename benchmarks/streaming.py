@@ -6,16 +6,16 @@ Batch 1, one time step per call: the use of a model on a live signal.
 Percentiles go to OUTPUT/results.json and table.md.
 """
 
+import itertools
 import time
 
 import numpy as np
 import tensorflow as tf
-from absl import app
 from absl import flags
-from absl import logging
 from tqdm import tqdm
 
 from benchmarks import contenders
+from benchmarks import measuring
 from experiments import results
 
 FLAGS = flags.FLAGS
@@ -39,7 +39,8 @@ def streamed(name, features, units):
     return step, states
 
 
-def microseconds(name, features, units, steps):
+def percentiles(name, features, units, steps):
+    """{percentile: microseconds} of the time steps."""
     step, states = streamed(name, features, units)
     x = tf.constant(np.full((1, 1, features), 0.1, "float32"))
     states = step(x, *states)
@@ -48,38 +49,24 @@ def microseconds(name, features, units, steps):
         states = step(x, *states)
         states[0].numpy()
         ticks.append(time.perf_counter())
-    return 1e6 * np.diff(ticks)
+    found = np.percentile(1e6 * np.diff(ticks), PERCENTILES)
+    return dict(zip(map(str, PERCENTILES), found, strict=True))
 
 
-def main(argv):
-    del argv
-    logging.set_verbosity(logging.ERROR)
-    output = results.prepare(FLAGS.output)
+def measure():
     steps = 3 if FLAGS.smoke else FLAGS.steps
-    cases = [(name, *size) for size in SIZES for name in LAYERS]
     records = [
         {
             "layer": name,
             "features": features,
             "units": units,
-            "microseconds": dict(
-                zip(
-                    map(str, PERCENTILES),
-                    np.percentile(
-                        microseconds(name, features, units, steps), PERCENTILES
-                    ),
-                    strict=True,
-                )
-            ),
+            "microseconds": percentiles(name, features, units, steps),
         }
-        for name, features, units in tqdm(cases)
+        for (features, units), name in tqdm(
+            list(itertools.product(SIZES, LAYERS))
+        )
     ]
-    record = {
-        "tables": "benchmarks.streaming",
-        "steps": steps,
-        "records": records,
-    }
-    results.write(output, record, tables)
+    return {"steps": steps, "records": records}
 
 
 def tables(record):
@@ -94,11 +81,7 @@ def tables(record):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string(
-        "output", "docs/results/streaming", "Directory of results and tables."
-    )
-    flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
     flags.DEFINE_integer(
         "steps", 5_000, "Number of timed time steps.", lower_bound=1
     )
-    app.run(main)
+    measuring.main(__file__, measure, tables)

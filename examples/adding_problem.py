@@ -11,17 +11,19 @@ learning curves, and the best model of each run on validation data. Ctrl-C
 ends the training and keeps the runs that are finished.
 """
 
-import importlib.metadata
+import itertools
 import json
+import os
 import pathlib
+import shlex
 import statistics
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
 from absl import app
 from absl import flags
-from matplotlib.figure import Figure
 from tabulate import tabulate
 from tqdm.keras import TqdmCallback
 
@@ -48,7 +50,6 @@ LAYERS = {
     "LSTM": (lambda: keras.layers.LSTM(24), 0.01),
     "GRU": (lambda: keras.layers.GRU(28), 0.01),
 }
-LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]
 
 FLAGS = flags.FLAGS
 
@@ -59,17 +60,11 @@ def build(name, x):
     normalization = keras.layers.Normalization()
     normalization.adapt(x)
     model = keras.Sequential(
-        [
-            keras.Input((None, 2)),
-            normalization,
-            layer(),
-            keras.layers.Dense(1),
-        ]
+        [keras.Input((None, 2)), normalization, layer(), keras.layers.Dense(1)]
     )
-    updates = FLAGS.epochs * -(-len(x) // 50)
     rate = keras.optimizers.schedules.CosineDecay(
         0.0,
-        max(1, updates - 100),
+        max(1, FLAGS.epochs * -(-len(x) // 50) - 100),
         warmup_target=FLAGS.learning_rate or learning_rate,
         warmup_steps=100,
     )
@@ -89,15 +84,14 @@ def train(name, seed, splits, folder):
     """One run: its normalized losses, epoch by epoch and on the test data."""
     keras.utils.set_random_seed(seed)
     (x, y), validation, test = splits
-    model = build(name, x)
-    file = folder / f"{name}-{seed}.keras"
+    model, file = build(name, x), folder / f"{name}-{seed}.keras"
+    run = {"layer": name, "seed": seed, "parameters": model.count_params()}
     file.unlink(missing_ok=True)
     callbacks = [
         keras_rin.callbacks.RestoreOnNaN(),
         keras.callbacks.ModelCheckpoint(file, "val_loss", save_best_only=True),
         TqdmCallback(verbose=0, desc=f"{name}, seed {seed}"),
     ]
-    run = {"layer": name, "seed": seed, "parameters": model.count_params()}
     try:
         model.fit(
             *(x, y, 50, FLAGS.epochs),
@@ -116,75 +110,59 @@ def train(name, seed, splits, folder):
     return {**run, "test": loss / adding.baseline_loss()}
 
 
-def tables(record):
-    """{file: table in Markdown}: median, lowest and highest of the seeds."""
-    rows = []
-    for layer, runs in by_layer(record["runs"]).items():
-        losses = [run["test"] for run in runs]
-        diverged = sum("diverged" in run for run in runs)
-        low, middle, high = (
-            f"{f(losses):.2g}" for f in (min, statistics.median, max)
-        )
-        rows.append(
-            [
-                layer,
-                f"{runs[0]['parameters']:,}",
-                f"{diverged} of {len(runs)}",
-                f"{middle} ({low} to {high})",
-            ]
-        )
-    header = ["layer", "parameters", "diverged", "normalized loss"]
-    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
-
-
 def by_layer(runs):
     names = dict.fromkeys(run["layer"] for run in runs)
     return {n: [run for run in runs if run["layer"] == n] for n in names}
 
 
+def tables(record):
+    """{file: table in Markdown}: median, lowest and highest of the seeds."""
+    rows = []
+    for layer, runs in by_layer(record["runs"]).items():
+        losses = [run["test"] for run in runs]
+        diverged = f"{sum('diverged' in run for run in runs)} of {len(runs)}"
+        loss = f"{statistics.median(losses):.2g}"
+        loss += f" ({min(losses):.2g} to {max(losses):.2g})"
+        rows.append([layer, f"{runs[0]['parameters']:,}", diverged, loss])
+    header = ["layer", "parameters", "diverged", "normalized loss"]
+    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
+
+
 def draw(runs):
-    """The learning curve of each run, the layers told apart by their lines."""
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    for number, group in enumerate(by_layer(runs).values()):
-        style = {"color": f"C{number}", "linestyle": LINE_STYLES[number]}
-        for run in group:
-            label = run["layer"] if run is group[0] else None
-            epochs = range(1, len(run["validation"]) + 1)
-            axes.plot(epochs, run["validation"], label=label, **style)
-    axes.axhline(1, color="grey", linewidth=1, label="constant predictor")
-    axes.set(xlabel="epoch", ylabel="normalized loss, validation data")
-    axes.set_yscale("log")
-    figure.legend(loc="outside right upper")
+    """The learning curve of each layer: median and range of the seeds."""
+    curves = {
+        layer: [run["validation"] for run in group]
+        for layer, group in by_layer(runs).items()
+    }
+    ylabel = "normalized loss, validation data"
+    figure = keras_rin.plots.learning_curves(curves, ylabel, baseline=1)
+    figure.axes[0].set_yscale("log")
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(0)
+    rng, runs = np.random.default_rng(0), []
     splits = [
         adding.generate(rng, samples, FLAGS.length)
         for samples in (FLAGS.samples, 1_000, 1_000)
     ]
-    runs = []
     try:
-        for seed in FLAGS.seed:
-            for name in FLAGS.layers:
-                runs.append(train(name, seed, splits, folder))
+        for seed, name in itertools.product(FLAGS.seed, FLAGS.layers):
+            runs.append(train(name, seed, splits, folder))
     except KeyboardInterrupt:
         print("\nInterrupted: here are the finished runs.", file=sys.stderr)
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.adding_problem",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", keras.backend.backend())
-        },
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "runs": runs,
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")
@@ -192,11 +170,12 @@ def main(argv):
 
 
 if __name__ == "__main__":
+    names = list(LAYERS)
     flags.DEFINE_string("output", "runs/adding_problem", "Folder to write to.")
     flags.DEFINE_integer("length", 400, "Time steps.", lower_bound=2)
     flags.DEFINE_integer("samples", 10_000, "To train on.", lower_bound=1)
     flags.DEFINE_integer("epochs", 10, "Epochs of training.", lower_bound=1)
     flags.DEFINE_float("learning_rate", None, "Instead of each layer's own.")
     flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several.")
-    flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To train.")
+    flags.DEFINE_multi_enum("layers", names, names, "To train.")
     app.run(main)

@@ -11,10 +11,12 @@ the best model on validation data. The same command with --resume continues
 after the last whole epoch, to the same weights, bit for bit, as one run.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
+import shlex
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -22,12 +24,10 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from absl import app
 from absl import flags
-from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from keras_rin.callbacks import KeepBest
-from keras_rin.callbacks import RestoreOnNaN
-from keras_rin.callbacks import ResumableTraining
+from keras_rin import callbacks
+from keras_rin import plots
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.models import residual_convnet
 from keras_rin.tasks import sequential_pixels
@@ -54,7 +54,7 @@ SMALL = {
     "drops": [12_000, 17_000],
 }
 # Flags on which the weights of a run depend: --resume refuses other values.
-KEPT = ["dataset", "image_folder", "small", "augment", "flip"]
+KEPT = ["seed", "dataset", "image_folder", "small", "augment", "flip"]
 
 FLAGS = flags.FLAGS
 
@@ -82,12 +82,10 @@ def load():
 
 def read_folder(part):
     """The images of a folder for each class, scaled to 32 x 32 pixels."""
-    train, folder = (
-        pathlib.Path(FLAGS.image_folder, p) for p in ("train", part)
-    )
+    root = pathlib.Path(FLAGS.image_folder)
     dataset = keras.utils.image_dataset_from_directory(
-        folder,
-        class_names=sorted(child.name for child in train.iterdir()),
+        root / part,
+        class_names=sorted(child.name for child in (root / "train").iterdir()),
         batch_size=None,
         image_size=(32, 32),
         shuffle=False,
@@ -97,7 +95,7 @@ def read_folder(part):
     return np.round(images).astype("uint8"), np.array(labels)
 
 
-def batches(x, y, size, seed, first, epochs):
+def batches(x, y, size, first, epochs):
     """Those of the epochs from `first` on, each in an order of its own.
 
     What is drawn depends on the seed, the number of the epoch and the image
@@ -106,14 +104,11 @@ def batches(x, y, size, seed, first, epochs):
     x, y = tf.constant(x), tf.constant(y)
 
     def epoch(number):
-        seeds = tf.stack([seed, number])
+        seeds = tf.stack([FLAGS.seed, number])
 
         def image_and_label(row):
-            image = x[row]
-            if FLAGS.augment:
-                of_row = tf.random.experimental.stateless_fold_in(seeds, row)
-                image = moved(image, of_row)
-            return image, y[row]
+            of_row = tf.random.experimental.stateless_fold_in(seeds, row)
+            return moved(x[row], of_row) if FLAGS.augment else x[row], y[row]
 
         rows = tf.random.experimental.stateless_shuffle(tf.range(len(y)), seeds)
         rows = tf.data.Dataset.from_tensor_slices(rows)
@@ -135,11 +130,10 @@ def moved(image, seed):
 
 def standardized(images, size):
     """In batches, each image with mean 0 and variance 1."""
-
-    def standardize(x, y):
-        return tf.image.per_image_standardization(x), y
-
-    batches = images.batch(size).map(standardize, tf.data.AUTOTUNE)
+    batches = images.batch(size).map(
+        lambda x, y: (tf.image.per_image_standardization(x), y),
+        tf.data.AUTOTUNE,
+    )
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
@@ -152,9 +146,9 @@ def build(initializer, shape, classes, options):
         kernel_regularizer=keras.regularizers.L2(0.5e-4),
         **options["network"],
     )
-    rates = options["learning_rate"] * 0.1 ** np.arange(3)
+    rates = [options["learning_rate"] * tenth for tenth in (1, 0.1, 0.01)]
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay(
-        options["drops"], rates.tolist()
+        options["drops"], rates
     )
     model.compile(
         options["optimizer"](schedule),
@@ -167,33 +161,35 @@ def build(initializer, shape, classes, options):
 def train(initializer, splits, options, file):
     """One run: scored with the weights that are best on validation data."""
     keras.utils.set_random_seed(FLAGS.seed)
-    (x, y), validation, (x_test, y_test) = splits
-    model = build(initializer, x.shape[1:], int(y_test.max()) + 1, options)
+    (x, y), *others = splits
     size, epochs = options["batch_size"], FLAGS.epochs or options["epochs"]
-    settings = {flag: FLAGS[flag].value for flag in ["seed", *KEPT]}
+    validation, test = (
+        standardized(tf.data.Dataset.from_tensor_slices(split), size)
+        for split in others
+    )
+    model = build(initializer, x.shape[1:], int(y.max()) + 1, options)
     checkpoint = file.with_suffix(".npz")
     if not FLAGS.resume:
         checkpoint.unlink(missing_ok=True)
-    resumable = ResumableTraining(checkpoint, settings)
+    resumable = callbacks.ResumableTraining(
+        checkpoint, {flag: FLAGS[flag].value for flag in KEPT}
+    )
     history = resumable.history
     best = max(history.get("val_accuracy", []), default=None)
-    slices = tf.data.Dataset.from_tensor_slices
     model.fit(
-        batches(x, y, size, FLAGS.seed, resumable.epoch, epochs),
+        batches(x, y, size, resumable.epoch, epochs),
         steps_per_epoch=-(-len(y) // size),
         initial_epoch=resumable.epoch,
         epochs=epochs,
-        shuffle=False,
-        validation_data=standardized(slices(validation), size),
+        validation_data=validation,
         callbacks=[
-            RestoreOnNaN(),
-            KeepBest(file, "val_accuracy", "max", best),
+            callbacks.RestoreOnNaN(),
+            callbacks.KeepBest(file, "val_accuracy", "max", best),
             resumable,
         ],
         verbose=2,
     )
     model = keras.models.load_model(file)
-    test = standardized(slices((x_test, y_test)), size)
     return {
         "layer": initializer,
         "seed": FLAGS.seed,
@@ -214,20 +210,7 @@ def tables(record):
     return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
-def draw(record):
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    for run, style in zip(record["runs"], ["-", "--", "-."], strict=False):
-        epochs = range(1, len(run["validation"]) + 1)
-        axes.plot(epochs, run["validation"], style, label=run["layer"])
-    axes.axhline(record["baseline"], color="grey", label="most frequent class")
-    axes.set(xlabel="epoch", ylabel="accuracy, validation data")
-    axes.legend()
-    return figure
-
-
-def main(argv):
-    del argv
+def main(_):
     if FLAGS.mixed_precision:
         keras.config.set_dtype_policy(f"mixed_{FLAGS.mixed_precision}")
     folder = pathlib.Path(FLAGS.output)
@@ -236,21 +219,25 @@ def main(argv):
         train(name, splits, options, folder / f"{name}.keras")
         for name in FLAGS.initializer
     ]
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "keras", "tensorflow"
     record = {
         "tables": "examples.cifar_residual",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", "tensorflow")
-        },
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "baseline": sequential_pixels.chance_accuracy(splits[2][1]),
         "runs": runs,
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")
-    draw(record).savefig(folder / "learning_curves.png", dpi=120)
+    curves = {run["layer"]: [run["validation"]] for run in runs}
+    figure = plots.learning_curves(
+        curves, "accuracy, validation data", record["baseline"]
+    )
+    figure.savefig(folder / "learning_curves.png", dpi=120)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ are reached. Then identity and Gaussian initialization are compared over depth,
 each with the best of three learning rates.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
+import shlex
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -174,8 +176,7 @@ def draw(curves):
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     depth, curves, targets = FLAGS.depth, {}, {}
@@ -183,13 +184,12 @@ def main(argv):
         losses = curves[name] = train(TARGETS[name], depth)
         words = theory_and_observation(TARGETS[name], losses, depth)
         targets[name] = {"words": words, "steps": steps_needed(losses)}
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.deep_linear",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", keras.backend.backend())
-        },
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "targets": targets,
         "starts": [
             {
@@ -202,7 +202,8 @@ def main(argv):
             for layers in tqdm(FLAGS.depths)
         ],
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

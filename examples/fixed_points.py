@@ -9,11 +9,13 @@ for each of the 8 combinations of bits, and saddles between them (Sussillo and
 Barak, 2013). Writes a table of all runs and pictures of the first seed.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
+import shlex
 import statistics
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -134,8 +136,7 @@ def draw(analyses, folder):
     figure.savefig(folder / "spectra.png", dpi=120)
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     runs, analyses = [], {}
@@ -144,14 +145,16 @@ def main(argv):
             record, analysis = run(name, seed)
             runs.append(record)
             analyses.setdefault(name, analysis)
-    packages = ("keras-rin", "keras", keras.backend.backend())
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.fixed_points",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {one: importlib.metadata.version(one) for one in packages},
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "runs": runs,
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

@@ -8,10 +8,12 @@ sequences of the adding problem, for newly initialized layers. Writes a table
 and a picture.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
+import shlex
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -72,23 +74,22 @@ def draw(norms):
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(FLAGS.seed)
     x, _ = adding.generate(rng, 16, FLAGS.length)
     norms = {name: gradient_norms(name, x) for name in LAYERS}
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.gradient_horizons",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", keras.backend.backend())
-        },
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "sizes": norms,
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

@@ -13,12 +13,13 @@ continues after the last whole epoch.
 """
 
 import contextlib
-import importlib.metadata
 import json
 import os
 import pathlib
+import shlex
 import sys
 import traceback
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -130,8 +131,7 @@ def train(folder, checkpoint):
     return resumable.history["loss"]
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint = folder / f"training-{FLAGS.process}.npz"
@@ -146,15 +146,15 @@ def main(argv):
     else:
         losses = train(folder, checkpoint)
     if FLAGS.process == 0:
+        command = os.path.relpath(__file__), *sys.argv[1:]
+        packages = "keras-rin", "keras", keras.backend.backend()
         record = {
-            "command": " ".join(["python", *sys.argv]),
-            "versions": {
-                package: importlib.metadata.version(package)
-                for package in ("keras-rin", "keras", keras.backend.backend())
-            },
+            "command": shlex.join(["python", *command]),
+            "versions": {name: version(name) for name in packages},
             "loss": losses,
         }
-        (folder / "results.json").write_text(json.dumps(record) + "\n")
+        (folder / "results.new").write_text(json.dumps(record) + "\n")
+        os.replace(folder / "results.new", folder / "results.json")
 
 
 if __name__ == "__main__":

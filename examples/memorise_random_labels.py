@@ -8,12 +8,14 @@ n ln n of the theorem, and its predictions in float32, in batches of more than
 one size, with the labels.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
 import resource
+import shlex
 import sys
 import time
+from importlib.metadata import version
 
 import numpy as np
 from absl import app
@@ -91,20 +93,19 @@ def draw(runs):
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "keras", "numpy"
     record = {
         "tables": "examples.memorise_random_labels",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", "numpy")
-        },
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "runs": [fit(n) for n in tqdm(sorted(FLAGS.points))],
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

@@ -9,12 +9,14 @@ each matrix (networks.md, memory_curves.png), and how well the first signal is
 decoded linearly from the last hidden state (decoding.md, decoding.png).
 """
 
-import importlib.metadata
 import itertools
 import json
+import os
 import pathlib
+import shlex
 import statistics
 import sys
+from importlib.metadata import version
 
 import numpy as np
 from absl import app
@@ -153,21 +155,20 @@ def draw_decoding(record):
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     cases = list(itertools.product(NETWORKS, FLAGS.seed))
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "numpy"
     record = {
         "tables": "examples.memory_curves",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "numpy")
-        },
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "networks": [measure(*case) for case in tqdm(cases)],
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

@@ -8,11 +8,13 @@ layers by W_1 ... W_n. The table has their spectral radii for Gaussian matrices,
 as drawn and with each divided by its own spectral radius.
 """
 
-import importlib.metadata
 import itertools
 import json
+import os
 import pathlib
+import shlex
 import sys
+from importlib.metadata import version
 
 import numpy as np
 from absl import app
@@ -65,21 +67,20 @@ def tables(record):
     return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     cases = list(itertools.product([False, True], FACTORS))
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "numpy"
     record = {
         "tables": "examples.random_products",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "numpy")
-        },
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "runs": [measure(*case) for case in tqdm(cases)],
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

@@ -8,12 +8,14 @@ of the hidden state over time, and over the sequence length the normalized loss
 and the gradient norm at update 0. Each model is initialized once per seed.
 """
 
-import importlib.metadata
 import itertools
 import json
+import os
 import pathlib
+import shlex
 import statistics
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -139,21 +141,20 @@ def draw(runs):
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     cases = list(itertools.product(MODELS, FLAGS.length, FLAGS.seed))
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "keras", "tensorflow"
     record = {
         "tables": "examples.state_growth",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", "tensorflow")
-        },
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "runs": [measure(*case) for case in tqdm(cases)],
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

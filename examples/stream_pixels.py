@@ -9,12 +9,14 @@ a step takes and how often the prediction is right, step after step. For a model
 of another data set, pass its file and --dataset.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
 import platform
+import shlex
 import sys
 import time
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -91,8 +93,7 @@ def tables(record):
     }
 
 
-def main(argv):
-    del argv
+def main(_):
     logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,19 +105,19 @@ def main(argv):
     sequences = sequential_pixels.generate(images)
     runs = [stream(step, sequence) for sequence in tqdm(sequences)]
     predictions, microseconds = np.array(runs).swapaxes(0, 1)
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "keras", "ai-edge-litert"
     record = {
         "tables": "examples.stream_pixels",
-        "command": " ".join(["python", *sys.argv]),
+        "command": shlex.join(["python", *command]),
         "machine": platform.platform(),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", "ai-edge-litert")
-        },
+        "versions": {name: version(name) for name in packages},
         "images": len(images),
         "percentiles": np.percentile(microseconds, PERCENTILES).tolist(),
         "right": (predictions == labels[:, None]).mean(axis=0).tolist(),
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")

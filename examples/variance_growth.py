@@ -7,11 +7,13 @@ width, without normalization. A table and a picture have the standard deviation
 behind each block over that of the noise, for four initializers.
 """
 
-import importlib.metadata
 import json
+import os
 import pathlib
+import shlex
 import statistics
 import sys
+from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -81,8 +83,7 @@ def draw(runs):
     return figure
 
 
-def main(argv):
-    del argv
+def main(_):
     logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,16 +98,16 @@ def main(argv):
         }
         for name in tqdm(INITIALIZERS)
     ]
+    command = os.path.relpath(__file__), *sys.argv[1:]
+    packages = "keras-rin", "keras", keras.backend.backend()
     record = {
         "tables": "examples.variance_growth",
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            package: importlib.metadata.version(package)
-            for package in ("keras-rin", "keras", keras.backend.backend())
-        },
+        "command": shlex.join(["python", *command]),
+        "versions": {name: version(name) for name in packages},
         "runs": runs,
     }
-    (folder / "results.json").write_text(json.dumps(record) + "\n")
+    (folder / "results.new").write_text(json.dumps(record) + "\n")
+    os.replace(folder / "results.new", folder / "results.json")
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}\n")

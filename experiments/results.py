@@ -1,10 +1,12 @@
 """Results of experiments and benchmarks: where they go and what made them."""
 
+import contextlib
 import importlib.metadata
 import json
 import os
 import pathlib
 import platform
+import shlex
 import sys
 import tempfile
 
@@ -79,9 +81,7 @@ def made_by():
     """Command, machine and versions, as they go into a results file."""
     names = ("keras-rin", "keras", "tensorflow", "jax", "torch", "numpy")
     return {
-        "command": " ".join(
-            ["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]]
-        ),
+        "command": command(),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
         "processor": processor(),
         "python": platform.python_version(),
@@ -91,11 +91,23 @@ def made_by():
     }
 
 
+def command():
+    """The line that started this program; a module is named, no path to it."""
+    module = sys.modules["__main__"].__spec__
+    if module is None:
+        program = [pathlib.Path(sys.argv[0]).name]
+    else:
+        program = ["-m", module.name.removesuffix(".__main__")]
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    line = shlex.join(["python", *program, *sys.argv[1:]])
+    return (
+        line if backend == "tensorflow" else f"KERAS_BACKEND={backend} {line}"
+    )
+
+
 def _version(name):
-    try:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def processor():

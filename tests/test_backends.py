@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from benchmarks import backends
+from tests.reports import backends
 
 TESTS = """
 import pytest

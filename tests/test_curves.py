@@ -42,6 +42,13 @@ def test_learning_curves_show_median_and_range():
     assert (y.min(), y.max()) == (2, 5)
 
 
+def test_a_run_that_ends_early_is_drawn_as_far_as_it_went():
+    figure = plots.learning_curves({"RIN": [[3], [5, 2, 1], []]})
+    x, y = drawn_lines(figure)["RIN"]
+    np.testing.assert_array_equal(x, [1, 2, 3])
+    np.testing.assert_array_equal(y, [4, 2, 1])
+
+
 def test_the_hidden_chain_has_a_band_of_its_standard_error():
     figure = plots.hidden_chain(FOUND)
     np.testing.assert_array_equal(

@@ -14,7 +14,7 @@ COMMANDS = sorted(
     command.replace("\\\n", "")
     for command in set(
         re.findall(
-            r"\bpython ((?:examples/|-m benchmarks\.)(?:\\\n|[^`\n])*)",
+            r"\bpython ((?:examples/|-m [bt]\w+\.)(?:\\\n|[^`\n])*)",
             "\n".join(TEXTS.values()),
         )
     )

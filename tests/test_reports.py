@@ -1,6 +1,6 @@
 """Reports are read as pytest means them."""
 
-from benchmarks import reports
+from tests.reports import reports
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.test_a" name="test_one[1.5]"/>

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from benchmarks import robustness
+from tests.reports import robustness
 
 TESTS = pathlib.Path(__file__).parent
 DEFINED = {

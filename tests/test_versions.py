@@ -2,7 +2,7 @@
 
 import re
 
-from benchmarks import versions
+from tests.reports import versions
 from tests.test_version import PROJECT
 
 REPORT = """<testsuites><testsuite>

@@ -1,5 +1,6 @@
 """Plots of curves by name: memory, gradient norms, weights, learning."""
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -142,9 +143,9 @@ def learning_curves(
     """Plots a quantity against the epoch, with its range over seeds.
 
     Args:
-        curves: Dict of arrays `(seeds, epochs)` by name. The line is the
-            median over seeds; the band extends from the minimum to the
-            maximum.
+        curves: Dict of arrays `(seeds, epochs)` by name, or of lists of
+            curves, some of which may end early. The line is the median over
+            seeds; the band extends from the minimum to the maximum.
         ylabel: String, name of the quantity, with its unit. Defaults to
             `"validation loss"`.
         baseline: Number, the score of a constant predictor, drawn as a thin
@@ -165,9 +166,12 @@ def learning_curves(
     """
     ax = drawing.axes(ax)
     for name, runs in drawing.named("curves", curves).items():
-        runs = np.atleast_2d(np.asarray(runs, "float64"))
-        epochs = np.arange(1, runs.shape[1] + 1)
-        low, middle, high = np.nanquantile(runs, (0, 0.5, 1), axis=0)
+        by_epoch = list(zip_longest(*runs, fillvalue=np.nan))
+        epochs = np.arange(1, len(by_epoch) + 1)
+        low, middle, high = (
+            [np.nanquantile(scores, share) for scores in by_epoch]
+            for share in (0, 0.5, 1)
+        )
         drawing.band(ax, epochs, low, middle, high, name)
     if baseline is not None:
         ax.axhline(baseline, color="grey", linewidth=0.8)

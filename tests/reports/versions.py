@@ -1,7 +1,7 @@
 """Which tests pass with which versions of Python, Keras and the backend.
 
-    python -m benchmarks.versions
-    python -m benchmarks.versions --only=keras-3.6
+    python -m tests.reports.versions
+    python -m tests.reports.versions --only=keras-3.6
 
 For each row of versions.toml that has no report in RUNS yet, makes an
 environment with uv, runs the tests of both tiers that concern more than one
@@ -19,11 +19,11 @@ import tomllib
 from absl import app
 from absl import flags
 
-from benchmarks import reports
 from experiments import results
+from tests.reports import reports
 
 FLAGS = flags.FLAGS
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
 SHOWN = ["keras", "tensorflow", "jax", "numpy"]
 
@@ -87,7 +87,7 @@ def main(argv):
             run(name, row, runs, FLAGS.marks)
     done = {n: row for n, row in ROWS.items() if (runs / f"{n}.xml").exists()}
     rows = [summary(name, row, runs) for name, row in done.items()]
-    record = {"tables": "benchmarks.versions", "marks": FLAGS.marks}
+    record = {"tables": "tests.reports.versions", "marks": FLAGS.marks}
     results.write(output, {**record, "rows": rows}, tables)
 
 

@@ -4,7 +4,7 @@
         KERAS_BACKEND=$backend pytest -n 2 -m "" \
             --junitxml=runs/backends/$backend.xml
     done
-    python -m benchmarks.backends
+    python -m tests.reports.backends
 
 Writes to OUTPUT how many tests of each area passed, and why others were
 skipped. A backend may have several reports, such as those of the two tiers,
@@ -18,8 +18,8 @@ import re
 from absl import app
 from absl import flags
 
-from benchmarks import reports
 from experiments import results
+from tests.reports import reports
 
 FLAGS = flags.FLAGS
 BACKENDS = ["tensorflow", "jax", "torch"]
@@ -126,7 +126,7 @@ def main(argv):
             )
     runs = {backend: count(*found) for backend, found in files.items()}
     results.write(
-        output, {"tables": "benchmarks.backends", "runs": runs}, tables
+        output, {"tables": "tests.reports.backends", "runs": runs}, tables
     )
 
 

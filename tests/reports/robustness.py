@@ -2,7 +2,7 @@
 
     pytest -n 2 --junitxml=runs/backends/tensorflow.xml
     pytest -n 2 -m exhaustive --junitxml=runs/backends/tensorflow_exhaustive.xml
-    python -m benchmarks.robustness
+    python -m tests.reports.robustness
 
 Writes to OUTPUT a table of faults, the tests that inject them, how many cases
 of these passed in the reports, and what happens now. A case of a property test
@@ -16,8 +16,8 @@ import tomllib
 from absl import app
 from absl import flags
 
-from benchmarks import reports
 from experiments import results
+from tests.reports import reports
 
 FLAGS = flags.FLAGS
 ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
@@ -58,7 +58,7 @@ def main(argv):
     if missing:
         raise app.UsageError(f"No case of these passed: {', '.join(missing)}")
     record = {
-        "tables": "benchmarks.robustness",
+        "tables": "tests.reports.robustness",
         "passed": {test: passed[test] for test in sorted(named)},
     }
     results.write(results.prepare(FLAGS.output), record, tables)
