@@ -33,8 +33,8 @@ FLAGS = flags.FLAGS
 
 
 def symmetric(*eigenvalues):
-    gaussian = np.random.default_rng(0).normal(size=[len(eigenvalues)] * 2)
-    basis = np.linalg.qr(gaussian)[0]
+    n = len(eigenvalues)
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(n, n))).Q
     return (basis * eigenvalues) @ basis.T
 
 
@@ -48,11 +48,9 @@ TARGETS = {
     "positive, 0.3 to 3": symmetric(0.3, 1, 3),
     "eigenvalue -0.5": symmetric(-0.5, 1, 1),
     "eigenvalue -1": symmetric(-1, 1, 1),
-    **{
-        f"rotation by {degrees} degrees": rotation(degrees)
-        for degrees in (30, 90, 150, 170, 179, 180)
-    },
 }
+for degrees in (30, 90, 150, 170, 179, 180):
+    TARGETS[f"rotation by {degrees} degrees"] = rotation(degrees)
 
 
 class Losses(keras.callbacks.Callback):
@@ -147,11 +145,8 @@ def tables(record):
     depths = []
     for run in record["starts"]:
         reached = [steps for steps in run["Gaussian"] if steps]
-        text = f", {len(reached)} of {len(run['Gaussian'])}"
-        if reached:
-            text = f"{min(reached):,} to {max(reached):,}{text}"
-        else:
-            text = f"not reached{text}"
+        ends = f"{min(reached):,} to {max(reached):,}" if reached else count(0)
+        text = f"{ends}, {len(reached)} of {len(run['Gaussian'])}"
         depths.append([run["depth"], count(run["identity"]), text])
     header = ["target", "theory", "observed", "steps"]
     titles = ["depth", "identity initialization", "Gaussian initialization"]
@@ -179,11 +174,19 @@ def draw(curves):
 def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
-    depth, curves, targets = FLAGS.depth, {}, {}
+    curves, targets = {}, {}
     for name in tqdm(FLAGS.targets):
-        losses = curves[name] = train(TARGETS[name], depth)
-        words = theory_and_observation(TARGETS[name], losses, depth)
+        losses = curves[name] = train(TARGETS[name], FLAGS.depth)
+        words = theory_and_observation(TARGETS[name], losses, FLAGS.depth)
         targets[name] = {"words": words, "steps": steps_needed(losses)}
+    starts = [
+        {
+            "depth": depth,
+            "identity": best_of_rates(depth, True),
+            "Gaussian": [best_of_rates(depth, False, s) for s in FLAGS.seed],
+        }
+        for depth in tqdm(FLAGS.depths)
+    ]
     command = os.path.relpath(__file__), *sys.argv[1:]
     packages = "keras-rin", "keras", keras.backend.backend()
     record = {
@@ -191,16 +194,7 @@ def main(_):
         "command": shlex.join(["python", *command]),
         "versions": {name: version(name) for name in packages},
         "targets": targets,
-        "starts": [
-            {
-                "depth": layers,
-                "identity": best_of_rates(layers, True),
-                "Gaussian": [
-                    best_of_rates(layers, False, seed) for seed in FLAGS.seed
-                ],
-            }
-            for layers in tqdm(FLAGS.depths)
-        ],
+        "starts": starts,
     }
     (folder / "results.new").write_text(json.dumps(record) + "\n")
     os.replace(folder / "results.new", folder / "results.json")

@@ -109,12 +109,11 @@ def tables(record):
         networks.append([network, *map(spread, values)])
         values = [[run["accuracy"][name] for run in runs] for name in SETTINGS]
         decoding.append([network, *map(spread, values)])
-    headers = ["network", *columns], ["network", *SETTINGS]
-    networks, decoding = (
-        tabulate(rows, header, "github", disable_numparse=True)
-        for rows, header in zip((networks, decoding), headers, strict=True)
-    )
-    return {"networks.md": networks, "decoding.md": decoding}
+    plain = {"tablefmt": "github", "disable_numparse": True}
+    return {
+        "networks.md": tabulate(networks, ["network", *columns], **plain),
+        "decoding.md": tabulate(decoding, ["network", *SETTINGS], **plain),
+    }
 
 
 def spread(values):

@@ -11,7 +11,7 @@ diverged or not, and is not made again. The tables and pictures of models and of
 claims are made from these files.
 """
 
-import functools
+import itertools
 import pathlib
 import sys
 
@@ -24,6 +24,7 @@ from experiments import pictures
 from experiments import protocols
 from experiments import results
 from experiments import runner
+from experiments import verdicts
 
 FLAGS = flags.FLAGS
 
@@ -41,31 +42,42 @@ def chosen():
     return {path.stem: protocols.read(path) for path in paths}
 
 
+def stored(asked, output):
+    """{name: Study}, with what is stored by now."""
+    return {
+        name: verdicts.Study(protocol, results.read(output / name))
+        for name, protocol in asked.items()
+    }
+
+
 def make_runs(asked, output):
     """The missing runs of the protocols, if their data exist."""
     for name, protocol in asked.items():
-        for tier in FLAGS.run:
-            if not protocols.all_settings(protocol, tier):
-                continue
-            lack = data.what_lacks(protocol)
-            if lack:
-                print(f"{name} is skipped: {lack}.", file=sys.stderr)
-                continue
-            folder = results.prepare(output / name)
-            run = functools.partial(
-                runner.run,
-                jobs=FLAGS.jobs,
-                ray_address=FLAGS.ray_address,
+        settings = list(
+            itertools.chain.from_iterable(
+                protocols.all_settings(protocol, tier) for tier in FLAGS.run
             )
-            run(protocol, folder, runner.missing_runs(protocol, folder, tier))
-            while FLAGS.extend and (
-                beyond := runner.beyond_the_edges(protocol, folder)
-            ):
-                run(protocol, folder, beyond)
+        )
+        if not settings:
+            continue
+        lack = data.what_lacks(protocol)
+        if lack:
+            print(f"{name} is skipped: {lack}.", file=sys.stderr)
+            continue
+        folder = results.prepare(output / name)
+
+        def wanted(name=name, settings=settings):
+            (study,) = stored({name: asked[name]}, output).values()
+            missing = runner.missing(study, settings)
+            if FLAGS.extend and not missing:
+                return runner.beyond_the_edges(study)
+            return missing
+
+        while runs := wanted():
+            runner.run(protocol, folder, runs, FLAGS.jobs, FLAGS.ray_address)
 
 
-def main(argv):
-    del argv
+def main(_):
     output = results.prepare(FLAGS.output)
     try:
         asked = chosen()
@@ -77,21 +89,21 @@ def main(argv):
         print(
             "\nInterrupted: tables of the stored runs follow.", file=sys.stderr
         )
-    for name, protocol in asked.items():
-        record = pages.record_of(protocol, output / name)
-        drawn = pictures.draw(record, protocol.get("panels")) if record else {}
-        for file, picture in drawn.items():
-            results.save_picture(picture, output / name / file)
+    for name, study in stored(asked, output).items():
+        for file, draw in pictures.of(study).items():
+            results.save_picture(draw(study), output / name / file)
     if FLAGS.protocol and FLAGS.output == FLAGS["output"].default:
         asked = protocols.read_all()  # the pages show all of them
-    for name, text in {
-        **pages.of_tiers(asked, output),
-        **pages.of_comparisons(asked, output),
-        **pages.of_claims(asked, output),
-        **pages.of_protocols(asked, output),
-    }.items():
-        results.save_text(text, output / name)
-        print(f"\n{output / name}\n\n{text}")
+    studies = stored(asked, output)
+    for of in (
+        pages.of_tiers,
+        pages.of_comparisons,
+        pages.of_claims,
+        pages.of_protocols,
+    ):
+        for name, text in of(studies).items():
+            results.save_text(text, output / name)
+            print(f"\n{output / name}\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Whether claims hold that are no comparison of models.
 
-Each function takes the record of a results.json, or computes what it needs,
-and returns a list of parts: (condition, what was found, answer). The verdict
-follows from the answers, "yes", "no" or "inconclusive".
+Each function takes a study or the record of another script, or computes what
+it needs, and returns a list of parts: (condition, what was found, answer). The
+verdict follows from the answers, "yes", "no" or "inconclusive".
 """
 
 import numpy as np
@@ -64,11 +64,10 @@ def training_hides_a_chain(record):
     )
 
 
-def every_start_leaves_normality(record):
+def every_start_leaves_normality(study):
     """Of each model at its best learning rates, over all tasks and seeds."""
     changes = {}
-    models = verdicts.outcomes(record["protocol"], record["runs"])
-    for model, outcome in models.items():
+    for model, outcome in study.outcomes.items():
         layer = changes.setdefault(dict(model)["layer"], ([], []))
         for values, more in zip(
             layer, outcome.departures.get("recurrent", ([], [])), strict=True
@@ -81,9 +80,9 @@ def every_start_leaves_normality(record):
     ]
 
 
-def noise_widens_the_lead_of_a_chain(record):
+def noise_widens_the_lead_of_a_chain(study):
     """Chain vs. orthogonal initialization, most noise vs. none."""
-    models = verdicts.outcomes(record["protocol"], record["runs"])
+    models = study.outcomes
 
     def leads(noise):
         chain, orthogonal = (
@@ -105,10 +104,11 @@ def _more(ones, others, condition=""):
     return [(condition, found, "yes" if low > 0 else "no")]
 
 
-def learns_at_every_length(record, where):
+def learns_at_every_length(study, where):
     """Solved, diverged and normalized loss at the best rate, by length."""
-    found = verdicts.outcomes(record["protocol"], record["runs"])
-    outcomes = {dict(model)["length"]: found[model] for model in found}
+    outcomes = {
+        dict(model)["length"]: found for model, found in study.outcomes.items()
+    }
     if not outcomes.keys() >= set(where["length"]):
         return []
     parts = []
@@ -151,7 +151,7 @@ def _steps(steps):
     return "not reached" if steps is None else f"{steps} steps"
 
 
-def factors_are_small(record):
+def factors_are_small(_):
     """Norms of the factors of random targets, over the bound of theorem 2.1."""
     depth, shares = 64, []
     for seed in range(5):
@@ -167,7 +167,7 @@ def factors_are_small(record):
     return [("16 x 16, 64 factors", found, answer)]
 
 
-def gradient_bound_as_printed(record):
+def gradient_bound_as_printed(_):
     """At A_i = -I / 2 with a target of 0, where all is a multiple of I."""
     depth, units, tau = 5, 6, 0.5
     excess = units * tau ** (2 * depth)

@@ -1,14 +1,17 @@
-"""What docs/claims.md shows: claims with their verdicts, and all protocols."""
+"""What docs/claims.md shows: claims with their verdicts, and all protocols.
+
+Each function takes {name: Study} and returns {file: text}.
+"""
 
 import operator
 import textwrap
 from itertools import chain
 
-import numpy as np
 from scipy import stats
 
 from experiments import findings
-from experiments import protocols as reading
+from experiments import pictures
+from experiments import protocols
 from experiments import results
 from experiments import runner
 from experiments import tables
@@ -35,56 +38,42 @@ PICTURES = {
 }
 
 
-def of_protocols(protocols, folder):
-    """{page: a section for each protocol}, those without runs at the end."""
+def of_protocols(studies):
+    """A section for each protocol, those without runs at the end."""
     sections = [
-        _section(name, protocol, folder / name)
-        for name, protocol in protocols.items()
-        if protocol["grid"]
+        _section(name, study)
+        for name, study in studies.items()
+        if study.protocol["grid"]
     ]
     sections.sort(key=lambda text: "Not run yet" in text)
-    return {"protocols.md": "\n".join(sections), **_files(protocols, folder)}
-
-
-def record_of(protocol, folder):
-    """What is stored of a protocol, None if nothing is."""
-    record = results.read(folder)
-    if record is None:
-        return None
-    return {**record, "stored": record["protocol"], "protocol": protocol}
-
-
-def _files(protocols, folder):
-    """{page: table}: those that pages show by themselves."""
-    return {
-        f"{name}/{table}.md": tables.SHOWN[table](record)
-        for name, protocol in protocols.items()
-        for table in protocol.get("files", ())
-        if (record := record_of(protocol, folder / name))
-        and tables.outcomes(record)
+    alone = {  # tables that pages show by themselves
+        f"{name}/{table}.md": tables.SHOWN[table](study)
+        for name, study in studies.items()
+        for table in study.protocol.get("files", ())
+        if study.outcomes
     }
+    return {"protocols.md": "\n".join(sections), **alone}
 
 
-def _section(name, protocol, folder):
-    record = record_of(protocol, folder)
+def _section(name, study):
+    protocol = study.protocol
     parts = [
         f"### {name.replace('_', ' ')}",
         f"**{protocol['question']}**",
         _wrapped(f"{protocol['setting']} {protocol.get('differs', '')}"),
         f"    python -m experiments --run={protocol['tier']} --protocol={name}",
     ]
-    if record is None or not tables.outcomes(record):
-        return "\n\n".join([*parts, _not_run(protocol, record)]) + "\n"
-    parts.append(_made(record))
+    if not study.outcomes:
+        return "\n\n".join([*parts, _not_run(study)]) + "\n"
+    parts.append(_made(study))
     for table in protocol.get("tables", ["models"]):
         if table in ABOVE:
             tuned = map(tables.said, protocol["tuned"])
             parts.append(ABOVE[table].format(tuned=", ".join(tuned)))
-        parts.append(tables.SHOWN[table](record).strip())
+        parts.append(tables.SHOWN[table](study).strip())
     parts += [
-        f"![{told}](results/claims/{name}/{picture})"
-        for picture, told in PICTURES.items()
-        if (folder / picture).exists()
+        f"![{PICTURES[picture]}](results/claims/{name}/{picture})"
+        for picture in pictures.of(study)
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -97,18 +86,18 @@ def _wrapped(text):
     ).replace("\0", " ")
 
 
-def _not_run(protocol, record):
+def _not_run(study):
     """Why there is nothing to show yet."""
-    if record is None or not record["runs"]:
-        return NOT_RUN[protocol["tier"]]
-    made, asked = len(record["runs"]), len(reading.all_settings(protocol))
-    return f"Not run yet, but for {made} of {asked} runs."
+    if not study.runs:
+        return NOT_RUN[study.protocol["tier"]]
+    asked = protocols.all_settings(study.protocol)
+    return f"Not run yet, but for {len(study.runs)} of {len(asked)} runs."
 
 
-def _made(record):
+def _made(study):
     """How many runs there are, where they were made, and what has changed."""
-    runs, protocol = record["runs"], record["protocol"]
-    asked = reading.all_settings(protocol)
+    runs, protocol, record = study.runs, study.protocol, study.record
+    asked = protocols.all_settings(protocol)
     seeds = len({settings["seed"] for settings in asked})
     versions = record["versions"]
     made = [
@@ -118,53 +107,54 @@ def _made(record):
     if record["took"]["runs"] == len(runs):
         minutes = record["took"]["seconds"] / 60
         made.append(f"{minutes:.0f} minutes, {record['machine']}")
-    processors = {run["processor"] for run in runs if "processor" in run}
-    if processors:
-        made.append(" and ".join(sorted(processors)))
-    if 0 < sum("processor" in run for run in runs) < len(runs):
+    recorded = [run["processor"] for run in runs if "processor" in run]
+    if recorded:
+        made.append(" and ".join(sorted(set(recorded))))
+    if 0 < len(recorded) < len(runs):
         made.append("the processor of the other runs was not recorded")
-    if any(record["stored"][k] != protocol[k] for k in ("fixed", "grid")):
+    if any(record["protocol"][k] != protocol[k] for k in ("fixed", "grid")):
         made.append("the protocol has changed since")
     return "; ".join(made) + "."
 
 
-def of_tiers(protocols, folder):
-    """{page: table}: what each choice of `--run` makes, and what is stored."""
+def of_tiers(studies):
+    """What each choice of `--run` makes, and what is stored."""
     rows = []
-    for tier in reading.TIERS:
-        counts = [0, 0, 0]
-        for name, protocol in protocols.items():
-            asked = len(reading.all_settings(protocol, tier))
-            missing = len(runner.missing_runs(protocol, folder / name, tier))
-            counts = np.add(counts, [asked > 0, asked, asked - missing])
+    for tier in protocols.TIERS:
+        asked = [
+            (study, settings)
+            for study in studies.values()
+            if (settings := protocols.all_settings(study.protocol, tier))
+        ]
+        missing = sum(len(runner.missing(*pair)) for pair in asked)
+        runs = sum(len(settings) for _, settings in asked)
+        counts = len(asked), runs, runs - missing
         rows.append([tier, *(f"{count:,}" for count in counts)])
     header = ["`--run=`", "protocols", "runs", "stored"]
     return {"tiers.md": results.markdown(header, rows)}
 
 
-def of_claims(protocols, folder):
-    """{page: tables}: what is published, what was found, and the verdict.
+def of_claims(studies):
+    """What is published, what was found, and the verdict.
 
     What tested a claim stands above its table; claims that were not tested
     are at the end.
     """
     pages = {}
-    for name, protocol in protocols.items():
-        results = tested(name, protocol, folder)
-        for claim, result in zip(protocol["claims"], results, strict=True):
-            parts, verdict, made_by = result
-            groups = pages.setdefault(claim["about"], {})
-            if verdict == UNTESTED:
-                made_by = UNTESTED
-                why = claim.get("untested") or _not_run(
-                    protocol, record_of(protocol, folder / name)
-                )
-                parts = [("", why, "")]
-            rows = groups.setdefault(made_by, [])
+    for name, study in studies.items():
+        for claim in study.protocol["claims"]:
+            parts, made_by = _tested(claim, study, name)
+            verdict = verdicts.verdict([answer for *_, answer in parts])
+            if not parts:
+                verdict = made_by = UNTESTED
+                parts = [("", claim.get("untested") or _not_run(study), "")]
+            rows = pages.setdefault(claim["about"], {}).setdefault(made_by, [])
             rows += _rows(claim, parts, verdict)
+    header = ["claim, *source*", "found, *published*", "verdict"]
     return {
         f"{page}.md": "\n".join(
-            f"{_above(made_by, protocols)}\n\n{_claims(rows)}"
+            f"{_above(made_by, studies)}\n\n"
+            f"{results.markdown(header, rows, words=len(header))}"
             for made_by, rows in sorted(
                 groups.items(), key=lambda item: item[0] == UNTESTED
             )
@@ -173,30 +163,27 @@ def of_claims(protocols, folder):
     }
 
 
-def _claims(rows):
-    header = ["claim, *source*", "found, *published*", "verdict"]
-    return results.markdown(header, rows, words=len(header))
-
-
-def _above(made_by, protocols):
+def _above(made_by, studies):
     """What tested the claims of a table: a protocol or a script."""
     if made_by == UNTESTED:
         return "**Not tested**"
-    if made_by in protocols:
+    if made_by in studies:
         link = f"[{made_by.replace('_', ' ')}](#{made_by.replace('_', '-')})"
-        return f"**{link}** {protocols[made_by]['question']}"
+        return f"**{link}** {studies[made_by].protocol['question']}"
     return f"**`{made_by}`**"
 
 
 def _rows(claim, parts, verdict):
     """The claim, what is published of it, and its parts if there are more."""
-    found, more = "", parts
+    found, more, source = "", parts, claim["source"]
+    if "after" in claim:
+        source += f"; defined after {claim['after']}"
     if len(parts) == 1:
         ((condition, found, _),), more = parts, []
         found = ": ".join(filter(None, [condition, found]))
     return [
         [claim["statement"], found, f"**{verdict}**"],
-        [f"*{claim['source']}*", f"*{claim['published']}*", ""],
+        [f"*{source}*", f"*{claim['published']}*", ""],
         *(
             [f"– {condition}", found, ANSWERS.get(answer, answer)]
             for condition, found, answer in more
@@ -204,33 +191,36 @@ def _rows(claim, parts, verdict):
     ]
 
 
-def tested(name, protocol, folder):
-    """Of each claim its parts, the verdict, and what tested it.
+def _tested(claim, study, name):
+    """The parts of a claim, and what tested it.
 
     A part is a condition, what was found, and the answer. There are none
     where runs are missing.
     """
-    record = record_of(protocol, folder / name)
-    for claim in protocol["claims"]:
-        if "untested" in claim:
-            yield [], UNTESTED, ""
-        elif "finding" in claim:
-            yield _found(claim, record, name)
-        else:
-            made = _compared(claim, record, protocol)
-            parts = [_part(claim, pair, made) for pair in made]
-            answers = [answer for *_, answer in parts]
-            verdict = verdicts.verdict(answers) if parts else UNTESTED
-            yield parts, verdict, name
+    if "untested" in claim:
+        return [], name
+    if "finding" not in claim:
+        made = _compared(claim, study)
+        return [_part(claim, pair, made) for pair in made], name
+    finding = getattr(findings, claim["finding"])
+    if "results" not in claim:
+        return finding(None), findings.FILE
+    if claim["results"] == "runs":
+        where = {"where": claim["where"]} if "where" in claim else {}
+        return (finding(study, **where) if study.runs else []), name
+    record = results.read(results.RESULTS / claim["results"])
+    return finding(record), record["tables"].replace(".", "/") + ".py"
 
 
-def _compared(claim, record, protocol):
+def _compared(claim, study):
     """{pair of models: Comparison}, empty where runs are missing."""
-    found = tables.outcomes(record) if record else {}
+    found = study.outcomes
     measure = operator.attrgetter(claim.get("measure", "losses"))
     pairs = [
         tuple(map(verdicts.model, pair))
-        for pair in reading.comparisons(claim, reading.all_models(protocol))
+        for pair in protocols.comparisons(
+            claim, protocols.all_models(study.protocol)
+        )
     ]
     if not set(chain(*pairs)) <= found.keys():
         return {}
@@ -251,18 +241,17 @@ def _part(claim, pair, made):
     )
 
 
-def of_comparisons(protocols, folder):
-    """{page: table}: how many comparisons there are, and how many hold."""
+def of_comparisons(studies):
+    """How many comparisons there are, and how many hold."""
     p_values, answers = [], []
-    for name, protocol in protocols.items():
-        record = record_of(protocol, folder / name)
-        for claim in protocol["claims"]:
-            if "compare" in claim:
-                for made in _compared(claim, record, protocol).values():
-                    asked = claim["expect"], claim["within"]
-                    answers.append(made.says(*asked))
-                    unsolved = answers[-1] == verdicts.UNSOLVED
-                    p_values.append(1 if unsolved else made.p_value(*asked))
+    for study in studies.values():
+        for claim in study.protocol["claims"]:
+            made = _compared(claim, study) if "compare" in claim else {}
+            for comparison in made.values():
+                asked = claim["expect"], claim["within"]
+                answers.append(comparison.says(*asked))
+                unsolved = answers[-1] == verdicts.UNSOLVED
+                p_values.append(1 if unsolved else comparison.p_value(*asked))
     alpha = verdicts.ALPHA
     adjusted = stats.false_discovery_control(p_values) if p_values else []
     rows = [
@@ -299,22 +288,3 @@ def condition(pair, pairs):
     )
     words = [tables.label(both), one, f"vs. {other}" if other else ""]
     return " ".join(word for word in words if word)
-
-
-def _found(claim, own, name):
-    """The same for a finding, in the runs of the protocol or elsewhere."""
-    finding = getattr(findings, claim["finding"])
-    made_by, record = name, own
-    if claim.get("results") != "runs":
-        made_by, record = findings.FILE, None
-        if "results" in claim:
-            record = results.read(results.RESULTS / claim["results"])
-            made_by = record["command"].split()[1]
-    elif own is None:
-        return [], UNTESTED, name
-    where = {"where": claim["where"]} if "where" in claim else {}
-    parts = finding(record, **where)
-    if not parts:
-        return [], UNTESTED, name
-    verdict = verdicts.verdict([answer for *_, answer in parts])
-    return parts, verdict, made_by

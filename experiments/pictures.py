@@ -8,28 +8,26 @@ from experiments import tables
 from experiments import verdicts
 
 
-def draw(record, by=None):
-    """{file: picture}: the models, and two hyperparameters as a map.
+def of(study):
+    """{file: function that draws it}, once the runs of a model are complete.
 
-    Each value of the setting `by` has a panel of its own. Nothing is drawn
-    before the runs of a model are complete.
+    There are the models, and two hyperparameters as a map.
     """
-    outcomes = tables.outcomes(record)
-    if not outcomes:
+    if not study.outcomes:
         return {}
-    names = tables.told_by(outcomes, protocols.of_models(record["protocol"]))
-    pictures = {"models.png": _models(outcomes, names, by)}
-    if len(record["protocol"]["tuned"]) == 2:
-        pictures["settings.png"] = _settings(outcomes, names)
-    return pictures
+    if len(study.protocol["tuned"]) == 2:
+        return {"models.png": _models, "settings.png": _settings}
+    return {"models.png": _models}
 
 
-def _models(outcomes, names, by):
+def _models(study):
     """Test losses of the seeds and their medians, best on top.
 
+    Each value of the setting `panels` of the protocol has a panel of its own.
     The baseline is drawn where a loss comes near it.
     """
-    panels = {}
+    panels, outcomes = {}, study.outcomes
+    names, by = _names(study), study.protocol.get("panels")
     for model, outcome in outcomes.items():
         title, label = (
             tables.label((n, v) for n, v in model if n in of)
@@ -58,11 +56,16 @@ def _models(outcomes, names, by):
     return figure
 
 
-def _settings(outcomes, names):
+def _names(study):
+    """The settings that tell the models."""
+    return tables.told_by(study.outcomes, protocols.of_models(study.protocol))
+
+
+def _settings(study):
     """Medians of the validation losses over two hyperparameters."""
     maps = {
         model: outcome
-        for model, outcome in outcomes.items()
+        for model, outcome in study.outcomes.items()
         if all(len(values) > 1 for values in outcome.tried.values())
     }
     figure = Figure(figsize=(4.5 * len(maps), 4), layout="constrained")
@@ -73,7 +76,11 @@ def _settings(outcomes, names):
     ):
         (one, across), (other, up) = outcome.tried.items()
         medians = [
-            [verdicts.median(outcome.groups[x, y]) for x in across] for y in up
+            [
+                np.median(verdicts.validation_losses(outcome.groups[x, y]))
+                for x in across
+            ]
+            for y in up
         ]
         image = axes.imshow(medians, origin="lower", vmin=0, vmax=1)
         for (row, column), median in np.ndenumerate(medians):
@@ -90,7 +97,7 @@ def _settings(outcomes, names):
         axes.set(
             xlabel=tables.said(one),
             ylabel=tables.said(other),
-            title=tables.label((n, v) for n, v in model if n in names),
+            title=tables.label((n, v) for n, v in model if n in _names(study)),
         )
     figure.colorbar(image, label="normalized validation loss (baseline = 1)")
     return figure

@@ -18,7 +18,13 @@ from experiments import training
 FOLDER = pathlib.Path(__file__).parent / "protocols"
 TIERS = ("core", "night", "gpu")
 OWN = {"tier", "seeds"}  # of a grid, in the place of the protocol's
-OF_CLAIMS = {"about", "within"}  # of the protocol, if a claim has none
+# What a protocol, and a claim, says unless it says otherwise.
+DEFAULTS = {"tier": "night", "tuned": ["learning_rate"], "seeds": [*range(5)]}
+OF_CLAIMS = {
+    "source": "our question",
+    "published": "no such comparison",
+    "expect": "better",
+}
 HYPERPARAMETERS = {"task", *models.HYPERPARAMETERS, *training.HYPERPARAMETERS}
 
 
@@ -30,11 +36,13 @@ def read_all():
 def read(path):
     """The protocol in a file, checked; ValueError says what is wrong in it."""
     try:
-        protocol = tomllib.loads(pathlib.Path(path).read_text())
+        read = tomllib.loads(pathlib.Path(path).read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path}: {error}") from error
-    defaults = {key: protocol[key] for key in OF_CLAIMS & protocol.keys()}
-    claims = protocol.get("claims", [])
+    protocol = {**DEFAULTS, **read}
+    shared = {"about", "within", *OF_CLAIMS} & read.keys()
+    defaults = OF_CLAIMS | {key: read[key] for key in shared}
+    claims = read.get("claims", [])
     protocol["claims"] = [{**defaults, **claim} for claim in claims]
     grids = []
     for grid in protocol.get("grid", []):
@@ -55,7 +63,7 @@ def _check(protocol, path):
                 f"{', '.join(sorted(names))}."
             )
 
-    for key in ("question", "setting", "tier", "tuned", "seeds"):
+    for key in ("question", "setting"):
         if key not in protocol:
             raise ValueError(f"{path}: `{key}` is missing.")
     known("tier", tiers(protocol), TIERS)
@@ -118,17 +126,21 @@ def all_models(protocol):
 def comparisons(claim, models):
     """The pairs of models that a claim compares.
 
-    `compare` lists pairs of models, each named by some of its settings; two
-    models are compared if they agree in all others. `where` limits these, each
-    to a value or to one of a list.
+    `compare` lists pairs of models, each named by its layer or by some of its
+    settings; two models are compared if they agree in all others. `where`
+    limits these, each to a value or to one of a list.
     """
+    pairs = [
+        [{"layer": one} if isinstance(one, str) else one for one in pair]
+        for pair in claim["compare"]
+    ]
     where = {
         name: value if isinstance(value, list) else [value]
         for name, value in claim.get("where", {}).items()
     }
     return [
         (a, b)
-        for one, other in claim["compare"]
+        for one, other in pairs
         for a, b in itertools.product(models, models)
         if one.items() <= a.items()
         and other.items() <= b.items()

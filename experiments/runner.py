@@ -19,16 +19,16 @@ from experiments import training
 from experiments import verdicts
 
 
-def run(protocol, folder, missing, jobs=None, ray_address=None):
+def run(protocol, folder, asked, jobs=None, ray_address=None):
     """Makes and stores runs, several at a time."""
     own = protocol.get("layers")
-    if not missing:
+    if not asked:
         return
     if ray_address:
-        made = _on_ray(missing, own, ray_address)
+        made = _on_ray(asked, own, ray_address)
     else:
-        made = _here(missing, own, jobs)
-    bar = tqdm(made, folder.name, len(missing), unit="run")
+        made = _here(asked, own, jobs)
+    bar = tqdm(made, folder.name, len(asked), unit="run")
     before = time.monotonic()
     with contextlib.closing(made):
         for one in bar:
@@ -37,31 +37,30 @@ def run(protocol, folder, missing, jobs=None, ray_address=None):
             before = now
 
 
-def missing_runs(protocol, folder, tier=None):
-    """The settings of the runs that are asked for and not stored."""
-    stored = [run.items() for run in _stored(folder)]
+def missing(study, asked):
+    """Which of the settings have no run that is stored."""
+    stored = [run.items() for run in _with_a_loss(study.runs)]
     return [
         settings
-        for settings in protocols.all_settings(protocol, tier)
+        for settings in asked
         if not any(settings.items() <= run for run in stored)
     ]
 
 
-def _stored(folder):
-    """The runs, but for early ones that diverged: they have no loss."""
-    record = results.read(folder) or {"runs": []}
-    return [run for run in record["runs"] if "baseline" in run]
+def _with_a_loss(runs):
+    """The runs, but for early ones that diverged: they are made again."""
+    return [run for run in runs if "baseline" in run]
 
 
-def beyond_the_edges(protocol, folder):
+def beyond_the_edges(study):
     """Runs at the next learning rate of models whose best is at an edge.
 
     Rates go in steps of about three: 0.001, 0.003, 0.01.
     """
+    protocol, beyond = study.protocol, []
     if protocol["tuned"] != ["learning_rate"]:
         return []
-    beyond = []
-    for model, outcome in verdicts.outcomes(protocol, _stored(folder)).items():
+    for model, outcome in study.outcomes.items():
         tried = sorted(rate for (rate,) in outcome.groups)
         best = outcome.tuned["learning_rate"]
         rates = [best / 3] if best == tried[0] else []
@@ -85,28 +84,30 @@ def store(protocol, folder, run, seconds):
     """Adds a run to those of the folder, also if another process does so."""
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process
-        record = results.read(folder) or {}
+        record = results.read(folder) or {"runs": []}
         took = record.get("took", {"runs": 0, "seconds": 0})
-        record = {
-            **results.made_by(),
-            "protocol": protocol,
-            "took": {
-                "runs": took["runs"] + 1,
-                "seconds": round(took["seconds"] + seconds, 1),
+        text = json.dumps(
+            {
+                **results.made_by(),
+                "protocol": protocol,
+                "took": {
+                    "runs": took["runs"] + 1,
+                    "seconds": round(took["seconds"] + seconds, 1),
+                },
+                "runs": [*_with_a_loss(record["runs"]), run],
             },
-            "runs": [*_stored(folder), run],
-        }
-        text = json.dumps(record, indent=0)
+            indent=0,
+        )
         results.save_text(text + "\n", folder / "results.json")
 
 
-def _here(missing, own, jobs):
+def _here(asked, own, jobs):
     """The runs as they end, of processes on this machine."""
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # one core each
     # Not joblib: it restarts a worker that has compiled a few networks.
     spawn = multiprocessing.get_context("spawn")
     pool = futures.ProcessPoolExecutor(jobs, spawn, _prepare)
-    waiting = {pool.submit(training.run, one, own) for one in missing}
+    waiting = {pool.submit(training.run, one, own) for one in asked}
     try:
         for ended in futures.as_completed(set(waiting)):
             waiting.remove(ended)
@@ -127,7 +128,7 @@ def _prepare():
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 
-def _on_ray(missing, own, address):
+def _on_ray(asked, own, address):
     """The same of a Ray cluster; a run whose worker dies is made again."""
     import ray
 
@@ -135,7 +136,7 @@ def _on_ray(missing, own, address):
     ray.init(address, runtime_env={"py_modules": [package]})
     try:
         train = ray.remote(max_retries=2)(training.run)
-        waiting = [train.remote(one, own) for one in missing]
+        waiting = [train.remote(one, own) for one in asked]
         while waiting:
             ended, waiting = ray.wait(waiting)
             yield from ray.get(ended)

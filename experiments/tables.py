@@ -1,6 +1,6 @@
-"""The tables of one record: its models, their hyperparameters, their runs.
+"""The tables of one study: its models, their hyperparameters, their runs.
 
-A model is told by the settings in which the models of a record differ; what
+A model is told by the settings in which the models of a study differ; what
 all share, or what follows from another setting, is left out.
 """
 
@@ -23,45 +23,44 @@ SAID = {  # other words than in code
 }
 
 
-def of_models(record):
+def of_models(study):
     """Each model at its best hyperparameters."""
-    tuned = record["protocol"]["tuned"]
+    tuned = study.protocol["tuned"]
     return _table(
-        record,
+        study,
         ["normalized loss", *map(said, tuned), "solved", "diverged"],
         lambda outcome: [
             [
                 _spread(outcome.losses.values()),
                 *_chosen(outcome),
                 _solved(outcome.runs),
-                f"{outcome.diverged} of {len(outcome.runs)}",
+                f"{verdicts.diverged(outcome.runs)} of {len(outcome.runs)}",
             ]
         ],
     )
 
 
-def of_settings(record):
+def of_settings(study):
     """Median on validation data and solved runs, over a hyperparameter."""
-    found = outcomes(record).values()
+    found = study.outcomes.values()
     tried = sorted({v for outcome in found for (v,) in outcome.groups})
 
+    def cell(runs):
+        median = statistics.median(verdicts.validation_losses(runs))
+        return f"{median:.2g}, {_solved(runs)}"
+
     def cells(outcome):
-        runs = [outcome.groups.get((value,)) for value in tried]
-        return [
-            [
-                f"{verdicts.median(of):.2g}, {_solved(of)}" if of else ""
-                for of in runs
-            ]
-        ]
+        groups = outcome.groups
+        return [[cell(groups[v,]) if (v,) in groups else "" for v in tried]]
 
-    return _table(record, [f"{value:g}" for value in tried], cells)
+    return _table(study, [f"{value:g}" for value in tried], cells)
 
 
-def of_rates(record):
+def of_rates(study):
     """Each model at each hyperparameter, on test data."""
-    tuned = record["protocol"]["tuned"]
+    tuned = study.protocol["tuned"]
     return _table(
-        record,
+        study,
         [*map(said, tuned), "solved", "diverged", "normalized loss"],
         lambda outcome: [
             [
@@ -75,10 +74,10 @@ def of_rates(record):
     )
 
 
-def of_departures(record):
+def of_departures(study):
     """Henrici departure of each recurrent matrix, before and after."""
     return _table(
-        record,
+        study,
         ["before training", "after training"],
         lambda outcome: [
             list(map(_spread, before_and_after))
@@ -95,13 +94,12 @@ SHOWN = {
 }
 
 
-def _table(record, header, cells):
+def _table(study, header, cells):
     """Columns that tell the models, and what `cells` says of an outcome."""
-    found = outcomes(record)
-    names = told_by(found, protocols.of_models(record["protocol"]))
+    names = told_by(study.outcomes, protocols.of_models(study.protocol))
     rows = [
         [*(_cell(dict(model).get(name)) for name in names), *row]
-        for model, outcome in found.items()
+        for model, outcome in study.outcomes.items()
         for row in cells(outcome)
     ]
     header = [*map(said, names), *header]
@@ -180,8 +178,3 @@ def _cell(value):
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value if isinstance(value, str) else f"{value:g}"
-
-
-def outcomes(record):
-    """{model: Outcome} of a results.json."""
-    return verdicts.outcomes(record["protocol"], record["runs"])

@@ -8,6 +8,7 @@ the baseline, and at most 1: a loss above the baseline is no worse than it.
 """
 
 import dataclasses
+import functools
 import itertools
 import operator
 
@@ -21,6 +22,23 @@ SOLVED = 0.5  # normalized validation loss below which a run solved its task
 MATTERS = 0.25  # largest margin, as a share of the larger of two losses
 LEARNED = 0.95  # normalized loss below which a model has learned something
 UNSOLVED = "inconclusive: neither solved the task"
+
+
+@dataclasses.dataclass
+class Study:
+    """A protocol with the record of its runs, `None` before any is stored."""
+
+    protocol: dict
+    record: dict | None = None
+
+    @property
+    def runs(self):
+        return self.record["runs"] if self.record else []
+
+    @functools.cached_property
+    def outcomes(self):
+        """{model: Outcome}, of the models whose runs are complete."""
+        return outcomes(self.protocol, self.runs)
 
 
 @dataclasses.dataclass
@@ -57,7 +75,7 @@ class Outcome:
         """{seed: share of the runs, at all hyperparameters, not solved}."""
         failures = {}
         for run in self.runs:
-            failures.setdefault(run["seed"], []).append(not _solved(run))
+            failures.setdefault(run["seed"], []).append(not solved([run]))
         return {seed: np.mean(failed) for seed, failed in failures.items()}
 
     @property
@@ -76,10 +94,6 @@ class Outcome:
             )
             for name in names
         }
-
-    @property
-    def diverged(self):
-        return diverged(self.runs)
 
     @property
     def median(self):
@@ -190,29 +204,24 @@ def _best(groups, tuned):
     """{hyperparameter: its best value}; of a tie of medians, by the mean."""
 
     def rank(values):
-        losses = [normalized(run, "validation") for run in groups[values]]
+        losses = validation_losses(groups[values])
         return np.median(losses), np.mean(losses), values
 
     return dict(zip(tuned, min(groups, key=rank), strict=True))
 
 
-def median(runs):
-    """Of the normalized losses on validation data."""
-    return np.median([normalized(run, "validation") for run in runs])
+def validation_losses(runs):
+    return [normalized(run, "validation") for run in runs]
 
 
 def solved(runs):
     """How many runs solved their task, by their validation loss."""
-    return sum(map(_solved, runs))
+    return sum(loss < SOLVED for loss in validation_losses(runs))
 
 
 def diverged(runs):
     """How many ended with a loss or weights that are not finite."""
     return sum("error" in run for run in runs)
-
-
-def _solved(run):
-    return normalized(run, "validation") < SOLVED
 
 
 def normalized(run, split):

@@ -15,17 +15,25 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def rooms():
-    """{room: (what of ours it may import, what of others)}, of the table."""
+def rows():
+    """The names in the cells of the tables, row by row."""
     lines = [line for line in PAGE.splitlines() if line.startswith("| `")]
-    cells = [
+    return [
         [re.findall("`(.*?)`", cell) for cell in line.split("|")[1:4]]
         for line in lines
     ]
-    return {room: (set(ours), set(others)) for (room,), ours, others in cells}
 
 
-ROOMS = rooms()
+# {room: (what of ours it may import, what of others)}
+ROOMS = {
+    room: (set(ours), set(others))
+    for (room,), ours, others in rows()
+    if not room.endswith("/")
+}
+# {folder around the package: what of the repository it imports}
+FOLDERS = {
+    folder: set(ours) for (folder,), _, ours in rows() if folder.endswith("/")
+}
 
 
 def imports(path):
@@ -75,24 +83,29 @@ def test_every_import_that_is_allowed_is_made():
         assert ours | others <= made[name], f"{name} imports less"
 
 
-OUTSIDE = {
-    "examples": set(),
-    "experiments": {"experiments"},
-    "benchmarks": {"benchmarks", "experiments"},
-}
-
-
-@pytest.mark.parametrize("folder", OUTSIDE)
-def test_outside_the_package_only_public_names_are_used(folder):
-    siblings = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    closed = {*OUTSIDE, *siblings, "tests"} - OUTSIDE[folder]
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_around_the_package_only_public_names_are_used(folder):
+    examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    of_repository = {"benchmarks", "docs", "examples", "experiments", "tests"}
     public = ROOMS["__init__"][0] | {"files"}
-    for path in sorted((ROOT / folder).rglob("*.py")):
+    made = set()
+    for path in (ROOT / folder).rglob("*.py"):
         for name in imports(path):
             first, *rest = name.split(".")
-            assert first not in closed, f"{path} may not import {name}"
+            made.add(first)
             if first == "keras_rin" and rest:
                 assert rest[0] in public, f"{path} may not import {name}"
+    assert made & (of_repository | examples) == FOLDERS[folder]
+
+
+def test_every_script_is_in_a_folder_of_the_table():
+    """Docs has scripts for its own pages, tests those that run tests."""
+    found = {
+        path.relative_to(ROOT).parts[0]
+        for path in ROOT.glob("*/*.py")
+        if path.parent != PACKAGE
+    }
+    assert found == {folder.split("/")[0] for folder in FOLDERS} | {"docs"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

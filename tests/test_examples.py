@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import signal
 import time
 
@@ -55,59 +56,58 @@ def test_an_example_needs_no_other_file(path):
     assert "examples" not in imported
 
 
+# Flags that make it small, a table with one of its rows, and the pictures.
+RUN = {
+    "memory_curves": (
+        ["--units=10", "--samples=50", "--seed=0"],
+        ("decoding.md", "1.02 chain + 0.1 identity"),
+        ["memory_curves.png", "decoding.png"],
+    ),
+    "gradient_horizons": (
+        ["--length=10", "--units=20"],
+        ("table.md", "LSTM"),
+        ["gradient_horizons.png"],
+    ),
+    "fixed_points": (
+        ["--updates=20", "--network=GRU"],
+        ("table.md", "GRU"),
+        ["fixed_points.png", "spectra.png"],
+    ),
+    "state_growth": (
+        ["--length=5", "--seed=0", "--units=8"],
+        ("gradient_norm.md", "GRU"),
+        ["state_growth.png"],
+    ),
+    "variance_growth": (
+        ["--filters=2", "--draws=1"],
+        ("table.md", "he_normal"),
+        ["growth.png"],
+    ),
+    "random_products": (
+        ["--units=5", "--draws=3"],
+        ("table.md", "as drawn"),
+        [],
+    ),
+    "watch_a_chain_emerge": (
+        ["--epochs=1", "--units=8", "--seed=0", "--seed=1"],
+        ("table.md", "Henrici departure"),
+        ["hidden_chain.png", "henrici_departure.png"],
+    ),
+}
+
+
 @pytest.mark.exhaustive
-def test_memory_curves(tmp_path):
-    run("memory_curves", tmp_path, "--units=10", "--samples=50", "--seed=0")
-    assert (
-        "| 1.02 chain + 0.1 identity |"
-        in (tmp_path / "decoding.md").read_text()
+@pytest.mark.parametrize("name", RUN)
+def test_an_example_writes_its_tables_and_pictures(name, tmp_path):
+    arguments, (table, row), pictures = RUN[name]
+    run(name, tmp_path, *arguments)
+    assert f"| {row} " in (tmp_path / table).read_text()
+    for picture in pictures:
+        assert (tmp_path / picture).stat().st_size > 10_000
+    record = json.loads((tmp_path / "results.json").read_text())
+    assert record["command"] == shlex.join(
+        ["python", f"{name}.py", *arguments, f"--output={tmp_path}"]
     )
-    for picture in ("memory_curves.png", "decoding.png"):
-        assert (tmp_path / picture).stat().st_size > 10_000
-
-
-@pytest.mark.exhaustive
-def test_gradient_horizons(tmp_path):
-    run("gradient_horizons", tmp_path, "--length=10", "--units=20")
-    assert "| lag 10 " in (tmp_path / "table.md").read_text()
-    assert (tmp_path / "gradient_horizons.png").stat().st_size > 10_000
-
-
-@pytest.mark.exhaustive
-def test_fixed_points(tmp_path):
-    run("fixed_points", tmp_path, "--updates=20", "--network=GRU")
-    assert "| GRU " in (tmp_path / "table.md").read_text()
-    assert (tmp_path / "fixed_points.png").stat().st_size > 10_000
-    assert (tmp_path / "spectra.png").stat().st_size > 10_000
-
-
-@pytest.mark.exhaustive
-def test_state_growth(tmp_path):
-    run("state_growth", tmp_path, "--length=5", "--seed=0", "--units=8")
-    assert "| GRU " in (tmp_path / "gradient_norm.md").read_text()
-    assert (tmp_path / "state_growth.png").stat().st_size > 10_000
-
-
-@pytest.mark.exhaustive
-def test_variance_growth(tmp_path):
-    run("variance_growth", tmp_path, "--filters=2", "--draws=1")
-    assert "| he_normal" in (tmp_path / "table.md").read_text()
-    assert (tmp_path / "growth.png").stat().st_size > 10_000
-
-
-@pytest.mark.exhaustive
-def test_random_products(tmp_path):
-    run("random_products", tmp_path, "--units=5", "--draws=3")
-    assert "| as drawn " in (tmp_path / "table.md").read_text()
-
-
-@pytest.mark.exhaustive
-def test_watch_a_chain_emerge(tmp_path):
-    arguments = ("--epochs=1", "--units=8", "--seed=0", "--seed=1")
-    run("watch_a_chain_emerge", tmp_path, *arguments)
-    assert "| Henrici departure " in (tmp_path / "table.md").read_text()
-    for picture in ("hidden_chain.png", "henrici_departure.png"):
-        assert (tmp_path / picture).stat().st_size > 10_000
 
 
 @pytest.mark.exhaustive
@@ -390,7 +390,7 @@ def test_a_damaged_folder_of_data_is_named(tmp_path, with_flags, name, damage):
     with pytest.raises(
         app.UsageError, match="cannot be read. .*--data_dir"
     ) as e:
-        sequential_images.from_tfds("test")
+        sequential_images.from_tfds()
     assert str(tmp_path) in str(e.value)
 
 

@@ -65,6 +65,15 @@ def runs_of(layer, rate, validation, test):
     ]
 
 
+def study_of(protocol, folder):
+    return verdicts.Study(protocol, results.read(folder))
+
+
+def missing_runs(protocol, folder):
+    asked = protocols.all_settings(protocol)
+    return runner.missing(study_of(protocol, folder), asked)
+
+
 PROTOCOL = {
     "tier": "core",
     "tuned": ["learning_rate"],
@@ -109,7 +118,7 @@ def test_a_diverged_run_is_counted_and_gets_the_baseline_loss():
     runs[0]["error"] = "The loss is not finite."
     outcome = verdicts.outcomes(PROTOCOL, runs)[A]
     assert outcome.losses[0] == 1.0
-    assert (outcome.diverged, len(outcome.runs)) == (1, 6)
+    assert (verdicts.diverged(outcome.runs), len(outcome.runs)) == (1, 6)
 
 
 def test_below_half_of_the_baseline_a_run_has_solved_its_task():
@@ -126,8 +135,7 @@ def test_the_table_of_settings_has_all_of_them_on_validation_data():
     del runs[1]["validation"], runs[1]["test"]
     runs[1]["error"] = "The loss is not finite."
     runs += runs_of("b", 1, 1.5, [1.0] * 3) + runs_of("b", 2, 3.0, [0.1] * 3)
-    record = {"protocol": PROTOCOL, "runs": runs}
-    table = tables.of_settings(record)
+    table = tables.of_settings(verdicts.Study(PROTOCOL, {"runs": runs}))
     rows = [line.split("|")[1:-1] for line in table.splitlines()[2:]]
     assert [[cell.strip() for cell in row] for row in rows] == [
         ["a", "0.25, 2 of 3", "0.45, 3 of 3"],
@@ -140,7 +148,7 @@ def test_the_table_of_rates_counts_divergence_apart():
     runs += runs_of("a", 2, 1.5, [0.1, 0.3, 0.5])
     del runs[1]["validation"], runs[1]["test"], runs[1]["baseline"]
     runs[1]["error"] = "The loss is not finite."
-    table = tables.of_rates({"protocol": PROTOCOL, "runs": runs})
+    table = tables.of_rates(verdicts.Study(PROTOCOL, {"runs": runs}))
     cells = [
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in table.splitlines()[2:]
@@ -162,9 +170,9 @@ def test_solving_every_length_means_every_run_of_the_best_rate(diverged):
         del runs[4]["validation"], runs[4]["test"], runs[4]["baseline"]
         runs[4]["error"] = "The loss is not finite."
     grid = [{"length": [10, 20], "learning_rate": [1]}]
-    record = {"protocol": {**PROTOCOL, "grid": grid}, "runs": runs}
+    study = verdicts.Study({**PROTOCOL, "grid": grid}, {"runs": runs})
     first, second = findings.learns_at_every_length(
-        record, where={"length": [10, 20]}
+        study, where={"length": [10, 20]}
     )
     told = "3 of 3 solved, 0 diverged, median loss 0.2"
     assert first == ("10 steps", told, "yes")
@@ -316,7 +324,7 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
     ]
     record = {"protocol": protocol, "runs": runs}
     (tmp_path / "results.json").write_text(json.dumps(record))
-    assert runner.beyond_the_edges(protocol, tmp_path) == [
+    assert runner.beyond_the_edges(study_of(protocol, tmp_path)) == [
         {"units": 3, "layer": "a", "learning_rate": rate, "seed": seed}
         for rate in rates
         for seed in (0, 1, 2)
@@ -327,15 +335,14 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
     record["runs"] += more
     (tmp_path / "results.json").write_text(json.dumps(record))
     if best == 0.01:
-        assert runner.beyond_the_edges(protocol, tmp_path) == []
+        assert runner.beyond_the_edges(study_of(protocol, tmp_path)) == []
 
 
 def test_an_early_run_without_a_loss_is_made_again(tmp_path):
     one, other = protocols.all_settings(TINY)[:2]
     record = {"runs": [{**one, "error": "diverged"}], "took": {}}
     (tmp_path / "results.json").write_text(json.dumps(record))
-    missing = runner.missing_runs(TINY, tmp_path)
-    assert missing == protocols.all_settings(TINY)
+    assert missing_runs(TINY, tmp_path) == protocols.all_settings(TINY)
 
 
 @pytest.mark.parametrize(
@@ -390,7 +397,7 @@ BAD = {
     "unknown hyperparameter: unit": ("units =", "unit ="),
     "unknown task: coping": ('"copying"', '"coping"'),
     "unknown tier: soon": ('tier = "core"', 'tier = "soon"'),
-    "`seeds` is missing": ("seeds", "sowed"),
+    "`setting` is missing": ("setting", "sitting"),
     "no two models to compare": ('{ layer = "RIN" }', '{ layer = "GRU" }'),
     "Expected": ("[fixed]", "[fixed"),
 }
@@ -460,18 +467,19 @@ def test_runs_are_those_of_the_protocol_and_made_once(path):
     record, protocol = results.read(path.parent), TRAINED[path.parent.name]
     made = [run for run in record["runs"] if "baseline" in run]
     asked = protocols.all_settings(protocol)
-    missing = runner.missing_runs(protocol, path.parent)
+    missing = missing_runs(protocol, path.parent)
     assert len(made) + len(missing) == len(asked)
 
 
 def test_the_tables_are_those_of_the_records():
+    studies = {n: study_of(p, RESULTS / n) for n, p in PROTOCOLS.items()}
     for made in (
         pages.of_tiers,
         pages.of_comparisons,
         pages.of_claims,
         pages.of_protocols,
     ):
-        for name, text in made(PROTOCOLS, RESULTS).items():
+        for name, text in made(studies).items():
             assert (RESULTS / name).read_text() == text
 
 
@@ -484,7 +492,7 @@ def test_a_star_says_that_the_best_may_lie_beyond():
     assert list(tables._chosen(outcome)) == ["2"]
 
 
-def gains_record():
+def gains_study():
     grid = {"layer": ["both"], "gain": [0.0, 0.5], "other": [1.0, 2.0, 3.0]}
     protocol = {"tuned": ["gain", "other"], "seeds": [0], "fixed": {}}
     protocol["tier"] = "night"
@@ -495,13 +503,14 @@ def gains_record():
         for gain in grid["gain"]
         for other in grid["other"]
     ]
-    return {"protocol": protocol, "runs": runs}
+    return verdicts.Study(protocol, {"protocol": protocol, "runs": runs})
 
 
 def test_two_hyperparameters_are_drawn_as_a_map():
-    drawn = pictures.draw(gains_record())
+    study = gains_study()
+    drawn = pictures.of(study)
     assert drawn.keys() == {"models.png", "settings.png"}
-    axes, _ = drawn["settings.png"].axes
+    axes, _ = drawn["settings.png"](study).axes
     assert [text.get_text() for text in axes.texts] == [
         *("0.10", "0.60"),  # other = 1, gain = 0 and 0.5
         *("0.20", "0.70"),
@@ -513,6 +522,7 @@ def test_two_hyperparameters_are_drawn_as_a_map():
 def test_each_task_has_a_panel_with_the_best_model_on_top():
     grid = {"task": ["add", "copy"], "layer": ["a", "b"]}
     protocol = {"tier": "core", "tuned": [], "seeds": [0], "grid": [grid]}
+    protocol["panels"] = "task"
     scores = {("add", "a"): 0.2, ("add", "b"): 0.1}
     scores |= {("copy", "a"): 0.3, ("copy", "b"): 0.4}
     runs = [
@@ -520,8 +530,8 @@ def test_each_task_has_a_panel_with_the_best_model_on_top():
         | {"test": score, "validation": score}
         for (task, layer), score in scores.items()
     ]
-    drawn = pictures.draw({"protocol": protocol, "runs": runs}, by="task")
-    panels = drawn["models.png"].axes
+    study = verdicts.Study(protocol, {"runs": runs})
+    panels = pictures.of(study)["models.png"](study).axes
     assert [axes.get_title("left") for axes in panels] == ["add", "copy"]
     names = [[text.get_text() for text in a.get_yticklabels()] for a in panels]
     assert names == [["b", "a"], ["a", "b"]]  # the best first
@@ -530,37 +540,36 @@ def test_each_task_has_a_panel_with_the_best_model_on_top():
 
 def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     words = {"question": "Who?", "setting": "Where.", "differs": "From what."}
-    protocol = {**words, "tier": "night", **gains_record()["protocol"]}
-    section = pages.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
-    assert section.startswith("### a b\n\n**Who?**\n\nWhere. From what.\n")
-    assert "--run=night --protocol=a_b\n" in section
-    assert pages.NOT_RUN["night"] in section
+    study = gains_study()
+    protocol = {**words, **study.protocol}
+
+    def section(record):
+        made = {"a_b": verdicts.Study(protocol, record)}
+        return pages.of_protocols(made)["protocols.md"]
+
+    text = section(None)
+    assert text.startswith("### a b\n\n**Who?**\n\nWhere. From what.\n")
+    assert "--run=night --protocol=a_b\n" in text
+    assert pages.NOT_RUN["night"] in text
     took = {"runs": 6, "seconds": 300}
     versions = {"keras": "3", "tensorflow": "2"}
-    record = {**gains_record(), "took": took, "versions": versions}
+    record = {**study.record, "took": took, "versions": versions}
     record["machine"] = "a machine"
-    (tmp_path / "a_b").mkdir()
-    part = {**record, "runs": record["runs"][:4]}
-    (tmp_path / "a_b" / "results.json").write_text(json.dumps(part))
-    section = pages.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
-    assert "Not run yet, but for 4 of 6 runs.\n" in section
-    (tmp_path / "a_b" / "results.json").write_text(json.dumps(record))
-    section = pages.of_protocols({"a_b": protocol}, tmp_path)["protocols.md"]
-    assert (
-        "6 of 6 runs, 1 seeds; keras 3, tensorflow 2; 5 minutes, a machine."
-        in section
-    )
-    assert tables.of_models(record).strip() in section
+    text = section({**record, "runs": record["runs"][:4]})
+    assert "Not run yet, but for 4 of 6 runs.\n" in text
+    text = section(record)
+    told = "6 of 6 runs, 1 seeds; keras 3, tensorflow 2; 5 minutes, a machine."
+    assert told in text
+    assert tables.of_models(study).strip() in text
 
 
-def test_the_runs_of_a_tier_are_counted(tmp_path):
-    night = gains_record()["protocol"]
-    protocols = {"a": night, "b": {**night, "tier": "core"}, "c": night}
-    (tmp_path / "a").mkdir()
-    record = gains_record()
-    record["runs"].pop()
-    (tmp_path / "a" / "results.json").write_text(json.dumps(record))
-    text = pages.of_tiers(protocols, tmp_path)["tiers.md"]
+def test_the_runs_of_a_tier_are_counted():
+    study = gains_study()
+    study.runs.pop()
+    night = study.protocol
+    others = {"b": {**night, "tier": "core"}, "c": night}
+    studies = {n: verdicts.Study(one) for n, one in others.items()}
+    text = pages.of_tiers({"a": study, **studies})["tiers.md"]
     rows = [line.replace("|", " ").split() for line in text.splitlines()]
     assert ["core", "1", "6", "0"] in rows
     assert ["night", "2", "12", "5"] in rows
@@ -585,6 +594,9 @@ def test_a_claim_has_a_row_for_its_source_and_one_for_each_comparison():
     one = ("", "-1 (-2 to 0)", "yes")
     first, source = ["A.", "-1 (-2 to 0)", "**holds**"], ["*us*", "*none*", ""]
     assert pages._rows(claim, [one], "holds") == [first, source]
+    late = {**claim, "after": "the runs"}
+    (_, (said, *_)) = pages._rows(late, [one], "holds")
+    assert said == "*us; defined after the runs*"
     two = [("task 1", "-1", "yes"), ("task 2", "+1", "inconclusive")]
     assert pages._rows(claim, two, "holds in part") == [
         ["A.", "", "**holds in part**"],
@@ -644,8 +656,7 @@ def test_tasks_of_babi_are_called_tasks():
 
 
 def make(folder):
-    missing = runner.missing_runs(TINY, folder)
-    runner.run(TINY, folder, missing, jobs=1)
+    runner.run(TINY, folder, missing_runs(TINY, folder), jobs=1)
 
 
 def run_here(monkeypatch):
