@@ -98,6 +98,7 @@ def main(_):
     for of in (
         pages.of_tiers,
         pages.of_comparisons,
+        pages.of_texts,
         pages.of_claims,
         pages.of_protocols,
     ):

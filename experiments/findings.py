@@ -124,6 +124,23 @@ def learns_at_every_length(study, where):
     return parts
 
 
+def never_diverges(study, where):
+    """Diverged runs of a model, over all hyperparameters and seeds."""
+    counts = {}
+    for run in study.runs:
+        if where.items() <= run.items():
+            key = f"{run['length']:,} steps"
+            counts.setdefault(key, []).append(run)
+    return [
+        (
+            condition,
+            f"{verdicts.diverged(runs)} of {len(runs)} runs diverged",
+            "no" if verdicts.diverged(runs) else "yes",
+        )
+        for condition, runs in counts.items()
+    ]
+
+
 def small_variance_keeps_size(record):
     growth = {
         run["initializer"]: [draw[-1] for draw in run["draws"]]

@@ -24,6 +24,13 @@ NOT_RUN = {
     "night": "Not run yet: takes part of a night on two cores.",
     "gpu": "Not run yet: needs a GPU, and none was available.",
 }
+# How the sources of the claims that others made begin.
+TEXTS = ("Hu et al.", "Orhan", "Hardt and Ma", "note of 26 January")
+SUBJECTS = {
+    "recurrent_identity": "RIN",
+    "nonnormal": "non-normal",
+    "identity_in_depth": "identity",
+}
 ANSWERS = {"yes": "holds", "no": "does not hold"}
 ABOVE = {  # a table that needs a sentence
     "settings": "Median of the normalized validation loss and solved runs, by "
@@ -161,6 +168,26 @@ def of_claims(studies):
         )
         for page, groups in pages.items()
     }
+
+
+def of_texts(studies):
+    """The claims of the three texts: at which size each was tested."""
+    rows = []
+    for name, study in studies.items():
+        for claim in study.protocol["claims"]:
+            if not claim["source"].startswith(TEXTS):
+                continue
+            parts, _ = _tested(claim, study, name)
+            answers = [answer for *_, answer in parts]
+            verdict = verdicts.verdict(answers) if parts else UNTESTED
+            size = claim.get("size", study.protocol.get("size", ""))
+            order = list(SUBJECTS).index(claim["about"]), verdict == UNTESTED
+            rows.append((*order, claim["statement"], size, verdict))
+    rows.sort(key=lambda row: row[:2])
+    header = ["text", "claim", "our size (published size)", "verdict"]
+    cells = [[list(SUBJECTS.values())[text], *row] for text, _, *row in rows]
+    table = results.markdown(header, cells, words=len(header))
+    return {"texts.md": table}
 
 
 def _above(made_by, studies):
