@@ -1,16 +1,19 @@
-"""Time of the diagnostics, and of the diagnostics callback.
+"""Time and memory of the diagnostics, and of the diagnostics callback.
 
     python -m benchmarks.diagnostics_cost
     python -m benchmarks.diagnostics_cost --part=dynamics \\
-        --output=runs/dynamics_cost
+        --output=docs/results/dynamics_cost
     python -m benchmarks.diagnostics_cost --part=matrices --units=2000 \\
-        --repeats=1 --output=runs/diagnostics_cost_2000
+        --repeats=1 --output=docs/results/diagnostics_cost_2000
 
-The seconds of each diagnostic, measured several times, the peak memory of the
-process, and the share of the training time that the callback takes with its
-default budget go to OUTPUT/results.json, and from there into tables.
+Each diagnostic is called several times in a process of its own. The seconds,
+the memory by which the process grows at most, and the share of the training
+time that the callback takes with its default budget go to OUTPUT/results.json,
+and from there into tables. `--add --only=LSTM` measures those with LSTM in
+their names and keeps what else is in OUTPUT.
 """
 
+import multiprocessing
 import resource
 import statistics
 import time
@@ -74,42 +77,50 @@ def dynamics(small):
     wide, long = (6, 10) if small else (256, 2_000)
     x = rng.normal(size=(batch, steps, 1))
     one = rng.normal(size=(1, long, 1))
-    for name, kind in (
-        ("RIN", RIN),
-        ("GRU", keras.layers.GRU),
-        ("LSTM", keras.layers.LSTM),
-    ):
+    run = f"{wide} units, {long} steps"
+    for name, kind in KINDS.items():
         layer, large = built(kind(units)), built(kind(wide))
-        trained, states = flip_flop_network(name, units, starts)
-        run = f"{wide} units, {long} steps"
-        found |= {
-            f"Jacobians, {name}, {units} units, {batch} x {steps} steps": (
-                lambda layer=layer: diagnostics.state_jacobians(layer, x)
-            ),
-            f"fixed points, {name}, {units} units, {starts} searches": (
-                lambda layer=trained, states=states: diagnostics.fixed_points(
-                    layer, None, states
+        found[f"Jacobians, {name}, {units} units, {batch} x {steps} steps"] = (
+            lambda layer=layer: diagnostics.state_jacobians(layer, x)
+        )
+        if name != "SimpleRNN":
+            key = f"fixed points, {name}, {units} units, {starts} searches"
+            found[key] = Search(name, units, starts)
+        for which, count in (("largest", 1), ("all", None)):
+            found[f"{which} Lyapunov exponents, {name}, {run}"] = (
+                lambda layer=large, count=count: diagnostics.lyapunov_spectrum(
+                    layer, one, count
                 )
-            ),
-            f"largest Lyapunov exponent, {name}, {run}": (
-                lambda layer=large: diagnostics.lyapunov_spectrum(layer, one, 1)
-            ),
-        }
-        if name != "LSTM":
-            found[f"all Lyapunov exponents, {name}, {run}"] = (
-                lambda layer=large: diagnostics.lyapunov_spectrum(layer, one)
             )
     return found
 
 
+KINDS = {
+    "SimpleRNN": keras.layers.SimpleRNN,
+    "RIN": RIN,
+    "GRU": keras.layers.GRU,
+    "LSTM": keras.layers.LSTM,
+}
+
+
+class Search:
+    """Fixed points of a network that is trained before they are timed."""
+
+    def __init__(self, *sizes):
+        self._sizes, self._network = sizes, None
+
+    def prepare(self):
+        self._network = flip_flop_network(*self._sizes)
+
+    def __call__(self):
+        layer, states = self._network
+        diagnostics.fixed_points(layer, None, states)
+
+
 def flip_flop_network(name, units, starts):
     """A trained layer, and states between those of its trajectories."""
-    kinds = {
-        "RIN": lambda: RIN(units, "tanh", return_sequences=True),
-        "GRU": lambda: keras.layers.GRU(units, return_sequences=True),
-        "LSTM": lambda: keras.layers.LSTM(units, return_sequences=True),
-    }
-    layer, rng = kinds[name](), np.random.default_rng(0)
+    layer = KINDS[name](units, activation="tanh", return_sequences=True)
+    rng = np.random.default_rng(0)
     model = keras.Sequential(
         [keras.Input((30, 3)), layer, keras.layers.Dense(3)]
     )
@@ -128,10 +139,47 @@ def built(layer):
     return layer
 
 
-def seconds(function):
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
+def analyses(part, units, small):
+    if part == "dynamics":
+        return dynamics(small)
+    return {"matrices": matrices, "layers": layers}[part](units)
+
+
+def measured(part, units, small, repeats, name):
+    """Seconds of each call, and the MiB by which the process grew at most."""
+    function = analyses(part, units, small)[name]
+    getattr(function, "prepare", lambda: None)()
+    before, seconds = peak_memory(), []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return seconds, peak_memory() - before
+
+
+def peak_memory():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def measurements(parts, units):
+    """{diagnostic: seconds} and {diagnostic: MiB} of those that are chosen."""
+    repeats = 1 if FLAGS.smoke else FLAGS.repeats
+    jobs = [
+        (part, units, FLAGS.smoke, repeats, name)
+        for part in parts
+        for name in analyses(part, units, FLAGS.smoke)
+        if FLAGS.only in name
+    ]
+    spawn = multiprocessing.get_context("spawn")
+    seconds, memory = {}, {}
+    for job in tqdm(jobs):
+        if FLAGS.smoke:
+            found = measured(*job)
+        else:
+            with spawn.Pool(1) as alone:
+                found = alone.apply(measured, job)
+        seconds[job[-1]], memory[job[-1]] = found
+    return {"seconds": seconds, "memory_mib": memory}
 
 
 def callback_share(units, epochs, **options):
@@ -158,10 +206,11 @@ def shares():
     units, numbers = (8, (2,)) if FLAGS.smoke else (100, (10, 100))
     return {
         name: {
-            epochs: callback_share(units, epochs, **options)
+            str(epochs): callback_share(units, epochs, **options)
             for epochs in numbers
         }
         for name, options in CALLBACKS.items()
+        if FLAGS.only in name
     }
 
 
@@ -173,13 +222,15 @@ def tables(record):
                 name,
                 f"{statistics.median(times):.2g}",
                 f"{min(times):.2g} to {max(times):.2g}",
+                str(record["memory_mib"][name]),
             ]
             for name, times in record["seconds"].items()
         ]
         header = [f"diagnostic, {record['units']} units", "median, s"]
         if record["units"] is None:
             header[0] = "diagnostic"
-        found["table.md"] = results.markdown([*header, "range, s"], rows)
+        header += ["range, s", "memory, MiB"]
+        found["table.md"] = results.markdown(header, rows)
     if record["shares"]:
         rows = [
             [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
@@ -196,27 +247,18 @@ def main(argv):
     del argv
     logging.set_verbosity(logging.ERROR)
     output = results.prepare(FLAGS.output)
+    before = (results.read(output) if FLAGS.add else None) or {}
     units = 8 if FLAGS.smoke else FLAGS.units
-    repeats = 1 if FLAGS.smoke else FLAGS.repeats
-    analyses = {
-        "matrices": lambda: matrices(units),
-        "layers": lambda: layers(units),
-        "dynamics": lambda: dynamics(FLAGS.smoke),
-    }
-    found = {}
-    for part in FLAGS.part:
-        found |= analyses[part]() if part in analyses else {}
+    parts = [part for part in FLAGS.part if part != "callback"]
+    found = measurements(parts, units)
+    found["shares"] = shares() if "callback" in FLAGS.part else {}
     record = {
         "tables": "benchmarks.diagnostics_cost",
-        "units": None if FLAGS.part == ["dynamics"] else units,
-        "seconds": {
-            name: [seconds(function) for _ in range(repeats)]
-            for name, function in tqdm(found.items())
-        },
-        "shares": shares() if "callback" in FLAGS.part else {},
+        "units": None if parts == ["dynamics"] else units,
     }
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    results.write(output, {**record, "peak_memory_mib": peak // 1024}, tables)
+    for key, values in found.items():
+        record[key] = before.get(key, {}) | values
+    results.write(output, record, tables)
 
 
 if __name__ == "__main__":
@@ -226,5 +268,7 @@ if __name__ == "__main__":
     flags.DEFINE_multi_enum("part", default, parts, "What to measure.")
     flags.DEFINE_integer("units", 512, "Of matrices and layers.", 1)
     flags.DEFINE_integer("repeats", 3, "Measurements of each.", 1)
+    flags.DEFINE_string("only", "", "Names that have this in them.")
+    flags.DEFINE_bool("add", False, "Keep what else was measured in OUTPUT.")
     flags.DEFINE_bool("smoke", False, "Check with few units.")
     app.run(main)

@@ -57,3 +57,12 @@ def test_a_mask_of_more_than_the_steps_is_refused():
     layer.build(x.shape)
     with pytest.raises(ValueError, match="its mask has the shape"):
         CellStep(layer)(x, [np.zeros((2, 4), "float32")], x_mask=mask)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_state_of_another_batch_size_is_refused(batch):
+    layer = layers.LSTM(4)
+    layer.build((2, 1, 3))
+    states = [np.zeros((batch, 4), "float32")] * 2
+    with pytest.raises(ValueError, match="the batch size of `x`, 2"):
+        CellStep(layer)(np.ones((2, 1, 3), "float32"), states)

@@ -82,6 +82,21 @@ def test_a_saved_model_serves_and_steps_alone(model, rng, tmp_path):
     np.testing.assert_allclose(alone["step"], expected, rtol=1e-5, atol=1e-6)
 
 
+@NOT_ON_TORCH
+def test_a_saved_step_refuses_a_state_of_another_batch_size(rng, tmp_path):
+    import tensorflow as tf
+
+    model = keras.Sequential([keras.Input((None, 2)), RIN(4, name="rin")])
+    export_streaming(model, tmp_path / "streaming", verbose=False)
+    served = tf.saved_model.load(tmp_path / "streaming")
+    x = rng.normal(size=(5, 2)).astype("float32")
+    state = np.zeros((5, 4), "float32")
+    assert served.step({"x": x, "rin": state})["y"].shape == (5, 4)
+    for batch in (1, 10):
+        with pytest.raises((tf.errors.OpError, ValueError)):
+            served.step({"x": x, "rin": np.zeros((batch, 4), "float32")})
+
+
 @pytest.mark.exhaustive
 @NOT_ON_TORCH
 def test_ten_thousand_steps_are_still_the_same(model, rng, tmp_path):

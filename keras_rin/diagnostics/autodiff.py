@@ -101,13 +101,30 @@ def compiled(function, shapes, dtype):
     return of_arrays
 
 
-def float64_allowed():
-    """A context in which JAX computes in float64 if it is asked to."""
-    if keras.backend.backend() != "jax":
-        return contextlib.nullcontext()
-    import jax
+def float64_allowed(dtype="float64"):
+    """A context in which float64, if it is asked for, stays float64."""
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
 
-    return jax.enable_x64(True)
+        return jax.enable_x64(True)
+    if backend == "torch" and dtype == "float64":
+        return _float64_kept_by_torch()
+    return contextlib.nullcontext()
+
+
+def _float64_kept_by_torch():
+    """Keras 3.15 casts to float32 before it multiplies matrices."""
+    import torch
+
+    class KeepsFloat64(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            if function is torch.Tensor.to and torch.float32 in args:
+                if args[0].dtype == torch.float64:
+                    return args[0]
+            return function(*args, **(kwargs or {}))
+
+    return KeepsFloat64()
 
 
 def exact_activation(function):

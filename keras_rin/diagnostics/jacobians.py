@@ -67,10 +67,12 @@ def state_jacobians(
     J_T^T ... J_1^T: a singular value of J_t above 1 lets it grow, one below 1
     lets it decay.
 
-    By automatic differentiation, for any cell. The cost is of order batch time
-    state^3. The result takes batch time state^2 numbers, 0.5 GB for 16
-    sequences of 784 time steps and 100 units in float32, and what is computed
-    on the way a few hundred MB at most; `lyapunov_spectrum` needs no Jacobians.
+    In closed form for the LSTM and the GRU of Keras, at a cost of order batch
+    time state^2; by automatic differentiation for any other cell, at one of
+    order batch time state^3. The result takes batch time state^2 numbers, for
+    16 sequences of 784 time steps and 100 units in float32 0.5 GB, of an LSTM
+    2 GB. What is computed on the way takes a few hundred MB at most;
+    `lyapunov_spectrum` needs no Jacobians.
 
     Args:
         layer: A built recurrent layer or cell of Keras.

@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_rin.diagnostics import autodiff
+from keras_rin.diagnostics import gated_cells
 from keras_rin.diagnostics import recurrent_layers
 
 # Of one temporary array; a call has a few of them for each gate.
@@ -55,11 +56,13 @@ def state_map(cell, dtype):
         for name in ("dtype_policy", "activation", "recurrent_activation")
         if hasattr(layer, name)
     ]
-    with autodiff.float64_allowed(), recurrent_layers.undisturbed(cell):
+    unit = gated_cells.unit_of(cell)
+    allowed = autodiff.float64_allowed(dtype)
+    with allowed, recurrent_layers.undisturbed(cell):
         try:
             for layer, name, value in kept:
                 setattr(layer, name, _in_dtype(value, dtype))
-            yield StateMap(cell, dtype)
+            yield StateMap(cell, dtype, unit)
         finally:
             for layer, name, value in kept:
                 setattr(layer, name, value)
@@ -93,9 +96,10 @@ def _layers_within(layer):
 class StateMap:
     """F and its derivative, of arrays of any number of rows."""
 
-    def __init__(self, cell, dtype):
+    def __init__(self, cell, dtype, unit=None):
         self.name, self.dtype, self.size = cell.name, dtype, sum(sizes(cell))
         self._cell, self._step = cell, flat_step(cell)
+        self._gated = unit and gated_cells.GatedCell(cell, unit, dtype)
         self._compiled = {}
 
     def initial(self, rows):
@@ -117,6 +121,10 @@ class StateMap:
 
     def jacobians(self, states, inputs):
         """J_ij = d F_i / d s_j, `(rows, state, state)`."""
+        if self._gated:
+            count = self._gated.gates + self._gated.states
+            (slopes,) = self._run(self._slopes, count, states, inputs)
+            return self._gated.jacobians(slopes)
         return self._run(self._jacobians, self.size, states, inputs)[0]
 
     def trajectory(self, x):
@@ -139,6 +147,9 @@ class StateMap:
 
     def _next(self, states, inputs):
         return [self._step(states, inputs)]
+
+    def _slopes(self, states, inputs):
+        return [self._gated.slopes(states, inputs)]
 
     def _jacobians(self, states, inputs):
         return [autodiff.jacobians(self._step, states, inputs)]

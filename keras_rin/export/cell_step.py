@@ -33,6 +33,7 @@ class CellStep(keras.layers.Layer):
     def call(self, x, states, x_mask=None):
         if keras.backend.is_float_dtype(x.dtype):
             x = ops.cast(x, self.layer_dtype)
+        states = keras.tree.map_structure(lambda s: _of_batch(s, x), states)
         y, new_states = self.cell(x[:, 0], states)
         _forget_dropout(self.cell)
         if x_mask is not None:
@@ -77,6 +78,23 @@ class CellStep(keras.layers.Layer):
                 "with `zero_output_for_mask=True`",
             )
         return keras.tree.flatten(states)[0]
+
+
+def _of_batch(state, x):
+    """The state, or an error: one of another batch size would be broadcast."""
+    batch, found = x.shape[0], state.shape[0]
+    if None not in (batch, found):
+        if batch != found:
+            raise ValueError(
+                f"States must have the batch size of `x`, {batch}. "
+                f"Received: a state of shape {tuple(state.shape)}"
+            )
+        return state
+    # The exported graph alone will know the sizes: what it joins is of one.
+    column = ops.reshape(x, (ops.shape(x)[0], -1))[:, :1]
+    flat = ops.reshape(state, (ops.shape(state)[0], -1))
+    joined = ops.concatenate([flat, ops.cast(column, state.dtype)], axis=1)
+    return ops.reshape(joined[:, :-1], ops.shape(state))
 
 
 def _forget_dropout(cell):

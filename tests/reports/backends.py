@@ -37,7 +37,7 @@ AREAS = {
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
-    "|autodiff|state_map|jacobians|lyapunov|fixed_points)[.]",
+    "|autodiff|gated_cells|state_map|jacobians|lyapunov|fixed_points)[.]",
     "plots": "(curves|drawing|spectra|states)[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
     "|restore_on_nan|checkpoint|model_description|every_optimizer|kills|files)[.]",

@@ -1,0 +1,108 @@
+"""Jacobians of the LSTM and the GRU of Keras in closed form.
+
+A unit sees the other units through linear sums alone, one for each gate:
+
+z_g = h U_g, d s'_i / d h_j = sum_g (d s'_i / d z_gi) U_g[j, i]
+
+A row of the Jacobian is a sum over gates. Automatic differentiation, which does
+not know this, computes a product over all units in its place.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rin.diagnostics import autodiff
+from keras_rin.diagnostics import recurrent_layers
+
+# Of functions of each number by itself, those that gates have.
+ELEMENTWISE = {"hard_sigmoid", "linear", "relu", "sigmoid", "tanh"}
+ROWS = 8  # Jacobians at a time: their sum stays in the processor's cache
+
+
+def lstm(cell, x, z, h, c):
+    i, f, new, o = ops.unstack(x + z)
+    c = cell.recurrent_activation(f) * c
+    c += cell.recurrent_activation(i) * cell.activation(new)
+    return [cell.recurrent_activation(o) * cell.activation(c), c]
+
+
+def gru(cell, x, z, h):
+    update = cell.recurrent_activation(x[0] + z[0])
+    reset = cell.recurrent_activation(x[1] + z[1])
+    new = cell.activation(x[2] + reset * z[2])
+    return [update * h + (1 - update) * new]
+
+
+def unit_of(cell):
+    """The step of one unit by itself, `None` if it is not known."""
+    step = {keras.layers.LSTMCell: lstm, keras.layers.GRUCell: gru}.get(
+        type(cell)
+    )
+    if step is None or (step is gru and not cell.reset_after):
+        return None
+    activations = {cell.activation, cell.recurrent_activation}
+    known = {getattr(keras.activations, name) for name in ELEMENTWISE}
+    return step if activations <= known else None
+
+
+class GatedCell:
+    """A cell by its units, in the dtype that it computes in."""
+
+    def __init__(self, cell, unit, dtype):
+        self._cell, self._unit, self._dtype = cell, unit, dtype
+        matrices = recurrent_layers.recurrent_matrices(cell).values()
+        self._matrices = np.array([w.T for w in matrices], dtype)
+        self.gates, self.units, _ = self._matrices.shape
+        self.states = len(keras.tree.flatten(cell.state_size))
+
+    def slopes(self, states, inputs):
+        """d s'_ki / d p_i, `(rows, p, k, units)`.
+
+        p are the sums of the gates, and after these the states.
+        """
+        h = states[:, : self.units]
+        x, z = self._sums(h, inputs)
+        old = ops.stack(ops.split(states, self.states, axis=1))
+
+        def new_states(p):
+            z, old = p[: self.gates], p[self.gates :]
+            new = self._unit(self._cell, x, z, *ops.unstack(old))
+            return ops.stack(new)
+
+        p = ops.concatenate([z, old])
+        found = []
+        for k in range(self.gates + self.states):
+            one = np.zeros((self.gates + self.states, 1, 1))
+            one[k] = 1
+            direction = ops.ones_like(p) * ops.convert_to_tensor(one, p.dtype)
+            found.append(autodiff.directional(new_states, p, direction)[1])
+        return ops.transpose(ops.stack(found), (2, 0, 1, 3))
+
+    def jacobians(self, slopes):
+        rows, units = len(slopes), np.arange(self.units)
+        shape = (rows, self.states, self.units, self.states, self.units)
+        found = np.zeros(shape, self._dtype)
+        for k in range(self.states):
+            for start in range(0, rows, ROWS):
+                part = slice(start, start + ROWS)
+                found[part, k, :, 0] = sum(
+                    slopes[part, g, k, :, None] * matrix
+                    for g, matrix in enumerate(self._matrices)
+                )
+            for old in range(self.states):
+                direct = slopes[:, self.gates + old, k]
+                found[:, k, units, old, units] += direct
+        size = self.states * self.units
+        return found.reshape(rows, size, size)
+
+    def _sums(self, h, inputs):
+        kernels = self._cell.kernel, self._cell.recurrent_kernel
+        kernel, recurrent = (ops.cast(one, self._dtype) for one in kernels)
+        x, z = ops.matmul(inputs, kernel), ops.matmul(h, recurrent)
+        if self._cell.bias is not None:
+            bias = ops.cast(self._cell.bias, self._dtype)
+            x, z = (
+                (x + bias[0], z + bias[1]) if bias.ndim == 2 else (x + bias, z)
+            )
+        return (ops.stack(ops.split(one, self.gates, axis=1)) for one in (x, z))

@@ -1,0 +1,59 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_rin.diagnostics import gated_cells
+from keras_rin.diagnostics.state_map import StateMap
+from keras_rin.diagnostics.state_map import state_map
+
+KNOWN = [
+    ("LSTM", {}),
+    ("LSTM", {"use_bias": False, "recurrent_activation": "hard_sigmoid"}),
+    ("LSTM", {"activation": "relu"}),
+    ("GRU", {}),
+    ("GRU", {"use_bias": False, "activation": None}),
+]
+
+
+class HalfGRUCell(keras.layers.GRUCell):
+    def call(self, inputs, states, training=False):
+        y, new = super().call(inputs, states, training)
+        return 0.5 * y, [0.5 * keras.tree.flatten(new)[0]]
+
+
+OTHERS = [
+    keras.layers.LSTMCell(3, activation="softmax"),
+    keras.layers.GRUCell(3, reset_after=False),
+    HalfGRUCell(3),
+    keras.layers.SimpleRNNCell(3),
+]
+
+
+def drawn(cell, rng):
+    cell.build((None, 2))
+    for weight in cell.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    return cell
+
+
+@pytest.mark.parametrize(
+    "dtype, close", [("float32", 1e-5), ("float64", 1e-14)]
+)
+@pytest.mark.parametrize("kind, options", KNOWN)
+def test_the_closed_form_is_the_automatic_derivative(
+    rng, kind, options, dtype, close
+):
+    cell = drawn(getattr(keras.layers, f"{kind}Cell")(5, **options), rng)
+    assert gated_cells.unit_of(cell)
+    with state_map(cell, dtype) as step:
+        states = rng.normal(size=(21, step.size)).astype(dtype)
+        inputs = rng.normal(size=(21, 2)).astype(dtype)
+        found = step.jacobians(states, inputs)
+        expected = StateMap(cell, dtype).jacobians(states, inputs)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, atol=close)
+
+
+@pytest.mark.parametrize("cell", OTHERS, ids=lambda cell: type(cell).__name__)
+def test_other_cells_are_not_taken_for_these(cell):
+    assert gated_cells.unit_of(cell) is None
