@@ -1,7 +1,8 @@
 """Sets formulas of the pages as MathML, which browsers show by themselves.
 
-A hook of mkdocs: `pymdownx.arithmatex` finds the LaTeX, latex2mathml turns it
-into MathML, and no page needs a script.
+A hook of mkdocs: `pymdownx.arithmatex` finds the LaTeX, `$...$` in a line and
+`$$...$$` around lines, and latex2mathml turns it into MathML, so that no page
+needs a script. Dollar signs in code and beside spaces, as of prices, stay.
 """
 
 import html

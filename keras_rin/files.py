@@ -1,4 +1,4 @@
-"""Files that are whole at any moment."""
+"""Atomic replacement of files."""
 
 import contextlib
 import errno
@@ -11,20 +11,20 @@ import tempfile
 
 @contextlib.contextmanager
 def replacing(path, content="The file"):
-    """A name to write to; the file then takes the place of `path`, or nothing.
+    """Yields a path to write to, which replaces `path` when it is complete.
 
-    The name ends as that of `path` does and stands in a new folder beside it,
-    so that two processes never write to one file. Once the block is left, the
-    file is written to disk and renamed. An error before that, a kill or a full
-    disk leaves what is at `path` as it is. A symbolic link stays, and what it
-    points to is replaced. Folders on the way to `path` are made.
+    The yielded path has the name of `path`, in a new folder beside it, so two
+    processes never write to one file. At the end of the block the file is
+    flushed to disk and renamed. After an error, a kill or a full disk before
+    that, the file at `path` is unchanged. A symbolic link is kept and its
+    target is replaced. Missing parent folders are created.
 
     Args:
         path: The file to replace.
-        content: String, what it holds, with which the error begins.
+        content: String, what the file contains, for the error message.
 
     Raises:
-        OSError: If the file cannot be written, or `path` is a folder or a
+        OSError: If the file cannot be written, or if `path` is a folder or a
             device.
     """
     target = pathlib.Path(os.path.realpath(path))
@@ -41,14 +41,14 @@ def replacing(path, content="The file"):
     except OSError as error:
         raise OSError(
             error.errno,
-            f"{content} cannot be written ({error}); what was there before "
-            "stays as it is",
+            f"{content} cannot be written ({error}); the previous file, if "
+            "any, is unchanged",
             str(path),
         ) from error
 
 
 def remove_unfinished(path):
-    """Removes what processes that were killed left on their way to `path`."""
+    """Removes what killed processes left while they wrote to `path`."""
     target = pathlib.Path(os.path.realpath(path))
     for folder in target.parent.glob(f"{glob.escape(_prefix(target))}*.new"):
         shutil.rmtree(folder, ignore_errors=True)

@@ -102,7 +102,7 @@ def test_on_a_full_disk_the_old_file_stays_whole(tmp_path, monkeypatch, call):
     path.write_text("old")
     if call:
         monkeypatch.setattr(*call, full)
-    with pytest.raises(OSError, match="best model.*stays as it is") as error:
+    with pytest.raises(OSError, match="best model.*is unchanged") as error:
         with contextlib.nullcontext() if call else files_of_at_most(100):
             epochs_saved(path, [1.0])
     assert error.value.filename == str(path)

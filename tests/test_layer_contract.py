@@ -154,10 +154,7 @@ LAYERS = {
         lambda **kw: ResidualDenseStack(
             2,
             3,
-            activation="tanh",
-            kernel_initializer="glorot_normal",
-            output_initializer=keras.initializers.RandomNormal(stddev=0.1),
-            activity_regularizer="l2",
+            **EVERYTHING,
             **kw,
         ),
         (5, 4),

@@ -3,30 +3,83 @@
 import re
 import xml.etree.ElementTree as ElementTree
 
+import markdown
 import pytest
 
 from docs import insert_tables
 from docs import mathematics
 
-LATEX = [
-    (page, formula)
-    for page in insert_tables.PAGES
-    for formula in re.findall(
-        r"^\$\$\n(.*?)\n\$\$$", page.read_text(), re.M | re.S
+CODE = re.compile(r"^```.*?^```$|^    .*?$", re.M | re.S)
+LATEX = {
+    page: re.findall(
+        r"^\$\$\n.*?\n\$\$$|\$(?=\S)[^$`\n]*(?<=\S)\$",
+        CODE.sub("", page.read_text()),
+        re.M | re.S,
     )
-]
+    for page in insert_tables.PAGES
+}
+PAGES_WITH_FORMULAS = [page for page, formulas in LATEX.items() if formulas]
+
+
+def rendered(text):
+    """The HTML of Markdown, made as the site makes it."""
+    html = markdown.markdown(
+        text,
+        extensions=["pymdownx.arithmatex", "pymdownx.superfences", "tables"],
+        extension_configs={"pymdownx.arithmatex": {"generic": True}},
+    )
+    return mathematics.on_page_content(html, page=None)
 
 
 @pytest.mark.parametrize(
-    "page, formula", LATEX, ids=lambda value: getattr(value, "name", "formula")
+    "page", PAGES_WITH_FORMULAS, ids=lambda page: page.stem
 )
-def test_every_formula_of_a_page_is_set(page, formula):
-    content = f'<div class="arithmatex">\\[\n{formula}\n\\]</div>'
-    made = mathematics.on_page_content(content, page=None)
-    (tree,) = ElementTree.fromstring(made)  # in an element that scrolls
-    assert tree.tag.endswith("math") and tree.get("display") == "block"
-    assert "\\" not in "".join(tree.itertext()), "a command that is unknown"
-    assert page.name != "README.md", "other sites do not set it"
+def test_every_formula_of_a_page_is_set(page):
+    text = CODE.sub("", page.read_text())
+    made = rendered(text)
+    formulas = re.findall("<math.*?</math>", made, re.S)
+    assert len(formulas) == len(LATEX[page])
+    assert "arithmatex" not in re.sub(
+        r'<(span|div) class="arithmatex"><math', "", made
+    ), "a formula that the hook does not find"
+    for formula in formulas:
+        tree = ElementTree.fromstring(formula)
+        assert "\\" not in "".join(tree.itertext()), "an unknown command"
+
+
+def test_package_indexes_do_not_set_formulas():
+    assert "README.md" not in {page.name for page in PAGES_WITH_FORMULAS}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It costs $5 or $6 a month.",
+        "The price is 5 $, or 6 $ elsewhere.",
+        "`$PATH` and `$HOME` are variables, `echo $a$b` a command.",
+        "```bash\nfor b in $all; do echo $b; done\n```",
+        "    head=$(hostname) port=$((1 + 2))",
+        "Escaped: \\$x\\$.",
+    ],
+)
+def test_other_dollar_signs_stay(text):
+    made = rendered(text)
+    assert "<math" not in made and made.count("$") == text.count("$")
+
+
+@pytest.mark.parametrize(
+    "text, symbols",
+    [
+        ("$h_t = h_{t-1} V$ and $U$.", ["ht=ht−1V", "U"]),
+        ("($U = V - I$), with **$V$**", ["U=V−I", "V"]),
+        ("| a | b |\n|---|---|\n| $d I$ | `$x$` |", ["dI"]),
+        ("between $a^*$ and $b^*$", ["a*", "b*"]),
+    ],
+)
+def test_formulas_in_a_line_are_set(text, symbols):
+    formulas = re.findall("<math.*?</math>", rendered(text))
+    trees = map(ElementTree.fromstring, formulas)
+    assert ["".join(tree.itertext()) for tree in trees] == symbols
 
 
 def test_a_fraction_is_a_fraction_and_text_stays():

@@ -84,7 +84,9 @@ def test_numbers_that_are_0_to_processors_tell_no_points_apart(scale):
 def test_points_that_rounding_makes_one_are_named(copies):
     x = np.repeat(2.0 ** np.arange(-60, 60), copies)[:, None]
     y = np.arange(len(x)) // copies % 2
-    with pytest.raises(ValueError, match=r"no width can.*too close to x\["):
+    with pytest.raises(
+        ValueError, match=r"no width suffices.*too close to x\["
+    ):
         perfect_fit(x, y)
 
 
@@ -224,14 +226,16 @@ def test_the_width_asked_for_is_the_width_given(thousand):
 def test_a_width_that_float32_cannot_hold_is_refused_with_one_it_can():
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(800, 20)), rng.integers(2, size=800)
-    with pytest.raises(ValueError, match="at width 2, `width=7` can.*x.[0-9]"):
+    with pytest.raises(
+        ValueError, match="at width 2, `width=7` suffices.*x.[0-9]"
+    ):
         perfect_fit(x, y, width=2)
     assert perfect_fit(x, y, width=7).model
 
 
 def test_points_too_close_for_float32_are_named():
     x = np.array([[0.0, 0], [1, 0], [1, 2e-7], [5, 5]])
-    with pytest.raises(ValueError, match="no width can.*x.[12]]"):
+    with pytest.raises(ValueError, match="no width suffices.*x.[12]]"):
         perfect_fit(x, np.array([0, 1, 0, 1]))
 
 

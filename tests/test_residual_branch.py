@@ -1,3 +1,5 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -6,9 +8,11 @@ from witnesses import to_numpy
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
+from keras_rin.layers import ResidualDenseStack
 
 LAYERS = {
     "dense": (ResidualDense, (None, 4)),
+    "stack": (functools.partial(ResidualDenseStack, 3), (None, 4)),
     "conv": (ResidualConv2D, (None, 4, 4, 4)),
 }
 
@@ -26,6 +30,7 @@ def test_weights_stand_in_the_order_promised(case):
     assert names == ["kernel", "output_kernel", "bias"]
 
 
+@pytest.mark.parametrize("case", ["dense", "conv"], indirect=True)
 def test_both_kernels_start_small_and_unlike_each_other(case):
     layer_class, shape = case
     layer = layer_class(4)

@@ -4,6 +4,7 @@ import pytest
 import witnesses
 from witnesses import assert_same
 
+from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
 
 
@@ -60,6 +61,42 @@ def test_its_gradients_are_those_of_layers_of_keras(rng):
     assert_same(mine[0], theirs[0::3])
     assert_same(mine[1], theirs[2::3])
     assert_same(mine[2], theirs[1::3])
+
+
+def options(axis):
+    """Every option; `axis` is that of the inputs of a kernel."""
+    return {
+        "bias_initializer": "ones",
+        "kernel_regularizer": keras.regularizers.L2(0.1),
+        "output_regularizer": keras.regularizers.L1(0.1),
+        "bias_regularizer": keras.regularizers.L2(0.2),
+        "kernel_constraint": keras.constraints.MaxNorm(0.5, axis=axis),
+        "output_constraint": keras.constraints.MaxNorm(0.3, axis=axis),
+        "bias_constraint": "non_neg",
+    }
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_with_all_options_it_trains_as_residual_dense_layers_do(rng, use_bias):
+    x, y = rng.normal(size=(2, 8, 3)).astype("float32")
+    stack = ResidualDenseStack(
+        4, 5, "tanh", use_bias, output_initializer="he_normal", **options(1)
+    )
+    blocks = [
+        ResidualDense(5, "tanh", use_bias, **options(0)) for _ in range(4)
+    ]
+    stacked = keras.Sequential([keras.Input((3,)), stack])
+    separate = keras.Sequential([keras.Input((3,)), *blocks])
+    for block, *weights in zip(blocks, *stack.get_weights(), strict=True):
+        block.set_weights(weights)
+    losses = []
+    for model in (stacked, separate):
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+        losses.append([model.train_on_batch(x, y) for _ in range(3)])
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+    expected = zip(*(block.get_weights() for block in blocks), strict=True)
+    for mine, theirs in zip(stack.get_weights(), expected, strict=True):
+        assert_same(mine, np.stack(theirs))
 
 
 def test_at_the_start_it_changes_nothing(rng):

@@ -1,4 +1,4 @@
-"""A linear map as a product of many that are near the identity."""
+"""A linear map as a product of factors near the identity."""
 
 import keras
 import numpy as np
@@ -8,42 +8,43 @@ from numpy.typing import ArrayLike
 from keras_rin import arguments
 from keras_rin.layers.linear_residual import LinearResidual
 
-ROUNDING = 1e-12  # relative to 1: a part this near the identity is left out
-# Of the largest entry of R, how far the product of the factors may be off.
+ROUNDING = 1e-12  # stretches and rotations this close to the identity are 0
+# Largest error of the product, relative to the largest entry of R.
 ALLOWED = {"float64": 1e-8, "float32": 1e-3, "bfloat16": 0.1, "float16": 0.1}
 
 
 def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
-    """Factors a matrix into many that differ little from the identity.
+    """Factorizes a matrix into factors that are close to the identity.
 
     (I + A_depth) ... (I + A_2) (I + A_1) = R
 
-    With the polar form R = O P, the first factors are equal roots of the
-    positive P, the last ones equal roots of the rotation O. How many go to
-    each is chosen so that the largest spectral norm of an A_i is smallest:
+    With the polar decomposition R = O P, the first factors are equal roots of
+    the positive definite P, the last ones equal roots of the rotation O. The
+    split is chosen such that the largest spectral norm of an A_i is smallest:
 
-    max |A_i| <= (4 pi + 3 gamma) / depth  wherever depth >= 3 gamma,
+    max |A_i| <= (4 pi + 3 gamma) / depth  if depth >= 3 gamma,
 
-    and near (pi + gamma) / depth for large depths, where gamma is the largest
-    |ln| of a singular value. With fewer factors than about pi + gamma some
-    |A_i| reach 1, and the theorem on critical points says nothing about them.
+    and close to (pi + gamma) / depth for large depths, where gamma is the
+    largest |ln sigma| over the singular values sigma of R. With fewer than
+    about pi + gamma factors some |A_i| reach 1, and the theorem on critical
+    points does not apply to them.
 
     R acts on columns, as in the paper. A Keras layer acts on rows: its
     `kernel` is the transpose of A_i, as in `linear_residual_network`.
 
     Args:
         matrix: Array of shape `(d, d)` with a positive determinant, R.
-        depth: Positive integer, the number of factors.
+        depth: Positive integer, number of factors.
 
     Returns:
         A float64 array of shape `(depth, d, d)`, A_1 first.
 
     Raises:
-        ValueError: If `matrix` is not square and finite, is singular, or has
-            a negative determinant, which no product of matrices nearer than 1
-            to the identity has; if `depth` is not a positive integer, or so
-            small that I + A_i loses R to rounding, as where R is 1e-20 I and
-            the depth 1.
+        ValueError: If `matrix` is not square, not finite, singular, or has a
+            negative determinant, which no product of matrices at a distance
+            below 1 from the identity has; if `depth` is not a positive
+            integer; or if `depth` is so small that R is lost to rounding in
+            I + A_i, such as R = 1e-20 I at depth 1.
 
     Example:
 
@@ -53,8 +54,9 @@ def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
 
     Reference:
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv
-        1611.04231), theorem 2.1; the sufficient depth and the bound are those
-        of its later version. The polar form is ours.
+        1611.04231), theorem 2.1. The sufficient depth and the bound are those
+        of its later version; the use of the polar decomposition was
+        introduced by this package.
     """
     depth = arguments.integer("depth", depth)
     matrix = _invertible(matrix)
@@ -72,23 +74,24 @@ def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
 
 
 def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
-    """Builds x -> R x as a Keras model of layers near the identity.
+    """Builds a linear map R as a Keras model of layers near the identity.
 
-    y = x (I + A_1') (I + A_2') ... (I + A_depth') = x R'
+    y = x (I + A_1^T) (I + A_2^T) ... (I + A_depth^T) = x R^T
 
-    x is a row, as in Keras, and ' the transpose: y is R x as a row. It is one
-    `keras_rin.layers.LinearResidual` for each of `near_identity_factors`.
+    x is a row vector, as in Keras. The model has one
+    `keras_rin.layers.LinearResidual` for each of the `near_identity_factors`.
 
     Args:
         matrix: Array of shape `(d, d)` with a positive determinant, R.
-        depth: Positive integer, the number of layers.
+        depth: Positive integer, number of layers.
 
     Returns:
         A `keras.Sequential` from `(batch, d)` to `(batch, d)`.
 
     Raises:
-        ValueError: As `near_identity_factors` does, or if the precision of
-            the weights, that of the global dtype policy, loses R.
+        ValueError: As for `near_identity_factors`, or if R is lost to
+            rounding in the dtype of the weights, that of the global dtype
+            policy.
 
     Example:
 
@@ -112,15 +115,16 @@ def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
 def gradient_lower_bound(
     factors: ArrayLike, matrix: ArrayLike, covariance: ArrayLike | None = None
 ) -> float:
-    """How steep the loss of a deep linear network is at the least.
+    """Lower bound of the squared gradient norm of a deep linear network.
 
     |grad f|^2 >= 4 L (1 - tau)^(2 (L - 1)) sigma_min(Sigma) (f(A) - C)
 
-    Here f(A) = E |(I + A_L) ... (I + A_1) x - y|^2 with y = R x + noise,
-    Sigma = E x x', C is the loss that the noise leaves, and tau the largest
-    spectral norm of an A_i: below tau = 1 every critical point is a global
-    minimum. The paper prints the exponent L - 1 and the square of sigma_min,
-    with which the inequality fails; `docs/depth.md` has the two examples.
+    f(A) = E |(I + A_L) ... (I + A_1) x - y|^2 is the loss with y = R x +
+    noise, Sigma = E x x^T the covariance of the inputs, C the part of the
+    loss that is due to the noise, and tau the largest spectral norm of an
+    A_i. If tau is below 1, every critical point is a global minimum. The
+    paper prints the exponent L - 1 and the square of sigma_min, with which
+    the inequality does not hold; `docs/depth.md` has the two counterexamples.
 
     Args:
         factors: Array of shape `(L, d, d)`, A_1 first.
@@ -129,12 +133,12 @@ def gradient_lower_bound(
             eigenvalues, Sigma. Defaults to `None`: the identity.
 
     Returns:
-        A float, at least 0: the right side of the inequality. It is 0 where
-        tau is at least 1 and L at least 2.
+        A float, at least 0: the right side of the inequality. It is 0 if tau
+        is at least 1 and L at least 2.
 
     Raises:
-        ValueError: If the shapes do not fit, numbers are not finite, or
-            `covariance` is not symmetric or has a negative eigenvalue.
+        ValueError: If the shapes do not match, if numbers are not finite, or
+            if `covariance` is not symmetric or has a negative eigenvalue.
 
     Example:
 
@@ -165,7 +169,7 @@ def gradient_lower_bound(
     for factor in factors:
         product = product + factor @ product
     error = product - matrix
-    # Of numbers near 1, so that no square overflows on the way.
+    # Scaled to numbers near 1, so that no square overflows.
     size = np.abs(error).max() or 1.0
     scale = spectrum[-1] or 1.0
     error, sigma = error / size, sigma / scale
@@ -174,26 +178,26 @@ def gradient_lower_bound(
     slope = max(1 - tau, 0.0) ** (2 * (len(factors) - 1))
     least = max(spectrum[0] / scale, 0.0)
     bound = 4 * len(factors) * slope * least * max(excess, 0.0)
-    root = size * scale  # before it is squared, for size may be the larger
+    root = size * scale
     return float(bound * root * root) if bound else 0.0
 
 
 def _spectrum(sigma):
-    """The eigenvalues of a covariance, which has none below 0."""
+    """The eigenvalues of a covariance, checked to be at least 0."""
     values = np.linalg.eigvalsh(sigma)
     allowed = 1e-9 * np.abs(sigma).max()
     if np.abs(sigma - sigma.T).max() > allowed or values[0] < -allowed:
         raise ValueError(
             "`covariance` must be symmetric, without negative eigenvalues. "
-            f"Received: a smallest eigenvalue of {values[0]:.3g}, and entries "
-            f"that differ by {np.abs(sigma - sigma.T).max():.3g} from those "
-            "across the diagonal"
+            f"Received: a smallest eigenvalue of {values[0]:.3g} and "
+            f"differences of up to {np.abs(sigma - sigma.T).max():.3g} from "
+            "the transpose"
         )
     return values
 
 
 def _kept(factors, matrix):
-    """The factors, if their product is R as they are stored."""
+    """The factors, checked to have the product R in their dtype."""
     dtype = keras.backend.standardize_dtype(factors.dtype)
     exact, eye = factors.astype("float64"), np.eye(factors.shape[1])
     first = sum(np.array_equal(factor, exact[0]) for factor in exact)
@@ -203,10 +207,10 @@ def _kept(factors, matrix):
         error = np.abs(rest @ product - matrix).max() / np.abs(matrix).max()
     if not error <= ALLOWED[dtype]:
         raise ValueError(
-            f"I + A_i loses `matrix` to rounding in {dtype}: the product is "
-            f"off by {error:.2g} of its largest entry. With a larger `depth` "
-            "the factors are nearer to the identity, and keep it. "
-            f"Received: depth={len(exact)}"
+            f"`matrix` is lost to rounding in I + A_i in {dtype}: the product "
+            f"has an error of {error:.2g} relative to its largest entry. With "
+            "a larger `depth` the factors are closer to the identity and "
+            f"preserve it. Received: depth={len(exact)}"
         )
     return factors
 
@@ -216,27 +220,28 @@ def _invertible(matrix) -> np.ndarray:
     condition = np.linalg.cond(matrix)
     if not condition * np.finfo("float64").eps * len(matrix) < 1:
         raise ValueError(
-            "`matrix` must be invertible, as every product of matrices nearer "
-            "than 1 to the identity is. Received: a matrix with the condition "
-            f"number {condition:.2g}"
+            "`matrix` must be invertible, as every product of matrices at a "
+            "distance below 1 from the identity is. Received: a matrix of "
+            f"condition number {condition:.2g}"
         )
     if np.linalg.slogdet(matrix)[0] < 0:
         raise ValueError(
             "`matrix` must have a positive determinant, as every product of "
-            "matrices nearer than 1 to the identity has. Received: a negative "
-            "one. With one more dimension, scipy.linalg.block_diag(matrix, -1) "
-            "has a positive determinant and does the same to the others."
+            "matrices at a distance below 1 from the identity has. With one "
+            "more dimension, scipy.linalg.block_diag(matrix, -1) has one and "
+            "acts in the same way on the first coordinates. Received: a "
+            "negative determinant"
         )
     return matrix
 
 
 def _planes(rotation):
-    """The angles of a rotation, and the plane (two columns) each turns."""
+    """The angles of a rotation and their planes, two columns each."""
     blocks, basis = scipy.linalg.schur(rotation, output="real")
     d = len(rotation)
     paired = np.flatnonzero(np.diag(blocks, -1))
     alone = np.setdiff1d(np.arange(d), [*paired, *(paired + 1)])
-    # A rotation has an even number of eigenvalues -1: half a turn a pair.
+    # A rotation has an even number of eigenvalues -1: each pair is half a turn.
     half_turns = alone[np.diag(blocks)[alone] < 0].reshape(-1, 2)
     sines, cosines = blocks[paired + 1, paired], np.diag(blocks)[paired]
     angles = np.append(
@@ -248,7 +253,7 @@ def _planes(rotation):
 
 
 def _split(logs, angles, depth):
-    """How many factors stretch, so that the largest norm is smallest."""
+    """The number of factors of P for which the largest norm is smallest."""
     stretches = np.arange(depth + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         roots = np.nan_to_num(logs / stretches[:, None], nan=0)
@@ -256,14 +261,14 @@ def _split(logs, angles, depth):
     with np.errstate(over="ignore"):
         stretched = np.abs(np.expm1(roots)).max(1, initial=0)
     turned = 2 * np.sin(np.minimum(turns, np.pi) / 2).max(1, initial=0)
-    # No factor at all is no way to turn, or to shrink.
+    # Without factors there is no stretch, or no rotation.
     stretched[0] = np.inf if logs.any() else 0
     turned[-1] = np.inf if angles.size else 0
     return int(np.argmin(np.maximum(stretched, turned)))
 
 
 def _turned(angles, planes):
-    """T - I for the rotation T by each angle in its plane."""
+    """T - I for the rotation T by the angles in their planes."""
     one, other = planes[:, :, 0], planes[:, :, 1]
     shrink = -2 * np.sin(angles / 2) ** 2
     within = (one * shrink) @ one.T + (other * shrink) @ other.T

@@ -1,21 +1,21 @@
-"""Peels points off a cloud, one neuron each, a unit of neurons at a time.
+"""Separates points one by one, with one neuron each, block by block.
 
-Sorted by their norm, the longest first, every point can be cut off from all
-that come after it: <a, b> < <a, a> wherever b is shorter than a, or as long
-and not a. So one neuron a point is enough, whatever the points are. It fires
-on its own point, perhaps on points before it in the same unit, which makes a
-triangular system for the moves, and on nothing that comes later.
+If points are sorted by length, the longest first, a hyperplane separates each
+point a from all later points b: <a, b> < <a, a> if b is shorter than a, or of
+equal length and different. One neuron per point therefore suffices for any
+points. It is active on its own point, on some points before it in the same
+block, which gives a triangular system for the moves, and on no later point.
 """
 
 import numpy as np
 import scipy
 
-CHUNK = 8192  # points at a time: memory stays linear in their number
-ROUNDS = 100  # at most, of turning a direction
+CHUNK = 8192  # number of points at a time, which bounds the memory
+ROUNDS = 100  # largest number of changes of a direction
 
 
 class NoGap(Exception):
-    """Between a point and a later one there is nothing left in float64."""
+    """A point cannot be separated from a later one in float64."""
 
     def __init__(self, point):
         super().__init__(point)
@@ -28,16 +28,16 @@ def unit_of(z, start, stop, targets, enough):
     Args:
         z: float64 array of shape `(n, k)`, the longest point first.
         start, stop: Integers, which points are moved.
-        targets: Array of shape `(stop - start, m)`, the moves wanted.
-        enough: Float, the gap at which a direction is good enough.
+        targets: Array of shape `(stop - start, m)`, the required moves.
+        enough: Float, a sufficient gap.
 
     Returns:
         `directions` `(stop - start, k)`, of length 1, `thresholds` and `gaps`
-        `(stop - start,)`, `moves` `(stop - start, m)`, and `fires`, the
-        booleans that say which point (row) fires which neuron (column).
+        `(stop - start,)`, `moves` `(stop - start, m)`, and `fires`, booleans
+        of which point (row) activates which neuron (column).
 
     Raises:
-        NoGap: If rounding leaves a point, counted from `start`, no gap.
+        NoGap: If a point, counted from `start`, has no gap after rounding.
     """
     points = z[start:stop]
     directions, gaps = _directions(z, start, stop, enough)
@@ -51,7 +51,7 @@ def unit_of(z, start, stop, targets, enough):
 
 
 def _directions(z, start, stop, enough):
-    """Starts at the points themselves and turns where the gap is small."""
+    """The directions of the points, changed if the gap is small."""
     points = z[start:stop]
     directions = _unit_length(points)
     gaps, rivals = _gaps(z, start, np.arange(stop - start), directions)
@@ -74,10 +74,10 @@ def _directions(z, start, stop, enough):
 
 
 def _gaps(z, start, columns, directions):
-    """Half the way from each point, along its direction, to the next later.
+    """Half the distance, along its direction, of each point to the later ones.
 
-    `columns` counts the points from `start`. Returns the gaps and the indices
-    of the points that are next.
+    `columns` are indices counted from `start`. Returns the gaps and the
+    indices of the closest later points.
     """
     best = np.full(len(columns), -np.inf)
     rivals = start + columns
@@ -95,10 +95,10 @@ def _gaps(z, start, columns, directions):
 
 
 def _nearest_on_segment(a, b):
-    """The points nearest to the origin on the segments from a to b.
+    """The points closest to the origin on the segments from a to b.
 
-    Repeated with the worst b, they tend to the normal of the widest gap
-    (the algorithm of Gilbert).
+    Iterated with the closest b, they converge to the normal of the widest gap
+    (Gilbert's algorithm).
     """
     step = a - b
     length = np.sum(step**2, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""perfect_fit: a residual network that knows its training data by heart."""
+"""perfect_fit: a residual network that memorizes its training data."""
 
 import typing
 
@@ -10,11 +10,11 @@ from keras_rin import arguments
 from keras_rin.constructions import peeling
 from keras_rin.layers.residual_dense_stack import ResidualDenseStack
 
-HIDDEN = 64  # at most, in a residual unit
-ENOUGH = 1e-3  # a margin with which float32 has no trouble
-ALLOWED = 0.25  # of the distance of two surrogates, lost to rounding
-CLASSES = 2**20  # at most: each is a column of the last kernel
-BATCH = 1024  # points at a time, when the network is tried on them
+HIDDEN = 64  # largest number of neurons in a residual block
+ENOUGH = 1e-3  # a margin that is sufficient in float32
+ALLOWED = 0.25  # share of the distance of two labels that rounding may take
+CLASSES = 2**20  # largest number: each is a column of the last kernel
+BATCH = 1024  # number of points at a time, when the network is tested on them
 # Beyond 2^100 and 2^-100 the weights would leave the range of float32.
 RANGE, SHIFT = 100, 64
 
@@ -29,50 +29,52 @@ class PerfectFit(typing.NamedTuple):
 def perfect_fit(
     x: ArrayLike, y: ArrayLike, width: int | None = None
 ) -> PerfectFit:
-    """Builds, without training, a network that classifies every point right.
+    """Computes the weights of a network that classifies every point correctly.
 
     h_0 = (c x - mean) A,  h_{i+1} = h_i + relu(h_i U_i + s_i) V_i,
     logits = h_depth W + b
 
-    Works for any labels and any points: points need to be distinct only
-    where their labels differ. Each neuron waits for one point, is silent on
-    all that have not been moved before, and moves its own to the place that
-    stands for its label, a corner of a grid; the last layer takes the nearest
-    corner. The last coordinate of h says which points have been moved.
+    Nothing is trained, and labels and points are arbitrary: only points with
+    different labels have to be distinct. Each neuron is active on one point
+    and inactive on all that have not been moved yet. It moves its point to
+    the location of its label, a corner of a grid, and the last layer returns
+    the nearest corner. The last coordinate of h is a flag of moved points.
 
-    The number of weights is about n (2 width + 1). With the width this
-    function chooses, ln n and more only where float32 needs it, that is the
-    n ln n of the theorem, times about 2.2. The network is built in float64;
-    the thresholds stand in the middle of their gaps, the points are
-    standardised, so that they can be of any scale: c is 1, and a power of 2
-    where the largest number of x is beyond 2^100 or below 2^-100. Numbers
-    below 1.2e-38 are 0 to most processors in float32, and to this function.
+    The number of weights is about n (2 width + 1). With the default width,
+    which is ln(n) unless float32 needs more, that is the n ln(n) of the
+    theorem, times about 2.2. The network is computed in float64, with each
+    threshold in the middle of its gap. The points are standardized and can be
+    of any scale: c is 1, or a power of 2 if the largest number of x is beyond
+    2^100 or below 2^-100. Numbers below 1.2e-38, which most processors treat
+    as 0 in float32, are set to 0.
 
-    Before it is returned the network is run on all its points, on the backend
-    and the device of the moment; on another device, with products of another
-    precision, the margin is what counts.
+    The network is run on all its points before it is returned, on the current
+    backend and device. On a device with less precise products, compare the
+    margin with that precision.
 
     Args:
-        x: Array of finite numbers of shape `(n, features)`. The network sees
-            it in float32, and so does this function.
-        y: Array of integers of shape `(n,)`, the classes, from 0, below
-            2^20: the network has an output for each.
-        width: Integer of at least 2, the size of h. Defaults to `None`: the
-            smallest of a few, from ln n upwards, that float32 can hold.
+        x: Array of finite numbers of shape `(n, features)`, converted to
+            float32.
+        y: Integer array of shape `(n,)`, the classes, from 0 and below 2^20.
+            The network has one output per class.
+        width: Integer of at least 2, dimensionality of h. Defaults to `None`:
+            the smallest width from about ln(n) upwards that suffices in
+            float32.
 
     Returns:
         A named tuple of `model`, a `keras.Sequential` in float32 whose
         outputs `(batch, classes)` are largest at the class, and `margin`, the
-        smallest distance of a point from a threshold, in units of the largest
-        point. Rounding errors have to stay well below: float32 has about
-        1e-7 of its own, TF32 1e-3, bfloat16 1e-2.
+        smallest distance of a point from a threshold, relative to the length
+        of the longest point. It has to be well above the rounding errors:
+        about 1e-7 in float32, 1e-3 in TF32, 1e-2 in bfloat16.
 
     Raises:
-        ValueError: If `x` or `y` has another shape or type, if `x` has
-            numbers that are not finite in float32, if points that are
-            identical in float32 have different labels, if float32 cannot
-            hold the margin, and then the message names the width that would
-            do, or if the network that was built gives a point another label.
+        ValueError: If `x` or `y` has another shape or type; if `x` has
+            numbers that are not finite in float32; if points that are
+            identical in float32 have different labels; if the margin is too
+            small for float32, in which case the message names a sufficient
+            width; or if the network misclassifies a point on the current
+            device.
 
     Example:
 
@@ -83,8 +85,8 @@ def perfect_fit(
 
     Reference:
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv
-        1611.04231), theorem 3.2; the order by norms, which needs no distance
-        between the points, is ours.
+        1611.04231), theorem 3.2. The order by length, which needs no minimum
+        distance between points, was introduced by this package.
     """
     if width is not None:
         width = arguments.integer("width", width, at_least=2)
@@ -128,15 +130,15 @@ def _checked(x, y):
         )
     if y.max() >= CLASSES:
         raise ValueError(
-            f"`y` must be classes below {CLASSES}, for the network has an "
-            "output for each: numpy.unique(y, return_inverse=True) counts "
-            f"those there are. Received: y[{y.argmax()}]={y.max()}"
+            f"`y` must be classes below {CLASSES}, because the network has an "
+            "output for each: numpy.unique(y, return_inverse=True) numbers "
+            f"them consecutively. Received: y[{y.argmax()}]={y.max()}"
         )
     return x, y
 
 
 def _distinct(x, y):
-    """Each point once, its label, and where in `x` it stands first."""
+    """The distinct points, their labels and first indices in `x`."""
     points, first, where = np.unique(
         x, axis=0, return_index=True, return_inverse=True
     )
@@ -148,14 +150,14 @@ def _distinct(x, y):
         raise ValueError(
             "Identical points must have the same label. Received: "
             f"x[{j}] and x[{i}] are the same in float32, y[{j}]={y[j]} and "
-            f"y[{i}]={y[i]}. Numbers below 1.2e-38 are 0 in float32: where "
-            "all are so small, multiply x"
+            f"y[{i}]={y[i]}. Numbers below 1.2e-38 are 0 in float32: if all "
+            "are that small, multiply x"
         )
     return points.astype("float64"), y[first], first
 
 
 def _widths(n, features):
-    """From ln n to where more directions than features have nothing to add."""
+    """From ln n to features + 1, beyond which a width has no effect."""
     widths = [max(4, int(np.ceil(np.log(n))))]
     while widths[-1] < features + 1:
         widths.append(min(widths[-1] * 3 // 2, features + 1))
@@ -163,7 +165,7 @@ def _widths(n, features):
 
 
 class _Cloud:
-    """The points with mean 0 and deviation 1 in every feature."""
+    """The points, standardized in every feature."""
 
     def __init__(self, points, labels):
         self.labels, self.classes = labels, int(labels.max()) + 1
@@ -171,23 +173,23 @@ class _Cloud:
         steps = np.sign(exponent) * (abs(exponent) > RANGE)
         self.factor = float(2.0 ** (-SHIFT * steps))
         points = points * self.factor
-        # As the network subtracts it.
+        # In the precision in which the network subtracts it.
         self.mean = points.mean(axis=0).astype("float32")
         centred = points - self.mean
-        # A feature that hardly differs would need a weight beyond float32.
+        # A feature of tiny variance would need a weight beyond float32.
         deviation = np.maximum(centred.std(axis=0), 2.0**-RANGE)
         self.weights = np.where(np.ptp(centred, axis=0) > 0, 1 / deviation, 0)
         self.points = centred * self.weights
 
     def projected(self, k):
-        """A matrix to k dimensions, and the points there, the largest at 1."""
+        """A projection to k dimensions and its points, the longest of 1."""
         projection = _projection(self.points.shape[1], k)
         z = self.points @ projection
         radius = np.linalg.norm(z, axis=1).max() or 1.0
         return projection / radius, z / radius
 
     def reach(self, order, projection):
-        """The size of each point and all after it, before the projection."""
+        """Largest length from each point on, before the projection."""
         scale = np.linalg.norm(projection, ord=2)
         sizes = np.linalg.norm(self.points, axis=1)[order] * scale
         largest = np.maximum.accumulate(sizes[::-1])[::-1]
@@ -195,7 +197,7 @@ class _Cloud:
 
 
 class _Stack:
-    """The weights of the residual units, and what rounding does to them."""
+    """The weights of the residual blocks, and the effect of rounding."""
 
     def __init__(self, cloud, width):
         n, self.width = len(cloud.points), width
@@ -205,7 +207,7 @@ class _Stack:
         self.order = np.argsort(-np.linalg.norm(z, axis=1), kind="stable")
         self.corners, spacing = _corners(cloud.classes, width - 1)
         z, corners = z[self.order], self.corners[cloud.labels[self.order]]
-        # Points already moved stand at height -1, where nothing fires.
+        # Moved points have the last coordinate -1, where no neuron is active.
         targets = np.column_stack([corners - z, np.full(n, -1.0)])
         height = np.linalg.norm(self.corners, axis=1).max() + 2
         self.kernel = np.zeros((self.depth, width, self.hidden))
@@ -221,7 +223,7 @@ class _Stack:
                 break
 
     def _add(self, i, start, z, targets, reach, roundoff):
-        """Writes unit i, which moves the points from `start` on."""
+        """Computes block i, which moves the points from `start` on."""
         rows = slice(start, min(start + self.hidden, len(z)))
         neurons = range(rows.stop - start)
         try:
@@ -235,14 +237,14 @@ class _Stack:
         self.bias[i, neurons] = -t
         self.output_kernel[i, neurons] = v
         self.margin = min(self.margin, gaps.min() / reach)
-        # What each neuron adds rounds on its own, so that squares add up.
+        # The rounding errors of the neurons are independent: squares add up.
         lost = roundoff * reach * np.sqrt(fires @ np.sum(v**2, axis=1))
         if lost.max() > self.lost:
             self.lost, self.weakest = lost.max(), start + gaps.argmin()
 
 
 def _projection(features, k):
-    """The coordinates themselves where there is room, else random ones."""
+    """The identity if k suffices for all features, or a random projection."""
     if k >= features:
         return np.eye(features, k)
     gaussian = np.random.default_rng(0).normal(size=(features, k))
@@ -250,7 +252,7 @@ def _projection(features, k):
 
 
 def _corners(classes, k):
-    """Points of a grid around 0, one for each class, and their spacing."""
+    """Grid points around 0, one for each class, and their spacing."""
     levels = 2
     while levels**k < classes:
         levels += 1
@@ -262,7 +264,7 @@ def _corners(classes, k):
 
 
 def _model(cloud, stack):
-    """The stack between a projection and the choice of the nearest corner."""
+    """Projection, residual blocks and the choice of the nearest corner."""
     rescaling = keras.layers.Rescaling(cloud.factor, dtype="float32")
     model = keras.Sequential(
         [
@@ -301,7 +303,7 @@ def _model(cloud, stack):
 
 
 def _try(model, points, labels, places):
-    """Runs the network where it is, in the precision it has there."""
+    """Runs the network on its points, on the current backend and device."""
     for start in range(0, len(points), BATCH):
         part = slice(start, start + BATCH)
         logits = model(points[part].astype("float32"), training=False)
@@ -311,12 +313,12 @@ def _try(model, points, labels, places):
         if wrong.size:
             i = start + wrong[0]
             raise ValueError(
-                "The network does not fit in the precision in which it runs: "
-                f"it gives x[{places[i]}] the class {found[wrong[0]]} for "
-                f"{labels[i]}. Features of very different scales, or products "
-                "rounded to less than float32, can be the reason. Received: "
-                f"numbers in x between {np.abs(points).min():.2g} and "
-                f"{np.abs(points).max():.2g} in size"
+                "The network does not fit in the precision of this device: it "
+                f"gives x[{places[i]}] the class {found[wrong[0]]} instead of "
+                f"{labels[i]}. Possible reasons are features of very "
+                "different scales and products of less than float32 "
+                "precision. Received: numbers in x of magnitudes from "
+                f"{np.abs(points).min():.2g} to {np.abs(points).max():.2g}"
             )
 
 
@@ -328,11 +330,11 @@ def _wide_enough(cloud, widths):
 
 
 def _too_narrow(stack, wider, places):
-    cure = f"`width={wider.width}` can" if wider else "no width can"
+    remedy = f"`width={wider.width}` suffices" if wider else "no width suffices"
     return (
-        f"float32 cannot hold this fit at width {stack.width}, {cure}: another "
+        f"In float32 this fit fails at width {stack.width}, {remedy}: another "
         f"point is too close to x[{places[stack.order[stack.weakest]]}], "
-        f"which rounding may carry {min(stack.lost, 1):.2g} of the way to "
-        f"another class, where {ALLOWED} is allowed. "
+        f"which rounding may move by {min(stack.lost, 1):.2g} of the distance "
+        f"to another class; {ALLOWED} is allowed. "
         f"Received: width={stack.width}"
     )

@@ -17,10 +17,9 @@ class Chain(keras.initializers.Initializer):
     superdiagonal connects unit i to unit i + 1. The matrix is nilpotent: after
     `units` time steps, a signal has left the chain.
 
-    In `keras.layers.SimpleRNN` the chain is the recurrent matrix. In
-    `keras_rin.layers.RIN` it is the recurrent offset, so the effective
-    recurrent matrix is I + W. To make the chain itself the effective matrix
-    of a RIN, pass `Offset(Chain(gain))`.
+    In `keras.layers.SimpleRNN` the chain is the recurrent matrix. To make it
+    the effective recurrent matrix of a `keras_rin.layers.RIN`, pass
+    `Offset(Chain(gain))`; without `Offset` that matrix would be I + W.
 
     Args:
         gain: Finite number, at least 0: weight from each unit to the next.
@@ -60,19 +59,17 @@ class ChainIdentity(keras.initializers.Initializer):
 
     W[i, i + 1] = chain_gain, W[i, i] = identity_gain, all else 0
 
-    In `keras.layers.SimpleRNN` this is the recurrent matrix. In
-    `keras_rin.layers.RIN` it is the recurrent offset: `ChainIdentity(g, d - 1)`
-    gives the effective recurrent matrix g C + d I, with C the matrix of
-    `Chain()`.
+    In `keras.layers.SimpleRNN` this is the recurrent matrix. To make it the
+    effective recurrent matrix of a `keras_rin.layers.RIN`, pass
+    `Offset(ChainIdentity(chain_gain, identity_gain))`.
 
     Args:
         chain_gain: Finite number, at least 0: weight from each unit to the
             next. Defaults to 0.9.
         identity_gain: Finite number: weight from each unit to itself.
-            Negative values are useful in layers that store the offset.
-            Defaults to 0.1. If the two gains of the effective matrix sum to
-            more than 1, activity can grow along the chain, by at most that
-            sum per time step: I + C doubles it.
+            Defaults to 0.1. If the two gains sum to more than 1, the hidden
+            state of a ReLU network can grow by a factor of up to that sum per
+            time step.
 
     Raises:
         ValueError: If `chain_gain` is negative, if a gain is not finite, or

@@ -12,11 +12,11 @@ from keras_rin.initializers import SmallVarianceNormal
 
 
 class ResidualBranch(keras.layers.Layer):
-    """Base class of `ResidualDense` and `ResidualConv2D`: weights and options.
+    """Base class of residual layers with two kernels: weights and options.
 
     The residual branch consists of a first kernel, a bias, an activation and
     a second kernel, the output kernel. The shapes and the formula are in the
-    docstrings of the two layers.
+    docstrings of `ResidualDense`, `ResidualDenseStack` and `ResidualConv2D`.
     """
 
     def __init__(
@@ -48,8 +48,7 @@ class ResidualBranch(keras.layers.Layer):
         self.output_constraint = keras.constraints.get(output_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
 
-    def add_branch(self, kernel_shape, output_shape):
-        """Adds the weights; the last axis of a kernel is its output axis."""
+    def add_branch(self, kernel_shape, output_shape, bias_shape):
         self.kernel = self.add_weight(
             name="kernel",
             shape=kernel_shape,
@@ -67,7 +66,7 @@ class ResidualBranch(keras.layers.Layer):
         if self.use_bias:
             self.bias = self.add_weight(
                 name="bias",
-                shape=kernel_shape[-1:],
+                shape=bias_shape,
                 initializer=self.bias_initializer,
                 regularizer=self.bias_regularizer,
                 constraint=self.bias_constraint,

@@ -117,6 +117,7 @@ class ResidualConv2D(ResidualBranch):
         self.add_branch(
             (*self.kernel_size, channels, self.filters),
             (*self.kernel_size, self.filters, self.filters),
+            (self.filters,),
         )
 
     def call(self, x):

@@ -81,7 +81,9 @@ class ResidualDense(ResidualBranch):
     def build(self, input_shape):
         features = arguments.features(self.name, input_shape)
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
-        self.add_branch((features, self.width), (self.width, features))
+        self.add_branch(
+            (features, self.width), (self.width, features), (self.width,)
+        )
 
     def call(self, x):
         hidden = ops.matmul(x, self.kernel)

@@ -8,32 +8,47 @@ from keras import ops
 from keras.initializers import Initializer
 
 from keras_rin import arguments
+from keras_rin.layers.residual_branch import ResidualBranch
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class ResidualDenseStack(keras.layers.Layer):
+class ResidualDenseStack(ResidualBranch):
     """A stack of `depth` equal residual blocks, computed by a single layer.
 
-    h_0 = x,  h_{i+1} = h_i + activation(h_i U_i + s_i) V_i,  y = h_depth
+    h_0 = x,  h_{i+1} = h_i + activation(h_i U_i + b_i) V_i,  y = h_depth
 
-    The weights of all blocks are stored along a leading axis, and one loop
-    runs over that axis. A stack of a thousand blocks therefore builds, saves
-    and compiles as fast as one layer. Inputs are row vectors; the paper uses
-    column vectors, h + V relu(U h + s).
+    Each block is a `ResidualDense`. The weights of all blocks are stored along
+    a leading axis, and one loop runs over that axis, so a stack of a thousand
+    blocks builds, saves and compiles as fast as one layer.
 
-    The weights are `kernel` U `(depth, features, width)`, `output_kernel` V
-    `(depth, width, features)` and `bias` s `(depth, width)`. With the default
-    initialization, V = 0, the layer is the identity map.
+    The trainable weights are, in this order, `kernel` U
+    `(depth, features, width)`, `output_kernel` V `(depth, width, features)`
+    and `bias` b `(depth, width)`. Each initializer, regularizer and constraint
+    takes the weight of all blocks at once. With the default initialization,
+    V = 0, the layer is the identity map.
 
     Args:
         depth: Positive integer, number of residual blocks.
         width: Positive integer, number of hidden units of each block.
-        activation: Activation function. Defaults to `"relu"`.
-        kernel_initializer: Initializer of U, called once for all blocks.
-            Defaults to `"he_normal"`, whose variance is divided by `depth`,
-            because Keras counts the leading axis as part of the fan-in.
+        activation: Activation function of the hidden units. Defaults to
+            `"relu"`. If you pass `None`, no activation is applied.
+        use_bias: Boolean, whether the hidden units use bias vectors. Defaults
+            to `True`.
+        kernel_initializer: Initializer of U. Defaults to `"he_normal"`. Keras
+            counts the leading axis as part of the fan-in, so the variance is
+            2 / (depth * features).
         output_initializer: Initializer of V. Defaults to `"zeros"`.
-        **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer`.
+        bias_initializer: Initializer of b. Defaults to `"zeros"`.
+        kernel_regularizer: Regularizer of U. Defaults to `None`.
+        output_regularizer: Regularizer of V. Defaults to `None`.
+        bias_regularizer: Regularizer of b. Defaults to `None`.
+        activity_regularizer: Regularizer of the output. Defaults to `None`.
+        kernel_constraint: Constraint on U. Axis 0 is that of the blocks:
+            `keras.constraints.MaxNorm(2, axis=1)` limits the weights of each
+            hidden unit. Defaults to `None`.
+        output_constraint: Constraint on V. Defaults to `None`.
+        bias_constraint: Constraint on b. Defaults to `None`.
+        **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         x: Tensor of shape `(..., features)`.
@@ -42,9 +57,10 @@ class ResidualDenseStack(keras.layers.Layer):
         Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If `depth` or `width` is not a positive integer, or if the
-            number of features is undefined or differs from that of earlier
-            calls.
+        ValueError: If `depth` or `width` is not a positive integer, if the
+            activation, an initializer, a regularizer or a constraint is
+            unknown to Keras, or if the number of features is undefined or
+            differs from that of earlier calls.
 
     Example:
 
@@ -54,7 +70,7 @@ class ResidualDenseStack(keras.layers.Layer):
 
     Reference:
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv
-        1611.04231), section 3.
+        1611.04231), section 3, where x is a column vector.
     """
 
     def __init__(
@@ -62,47 +78,47 @@ class ResidualDenseStack(keras.layers.Layer):
         depth: int,
         width: int,
         activation: str | Callable | None = "relu",
+        use_bias: bool = True,
         kernel_initializer: str | Initializer = "he_normal",
         output_initializer: str | Initializer = "zeros",
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
+        super().__init__(
+            activation,
+            use_bias,
+            kernel_initializer,
+            output_initializer,
+            **kwargs,
+        )
         self.supports_masking = True
         # On TensorFlow, XLA has no gradient of `keras.ops.scan`, and the
         # compiler of Torch unrolls it: `jit_compile="auto"` stays off.
         self.supports_jit = keras.backend.backend() == "jax"
         self.depth = arguments.integer("depth", depth)
         self.width = arguments.integer("width", width)
-        self.activation = keras.activations.get(activation)
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.output_initializer = keras.initializers.get(output_initializer)
 
     def build(self, input_shape):
         features = arguments.features(self.name, input_shape)
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(self.depth, features, self.width),
-            initializer=self.kernel_initializer,
-        )
-        self.output_kernel = self.add_weight(
-            name="output_kernel",
-            shape=(self.depth, self.width, features),
-            initializer=self.output_initializer,
-        )
-        self.bias = self.add_weight(
-            name="bias", shape=(self.depth, self.width), initializer="zeros"
-        )
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+        self.add_branch(
+            (self.depth, features, self.width),
+            (self.depth, self.width, features),
+            (self.depth, self.width),
+        )
 
     def call(self, x):
-        def unit(h, weights):
-            kernel, output_kernel, bias = weights
-            hidden = self.activation(ops.matmul(h, kernel) + bias)
-            return h + ops.matmul(hidden, output_kernel), None
+        def block(h, weights):
+            kernel, output_kernel, *bias = weights
+            hidden = ops.matmul(h, kernel)
+            if self.use_bias:
+                hidden = hidden + bias[0]
+            return h + ops.matmul(self.activation(hidden), output_kernel), None
 
-        weights = (self.kernel, self.output_kernel, self.bias)
+        weights = [self.kernel, self.output_kernel]
+        if self.use_bias:
+            weights.append(self.bias)
         weights = tuple(ops.convert_to_tensor(weight) for weight in weights)
-        return ops.scan(unit, x, weights)[0]
+        return ops.scan(block, x, weights)[0]
 
     def compute_output_shape(self, input_shape):
         return input_shape
@@ -112,11 +128,4 @@ class ResidualDenseStack(keras.layers.Layer):
             **super().get_config(),
             "depth": self.depth,
             "width": self.width,
-            "activation": keras.activations.serialize(self.activation),
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "output_initializer": keras.initializers.serialize(
-                self.output_initializer
-            ),
         }

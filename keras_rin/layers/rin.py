@@ -42,10 +42,8 @@ class RIN(keras.layers.RNN):
         kernel_initializer: Initializer of W. Defaults to `"glorot_uniform"`.
         recurrent_initializer: Initializer of the offset U. Defaults to
             `None`: a normal distribution with standard deviation 0.001, as in
-            the paper. `Offset(initializer)` initializes the effective matrix
-            V with `initializer`. With C the matrix of `Chain()`, `Chain(g)`
-            gives V = I + g C and `ChainIdentity(g, d - 1)` gives
-            V = g C + d I.
+            the paper. `keras_rin.initializers.Offset(initializer)` initializes
+            the effective matrix V with `initializer`.
         bias_initializer: Initializer of b. Defaults to `"zeros"`.
         kernel_regularizer: Regularizer of W. Defaults to `None`.
         recurrent_regularizer: Regularizer of the offset U:

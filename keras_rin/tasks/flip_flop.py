@@ -14,12 +14,13 @@ def generate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Generates samples of the flip-flop task.
 
-    Each input channel is 0 but for pulses of 1 or -1, both as likely; the
-    target of a channel is the sign of its latest pulse. Every channel has a
-    pulse in the first time step, so each target is 1 or -1 throughout.
+    Each input channel is 0 except for pulses of 1 or -1, which are equally
+    likely. The target of a channel is the sign of its latest pulse. Every
+    channel has a pulse in the first time step, so each target is 1 or -1
+    throughout.
 
-    A network that solves the task has 2^bits stable states, a number that
-    `keras_rin.diagnostics.fixed_points` finds again.
+    A network that solves the task has 2^bits stable states, which
+    `keras_rin.diagnostics.fixed_points` finds.
 
     Args:
         rng: A `numpy.random.Generator`.
@@ -73,10 +74,9 @@ def generate(
 def baseline_loss() -> float:
     """Mean squared error of a constant prediction of 0.
 
-    1, the variance of a target that is 1 or -1, both as likely
-
     Returns:
-        The loss, a float.
+        A float: 1, the variance of a target that is 1 or -1 with equal
+        probability.
 
     Example:
 
