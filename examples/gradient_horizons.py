@@ -45,7 +45,7 @@ FLAGS = flags.FLAGS
 
 
 def gradient_norms(name, x):
-    keras.utils.set_random_seed(FLAGS.seed)
+    keras.utils.set_random_seed(0)
     layer = LAYERS[name](FLAGS.units)
     layer.build(x.shape)
     return diagnostics.gradient_norms(layer, x).tolist()
@@ -77,8 +77,7 @@ def draw(norms):
 def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(FLAGS.seed)
-    x, _ = adding.generate(rng, 16, FLAGS.length)
+    x, _ = adding.generate(np.random.default_rng(0), 16, FLAGS.length)
     norms = {name: gradient_norms(name, x) for name in LAYERS}
     command = os.path.relpath(__file__), *sys.argv[1:]
     packages = "keras-rin", "keras", keras.backend.backend()
@@ -93,13 +92,11 @@ def main(_):
     for file, table in tables(record).items():
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")
-    figure = draw(norms)
-    figure.savefig(folder / "gradient_horizons.png", dpi=120)
+    draw(norms).savefig(folder / "gradient_horizons.png", dpi=120)
 
 
 if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/gradient_horizons", "Folder to write.")
     flags.DEFINE_integer("length", 1_000, "Time steps.", lower_bound=2)
     flags.DEFINE_integer("units", 100, "Units of each layer.", lower_bound=1)
-    flags.DEFINE_integer("seed", 0, "Seed of the weights and the sequences.")
     app.run(main)

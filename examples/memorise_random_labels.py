@@ -26,19 +26,22 @@ from tqdm import tqdm
 
 from keras_rin.constructions import perfect_fit
 
+FEATURES = 64
+BATCH_SIZES = (333, 4_096)  # to predict with
+
 FLAGS = flags.FLAGS
 
 
 def fit(n):
-    rng = np.random.default_rng(FLAGS.seed)
-    x = rng.normal(size=(n, FLAGS.features))
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, FEATURES))
     y = rng.integers(FLAGS.classes, size=n)
     begin = time.perf_counter()
     model, margin = perfect_fit(x, y)
     seconds = time.perf_counter() - begin
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     accuracy = {}
-    for size in FLAGS.batch_size:
+    for size in BATCH_SIZES:
         logits = model.predict(x, batch_size=size, verbose=0)
         accuracy[str(size)] = float(np.mean(logits.argmax(axis=1) == y))
     return {
@@ -114,12 +117,8 @@ def main(_):
 
 if __name__ == "__main__":
     points = [200, 1_000, 5_000, 20_000, 100_000]
-    flags.DEFINE_string(
-        "output", "runs/memorise_random_labels", "Folder to write to."
-    )
+    output = "runs/memorise_random_labels"
+    flags.DEFINE_string("output", output, "Folder to write to.")
     flags.DEFINE_multi_integer("points", points, "Repeat the flag.")
-    flags.DEFINE_integer("features", 64, "Dimension of a point.", lower_bound=1)
     flags.DEFINE_integer("classes", 10, "Classes of labels.", lower_bound=1)
-    flags.DEFINE_multi_integer("batch_size", [333, 4_096], "To predict with.")
-    flags.DEFINE_integer("seed", 0, "Seed of the points and the labels.")
     app.run(main)

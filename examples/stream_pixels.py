@@ -5,8 +5,7 @@
 
 Exports the best RIN of the first command as a LiteRT file that takes single
 time steps, runs the file pixel by pixel over test images, and writes how long
-a step takes and how often the prediction is right, step after step. For a model
-of another data set, pass its file and --dataset.
+a step takes and how often the prediction is right, step after step.
 """
 
 import json
@@ -20,7 +19,6 @@ from importlib.metadata import version
 
 import keras
 import numpy as np
-import tensorflow_datasets as tfds
 from absl import app
 from absl import flags
 from absl import logging
@@ -39,20 +37,9 @@ FLAGS = flags.FLAGS
 
 def load():
     """The test images and labels of sequential_images.py."""
-    if FLAGS.dataset == "digits":
-        data = load_digits()
-        order = np.random.default_rng(0).permutation(len(data.target))[:360]
-        return data.images[order] / 16, data.target[order]
-    return tfds.as_numpy(
-        tfds.load(
-            FLAGS.dataset,
-            split="test",
-            batch_size=-1,
-            as_supervised=True,
-            data_dir=FLAGS.data_dir,
-            download=False,
-        )
-    )
+    data = load_digits()
+    order = np.random.default_rng(0).permutation(len(data.target))[:360]
+    return data.images[order] / 16, data.target[order]
 
 
 def stream(step, sequence):
@@ -77,19 +64,18 @@ def tables(record):
     latency = [f"{record['images'] * steps:,}"]
     latency += [f"{value:.0f}" for value in record["percentiles"]]
     shown = [round(steps * quarter / 4) for quarter in (1, 2, 3, 4)]
-    accuracy = [f"{record['right'][step - 1]:.3f}" for step in shown]
-    plain = {"tablefmt": "github", "disable_numparse": True}
-    return {
-        "latency.md": tabulate(
-            [latency],
+    accuracy = ["accuracy"]
+    accuracy += [f"{record['right'][step - 1]:.3f}" for step in shown]
+    made = {
+        "latency.md": (
             ["pixels", *(f"p{p}, µs" for p in PERCENTILES)],
-            **plain,
+            latency,
         ),
-        "accuracy.md": tabulate(
-            [["accuracy", *accuracy]],
-            ["after", *(f"{step} pixels" for step in shown)],
-            **plain,
-        ),
+        "accuracy.md": (["after", *(f"{n} pixels" for n in shown)], accuracy),
+    }
+    return {
+        file: tabulate([row], header, "github", disable_numparse=True)
+        for file, (header, row) in made.items()
     }
 
 
@@ -124,11 +110,8 @@ def main(_):
 
 
 if __name__ == "__main__":
-    names = ["digits", "mnist", "fashion_mnist", "cifar10"]
     best = "runs/sequential_images/best_rin.keras"
     flags.DEFINE_string("output", "runs/stream_pixels", "Folder to write to.")
     flags.DEFINE_string("model", best, "The .keras file to run.")
-    flags.DEFINE_enum("dataset", "digits", names, "Images the model reads.")
-    flags.DEFINE_string("data_dir", None, "Folder of prepared TFDS data.")
-    flags.DEFINE_integer("images", 1_000, "Images to run, at most.", 1)
+    flags.DEFINE_integer("images", 360, "Images to run, at most.", 1)
     app.run(main)

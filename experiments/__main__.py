@@ -42,22 +42,16 @@ def chosen():
     return {path.stem: protocols.read(path) for path in paths}
 
 
-def stored(asked, output):
-    """{name: Study}, with what is stored by now."""
-    return {
-        name: verdicts.Study(protocol, results.read(output / name))
-        for name, protocol in asked.items()
-    }
+def stored(protocol, folder):
+    """The study of a protocol, with what is stored by now."""
+    return verdicts.Study(protocol, results.read(folder))
 
 
 def make_runs(asked, output):
     """The missing runs of the protocols, if their data exist."""
     for name, protocol in asked.items():
-        settings = list(
-            itertools.chain.from_iterable(
-                protocols.all_settings(protocol, tier) for tier in FLAGS.run
-            )
-        )
+        tiers = [protocols.all_settings(protocol, tier) for tier in FLAGS.run]
+        settings = list(itertools.chain.from_iterable(tiers))
         if not settings:
             continue
         lack = data.what_lacks(protocol)
@@ -65,16 +59,16 @@ def make_runs(asked, output):
             print(f"{name} is skipped: {lack}.", file=sys.stderr)
             continue
         folder = results.prepare(output / name)
+        while wanted := wanted_runs(stored(protocol, folder), settings):
+            runner.run(protocol, folder, wanted, FLAGS.jobs, FLAGS.ray_address)
 
-        def wanted(name=name, settings=settings):
-            (study,) = stored({name: asked[name]}, output).values()
-            missing = runner.missing(study, settings)
-            if FLAGS.extend and not missing:
-                return runner.beyond_the_edges(study)
-            return missing
 
-        while runs := wanted():
-            runner.run(protocol, folder, runs, FLAGS.jobs, FLAGS.ray_address)
+def wanted_runs(study, settings):
+    """Those that are missing, then those beyond the edges if asked for."""
+    missing = runner.missing(study, settings)
+    if FLAGS.extend and not missing:
+        return runner.beyond_the_edges(study)
+    return missing
 
 
 def main(_):
@@ -89,12 +83,14 @@ def main(_):
         print(
             "\nInterrupted: tables of the stored runs follow.", file=sys.stderr
         )
-    for name, study in stored(asked, output).items():
+    studies = {name: stored(p, output / name) for name, p in asked.items()}
+    for name, study in studies.items():
         for file, draw in pictures.of(study).items():
             results.save_picture(draw(study), output / name / file)
     if FLAGS.protocol and FLAGS.output == FLAGS["output"].default:
-        asked = protocols.read_all()  # the pages show all of them
-    studies = stored(asked, output)
+        others = protocols.read_all()  # the pages show all of them
+        others = {name: stored(p, output / name) for name, p in others.items()}
+        studies = others | studies
     for of in (
         pages.of_tiers,
         pages.of_comparisons,

@@ -11,10 +11,10 @@ import json
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 import keras_rin
 from experiments import data as tasks
-from experiments import epochs
 from experiments import models
 from experiments import results
 from keras_rin import diagnostics
@@ -45,21 +45,22 @@ def run(settings, own=None):
     if settings.get("inputs") == "normalized":
         data = tasks.normalized(data)
     train, validation, test = data.splits
-    batches = epochs.shuffled(train, settings["batch_size"])
-    model = initialized(settings, data, batches.steps, own)
+    size = settings["batch_size"]
+    steps = -(-len(train[1]) // size)  # of an epoch
+    model = initialized(settings, data, steps, own)
     if settings.get("inputs") == "adapted":
         keras_rin.adapt(model, train[0])
     before = departure(model)
-    end = -(-settings["updates"] // batches.steps)
+    epochs = -(-settings["updates"] // steps)
     best = keras.callbacks.EarlyStopping(
-        "val_score", patience=end, mode="min", restore_best_weights=True
+        "val_score", patience=epochs, mode="min", restore_best_weights=True
     )
     found = {**settings, "processor": results.processor()}
     try:
         model.fit(
-            batches.stream(seed, 0, end),
-            steps_per_epoch=batches.steps,
-            epochs=end,
+            batches(train, size, seed, epochs),
+            steps_per_epoch=steps,
+            epochs=epochs,
             validation_data=validation,
             validation_batch_size=500,
             callbacks=[RestoreOnNaN(), best],
@@ -81,10 +82,33 @@ def run(settings, own=None):
         "validation": score(*validation),
         "test": score(*test),
         "baseline": data.baseline,
-        "best_update": (best.best_epoch + 1) * batches.steps,
-        "updates_made": end * batches.steps,
+        "best_update": (best.best_epoch + 1) * steps,
+        "updates_made": epochs * steps,
         "henrici_departure": {"before": before, "after": departure(model)},
     }
+
+
+def batches(arrays, size, seed, epochs):
+    """Of rows of arrays; their order follows from the seed and the epoch."""
+    arrays = tf.nest.map_structure(tf.constant, arrays)
+    count = len(tf.nest.flatten(arrays)[0])
+
+    def epoch(number):
+        rows = tf.random.experimental.stateless_shuffle(
+            tf.range(count), tf.stack([seed, number])
+        )
+        return (
+            tf.data.Dataset.from_tensor_slices(rows)
+            .batch(size)
+            .map(
+                lambda rows: tf.nest.map_structure(
+                    lambda array: tf.gather(array, rows), arrays
+                )
+            )
+        )
+
+    numbers = tf.data.Dataset.range(epochs)
+    return numbers.flat_map(epoch).prefetch(tf.data.AUTOTUNE)
 
 
 def departure(model):

@@ -127,9 +127,9 @@ def test_deep_linear(tmp_path):
 
 @pytest.mark.exhaustive
 def test_memorise_random_labels(tmp_path):
-    run("memorise_random_labels", tmp_path, "--points=50", "--batch_size=7")
+    run("memorise_random_labels", tmp_path, "--points=50")
     record = json.loads((tmp_path / "results.json").read_text())
-    assert record["runs"][0]["accuracy"] == {"7": 1.0}
+    assert set(record["runs"][0]["accuracy"].values()) == {1.0}
     assert (tmp_path / "parameters.png").exists()
 
 
