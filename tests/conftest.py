@@ -1,14 +1,22 @@
 import os
+import pathlib
 
-# Tests run two at a time, and NumPy's threads would wait for each other.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("JAX_ENABLE_X64", "1")  # JAX drops float64 without it
-# Tests compile for longer than they compute.
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+import pytest
 
-import keras  # noqa: E402
+ROOT = pathlib.Path(__file__).parents[1]
+for name, value in {
+    # Tests run two at a time, and NumPy's threads would wait for each other.
+    "OMP_NUM_THREADS": "1",
+    "JAX_ENABLE_X64": "1",  # JAX drops float64 without it
+    # Tests compile for longer than they compute: without optimizations, and
+    # once for all workers, for the scripts they start, and for the next run.
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_COMPILATION_CACHE_DIR": str(ROOT / "runs" / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}.items():
+    os.environ.setdefault(name, value)
+
 import numpy as np  # noqa: E402
-import pytest  # noqa: E402
 
 # Of names, NumPy, files and text: the same on every backend.
 ONE_BACKEND = {
@@ -54,14 +62,20 @@ def rng():
     return np.random.default_rng(0)
 
 
+# Keras is imported by the workers alone: the process that hands the tests out
+# reads this file too, and everything waits for it.
 @pytest.fixture(autouse=True)
 def seed_keras():
+    import keras
+
     keras.utils.set_random_seed(0)
 
 
 @pytest.fixture
 def float64():
     """Everything Keras makes in this test is float64."""
+    import keras
+
     floatx, policy = keras.config.floatx(), keras.config.dtype_policy()
     keras.config.set_floatx("float64")
     keras.config.set_dtype_policy("float64")

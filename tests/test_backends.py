@@ -69,6 +69,18 @@ def test_a_skipped_test_has_its_reason_below_the_table(report):
     ]
 
 
+def test_what_ran_on_one_backend_is_said_to_be_not_repeated(report, tmp_path):
+    text = report.read_text().replace("test_one", "test_seven")
+    (tmp_path / "more.xml").write_text(text)
+    both = [report, tmp_path / "more.xml"]
+    assert backends.count_missing(both, [report]) == {"tasks": 1}
+    assert not backends.count_missing([report], both)
+    run = {"tasks": {"passed": 0, "failed": [], "skipped": {}}}
+    run["tasks"]["not repeated"] = 4
+    (table,) = backends.tables({"runs": {"jax": run}}).values()
+    assert "| 4 not repeated |" in table
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_file_of_tests_is_of_an_area(path):
     names = [f"{path.stem}.test_any[SavedModel]", f"{path.stem}.test_[ONNX]"]

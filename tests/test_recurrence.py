@@ -1,12 +1,11 @@
 """The fused loop against a float64 loop, autodiff and finite differences."""
 
 import re
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
+import scripts
 import witnesses
 from cases import diagonal
 from cases import first_of
@@ -328,8 +327,7 @@ def test_nothing_is_hidden_from_the_compiler(monkeypatch, masked, pieces):
 
 
 COUNT_COMPILATIONS = """
-import os, pathlib, sys
-os.environ["XLA_FLAGS"] = "--xla_dump_to=" + sys.argv[1]
+import pathlib, sys
 import keras, numpy
 from keras_rin.layers import RIN
 
@@ -352,12 +350,13 @@ for way in ("fit", "train_on_batch", "call"):
 @pytest.mark.exhaustive
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="reads what XLA dumps")
 def test_lengths_that_vary_are_not_compiled_one_by_one(tmp_path):
-    finished = subprocess.run(
-        [sys.executable, "-c", COUNT_COMPILATIONS, tmp_path],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    program = tmp_path / "count.py"
+    program.write_text(COUNT_COMPILATIONS)
+    flags = f"--xla_dump_to={tmp_path}"
+    finished = scripts.Running(
+        str(program), str(tmp_path), XLA_FLAGS=flags
+    ).end()
+    assert finished.returncode == 0, finished.stderr
     counts = [int(n) for n in re.findall(r"compiled: (\d+)", finished.stdout)]
     # The first length, forward and backward; Keras then leaves it undefined.
     assert counts == [2] * 21
