@@ -11,13 +11,16 @@ import textwrap
 
 import griffe
 
-FORMULA = re.compile(r"(?<=\n\n)(\S[^\n]* = [^\n]*[^\n.:,;])(?=\n\n)")
+FORMULA = re.compile(  # of one line or two, without a full stop
+    r"(?<=\n\n)(?!>>>)\S[^\n]* (?:=|<=|>=|<-) [^\n]*(?:\n\S[^\n]*)?"
+    r"(?<![.:,;])(?=\n\n)"
+)
 EXAMPLE = re.compile(r"^Example:\n\n((?:.+(?:\n|$))+)", re.M)
 TEXT = re.compile(r"^(Returns|Reference):\n((?: {4}.*(?:\n|$)|\n)+)", re.M)
 
 
 def as_google(text):
-    text = FORMULA.sub(r"    \1", text)
+    text = FORMULA.sub(lambda found: textwrap.indent(found[0], "    "), text)
     text = text.replace("\nArgs:\n", "\nArgs: Arguments:\n")
     text = text.replace("\nCall arguments:\n", "\nArgs: Call arguments:\n")
     text = EXAMPLE.sub(_indented, text)

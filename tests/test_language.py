@@ -36,6 +36,7 @@ HOME_MADE = {
         "is initialized to"
     ),
     r"\b(is|was) at hand\b": "available",
+    r"ChainIdentity\([^()]*-": "Offset(ChainIdentity(...)), one spelling",
 }
 
 # Sentences that are quoted, by file.
@@ -98,6 +99,7 @@ def test_quotations_are_in_their_texts():
         "the *contenders* of a table",
         "starts from the identity",
         "the default start, A = 0",
+        "RIN(8, recurrent_initializer=ChainIdentity(0.9, -0.5))",
     ],
 )
 def test_home_made_words_are_found(text):

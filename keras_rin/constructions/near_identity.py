@@ -22,12 +22,12 @@ def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
     the positive definite P, the last ones equal roots of the rotation O. The
     split is chosen such that the largest spectral norm of an A_i is smallest:
 
-    max |A_i| <= (4 pi + 3 gamma) / depth  if depth >= 3 gamma,
+    max |A_i| <= (4 pi + 3 gamma) / depth  if depth >= 3 gamma
 
-    and close to (pi + gamma) / depth for large depths, where gamma is the
-    largest |ln sigma| over the singular values sigma of R. With fewer than
-    about pi + gamma factors some |A_i| reach 1, and the theorem on critical
-    points does not apply to them.
+    Here gamma is the largest |ln sigma| over the singular values sigma of R.
+    For large depths the largest norm is close to (pi + gamma) / depth. With
+    fewer than about pi + gamma factors some norms reach 1, and the theorem on
+    critical points does not apply to them.
 
     R acts on columns, as in the paper. A Keras layer acts on rows: its
     `kernel` is the transpose of A_i, as in `linear_residual_network`.
