@@ -72,7 +72,6 @@ def load():
                 split=["train", "test"],
                 batch_size=-1,
                 as_supervised=True,
-                data_dir=FLAGS.data_dir,
                 download=FLAGS.download,
             )
         )
@@ -244,7 +243,6 @@ if __name__ == "__main__":
     names, data = list(INITIALIZERS), ["cifar10", "cifar100", "fashion_mnist"]
     flags.DEFINE_string("output", "runs/cifar_residual", "Folder to write to.")
     flags.DEFINE_enum("dataset", "cifar10", [*data, "mnist"], "From TFDS.")
-    flags.DEFINE_string("data_dir", None, "Folder of prepared TFDS data.")
     flags.DEFINE_bool("download", False, "Download data that is missing.")
     flags.DEFINE_string("image_folder", None, "Or train/CLASS and test/CLASS.")
     flags.DEFINE_bool("augment", True, "Shift images in training.")

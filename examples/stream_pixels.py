@@ -64,18 +64,13 @@ def tables(record):
     latency = [f"{record['images'] * steps:,}"]
     latency += [f"{value:.0f}" for value in record["percentiles"]]
     shown = [round(steps * quarter / 4) for quarter in (1, 2, 3, 4)]
-    accuracy = ["accuracy"]
-    accuracy += [f"{record['right'][step - 1]:.3f}" for step in shown]
-    made = {
-        "latency.md": (
-            ["pixels", *(f"p{p}, µs" for p in PERCENTILES)],
-            latency,
-        ),
-        "accuracy.md": (["after", *(f"{n} pixels" for n in shown)], accuracy),
-    }
+    accuracy = [f"{record['right'][step - 1]:.3f}" for step in shown]
+    header = ["pixels", *(f"p{p}, µs" for p in PERCENTILES)]
+    after = ["after", *(f"{step} pixels" for step in shown)]
+    plain = {"tablefmt": "github", "disable_numparse": True}
     return {
-        file: tabulate([row], header, "github", disable_numparse=True)
-        for file, (header, row) in made.items()
+        "latency.md": tabulate([latency], header, **plain),
+        "accuracy.md": tabulate([["accuracy", *accuracy]], after, **plain),
     }
 
 

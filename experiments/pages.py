@@ -278,7 +278,8 @@ def of_comparisons(studies):
                 asked = claim["expect"], claim["within"]
                 answers.append(comparison.says(*asked))
                 unsolved = answers[-1] == verdicts.UNSOLVED
-                p_values.append(1 if unsolved else comparison.p_value(*asked))
+                p = 1.0 if unsolved else comparison.p_value(*asked)
+                p_values.append(p)
     alpha = verdicts.ALPHA
     adjusted = stats.false_discovery_control(p_values) if p_values else []
     rows = [

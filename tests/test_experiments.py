@@ -606,6 +606,21 @@ def test_a_claim_has_a_row_for_its_source_and_one_for_each_comparison():
     ]
 
 
+def test_comparisons_that_no_model_solved_are_counted_as_such():
+    claim = {"compare": [["a", "b"], ["b", "a"]]}
+    claim |= {"expect": "better", "within": 0.05}
+    runs = [
+        run
+        for layer in "ab"
+        for rate in (1, 2)
+        for run in runs_of(layer, rate, 2.0, [2.0] * 3)
+    ]
+    study = verdicts.Study({**PROTOCOL, "claims": [claim]}, {"runs": runs})
+    (text,) = pages.of_comparisons({"mine": study}).values()
+    counts = [line.split("|")[2].strip() for line in text.splitlines()[2:]]
+    assert counts == ["2", "0", "0", "2"]
+
+
 def test_every_claim_is_in_the_tables_once():
     families = {c["about"] for p in PROTOCOLS.values() for c in p["claims"]}
     pages = [(RESULTS / f"{family}.md").read_text() for family in families]
