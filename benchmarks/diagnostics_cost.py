@@ -4,7 +4,7 @@
     python -m benchmarks.diagnostics_cost --part=dynamics \\
         --output=docs/results/dynamics_cost
     python -m benchmarks.diagnostics_cost --part=matrices --units=2000 \\
-        --repeats=1 --output=docs/results/diagnostics_cost_2000
+        --repeats=1 --output=runs/diagnostics_cost_2000
 
 Each diagnostic is called several times in a process of its own. The seconds,
 the memory by which the process grows at most, and the share of the training

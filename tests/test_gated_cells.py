@@ -2,11 +2,15 @@ import keras
 import numpy as np
 import pytest
 
+import keras_rin
 from keras_rin.diagnostics import gated_cells
 from keras_rin.diagnostics.state_map import StateMap
 from keras_rin.diagnostics.state_map import state_map
+from keras_rin.layers import DeepTransitionRINCell
 
 KNOWN = [
+    ("SimpleRNN", {}),
+    ("RIN", {}),
     ("LSTM", {}),
     ("LSTM", {"use_bias": False, "recurrent_activation": "hard_sigmoid"}),
     ("LSTM", {"activation": "relu"}),
@@ -25,7 +29,8 @@ OTHERS = [
     keras.layers.LSTMCell(3, activation="softmax"),
     keras.layers.GRUCell(3, reset_after=False),
     HalfGRUCell(3),
-    keras.layers.SimpleRNNCell(3),
+    keras.layers.SimpleRNNCell(3, activation="softmax"),
+    DeepTransitionRINCell(3),
 ]
 
 
@@ -43,7 +48,8 @@ def drawn(cell, rng):
 def test_the_closed_form_is_the_automatic_derivative(
     rng, kind, options, dtype, close
 ):
-    cell = drawn(getattr(keras.layers, f"{kind}Cell")(5, **options), rng)
+    kinds = keras_rin.layers if kind == "RIN" else keras.layers
+    cell = drawn(getattr(kinds, f"{kind}Cell")(5, **options), rng)
     assert gated_cells.unit_of(cell)
     with state_map(cell, dtype) as step:
         states = rng.normal(size=(21, step.size)).astype(dtype)

@@ -4,7 +4,10 @@ In the spirit of SQLite's crash tests: mixed precision with a loss scale, an
 average of the weights, accumulated gradients and Dropout. Each fault happens
 to a training in a process of its own, which resumes from the same checkpoint.
 What it leaves on disk is compared with a training that was never killed, and
-so is the end of the training that resumes from there.
+so is the end of the training that resumes from there. Twenty kills at random
+moments are tried by
+
+    INTERRUPTS=20 pytest -n 2 -m exhaustive tests/test_kills.py
 """
 
 import functools
@@ -180,6 +183,9 @@ KILLS = [
     (after_seconds, 0.02),
     (after_seconds, 0.2),
 ]
+MOMENTS = int(os.environ.get("INTERRUPTS", 0))
+RANDOM = np.random.default_rng(0).uniform(0, 0.3, MOMENTS).round(4).tolist()
+KILLS += [(after_seconds, moment) for moment in RANDOM]
 REFUSED = [(full_disk, 100), (full_disk, 9_000), (read_only,)]
 
 

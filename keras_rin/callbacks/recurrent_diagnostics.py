@@ -123,7 +123,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self.budget = math.inf if budget is None else budget
 
     def on_train_begin(self, logs=None):
-        # Keras hands a callback no list of the others: its caller has it.
+        # Logs are one dict that the callbacks receive in the order of their
+        # list, and what comes before this one would read it too early. No
+        # public hook of Keras shows the list to a callback: its caller has it.
         self._to_front(inspect.currentframe().f_back.f_locals.get("self"))
         self.seconds = 0.0
         self._longest = 0.0

@@ -1,4 +1,4 @@
-"""Jacobians of the LSTM and the GRU of Keras in closed form.
+"""Jacobians of SimpleRNN, RIN, GRU and LSTM in closed form.
 
 A unit sees the other units through linear sums alone, one for each gate:
 
@@ -20,6 +20,10 @@ ELEMENTWISE = {"hard_sigmoid", "linear", "relu", "sigmoid", "tanh"}
 ROWS = 8  # Jacobians at a time: their sum stays in the processor's cache
 
 
+def simple_rnn(cell, x, z, h):
+    return [cell.activation(x[0] + z[0])]
+
+
 def lstm(cell, x, z, h, c):
     i, f, new, o = ops.unstack(x + z)
     c = cell.recurrent_activation(f) * c
@@ -36,14 +40,22 @@ def gru(cell, x, z, h):
 
 def unit_of(cell):
     """The step of one unit by itself, `None` if it is not known."""
-    step = {keras.layers.LSTMCell: lstm, keras.layers.GRUCell: gru}.get(
-        type(cell)
-    )
+    step = UNITS.get(type(cell))
+    if keras.saving.get_registered_name(type(cell)) == "keras_rin>RINCell":
+        step = simple_rnn
     if step is None or (step is gru and not cell.reset_after):
         return None
-    activations = {cell.activation, cell.recurrent_activation}
+    activations = {cell.activation, getattr(cell, *SECOND)}
     known = {getattr(keras.activations, name) for name in ELEMENTWISE}
     return step if activations <= known else None
+
+
+UNITS = {
+    keras.layers.SimpleRNNCell: simple_rnn,
+    keras.layers.LSTMCell: lstm,
+    keras.layers.GRUCell: gru,
+}
+SECOND = "recurrent_activation", keras.activations.linear
 
 
 class GatedCell:
@@ -51,9 +63,12 @@ class GatedCell:
 
     def __init__(self, cell, unit, dtype):
         self._cell, self._unit, self._dtype = cell, unit, dtype
-        matrices = recurrent_layers.recurrent_matrices(cell).values()
-        self._matrices = np.array([w.T for w in matrices], dtype)
-        self.gates, self.units, _ = self._matrices.shape
+        kernel = recurrent_layers.float64(cell.recurrent_kernel)
+        self.units, self.gates = len(kernel), kernel.shape[1] // len(kernel)
+        # RIN stores the offset from the identity.
+        self._offset = hasattr(cell, "effective_recurrent_kernel")
+        kernel += self._offset * np.eye(*kernel.shape)
+        self._matrices = np.split(kernel.T.astype(dtype), self.gates)
         self.states = len(keras.tree.flatten(cell.state_size))
 
     def slopes(self, states, inputs):
@@ -100,6 +115,7 @@ class GatedCell:
         kernels = self._cell.kernel, self._cell.recurrent_kernel
         kernel, recurrent = (ops.cast(one, self._dtype) for one in kernels)
         x, z = ops.matmul(inputs, kernel), ops.matmul(h, recurrent)
+        z = z + h if self._offset else z
         if self._cell.bias is not None:
             bias = ops.cast(self._cell.bias, self._dtype)
             x, z = (

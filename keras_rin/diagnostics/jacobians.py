@@ -67,7 +67,7 @@ def state_jacobians(
     J_T^T ... J_1^T: a singular value of J_t above 1 lets it grow, one below 1
     lets it decay.
 
-    In closed form for the LSTM and the GRU of Keras, at a cost of order batch
+    In closed form for SimpleRNN, RIN, GRU and LSTM, at a cost of order batch
     time state^2; by automatic differentiation for any other cell, at one of
     order batch time state^3. The result takes batch time state^2 numbers, for
     16 sequences of 784 time steps and 100 units in float32 0.5 GB, of an LSTM

@@ -45,8 +45,8 @@ def lyapunov_spectrum(
     step in which it is.
 
     Everything is computed in float64, whatever the dtype of the layer. The
-    cost is of order batch time state^2 exponents. J_t itself is never formed,
-    and what is computed on the way takes a few hundred MB at most.
+    cost is of order batch time state^2 exponents. What is computed on the way
+    takes a few hundred MB at most.
 
     Args:
         layer: A built recurrent layer or cell of Keras.

@@ -52,7 +52,7 @@ AREAS = {
     "multiple devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|flip_flop"
     "|sequential_pixels)[.]",
-    "examples": "examples[.]",
+    "examples": "(examples|interrupts)[.]",
     "benchmarks": "benchmarks[.]",
     "experiments": "experiments[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"

@@ -6,7 +6,8 @@
 
 Writes to OUTPUT a table of faults, the tests that inject them, how many cases
 of these passed in the reports, and what happens now. A case of a property test
-is many drawn examples.
+is many drawn examples. Tests of which no report says anything keep the number
+of cases that OUTPUT has.
 """
 
 import collections
@@ -50,7 +51,9 @@ def main(argv):
     paths = sorted(pathlib.Path(FLAGS.runs).glob("tensorflow*.xml"))
     if not paths:
         raise app.UsageError(f"There is no {FLAGS.runs}/tensorflow.xml")
-    passed = cases(paths)
+    output = results.prepare(FLAGS.output)
+    before = (results.read(output) or {}).get("passed", {})
+    passed = collections.Counter(before | cases(paths))
     named = {
         test for rows in ROWS.values() for row in rows for test in row["tests"]
     }
@@ -61,7 +64,7 @@ def main(argv):
         "tables": "tests.reports.robustness",
         "passed": {test: passed[test] for test in sorted(named)},
     }
-    results.write(results.prepare(FLAGS.output), record, tables)
+    results.write(output, record, tables)
 
 
 if __name__ == "__main__":
