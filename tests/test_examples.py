@@ -103,7 +103,7 @@ def test_random_products(tmp_path):
 
 @pytest.mark.exhaustive
 def test_watch_a_chain_emerge(tmp_path):
-    arguments = ("--epochs=1", "--units=8", "--seed=0", "--seed=1")
+    arguments = ("--epochs=1", "--units=8", "--seed=0")
     run("watch_a_chain_emerge", tmp_path, *arguments)
     assert "| Henrici departure " in (tmp_path / "table.md").read_text()
     for picture in ("hidden_chain.png", "henrici_departure.png"):
