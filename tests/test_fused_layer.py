@@ -97,13 +97,14 @@ def test_random_layers_are_the_same_fused_and_not(seed, float64):
         kwargs["mask"][rng.integers(batch)] = False
     layers = pair(options, x.shape, int(units))
     y = rng.normal(size=layers[0].compute_output_shape(x.shape))
+    close = 1e-5 if BACKEND == "torch" else 1e-9  # float32 products of Keras
     one, other = (layer(x, **kwargs) for layer in layers)
-    assert_same(one, other, 1e-9, 1e-9)
+    assert_same(one, other, close, close)
     one, other = (
         witnesses.gradients(layer, x, y, **kwargs) for layer in layers
     )
     for gradient, expected in zip(one, other, strict=True):
-        assert_same(gradient, expected, 1e-9, 1e-9)
+        assert_same(gradient, expected, close, close)
 
 
 @pytest.mark.skipif(
