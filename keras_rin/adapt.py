@@ -317,6 +317,10 @@ def _batches(data, mask, size, inputs):
     """Pairs of inputs and mask; arrays are split into batches."""
     kinds = (dict, list, tuple) if inputs > 1 else dict
     if not (_is_array(data) or isinstance(data, kinds)):
+        if isinstance(data, keras.utils.PyDataset):  # endless in Keras 3.6
+            data = itertools.islice(
+                map(data.__getitem__, itertools.count()), data.num_batches
+            )
         for batch in data:
             yield keras.utils.unpack_x_y_sample_weight(batch)[0], None
         return

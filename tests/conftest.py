@@ -1,3 +1,4 @@
+import importlib.util
 import os
 import pathlib
 
@@ -17,6 +18,11 @@ for name, value in {
     os.environ.setdefault(name, value)
 
 import numpy as np  # noqa: E402
+
+# Their modules import TensorFlow for data.
+collect_ignore = ["test_examples.py", "test_experiments.py"]
+if importlib.util.find_spec("tensorflow"):
+    collect_ignore.clear()
 
 # Of names, NumPy, files and text: the same on every backend.
 ONE_BACKEND = {

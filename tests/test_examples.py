@@ -89,7 +89,7 @@ RUN = {
         [],
     ),
     "watch_a_chain_emerge": (
-        ["--epochs=1", "--units=8", "--seed=0", "--seed=1"],
+        ["--epochs=1", "--units=8", "--seed=0"],
         ("table.md", "Henrici departure"),
         ["hidden_chain.png", "henrici_departure.png"],
     ),

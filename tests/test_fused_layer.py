@@ -85,7 +85,7 @@ def test_the_fused_layer_has_the_gradients_of_the_other(rng, option, mask):
 @pytest.mark.parametrize("seed", first_of([(n,) for n in range(12)]))
 def test_random_layers_are_the_same_fused_and_not(seed, float64):
     rng = np.random.default_rng(seed)
-    units, time, batch, features = rng.integers(1, [71, 301, 7, 5])
+    units, time, batch, features = rng.integers(1, [71, 151, 7, 5])
     flags = "return_sequences", "go_backwards", "zero_output_for_mask"
     options = {flag: bool(rng.integers(2)) for flag in flags}
     phis = ["relu", "leaky_relu", "elu", "sigmoid", "linear"]
@@ -97,13 +97,14 @@ def test_random_layers_are_the_same_fused_and_not(seed, float64):
         kwargs["mask"][rng.integers(batch)] = False
     layers = pair(options, x.shape, int(units))
     y = rng.normal(size=layers[0].compute_output_shape(x.shape))
+    close = 1e-5 if BACKEND == "torch" else 1e-9  # float32 products of Keras
     one, other = (layer(x, **kwargs) for layer in layers)
-    assert_same(one, other, 1e-9, 1e-9)
+    assert_same(one, other, close, close)
     one, other = (
         witnesses.gradients(layer, x, y, **kwargs) for layer in layers
     )
     for gradient, expected in zip(one, other, strict=True):
-        assert_same(gradient, expected, 1e-9, 1e-9)
+        assert_same(gradient, expected, close, close)
 
 
 @pytest.mark.skipif(

@@ -213,7 +213,7 @@ def test_a_changed_bit_is_refused_or_harmless(small, tmp_path, part):
     changed[rng.integers(len(whole))] ^= 1 << rng.integers(8)
     try:
         answer = loaded_answer(tmp_path, changed, x)
-    except zipfile.BadZipFile as error:
-        assert str(error)
+    except (zipfile.BadZipFile, OSError, RuntimeError) as error:
+        assert str(error)  # of HDF5 where it reads before the checksum
     else:
         np.testing.assert_array_equal(answer, expected)

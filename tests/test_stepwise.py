@@ -94,6 +94,7 @@ PAIRS = (
 )
 
 
+@pytest.mark.one_backend  # `is_stepwise` reads classes and configs
 @pytest.mark.filterwarnings("ignore:Layer 'masking:UserWarning")
 @pytest.mark.parametrize(
     ("layer", "shape"), ACCEPTED, ids=lambda one: getattr(one, "name", None)
