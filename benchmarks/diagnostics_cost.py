@@ -215,21 +215,21 @@ def shares():
 
 
 def tables(record):
-    found = {}
+    found, memory = {}, record.get("memory_mib")
     if record["seconds"]:
         rows = [
             [
                 name,
                 f"{statistics.median(times):.2g}",
                 f"{min(times):.2g} to {max(times):.2g}",
-                str(record["memory_mib"][name]),
+                *([str(memory[name])] if memory else []),
             ]
             for name, times in record["seconds"].items()
         ]
         header = [f"diagnostic, {record['units']} units", "median, s"]
         if record["units"] is None:
             header[0] = "diagnostic"
-        header += ["range, s", "memory, MiB"]
+        header += ["range, s", *(["memory, MiB"] if memory else [])]
         found["table.md"] = results.markdown(header, rows)
     if record["shares"]:
         rows = [
