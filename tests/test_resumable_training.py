@@ -142,7 +142,7 @@ def test_a_full_disk_leaves_the_last_good_state(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left .* stays") as error:
+    with pytest.raises(OSError, match="No space left .* unchanged") as error:
         fit_tiny(tiny(), path, 3)
     assert (error.value.errno, error.value.filename) == (
         errno.ENOSPC,
