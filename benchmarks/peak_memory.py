@@ -79,8 +79,10 @@ def tables(record):
     for r in record["records"]:
         row = sizes.setdefault(contenders.shape(r["size"]), {})
         mib = r["mib"]
-        spread = f"{min(mib):.0f} to {max(mib):.0f}"
-        row[r["contender"]] = f"{statistics.median(mib):.0f} ({spread})"
+        median, spread = f"{statistics.median(mib):.0f}", ""
+        if len(mib) > 1:
+            spread = f" ({min(mib):.0f} to {max(mib):.0f})"
+        row[r["contender"]] = median + spread
     rows = [[size, *row.values()] for size, row in sizes.items()]
     (row, *_) = sizes.values()
     header = [contenders.SHAPE, *(f"{layer}, MiB" for layer in row)]
@@ -88,5 +90,5 @@ def tables(record):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_integer("repeats", 3, "Processes per cell.", lower_bound=1)
+    flags.DEFINE_integer("repeats", 1, "Processes per cell.", lower_bound=1)
     measuring.main(__file__, measure, tables)
