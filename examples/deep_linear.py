@@ -160,11 +160,17 @@ def tables(record):
 def draw(curves):
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.subplots()
-    for name, losses in curves.items():
+    # Each line has a style and a final marker of its own, also in grey.
+    for n, (name, losses) in enumerate(curves.items()):
         steps = EVERY * np.arange(1, len(losses) + 1)
-        style = "--" if name.startswith("rotation") else "-"
+        style = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))][n % 5]
         axes.loglog(
-            steps, losses, style, marker=".", markevery=[-1], label=name
+            steps,
+            np.maximum(losses, 1e-15),
+            linestyle=style,
+            marker="osv^DPX*<>"[n % 10],
+            markevery=[-1],
+            label=name,
         )
     axes.set(xlabel="step", ylabel="loss")
     figure.legend(loc="outside right upper", fontsize="small")
