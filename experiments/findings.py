@@ -126,19 +126,17 @@ def learns_at_every_length(study, where):
 
 def never_diverges(study, where):
     """Diverged runs of a model, over all hyperparameters and seeds."""
-    counts = {}
+    by_length = {}
     for run in study.runs:
         if where.items() <= run.items():
-            key = f"{run['length']:,} steps"
-            counts.setdefault(key, []).append(run)
-    return [
-        (
-            condition,
-            f"{verdicts.diverged(runs)} of {len(runs)} runs diverged",
-            "no" if verdicts.diverged(runs) else "yes",
-        )
-        for condition, runs in counts.items()
-    ]
+            by_length.setdefault(run["length"], []).append(run)
+    parts = []
+    for length, runs in by_length.items():
+        diverged = verdicts.diverged(runs)
+        found = f"{diverged} of {len(runs)} runs diverged"
+        answer = "no" if diverged else "yes"
+        parts.append((f"{length:,} steps", found, answer))
+    return parts
 
 
 def small_variance_keeps_size(record):

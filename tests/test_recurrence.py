@@ -106,6 +106,16 @@ def gradients(loss, args, unrolled=False):
     return [leaf.grad.numpy() for leaf in leaves]
 
 
+def assert_same_gradients(fused, plain, args, *tolerances):
+    """Those of the fused loop and those of autodiff through a plain one."""
+    for one, other in zip(
+        gradients(fused, args),
+        gradients(plain, args, unrolled=True),
+        strict=True,
+    ):
+        assert_same(one, other, *tolerances)
+
+
 @pytest.mark.parametrize("name, mask, compiled", CASES)
 def test_states_are_those_of_the_float64_loop(name, mask, compiled):
     args, mask = case(), MASKS[mask](7, 3)
@@ -132,12 +142,7 @@ def test_gradients_are_those_of_autodiff(
         states = by_autodiff(*args, phi, mask) * weight
         return ops.sum(states if return_sequences else states[-1])
 
-    for one, other in zip(
-        gradients(fused, case()),
-        gradients(plain, case(), unrolled=True),
-        strict=True,
-    ):
-        assert_same(one, other, 1e-12, 1e-12)
+    assert_same_gradients(fused, plain, case(), 1e-12, 1e-12)
 
 
 @pytest.mark.parametrize("name", PHIS)
@@ -222,12 +227,7 @@ def test_pieces_make_the_whole(
 
     args = case(time=time)
     args[2] -= 0.6 * np.eye(5)
-    for one, other in zip(
-        gradients(fused, args),
-        gradients(plain, args, unrolled=True),
-        strict=True,
-    ):
-        assert_same(one, other, 1e-6, 1e-8)
+    assert_same_gradients(fused, plain, args, 1e-6, 1e-8)
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="only JAX takes several steps")
@@ -248,12 +248,7 @@ def test_steps_taken_at_once_on_a_gpu_are_those_of_the_loop(monkeypatch, time):
 
     args = case(time=time)
     args[2] -= 0.6 * np.eye(5)
-    for one, other in zip(
-        gradients(fused, args),
-        gradients(plain, args, unrolled=True),
-        strict=True,
-    ):
-        assert_same(one, other, 1e-6, 1e-8)
+    assert_same_gradients(fused, plain, args, 1e-6, 1e-8)
 
 
 def second_derivative(loss, args, by):
