@@ -15,6 +15,7 @@ from absl import app
 
 from keras_rin import files
 
+VECTORS = {"amx_tile": "AMX", "avx512f": "AVX-512", "avx2": "AVX2"}
 RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results"
 
 
@@ -111,10 +112,16 @@ def _version(name):
 
 
 def processor():
-    """The name of the processor."""
+    """Name of the processor, and the widest of its vector instructions."""
     try:
-        with open("/proc/cpuinfo") as lines:
-            names = [line for line in lines if line.startswith("model name")]
-        return names[0].split(":")[1].strip()
-    except (OSError, IndexError):
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
         return platform.processor()
+    values = {
+        key.strip(): value.strip()
+        for key, _, value in (line.partition(":") for line in lines)
+    }
+    flags = values.get("flags", "").split()
+    known = [name for flag, name in VECTORS.items() if flag in flags]
+    name = values.get("model name", platform.processor())
+    return ", ".join([name, *known[:1]])

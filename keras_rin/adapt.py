@@ -222,9 +222,18 @@ def _reaching(model, layer, batches):
 
     def outputs():
         for data, _ in batches():
+            if isinstance(inputs, list):
+                data = _in_order(data, inputs)
             yield before.predict_on_batch(data)
 
     return outputs
+
+
+def _in_order(data, inputs):
+    """A list with the data of each input of a model."""
+    if isinstance(data, dict):
+        return [data[one.name] for one in inputs]
+    return list(data)
 
 
 def _calls(model, layer):

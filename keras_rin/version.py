@@ -8,14 +8,15 @@ OLDEST_KERAS, KERAS_BEYOND = "3.6", "4.0"
 
 def check_keras(found):
     """Raises an ImportError if Keras `found`, a version, is not supported."""
-    if not _number(OLDEST_KERAS) <= _number(found) < _number(KERAS_BEYOND):
+    if not number(OLDEST_KERAS) <= number(found) < number(KERAS_BEYOND):
         raise ImportError(
             f"keras_rin {__version__} supports Keras >= {OLDEST_KERAS}, "
             f"< {KERAS_BEYOND}. Found: Keras {found}"
         )
 
 
-def _number(version):
+def number(version):
+    """(3, 15) of "3.15.1"."""
     return tuple(int(part) for part in version.split(".")[:2])
 
 

@@ -4,6 +4,20 @@ import itertools
 
 import pytest
 
+from keras_rin import version
+
+
+def needs_keras(oldest, reason):
+    """A mark: older versions of Keras cannot do what is tested.
+
+    `python -m tests.reports.versions` counts the reasons.
+    """
+    found = version.keras.__version__
+    return pytest.mark.skipif(
+        version.number(found) < version.number(oldest),
+        reason=f"{reason} (Keras {oldest})",
+    )
+
 
 def diagonal(*axes):
     """As many cases as the longest axis has values, each value in one."""

@@ -7,6 +7,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from cases import needs_keras
 from test_layer_contract import LAYERS
 
 from keras_rin.layers import RIN
@@ -34,6 +35,7 @@ for name in sys.argv[2:]:
     numpy.save(name + ".answer.npy", serve(numpy.load(name)))
 """
 ON_EACH = [pytest.mark.exhaustive, pytest.mark.each_backend]
+NEEDS_ONNX = needs_keras("3.8", "export to ONNX")
 NOT_ON = {
     "torch": "Keras 3.15 cannot export an RNN from Torch",
     "jax": "Keras 3.15 needs jax2onnx to export ONNX from JAX",
@@ -45,7 +47,7 @@ NOT_ON = {
     ("name", "program"),
     [
         pytest.param("saved_model", SAVED_MODEL, marks=ON_EACH),
-        ("model.onnx", ONNX),
+        pytest.param("model.onnx", ONNX, marks=NEEDS_ONNX),
     ],
     ids=["SavedModel", "ONNX"],
 )
@@ -66,7 +68,10 @@ def test_what_is_exported_serves_without_us(rng, tmp_path, name, program):
 @pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
 @pytest.mark.parametrize(
     ("name", "program"),
-    [("saved_model", SAVED_MODEL), ("model.onnx", ONNX)],
+    [
+        ("saved_model", SAVED_MODEL),
+        pytest.param("model.onnx", ONNX, marks=NEEDS_ONNX),
+    ],
     ids=["SavedModel", "ONNX"],
 )
 def test_a_residual_network_serves_without_us(rng, tmp_path, name, program):
@@ -136,6 +141,7 @@ ONNX_IS_WRITTEN = pytest.mark.skipif(
 )
 
 
+@NEEDS_ONNX
 @ONNX_IS_WRITTEN
 @pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
@@ -146,6 +152,7 @@ def test_each_layer_answers_the_same_as_onnx(tmp_path, name):
     assert np.ptp(expected) > 0
 
 
+@NEEDS_ONNX
 @ONNX_IS_WRITTEN
 @pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from cases import needs_keras
 from hypothesis import HealthCheck
 from hypothesis import given
 from hypothesis import settings
@@ -139,6 +140,7 @@ def check(graph, batch, seed):
     np.testing.assert_allclose(answers, expected, rtol=1e-4, atol=1e-5)
 
 
+MASKS = needs_keras("3.8", "the mask of Concatenate")
 LAW = given(graphs(), st.integers(1, 3), st.integers(0, 1000))
 OPTIONS = {
     "deadline": None,
@@ -148,12 +150,14 @@ OPTIONS = {
 }
 
 
+@MASKS
 @settings(max_examples=5, **OPTIONS)
 @LAW
 def test_steps_are_the_sequence_in_some_graphs(graph, batch, seed):
     check(graph, batch, seed)
 
 
+@MASKS
 @pytest.mark.exhaustive
 @settings(max_examples=20, **OPTIONS)
 @LAW

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from cases import needs_keras
 from keras import layers
 from keras import ops
 
@@ -196,14 +197,15 @@ OF_THE_GRAPH = {  # how a model is rewritten, on whatever backend
 }
 
 
+MARKS = {
+    **dict.fromkeys(OF_THE_GRAPH, pytest.mark.one_backend),
+    "masked graph": needs_keras("3.8", "the mask of Concatenate"),
+}
+
+
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(n, marks=pytest.mark.one_backend)
-        if n in OF_THE_GRAPH
-        else n
-        for n in MODELS
-    ],
+    [pytest.param(n, marks=MARKS.get(n, ())) for n in MODELS],
 )
 def test_steps_give_what_the_sequence_gives(rng, name):
     model = MODELS[name]()

@@ -82,17 +82,24 @@ def _write_saved_model(model, step, path, converter):
         raise ValueError(
             f"Only format='litert' has a converter. Received: {converter}"
         )
+    import tensorflow as tf
+
+    def signature(inputs):  # Keras 3.6 takes no Keras tensors
+        return keras.tree.map_structure(
+            lambda one: tf.TensorSpec(one.shape, one.dtype, one.name), inputs
+        )
+
     archive = keras.export.ExportArchive()
     archive.track(model)
     archive.add_endpoint(
         "serve",
         lambda x: model(x, training=False),
-        input_signature=[model.inputs[0]],
+        input_signature=[signature(model.inputs[0])],
     )
     archive.add_endpoint(
         "step",
         lambda inputs: step(inputs, training=False),
-        input_signature=[step.input],
+        input_signature=[signature(step.input)],
     )
     archive.write_out(path, verbose=False)
 
