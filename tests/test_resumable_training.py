@@ -318,7 +318,9 @@ def test_a_metric_of_several_values_is_in_the_history(tmp_path):
     np.testing.assert_array_equal(first, of_keras)
     both, last = train(2)
     assert [one.shape for one in both] == [(2,), (2,)]
-    pairs = zip(map(to_numpy, both), map(to_numpy, [*first, *last]), strict=True)
+    pairs = zip(
+        map(to_numpy, both), map(to_numpy, [*first, *last]), strict=True
+    )
     for one, two in pairs:
         assert (one.dtype, one.tobytes()) == (two.dtype, two.tobytes())
 
