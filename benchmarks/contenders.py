@@ -24,6 +24,9 @@ KERAS_LAYERS = {
     ),
     "GRU": keras.layers.GRU,
     "LSTM": keras.layers.LSTM,
+    "mean over time, Dense": lambda units: keras.Sequential(
+        [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(units)]
+    ),
 }
 
 

@@ -4,7 +4,7 @@
     python -m benchmarks.diagnostics_cost --part=dynamics \\
         --output=docs/results/dynamics_cost
     python -m benchmarks.diagnostics_cost --part=matrices --units=2000 \\
-        --repeats=1 --output=runs/diagnostics_cost_2000
+        --repeats=1 --output=docs/results/diagnostics_cost_2000
 
 Each diagnostic is called several times in a process of its own. The seconds,
 the memory by which the process grows at most, and the share of the training
@@ -86,7 +86,10 @@ def dynamics(small):
         if name != "SimpleRNN":
             key = f"fixed points, {name}, {units} units, {starts} searches"
             found[key] = Search(name, units, starts)
-        for which, count in (("largest", 1), ("all", None)):
+        counts = {"largest": 1, "all": None}
+        if name == "LSTM":  # has two states for each unit
+            counts[f"{wide} largest"] = wide
+        for which, count in counts.items():
             found[f"{which} Lyapunov exponents, {name}, {run}"] = (
                 lambda layer=large, count=count: diagnostics.lyapunov_spectrum(
                     layer, one, count

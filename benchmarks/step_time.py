@@ -39,7 +39,8 @@ GRID = itertools.product(
     (1, 32, 128), (64, 784, 4096), (1, 64), (32, 100, 256, 512)
 )
 SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
-IN_GRID = ("RIN", "RIN, XLA", *SIMPLE_RNN)
+WITHOUT_LOOP = ("mean over time, Dense", "mean over time, Dense, XLA")
+IN_GRID = ("RIN", "RIN, XLA", *SIMPLE_RNN, *WITHOUT_LOOP)
 ON_OTHERS = ("RIN", "RNN(RINCell)", "SimpleRNN", "LSTM")
 
 
@@ -103,7 +104,11 @@ def tables(record):
     found = {}
     for (size, mode), times in cells(record["records"]).items():
         found.setdefault(mode, {})[contenders.shape(size)] = times
-    return {f"{mode}.md": _table(groups) for mode, groups in found.items()}
+    shown = {f"{mode}.md": _table(groups) for mode, groups in found.items()}
+    for mode, groups in found.items():
+        if all(set(IN_GRID) <= times.keys() for times in groups.values()):
+            shown[f"{mode}_ratios.md"] = _ratios(groups.values())
+    return shown
 
 
 def _table(groups):
@@ -116,6 +121,44 @@ def _table(groups):
     if len(groups) > len(names):
         rows = list(zip(*rows, strict=True))
     return results.markdown(rows[0], rows[1:])
+
+
+def _ratios(groups):
+    """How many times as long one step takes as another, over all sizes."""
+    default, compiled, *_, bare, bare_compiled = IN_GRID
+    found = {}
+    for times in groups:
+        ms = {name: statistics.median(times[name]) for name in IN_GRID}
+        less = ms[default] - ms[bare] + ms[bare_compiled]
+        for name, one, other in (
+            ("RIN / SimpleRNN", ms[default], ms["SimpleRNN"]),
+            (
+                "RIN / faster SimpleRNN",
+                ms[default],
+                min(map(ms.get, SIMPLE_RNN)),
+            ),
+            ("both with XLA", ms[compiled], ms["SimpleRNN, XLA"]),
+            ("RIN / RIN, XLA", ms[default], ms[compiled]),
+            (f"the same for {bare}", ms[bare], ms[bare_compiled]),
+            ("RIN less what that takes longer / RIN, XLA", less, ms[compiled]),
+        ):
+            found.setdefault(name, []).append(one / other)
+    rows = [
+        [name, f"{statistics.median(all_):.2f}", f"{max(all_):.2f}"]
+        + [
+            f"{sum(one > most for one in all_)} of {len(all_)}"
+            for most in (1, 1.1)
+        ]
+        for name, all_ in found.items()
+    ]
+    header = [
+        "ratio of step times",
+        "median",
+        "largest",
+        "above 1",
+        "above 1.1",
+    ]
+    return results.markdown(header, rows)
 
 
 def draw(records):

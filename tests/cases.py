@@ -2,6 +2,7 @@
 
 import itertools
 
+import keras
 import pytest
 
 from keras_rin import version
@@ -12,11 +13,12 @@ def needs_keras(oldest, reason):
 
     `python -m tests.reports.versions` counts the reasons.
     """
-    found = version.keras.__version__
-    return pytest.mark.skipif(
-        version.number(found) < version.number(oldest),
-        reason=f"{reason} (Keras {oldest})",
-    )
+    return pytest.mark.skipif(keras_before(oldest), reason=reason)
+
+
+def keras_before(oldest):
+    found = version.number(keras.__version__)
+    return found < version.number(oldest)
 
 
 def diagonal(*axes):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize(
     "module, tables",
     [
-        ("step_time", ["training.md", "forward.md"]),
+        ("step_time", ["training.md", "training_ratios.md"]),
         ("streaming", ["table.md"]),
         ("diagnostics_cost", ["table.md", "callback.md"]),
         ("orthogonal_cost", ["table.md"]),
@@ -47,6 +47,16 @@ def test_milliseconds_have_three_digits_and_no_exponent(ms, told):
     from benchmarks import step_time
 
     assert step_time._three(ms) == told
+
+
+def test_what_any_step_takes_longer_without_xla_is_named():
+    from benchmarks import step_time
+
+    ms = {"RIN": 5, "RIN, XLA": 2, "SimpleRNN": 10, "SimpleRNN, XLA": 4}
+    ms |= {"mean over time, Dense": 4, "mean over time, Dense, XLA": 2}
+    shown = step_time._ratios([{name: [one] for name, one in ms.items()}])
+    found = [line.split("|")[3].strip() for line in shown.splitlines()[2:]]
+    assert found == ["0.50", "1.25", "0.50", "2.50", "2.00", "1.50"]
 
 
 def installed(package):

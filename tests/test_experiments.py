@@ -746,16 +746,17 @@ def test_a_protocol_of_the_page_runs_here_and_on_ray(tmp_path):
     command = ["--run=core", f"--protocol={tmp_path}/my_chain.toml"]
     found = []
     for more in ([], ["--ray_address=local"]):
-        output = tmp_path / str(len(more))
         finished = scripts.run(
-            "experiments", *command, *more, f"--output={output}"
+            "experiments", *command, *more, f"--output={tmp_path}"
         )
         assert finished.returncode == 0, finished.stderr
-        assert "A chain lowers the loss." in (output / "mine.md").read_text()
-        record = results.read(output / "my_chain")
+        assert "A chain lowers the loss." in (tmp_path / "mine.md").read_text()
+        record = results.read(tmp_path / "my_chain")
         assert len(record["runs"]) == 6
-        scores = sorted(run["test"] for run in record["runs"])
-        found.append(scores)
+        found.append(sorted(run["test"] for run in record["runs"]))
+        del record["runs"][:2]  # which Ray makes again
+        path = tmp_path / "my_chain" / "results.json"
+        path.write_text(json.dumps(record))
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 

@@ -35,7 +35,7 @@ for name in sys.argv[2:]:
     numpy.save(name + ".answer.npy", serve(numpy.load(name)))
 """
 ON_EACH = [pytest.mark.exhaustive, pytest.mark.each_backend]
-NEEDS_ONNX = needs_keras("3.8", "export to ONNX")
+NEEDS_ONNX = needs_keras("3.8", "this Keras cannot export to ONNX")
 NOT_ON = {
     "torch": "Keras 3.15 cannot export an RNN from Torch",
     "jax": "Keras 3.15 needs jax2onnx to export ONNX from JAX",

@@ -148,7 +148,7 @@ def every_operation(x):
     yield ops.concatenate([x, x[:, :, 1:]], axis=-1)
 
 
-@needs_keras("3.8", "logsumexp of a Keras tensor along one axis")
+@needs_keras("3.8", "this Keras has no logsumexp over one axis")
 def test_operations_that_are_accepted_see_one_step_at_a_time(rng):
     x = keras.Input((None, 3))
     h = ops.concatenate(list(every_operation(x)), axis=2)

@@ -82,24 +82,17 @@ def _write_saved_model(model, step, path, converter):
         raise ValueError(
             f"Only format='litert' has a converter. Received: {converter}"
         )
-    import tensorflow as tf
-
-    def signature(inputs):  # Keras 3.6 takes no Keras tensors
-        return keras.tree.map_structure(
-            lambda one: tf.TensorSpec(one.shape, one.dtype, one.name), inputs
-        )
-
     archive = keras.export.ExportArchive()
     archive.track(model)
     archive.add_endpoint(
         "serve",
         lambda x: model(x, training=False),
-        input_signature=[signature(model.inputs[0])],
+        input_signature=[_specs(model.inputs[0])],
     )
     archive.add_endpoint(
         "step",
         lambda inputs: step(inputs, training=False),
-        input_signature=[signature(step.input)],
+        input_signature=[_specs(step.input)],
     )
     archive.write_out(path, verbose=False)
 
@@ -118,20 +111,19 @@ def _write_litert(model, step, path, attributes):
             )
     import tensorflow as tf
 
-    def traced(function, inputs):
-        specs = {
-            name: tf.TensorSpec((1, *one.shape[1:]), one.dtype, name)
-            for name, one in inputs.items()
-        }
-        return tf.function(function).get_concrete_function(**specs)
+    @tf.function
+    def one_step(**inputs):
+        return step(inputs, training=False)
 
-    signatures = {
-        "step": traced(lambda **x: step(x, training=False), step.input)
-    }
+    @tf.function
+    def serve(x):
+        return {"y": model(x, training=False)}
+
+    one = _specs(step.input, batch=1)
+    signatures = {"step": one_step.get_concrete_function(**one)}
     if "representative_dataset" not in attributes:
-        signatures["serve"] = traced(
-            lambda x: {"y": model(x, training=False)}, {"x": model.inputs[0]}
-        )
+        whole = _specs({"x": model.inputs[0]}, batch=1)
+        signatures["serve"] = serve.get_concrete_function(**whole)
     module = tf.Module()
     module.variables_of_model = [one.value for one in model.variables]
     with tempfile.TemporaryDirectory() as folder:
@@ -150,3 +142,13 @@ def _write_litert(model, step, path, attributes):
         converted = converter.convert()
     with files.replacing(path, "The LiteRT file") as new:
         new.write_bytes(converted)
+
+
+def _specs(inputs, batch=None):
+    """What a function of these Keras tensors is traced with."""
+    import tensorflow as tf
+
+    def spec(one):
+        return tf.TensorSpec((batch or one.shape[0], *one.shape[1:]), one.dtype)
+
+    return keras.tree.map_structure(spec, inputs)

@@ -9,6 +9,7 @@ environment. Writes to OUTPUT the table of all rows
 that have a report. Stopped and started again, it goes on with the next row.
 """
 
+import collections
 import os
 import pathlib
 import shutil
@@ -55,27 +56,27 @@ def summary(name, row, runs):
     lines = (runs / f"{name}.txt").read_text().splitlines()
     packages = dict(line.split("==") for line in lines if "==" in line)
     outcomes = reports.read(runs / f"{name}.xml")
-    kinds = [outcome for outcome, _ in outcomes.values()]
-    failed = [n for n, (outcome, _) in outcomes.items() if outcome == "failed"]
+    kinds = [kind for kind, _ in outcomes.values()]
+    skipped = [why for kind, why in outcomes.values() if kind == "skipped"]
+    failed = [name for name, (kind, _) in outcomes.items() if kind == "failed"]
     return {
         "python": row["python"],
         "versions": {key: packages.get(key, "") for key in SHOWN},
         "passed": kinds.count("passed"),
-        "skipped": kinds.count("skipped"),
+        "skipped": collections.Counter(sorted(skipped)),
         "failed": sorted(failed),
-        "why": row.get("why", ""),
     }
 
 
 def tables(record):
     rows = [
         [row["python"], *(row["versions"][key] for key in SHOWN)]
-        + [str(row["passed"]), str(row["skipped"]), str(len(row["failed"]))]
-        + [row["why"]]
+        + [str(row["passed"]), str(len(row["failed"]))]
+        + ["; ".join(f"{why} ({n})" for why, n in row["skipped"].items())]
         for row in record["rows"]
     ]
     header = ["Python", "Keras", "TensorFlow", "JAX", "NumPy"]
-    header += ["passed", "skipped", "failed", "why"]
+    header += ["passed", "failed", "skipped because"]
     return {"table.md": results.markdown(header, rows)}
 
 
