@@ -144,7 +144,6 @@ def test_the_converter_takes_its_attributes(model, tmp_path):
 
 
 @ON_TENSORFLOW
-@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
 def test_a_step_in_integers_alone(rng, tmp_path):
     import tensorflow as tf
     from ai_edge_litert.interpreter import Interpreter

@@ -197,12 +197,12 @@ def test_a_trained_flip_flop_has_a_stable_point_for_each_word(rng):
     model = keras.Sequential(
         [
             keras.Input((25, 2)),
-            keras.layers.GRU(12, return_sequences=True),
+            RIN(12, "tanh", return_sequences=True),
             keras.layers.Dense(2),
         ]
     )
     model.compile(keras.optimizers.Adam(0.01), "mse")
-    model.fit(*flip_flop.generate(rng, 20_000, 25, bits=2), verbose=0)
+    model.fit(*flip_flop.generate(rng, 10_000, 25, bits=2), verbose=0)
     layer, read_out = model.layers
     x, _ = flip_flop.generate(rng, 20, 25, bits=2)
     states = state_trajectories(layer, x)[:, 1:].reshape(-1, 12)

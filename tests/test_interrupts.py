@@ -34,7 +34,7 @@ EXAMPLES = {
     "fixed_points": ("--updates=20", "--network=GRU"),
     "gradient_horizons": ("--length=10", "--units=20"),
     "many_devices": ("--devices=2", "--length=5", "--epochs=4"),
-    "memorise_random_labels": ("--points=50", "--batch_size=7"),
+    "memorise_random_labels": ("--points=50",),
     "memory_curves": ("--units=10", "--samples=50", "--seed=0"),
     "random_products": ("--units=5", "--draws=3"),
     "sequential_images": ("--layers=RIN", "--units=4", "--epochs=3"),
@@ -129,7 +129,10 @@ def test_ctrl_c_leaves_nothing_half_done(
     assert finished.returncode in (0, 1, -signal.SIGINT), finished.stderr
     if finished.returncode == 1:
         last = finished.stderr.rstrip().splitlines()[-1]
-        assert last.startswith("KeyboardInterrupt"), finished.stderr
+        # TensorFlow may make another error of it in the middle of a step.
+        assert last.startswith(("KeyboardInterrupt", "SystemError")), (
+            finished.stderr
+        )
     for path in tmp_path.rglob("*.*"):
         LOADERS.get(path.suffix, pathlib.Path.exists)(path)
     assert not left_behind(f"INTERRUPTED={tmp_path}")

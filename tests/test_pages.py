@@ -21,7 +21,6 @@ COMMANDS = sorted(
 )
 
 
-@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
 @pytest.mark.parametrize(
     "page",
     [page for page, text in TEXTS.items() if "```python" in text],

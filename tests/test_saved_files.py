@@ -213,5 +213,7 @@ def test_a_changed_bit_is_refused_or_harmless(small, tmp_path, part):
         answer = loaded_answer(tmp_path, changed, x)
     except (zipfile.BadZipFile, OSError, RuntimeError) as error:
         assert str(error)  # of HDF5 where it reads before the checksum
+    except ValueError as error:  # of Keras 3.10, which quotes the others
+        assert "could not be loaded" in str(error)
     else:
         np.testing.assert_array_equal(answer, expected)

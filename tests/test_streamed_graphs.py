@@ -72,7 +72,7 @@ UNMASKED = {
         ]
     )(h),
 }
-if keras_before("3.8"):  # where Concatenate cannot take a mask
+if keras_before("3.12"):  # where Concatenate cannot take a mask
     for name in ("Concatenate", "beside a GRU"):
         UNMASKED[name] = BETWEEN.pop(name)
 

@@ -199,7 +199,7 @@ OF_THE_GRAPH = {  # how a model is rewritten, on whatever backend
 
 MARKS = {
     **dict.fromkeys(OF_THE_GRAPH, pytest.mark.one_backend),
-    "masked graph": needs_keras("3.8", "Concatenate has no masks"),
+    "masked graph": needs_keras("3.12", "Concatenate has no masks"),
 }
 
 

@@ -143,6 +143,8 @@ def _step_of(model, stepwise):
         _input(state.shape, state.dtype, f"{name}_unused")
         for name, state in step.states.items()
     ]
+    for one in unused:
+        ops.copy(one)  # Keras 3.10 refuses inputs that nothing reads
     clone = keras.models.clone_model(
         keras.Model([model.inputs[0], *unused], model.outputs),
         input_tensors=[x, *step.states.values()],
