@@ -108,6 +108,8 @@ def tables(record):
     for mode, groups in found.items():
         if all(set(IN_GRID) <= times.keys() for times in groups.values()):
             shown[f"{mode}_ratios.md"] = _ratios(groups.values())
+    if "training" in found:
+        shown["first.md"] = _first_steps(record["records"])
     return shown
 
 
@@ -121,6 +123,19 @@ def _table(groups):
     if len(groups) > len(names):
         rows = list(zip(*rows, strict=True))
     return results.markdown(rows[0], rows[1:])
+
+
+def _first_steps(records):
+    """Seconds of the first training step, which traces and compiles."""
+    found = {}
+    for one in records:
+        if one["mode"] == "training" and one["contender"] in IN_GRID[:4]:
+            size = contenders.shape(one["size"])
+            seconds = f"{one['first_ms'] / 1000:.2f}"
+            found.setdefault(size, {})[one["contender"]] = seconds
+    names = next(iter(found.values()))
+    rows = [[size, *seconds.values()] for size, seconds in found.items()]
+    return results.markdown([contenders.SHAPE, *names], rows)
 
 
 def _ratios(groups):
