@@ -3,15 +3,18 @@
 import keras
 
 __version__ = "0.1.0"
-OLDEST_KERAS, KERAS_BEYOND = "3.6", "4.0"
+# On JAX, older versions hand weights to callbacks whose memory is in use again.
+OLDEST_KERAS = {"tensorflow": "3.6", "jax": "3.10", "torch": "3.6"}
+KERAS_BEYOND = "4.0"
 
 
-def check_keras(found):
+def check_keras(found, backend):
     """Raises an ImportError if Keras `found`, a version, is not supported."""
-    if not number(OLDEST_KERAS) <= number(found) < number(KERAS_BEYOND):
+    oldest = OLDEST_KERAS.get(backend, OLDEST_KERAS["tensorflow"])
+    if not number(oldest) <= number(found) < number(KERAS_BEYOND):
         raise ImportError(
-            f"keras_rin {__version__} supports Keras >= {OLDEST_KERAS}, "
-            f"< {KERAS_BEYOND}. Found: Keras {found}"
+            f"keras_rin {__version__} supports Keras >= {oldest}, "
+            f"< {KERAS_BEYOND} on {backend}. Found: Keras {found}"
         )
 
 
@@ -20,4 +23,4 @@ def number(version):
     return tuple(int(part) for part in version.split(".")[:2])
 
 
-check_keras(keras.__version__)
+check_keras(keras.__version__, keras.config.backend())

@@ -1,5 +1,6 @@
 """What is exported runs where neither keras_rin nor Keras can be imported."""
 
+import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from keras_rin.layers import RIN
 ON_TENSORFLOW = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="LiteRT is TensorFlow's"
 )
-NOT_ON_TORCH = pytest.mark.skipif(
-    keras.backend.backend() == "torch",
-    reason="Keras 3.15 cannot export an RNN from Torch",
+WRITES = pytest.mark.skipif(
+    keras.backend.backend() == "torch"
+    or not importlib.util.find_spec("tensorflow"),
+    reason="Keras 3.15 cannot export an RNN from Torch or without TensorFlow",
 )
 ALONE = """
 import sys
@@ -71,7 +73,7 @@ def answers_alone(program, path, x):
     return np.load(f"{data}.npz")
 
 
-@NOT_ON_TORCH
+@WRITES
 def test_a_saved_model_serves_and_steps_alone(model, rng, tmp_path):
     path = tmp_path / "streaming"
     export_streaming(model, path, verbose=False)
@@ -82,7 +84,7 @@ def test_a_saved_model_serves_and_steps_alone(model, rng, tmp_path):
     np.testing.assert_allclose(alone["step"], expected, rtol=1e-5, atol=1e-6)
 
 
-@NOT_ON_TORCH
+@WRITES
 def test_a_saved_step_refuses_a_state_of_another_batch_size(rng, tmp_path):
     import tensorflow as tf
 
@@ -98,7 +100,7 @@ def test_a_saved_step_refuses_a_state_of_another_batch_size(rng, tmp_path):
 
 
 @pytest.mark.exhaustive
-@NOT_ON_TORCH
+@WRITES
 def test_ten_thousand_steps_are_still_the_same(model, rng, tmp_path):
     """Nothing fades in a linear RIN without offset: it adds up its inputs."""
     rin = model.layers[0]
@@ -180,7 +182,7 @@ def test_a_step_in_integers_alone(rng, tmp_path):
     np.testing.assert_allclose(answers, expected, atol=0.03 * expected.max())
 
 
-@NOT_ON_TORCH
+@WRITES
 def test_it_says_what_it_wrote(model, tmp_path, capfd):
     export_streaming(model, tmp_path / "streaming")
     assert "step of x, rin, lstm_0, lstm_1" in capfd.readouterr().out

@@ -1,4 +1,3 @@
-import importlib
 import json
 
 import pytest
@@ -24,6 +23,7 @@ RESULTS = sorted(
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.parent.name)
 def test_a_table_holds_what_its_records_say(path):
     record = json.loads(path.read_text())
-    tables = importlib.import_module(record["tables"]).tables(record)
+    module = pytest.importorskip(record["tables"])
+    tables = module.tables(record)
     for name, table in tables.items():
         assert (path.parent / name).read_text().strip() == table.strip()

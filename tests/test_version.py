@@ -36,27 +36,43 @@ def run(code, *path):
     )
 
 
-@pytest.mark.parametrize("found", ["2.15.0", "3.5.9", "4.0.0", "4.0.0.dev1"])
-def test_another_keras_is_refused_with_the_range_and_what_was_found(found):
-    with pytest.raises(ImportError, match=f">= 3.6, < 4.0. Found: .* {found}$"):
-        version.check_keras(found)
+@pytest.mark.parametrize(
+    "backend, found, oldest",
+    [
+        ("tensorflow", "2.15.0", "3.6"),
+        ("tensorflow", "3.5.9", "3.6"),
+        ("tensorflow", "4.0.0", "3.6"),
+        ("torch", "4.0.0.dev1", "3.6"),
+        ("jax", "3.9.2", "3.10"),
+    ],
+)
+def test_another_keras_is_refused_with_the_range(backend, found, oldest):
+    said = f">= {oldest}, < 4.0 on {backend}. Found: Keras {found}$"
+    with pytest.raises(ImportError, match=said):
+        version.check_keras(found, backend)
 
 
 @pytest.mark.parametrize("found", ["3.6.0", "3.15.1", "3.100.0", "3.16.0.dev1"])
 def test_a_keras_of_the_range_is_not(found):
-    version.check_keras(found)
+    version.check_keras(found, "tensorflow")
 
 
 def test_the_import_itself_refuses(tmp_path):
-    (tmp_path / "keras.py").write_text('__version__ = "3.5.0"\n')
+    (tmp_path / "keras.py").write_text(
+        '__version__ = "3.5.0"\n'
+        "class config:\n    backend = staticmethod(lambda: 'tensorflow')\n"
+    )
     assert (
         "Found: Keras 3.5.0" in run("import keras_rin", tmp_path, ROOT).stderr
     )
 
 
 def test_pip_installs_what_the_import_accepts():
-    oldest, beyond = version.OLDEST_KERAS, version.KERAS_BEYOND
-    assert f"keras>={oldest},<{beyond}" in PROJECT["dependencies"]
+    beyond = version.KERAS_BEYOND
+    oldest = version.OLDEST_KERAS
+    assert f"keras>={oldest['tensorflow']},<{beyond}" in PROJECT["dependencies"]
+    extra = PROJECT["optional-dependencies"]["jax"]
+    assert f"keras>={oldest['jax']}" in extra
 
 
 def test_an_import_brings_nothing_heavy():

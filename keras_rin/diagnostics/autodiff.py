@@ -107,7 +107,11 @@ def float64_allowed(dtype="float64"):
     if backend == "jax":
         import jax
 
-        return jax.enable_x64(True)
+        if hasattr(jax, "enable_x64"):
+            return jax.enable_x64(True)
+        from jax import experimental  # older JAX
+
+        return experimental.enable_x64(True)
     if backend == "torch" and dtype == "float64":
         return _float64_kept_by_torch()
     return contextlib.nullcontext()
