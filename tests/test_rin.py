@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import witnesses
 from cases import first_of
+from cases import keras_before
 from cases import table
 from witnesses import assert_same
 from witnesses import to_numpy
@@ -151,6 +152,10 @@ def test_the_returned_state_is_the_last_output(rng):
     assert_same(outputs[:, -1], state, rtol=0, atol=0)
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() == "jax" and keras_before("3.12"),
+    reason="this Keras cannot reset states on JAX",
+)
 def test_stateful_halves_make_the_whole(rng):
     x = rng.normal(size=(2, 6, 3)).astype("float32")
     rin = built_rin(5, x.shape, stateful=True)

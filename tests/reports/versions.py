@@ -57,7 +57,11 @@ def summary(name, row, runs):
     packages = dict(line.split("==") for line in lines if "==" in line)
     outcomes = reports.read(runs / f"{name}.xml")
     kinds = [kind for kind, _ in outcomes.values()]
-    skipped = [why for kind, why in outcomes.values() if kind == "skipped"]
+    skipped = [
+        why.split(": ")[-1]  # the cause, not what could not be imported
+        for kind, why in outcomes.values()
+        if kind == "skipped"
+    ]
     failed = [name for name, (kind, _) in outcomes.items() if kind == "failed"]
     return {
         "python": row["python"],
@@ -72,12 +76,30 @@ def tables(record):
     rows = [
         [row["python"], *(row["versions"][key] for key in SHOWN)]
         + [str(row["passed"]), str(len(row["failed"]))]
-        + ["; ".join(f"{why} ({n})" for why, n in row["skipped"].items())]
+        + [str(sum(row["skipped"].values()))]
         for row in record["rows"]
     ]
     header = ["Python", "Keras", "TensorFlow", "JAX", "NumPy"]
-    header += ["passed", "failed", "skipped because"]
-    return {"table.md": results.markdown(header, rows)}
+    header += ["passed", "failed", "skipped"]
+    return {
+        "table.md": results.markdown(header, rows),
+        "skipped.md": _skipped(record["rows"]),
+    }
+
+
+def _skipped(rows):
+    """How many tests were skipped in each row, by the reason."""
+    names = [
+        f"{row['versions']['keras']}{', JAX' if row['versions']['jax'] else ''}"
+        for row in rows
+    ]
+    reasons = dict.fromkeys(why for row in rows for why in row["skipped"])
+    lines = [
+        [why, *(str(row["skipped"].get(why, "")) for row in rows)]
+        for why in reasons
+    ]
+    header = ["skipped, by Keras and backend", *names]
+    return results.markdown(header, lines)
 
 
 def main(argv):
