@@ -4,7 +4,7 @@ import keras
 
 __version__ = "0.1.0"
 # On JAX, older versions hand weights to callbacks whose memory is in use again.
-OLDEST_KERAS = {"tensorflow": "3.6", "jax": "3.10", "torch": "3.6"}
+OLDEST_KERAS = {"tensorflow": "3.6", "jax": "3.10"}
 KERAS_BEYOND = "4.0"
 
 

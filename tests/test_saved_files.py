@@ -9,10 +9,10 @@ import zipfile
 import keras
 import numpy as np
 import pytest
+from cases import keras_before
 from test_public_names import PUBLIC
 
 from keras_rin import layers
-from keras_rin import version
 
 FIXTURES = sorted(
     (pathlib.Path(__file__).parent / "fixtures").glob("*/*.keras")
@@ -52,8 +52,7 @@ def test_a_file_of_a_release_still_answers_the_same(file):
     try:
         model = keras.models.load_model(file)
     except (TypeError, ValueError):
-        made_with = version.number(made_with["keras_version"])
-        if made_with <= version.number(keras.__version__):
+        if not keras_before(made_with["keras_version"]):
             raise
         pytest.skip("an older Keras need not read files of a newer one")
     data = np.load(file.with_suffix(".npz"))
@@ -214,6 +213,6 @@ def test_a_changed_bit_is_refused_or_harmless(small, tmp_path, part):
     except (zipfile.BadZipFile, OSError, RuntimeError) as error:
         assert str(error)  # of HDF5 where it reads before the checksum
     except ValueError as error:  # of Keras 3.10, which quotes the others
-        assert "could not be loaded" in str(error)
+        assert keras_before("3.15") and "could not be loaded" in str(error)
     else:
         np.testing.assert_array_equal(answer, expected)
