@@ -74,6 +74,9 @@ def _check(protocol, path):
     of_tasks = set().union(*(data.TASKS[task][1] for task in tasks))
     known("hyperparameter", names, HYPERPARAMETERS | of_tasks)
     known("hyperparameter in `tuned`", protocol["tuned"], names)
+    for name, values in training.VALUES.items():
+        used = {one[name] for one in each if name in one}
+        known(f"value of `{name}`", used, values)
     labels = {one["layer"] for one in each if "layer" in one}
     known("layer", labels, {**layers.LAYERS, **protocol.get("layers", {})})
     for claim in protocol["claims"]:

@@ -22,7 +22,7 @@ from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.optimizers import AdamWithMultipliers
 
 HYPERPARAMETERS = {"updates", "batch_size", "learning_rate", "schedule", "clip"}
-HYPERPARAMETERS |= {"recurrent_multiplier", "inputs"}
+HYPERPARAMETERS |= {"recurrent_multiplier", "inputs", "beta_2", "averaging"}
 WARM_UP = 100  # updates of linear warm-up before the cosine decay
 CLIPS = {
     "global norm 1": {"global_clipnorm": 1.0},
@@ -30,6 +30,11 @@ CLIPS = {
     "norm 100": {"clipnorm": 100.0},
     "value 1": {"clipvalue": 1.0},
     "none": {},
+}
+VALUES = {  # of hyperparameters that are words
+    "schedule": ["constant", "cosine"],
+    "clip": CLIPS,
+    "inputs": ["as they are", "adapted", "normalized"],
 }
 COMPILED = {}  # compiling takes longer than training
 
@@ -55,6 +60,9 @@ def run(settings, own=None):
     best = keras.callbacks.EarlyStopping(
         "val_score", patience=epochs, mode="min", restore_best_weights=True
     )
+    stages = [RestoreOnNaN(), best]
+    if settings.get("averaging"):
+        stages.insert(1, keras.callbacks.SwapEMAWeights(swap_on_epoch=True))
     found = {**settings, "processor": results.processor()}
     try:
         model.fit(
@@ -63,7 +71,7 @@ def run(settings, own=None):
             epochs=epochs,
             validation_data=validation,
             validation_batch_size=500,
-            callbacks=[RestoreOnNaN(), best],
+            callbacks=stages,
             shuffle=False,
             verbose=0,
         )
@@ -124,11 +132,14 @@ def departure(model):
 
 
 def optimizer(settings):
-    """Adam with the clipping and schedule of a protocol."""
+    """Adam with the clipping, schedule and averaging of a protocol."""
     options = dict(CLIPS[settings.get("clip", "norm 1")])
+    cosine = settings.get("schedule") == "cosine"
+    options["beta_2"] = settings.get("beta_2", 0.99 if cosine else 0.999)
+    if momentum := settings.get("averaging"):
+        options |= {"use_ema": True, "ema_momentum": momentum}
     rate = settings["learning_rate"]
-    if "schedule" in settings:
-        options["beta_2"] = 0.99
+    if cosine:
         rate = keras.optimizers.schedules.CosineDecay(
             0.0,
             settings["updates"] - WARM_UP,
@@ -144,14 +155,17 @@ def initialized(settings, data, steps, own):
     """The initialized model, in a compiled one of an earlier run if any."""
     fresh = models.build(settings, data, own)
     adam = optimizer(settings)
+    options = adam.get_config() | {"name": ""}
+    constant = settings.get("schedule", "constant") == "constant"
+    if constant:  # is set below
+        options["learning_rate"] = ""
     key = json.dumps(
         [
             settings["task"],
             steps,
             [tuple(variable.shape) for variable in fresh.variables],
             _but_initializers(fresh.get_config()),
-            adam.get_config() | {"name": "", "learning_rate": ""},
-            "schedule" in settings and adam.get_config()["learning_rate"],
+            options,
         ]
     )
     model = COMPILED.setdefault(key, fresh)
@@ -169,7 +183,7 @@ def initialized(settings, data, steps, own):
             variable.assign(value)
     for variable in model.optimizer.variables:
         variable.assign(keras.ops.zeros_like(variable))
-    if "schedule" not in settings:
+    if constant:
         model.optimizer.learning_rate = settings["learning_rate"]
     return model
 

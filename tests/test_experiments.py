@@ -217,6 +217,29 @@ def test_a_schedule_warms_up_and_falls_to_zero():
     assert (config["beta_2"], config["global_clipnorm"]) == (0.99, 1.0)
 
 
+def test_averaged_weights_are_validated_and_tested():
+    """Keras too puts the average into the model when a training ends."""
+    settings = {**protocols.all_settings(TINY)[0], "averaging": 0.5}
+    found = training.run({**settings, "updates": 2})  # one epoch
+    keras.utils.set_random_seed(settings["seed"])
+    data = tasks.draw(settings, np.random.default_rng(settings["seed"]))
+    model = models.build(settings, data)
+    model.compile(training.optimizer(settings), data.loss)
+    train, validation, test = data.splits
+    size = settings["batch_size"]
+    model.fit(
+        training.batches(train, size, settings["seed"], 1),
+        steps_per_epoch=2,
+        shuffle=False,
+        verbose=0,
+    )
+    for split, part in (("validation", validation), ("test", test)):
+        expected = model.evaluate(*part, verbose=0)
+        assert found[split] == pytest.approx(expected, rel=1e-4)
+    last = training.run({**settings, "updates": 2, "averaging": 0})
+    assert last["test"] != pytest.approx(found["test"], rel=1e-3)
+
+
 def test_departures_are_those_of_the_settings_that_won():
     runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
     runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
@@ -397,6 +420,7 @@ BAD = {
     "unknown hyperparameter: unit": ("units =", "unit ="),
     "unknown task: coping": ('"copying"', '"coping"'),
     "unknown tier: soon": ('tier = "core"', 'tier = "soon"'),
+    "unknown value of `clip`: all": ("units =", 'clip = "all"\nunits ='),
     "`setting` is missing": ("setting", "sitting"),
     "no two models to compare": ('{ layer = "RIN" }', '{ layer = "GRU" }'),
     "Expected": ("[fixed]", "[fixed"),
