@@ -7,6 +7,7 @@ verdict follows from the answers, "yes", "no" or "inconclusive".
 
 import numpy as np
 
+from experiments import protocols
 from experiments import verdicts
 from keras_rin.constructions import gradient_lower_bound
 from keras_rin.constructions import near_identity_factors
@@ -122,6 +123,28 @@ def learns_at_every_length(study, where):
         answer = "yes" if solved == count else "no"
         parts.append((f"{length:,} steps", found, answer))
     return parts
+
+
+def lower_over_tasks(study, where):
+    """Losses of the first layer less those of the second, task by task."""
+    one, other = (
+        {
+            dict(model)["number"]: outcome.median
+            for model, outcome in study.outcomes.items()
+            if dict(model)["layer"] == layer
+        }
+        for layer in where["layer"]
+    )
+    tasks = one.keys() & other.keys()
+    if tasks < {
+        run["number"] for run in protocols.all_settings(study.protocol)
+    }:
+        return []
+    return _more(
+        [other[task] for task in tasks],
+        [one[task] for task in tasks],
+        f"{len(tasks)} tasks",
+    )
 
 
 def never_diverges(study, where):

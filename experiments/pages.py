@@ -42,6 +42,8 @@ PICTURES = {
     "models.png": "Normalized test loss of each model: median and seeds",
     "settings.png": "Normalized validation loss at each pair of "
     "hyperparameters",
+    "curves.png": "Normalized validation loss after each epoch: median and "
+    "range over seeds",
 }
 
 

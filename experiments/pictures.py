@@ -1,4 +1,4 @@
-"""The pictures of a study: models at their best, and all hyperparameters."""
+"""The pictures of a study: models at their best, in training, and all rates."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -6,18 +6,23 @@ from matplotlib.figure import Figure
 from experiments import protocols
 from experiments import tables
 from experiments import verdicts
+from keras_rin import plots
 
 
 def of(study):
     """{file: function that draws it}, once the runs of a model are complete.
 
-    There are the models, and two hyperparameters as a map.
+    There are the models, two hyperparameters as a map, and the learning curves
+    if the protocol asks for them.
     """
     if not study.outcomes:
         return {}
+    found = {"models.png": _models}
     if len(study.protocol["tuned"]) == 2:
-        return {"models.png": _models, "settings.png": _settings}
-    return {"models.png": _models}
+        found["settings.png"] = _settings
+    if study.protocol.get("curves"):
+        found["curves.png"] = _curves
+    return found
 
 
 def _models(study):
@@ -54,6 +59,20 @@ def _models(study):
     # All have one x axis: its end is known once all is drawn.
     rows[-1].set(xlabel="normalized loss (baseline = 1)", xlim=(0, None))
     return figure
+
+
+def _curves(study):
+    """Normalized validation loss after each epoch, best hyperparameters."""
+    names = _names(study)
+    curves = {
+        tables.label((n, v) for n, v in model if n in names): [
+            np.divide(run["curve"], run["baseline"]) for run in outcome.best
+        ]
+        for model, outcome in study.outcomes.items()
+    }
+    return plots.learning_curves(
+        curves, "normalized loss, validation data", baseline=1
+    )
 
 
 def _names(study):

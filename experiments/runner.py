@@ -39,17 +39,12 @@ def run(protocol, folder, asked, jobs=None, ray_address=None):
 
 def missing(study, asked):
     """Which of the settings have no run that is stored."""
-    stored = [run.items() for run in _with_a_loss(study.runs)]
+    stored = [run.items() for run in study.runs]
     return [
         settings
         for settings in asked
         if not any(settings.items() <= run for run in stored)
     ]
-
-
-def _with_a_loss(runs):
-    """The runs, but for early ones that diverged: they are made again."""
-    return [run for run in runs if "baseline" in run]
 
 
 def beyond_the_edges(study):
@@ -94,7 +89,7 @@ def store(protocol, folder, run, seconds):
                     "runs": took["runs"] + 1,
                     "seconds": round(took["seconds"] + seconds, 1),
                 },
-                "runs": [*_with_a_loss(record["runs"]), run],
+                "runs": [*record["runs"], run],
             },
             indent=0,
         )

@@ -64,6 +64,7 @@ def run(settings, own=None):
     if settings.get("averaging"):
         stages.insert(1, keras.callbacks.SwapEMAWeights(swap_on_epoch=True))
     found = {**settings, "processor": results.processor()}
+    history = keras.callbacks.History()
     try:
         model.fit(
             batches(train, size, seed, epochs),
@@ -71,7 +72,7 @@ def run(settings, own=None):
             epochs=epochs,
             validation_data=validation,
             validation_batch_size=500,
-            callbacks=stages,
+            callbacks=[*stages, history],
             shuffle=False,
             verbose=0,
         )
@@ -92,6 +93,7 @@ def run(settings, own=None):
         "baseline": data.baseline,
         "best_update": (best.best_epoch + 1) * steps,
         "updates_made": epochs * steps,
+        "curve": [float(f"{v:.4g}") for v in history.history["val_score"]],
         "henrici_departure": {"before": before, "after": departure(model)},
     }
 

@@ -233,6 +233,7 @@ def test_averaged_weights_are_validated_and_tested():
         shuffle=False,
         verbose=0,
     )
+    assert found["curve"] == [pytest.approx(found["validation"], rel=1e-3)]
     for split, part in (("validation", validation), ("test", test)):
         expected = model.evaluate(*part, verbose=0)
         assert found[split] == pytest.approx(expected, rel=1e-4)
@@ -361,13 +362,6 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
         assert runner.beyond_the_edges(study_of(protocol, tmp_path)) == []
 
 
-def test_an_early_run_without_a_loss_is_made_again(tmp_path):
-    one, other = protocols.all_settings(TINY)[:2]
-    record = {"runs": [{**one, "error": "diverged"}], "took": {}}
-    (tmp_path / "results.json").write_text(json.dumps(record))
-    assert missing_runs(TINY, tmp_path) == protocols.all_settings(TINY)
-
-
 @pytest.mark.parametrize(
     "answers, verdict",
     [
@@ -471,6 +465,39 @@ def test_models_are_compared_that_are_equal_in_all_else():
     assert protocols.comparisons(claim, models) == [(one, other)]
 
 
+@pytest.mark.parametrize(
+    "gain, answer", [(0.1, "yes"), (-0.1, "no"), (0, "inconclusive")]
+)
+def test_layers_are_compared_over_tasks(gain, answer):
+    losses = [0.2, 0.5, 0.8, 0.6]
+    noise = [0.01, -0.01, 0.01, -0.01]
+    runs = [
+        {"layer": layer, "number": number, "learning_rate": 0.1, "seed": 0}
+        | {"validation": loss, "test": loss, "baseline": 1.0}
+        for number, both in enumerate(zip(losses, noise, strict=True))
+        for layer, loss in (
+            ("a", both[0] - gain + both[1]),
+            ("b", both[0]),
+            ("c", 0),
+        )
+    ]
+    grid = [{"layer": [*"abc"], "number": [*range(4)], "learning_rate": [0.1]}]
+    protocol = {**PROTOCOL, "grid": grid, "fixed": {}, "seeds": [0]}
+    where = {"layer": ["a", "b"]}
+
+    def parts(runs):
+        study = verdicts.Study(protocol, {"runs": runs})
+        return findings.lower_over_tasks(study, where)
+
+    ((condition, found, said),) = parts(runs)
+    low, high = stats.ttest_1samp(
+        gain - np.array(noise), 0
+    ).confidence_interval()
+    assert (condition, said) == ("4 tasks", answer)
+    assert found == f"{gain:+.2g} ({low:.2g} to {high:.2g})"
+    assert parts(runs[:-3]) == []
+
+
 def test_every_finding_has_a_claim():
     claimed = {
         claim["finding"]
@@ -541,6 +568,19 @@ def test_two_hyperparameters_are_drawn_as_a_map():
         *("0.30", "0.80"),
     ]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("gain", "other")
+
+
+def test_curves_are_drawn_if_a_protocol_asks_for_them():
+    runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
+    for run in runs:
+        run["curve"] = [run["baseline"] * 0.9, run["baseline"] * 0.5]
+    protocol = {**PROTOCOL, "grid": [{"layer": ["a"], "learning_rate": [1]}]}
+    study = verdicts.Study({**protocol, "curves": True}, {"runs": runs})
+    figure = pictures.of(study)["curves.png"](study)
+    line = figure.axes[0].lines[0]
+    np.testing.assert_allclose(line.get_ydata(), [0.9, 0.5])
+    quiet = verdicts.Study(protocol, {"runs": runs})
+    assert "curves.png" not in pictures.of(quiet)
 
 
 def test_each_task_has_a_panel_with_the_best_model_on_top():
