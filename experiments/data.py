@@ -39,8 +39,10 @@ def wrong(y, logits):
     return 1 - keras.metrics.sparse_categorical_accuracy(y, logits)
 
 
-def adding_data(rng, length, train):
-    splits = [adding.generate(rng, n, length) for n in (train, 1_000, 1_000)]
+def adding_data(rng, length, train, train_length=None):
+    """Trains on sequences of `train_length`, the length of the others."""
+    splits = [adding.generate(rng, train, train_length or length)]
+    splits += [adding.generate(rng, 1_000, length) for _ in range(2)]
     loss = keras.losses.mean_squared_error
     return Data(splits, 1, loss, loss, adding.baseline_loss())
 
@@ -173,7 +175,7 @@ def normalized(data):
 
 
 TASKS = {  # how the data are drawn, and the hyperparameters of this
-    "adding": (adding_data, {"length", "train"}),
+    "adding": (adding_data, {"length", "train", "train_length"}),
     "copying": (copying_data, {"length", "train", "copied"}),
     "pixels": (pixels_data, {"images", "train", "permuted", "pooled"}),
     "images": (images_data, {"images", "pooled"}),

@@ -107,8 +107,11 @@ def _more(ones, others, condition=""):
 
 def learns_at_every_length(study, where):
     """Solved, diverged and normalized loss at the best rate, by length."""
+    others = {name: where[name] for name in where if name != "length"}
     outcomes = {
-        dict(model)["length"]: found for model, found in study.outcomes.items()
+        dict(model)["length"]: found
+        for model, found in study.outcomes.items()
+        if others.items() <= dict(model).items()
     }
     if not outcomes.keys() >= set(where["length"]):
         return []

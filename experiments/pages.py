@@ -21,7 +21,7 @@ WIDTH = 88  # of a line of text
 UNTESTED = "not tested"
 NOT_RUN = {
     "core": "Not run yet.",
-    "night": "Not run yet: takes part of a night on two cores.",
+    "night": "Not run yet: takes hours on two cores.",
     "gpu": "Not run yet: needs a GPU, and none was available.",
 }
 # How the sources of the claims that others made begin.

@@ -18,6 +18,7 @@ SAID = {  # other words than in code
     "clip": "clipping",
     "noise": "noise std",
     "train": "training samples",
+    "train_length": "training length",
     "blocks": "blocks per stage",
     "depth": "residual units",
 }

@@ -192,6 +192,12 @@ def test_normalized_inputs_have_the_mean_and_variance_of_training_data():
         np.testing.assert_allclose(after, expected, atol=1e-4)
 
 
+def test_adding_can_be_trained_on_shorter_sequences_than_it_is_tested_on(rng):
+    made = tasks.adding_data(rng, length=20, train=7, train_length=5)
+    shapes = [x.shape for x, _ in made.splits]
+    assert shapes == [(7, 5, 2), (1_000, 20, 2), (1_000, 20, 2)]
+
+
 def test_a_run_adapts_the_network_to_the_data_it_trains_on(monkeypatch):
     seen = []
     monkeypatch.setattr(
