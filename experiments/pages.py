@@ -109,8 +109,11 @@ def _made(study):
     asked = protocols.all_settings(protocol)
     seeds = len({settings["seed"] for settings in asked})
     versions = record["versions"]
+    stored = len(asked) - len(runner.missing(study, asked))
+    beyond = len(runs) - stored
+    more = f" and {beyond} at further learning rates" if beyond else ""
     made = [
-        f"{len(runs)} of {len(asked)} runs, {seeds} seeds",
+        f"{stored} of {len(asked)} runs{more}, {seeds} seeds",
         f"keras {versions['keras']}, tensorflow {versions['tensorflow']}",
     ]
     if record["took"]["runs"] == len(runs):

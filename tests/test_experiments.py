@@ -521,11 +521,20 @@ def test_every_finding_has_a_claim():
 
 @pytest.mark.parametrize("path", MADE, ids=lambda path: path.parent.name)
 def test_runs_are_those_of_the_protocol_and_made_once(path):
+    """Those beyond the grid differ from one of its runs in the rate alone."""
     record, protocol = results.read(path.parent), TRAINED[path.parent.name]
-    made = [run for run in record["runs"] if "baseline" in run]
     asked = protocols.all_settings(protocol)
+    names = set().union(*asked)
+    made = [
+        {name: run[name] for name in run if name in names}
+        for run in record["runs"]
+    ]
+    assert all(made.count(settings) == 1 for settings in made)
+    beyond = [settings for settings in made if settings not in asked]
     missing = missing_runs(protocol, path.parent)
-    assert len(made) + len(missing) == len(asked)
+    assert len(made) - len(beyond) + len(missing) == len(asked)
+    asked = [{**settings, "learning_rate": None} for settings in asked]
+    assert all({**one, "learning_rate": None} in asked for one in beyond)
 
 
 def test_the_tables_are_those_of_the_records():
