@@ -2,6 +2,7 @@
 
     python adding_problem.py
     python adding_problem.py --length=1000 --epochs=15 --layers=RIN --layers=GRU
+    python adding_problem.py --length=200 --test_length=5000
 
 Each time step has a number in [0, 1] and a marker; the target is the sum of
 the two marked numbers. The inputs are normalized for every layer, and each
@@ -144,10 +145,9 @@ def main(_):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     rng, runs = np.random.default_rng(0), []
-    splits = [
-        adding.generate(rng, samples, FLAGS.length)
-        for samples in (FLAGS.samples, 1_000, 1_000)
-    ]
+    splits = [adding.generate(rng, FLAGS.samples, FLAGS.length)]
+    length = FLAGS.test_length or FLAGS.length
+    splits += [adding.generate(rng, 1_000, length) for _ in range(2)]
     try:
         for seed, name in itertools.product(FLAGS.seed, FLAGS.layers):
             runs.append(train(name, seed, splits, folder))
@@ -173,6 +173,7 @@ if __name__ == "__main__":
     names = list(LAYERS)
     flags.DEFINE_string("output", "runs/adding_problem", "Folder to write to.")
     flags.DEFINE_integer("length", 400, "Time steps.", lower_bound=2)
+    flags.DEFINE_integer("test_length", None, "Of other than training data.", 2)
     flags.DEFINE_integer("samples", 10_000, "To train on.", lower_bound=1)
     flags.DEFINE_integer("epochs", 10, "Epochs of training.", lower_bound=1)
     flags.DEFINE_float("learning_rate", None, "Instead of each layer's own.")

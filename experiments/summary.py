@@ -5,6 +5,7 @@ python -m experiments.summary
 
 import statistics
 
+from experiments import protocols
 from experiments import results
 from experiments import verdicts
 from experiments.results import RESULTS
@@ -36,19 +37,34 @@ def _speed():
     )
 
 
-def _adding(length=1_000, rate=0.003):
+def _adding(length=1_000, rate=0.003, longest=5_000):
     """With the code of docs/long_sequences.md, at its learning rate."""
     runs = [
         run
         for run in results.read(RESULTS / "claims" / "adding_long")["runs"]
         if (run["length"], run["learning_rate"]) == (length, rate)
     ]
-    loss = statistics.median(verdicts.normalized(run, "test") for run in runs)
+    (longer,) = (
+        outcome.best
+        for model, outcome in verdicts.Study(
+            protocols.read(protocols.FOLDER / "adding_longer.toml"),
+            results.read(RESULTS / "claims" / "adding_longer"),
+        ).outcomes.items()
+        if {("layer", runs[0]["layer"]), ("length", longest)} <= set(model)
+    )
+    (solved, loss), (solved_longer, loss_longer) = map(_solved, (runs, longer))
     return (
         f"`RIN` with {runs[0]['units']} units solves the adding problem over "
-        f"{length:,} steps with {verdicts.solved(runs)} of {len(runs)} seeds; "
-        f"median loss {loss:.1%} of a constant predictor's"
+        f"{length:,} steps with {solved} (median loss {loss} of a constant "
+        f"predictor's); trained on {longer[0]['train_length']} steps, it "
+        f"solves {longest:,} with {solved_longer} ({loss_longer})"
     )
+
+
+def _solved(runs):
+    """How many seeds, and the median loss, in words."""
+    loss = statistics.median(verdicts.normalized(run, "test") for run in runs)
+    return f"{verdicts.solved(runs)} of {len(runs)} seeds", f"{loss:.1%}"
 
 
 def _decoding():

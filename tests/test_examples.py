@@ -17,6 +17,7 @@ from absl import flags
 
 from examples import adding_problem
 from examples import sequential_images
+from keras_rin.tasks import adding
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
@@ -143,12 +144,17 @@ def test_the_layers_that_add_have_about_as_many_weights():
 @pytest.mark.exhaustive
 def test_adding_problem(tmp_path):
     sizes = ("--length=10", "--samples=60", "--epochs=2", "--layers=RIN")
-    run("adding_problem", tmp_path, *sizes)
+    run("adding_problem", tmp_path, *sizes, "--test_length=30")
     assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
     record = json.loads((tmp_path / "results.json").read_text())
     assert [len(run["validation"]) for run in record["runs"]] == [2]
     model = keras.models.load_model(tmp_path / "RIN-0.keras")
     assert model.count_params() == 2_701 + 5  # normalization: 2, 2 and 1
+    rng = np.random.default_rng(0)
+    for samples, length in ((60, 10), (1_000, 30), (1_000, 30)):
+        x, y = adding.generate(rng, samples, length)
+    loss = np.mean((model.predict(x, verbose=0) - y) ** 2)
+    assert record["runs"][0]["test"] == pytest.approx(6 * loss, rel=1e-3)
 
 
 @pytest.mark.exhaustive
