@@ -60,11 +60,11 @@ def run(settings, own=None):
     best = keras.callbacks.EarlyStopping(
         "val_score", patience=epochs, mode="min", restore_best_weights=True
     )
-    stages = [RestoreOnNaN(), best]
-    if settings.get("averaging"):
-        stages.insert(1, keras.callbacks.SwapEMAWeights(swap_on_epoch=True))
-    found = {**settings, "processor": results.processor()}
     history = keras.callbacks.History()
+    callbacks = [RestoreOnNaN(), best, history]
+    if settings.get("averaging"):  # before `best`, which keeps the average
+        callbacks.insert(1, keras.callbacks.SwapEMAWeights(swap_on_epoch=True))
+    found = {**settings, "processor": results.processor()}
     try:
         model.fit(
             batches(train, size, seed, epochs),
@@ -72,7 +72,7 @@ def run(settings, own=None):
             epochs=epochs,
             validation_data=validation,
             validation_batch_size=500,
-            callbacks=[*stages, history],
+            callbacks=callbacks,
             shuffle=False,
             verbose=0,
         )
