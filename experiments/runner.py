@@ -48,7 +48,7 @@ def missing(study, asked):
 
 
 def beyond_the_edges(study):
-    """Runs at the next learning rate of models whose best is at an edge.
+    """Missing runs at the next learning rate, where the best is at an edge.
 
     Rates go in steps of about three: 0.001, 0.003, 0.01.
     """
@@ -72,7 +72,7 @@ def beyond_the_edges(study):
             for rate in rates
             for settings in one_a_seed.values()
         ]
-    return beyond
+    return missing(study, beyond)
 
 
 def store(protocol, folder, run, seconds):

@@ -360,12 +360,17 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
         for seed in (0, 1, 2)
     ]
     more = [
-        {**run, "learning_rate": 0.03, "validation": 0.9} for run in runs[:3]
+        {**run, "learning_rate": 0.03, "validation": 0.9}
+        for run in runs
+        if run["learning_rate"] == 0.01
     ]
-    record["runs"] += more
-    (tmp_path / "results.json").write_text(json.dumps(record))
-    if best == 0.01:
-        assert runner.beyond_the_edges(study_of(protocol, tmp_path)) == []
+    for stored in (more[:2], more[2:]):  # interrupted, and made
+        record["runs"] += stored
+        (tmp_path / "results.json").write_text(json.dumps(record))
+        beyond = runner.beyond_the_edges(study_of(protocol, tmp_path))
+        if best == 0.01:
+            left = [] if stored == more[2:] else [2]
+            assert [settings["seed"] for settings in beyond] == left
 
 
 @pytest.mark.parametrize(
