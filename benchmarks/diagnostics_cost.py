@@ -11,6 +11,7 @@ the memory by which the process grows at most, and the share of the training
 time that the callback takes go to OUTPUT/results.json and into tables.
 """
 
+import functools
 import multiprocessing
 import resource
 import statistics
@@ -47,18 +48,17 @@ LAYERS = {
     "LSTM": keras.layers.LSTM,
 }
 CALLBACKS = {
-    "default": {},
-    "with `x`": {"x": True},
-    "with `x` and `lyapunov`": {"x": True, "lyapunov": True},
+    "default": lambda x: {},
+    "with `x`": lambda x: {"x": x},
+    "with `x` and `lyapunov`": lambda x: {"x": x, "lyapunov": True},
 }
 
 
 def matrices(units, _):
-    """{diagnostic: function without arguments}, of a chain."""
+    """{diagnostic: set-up that returns the call to time}, of a chain."""
     chain = np.asarray(Chain(1.02)((units, units)), "float64")
     return {
-        name: lambda name=name: getattr(diagnostics, name)(chain)
-        for name in OF_MATRICES
+        name: ready(getattr(diagnostics, name), chain) for name in OF_MATRICES
     }
 
 
@@ -67,11 +67,9 @@ def layers(units, _):
     x, found = inputs(4, 100), {}
     for name in ("SimpleRNN", "LSTM"):
         layer = built(name, units)
-        found[f"hidden_chain, {name}"] = lambda layer=layer: (
-            diagnostics.hidden_chain(layer)
-        )
-        found[f"gradient_norms, {name}, 100 steps"] = lambda layer=layer: (
-            diagnostics.gradient_norms(layer, x)
+        found[f"hidden_chain, {name}"] = ready(diagnostics.hidden_chain, layer)
+        found[f"gradient_norms, {name}, 100 steps"] = ready(
+            diagnostics.gradient_norms, layer, x
         )
     return found
 
@@ -86,22 +84,27 @@ def dynamics(_, small):
     for name in LAYERS:
         layer, large = built(name, units), built(name, wide)
         size = f"{name}, {units} units"
-        found[f"Jacobians, {size}, {batch} x {steps} steps"] = (
-            lambda layer=layer: diagnostics.state_jacobians(layer, x)
+        found[f"Jacobians, {size}, {batch} x {steps} steps"] = ready(
+            diagnostics.state_jacobians, layer, x
         )
         if name != "SimpleRNN":
             found[f"fixed points, {size}, {searches} searches"] = (
-                lambda name=name: fixed_points(name, units, searches)
+                functools.partial(fixed_points, name, units, searches)
             )
         counts = {"largest": 1, "all": None}
         if name == "LSTM":  # has two states for each unit
             counts[f"{wide} largest"] = wide
         for which, count in counts.items():
             key = f"{which} Lyapunov exponents, {name}, {wide} units"
-            found[f"{key}, {long} steps"] = lambda layer=large, count=count: (
-                diagnostics.lyapunov_spectrum(layer, one, count)
+            found[f"{key}, {long} steps"] = ready(
+                diagnostics.lyapunov_spectrum, large, one, count
             )
     return found
+
+
+def ready(function, *arguments):
+    """The set-up of a call that needs none."""
+    return lambda: functools.partial(function, *arguments)
 
 
 def inputs(batch, steps):
@@ -115,7 +118,7 @@ def built(name, units):
 
 
 def fixed_points(name, units, searches):
-    """A search from near the trajectories of a layer that it trains first."""
+    """Trains a layer; the call searches from near its trajectories."""
     layer = LAYERS[name](units, activation="tanh", return_sequences=True)
     rng = np.random.default_rng(0)
     model = keras.Sequential(
@@ -131,7 +134,7 @@ def fixed_points(name, units, searches):
     states = diagnostics.state_trajectories(layer, x)[:, 1:]
     states = rng.permutation(np.concatenate(states))[:searches]
     states = states + 0.3 * rng.normal(size=states.shape)
-    return lambda: diagnostics.fixed_points(layer, None, states)
+    return functools.partial(diagnostics.fixed_points, layer, None, states)
 
 
 PARTS = {"matrices": matrices, "layers": layers, "dynamics": dynamics}
@@ -139,9 +142,8 @@ PARTS = {"matrices": matrices, "layers": layers, "dynamics": dynamics}
 
 def measured(part, units, small, repeats, name):
     """Seconds of each call, and the MiB by which the process grew at most."""
-    function = PARTS[part](units, small)[name]
-    if name.startswith("fixed points"):
-        function = function()
+    set_up = PARTS[part](units, small)[name]
+    function = set_up()
     before = peak_memory()
     times = measuring.in_turns({name: function}, repeats)[name]
     return [ms / 1e3 for ms in times], peak_memory() - before
@@ -156,8 +158,7 @@ def callback_share(units, epochs, options):
     x, y = contenders.data((1437, 64, 1, units))
     model = keras.Sequential([RIN(units)])
     model.compile("adam", "mse")
-    options = {**options, "x": x[:4]} if "x" in options else options
-    callback = RecurrentDiagnostics(**options)
+    callback = RecurrentDiagnostics(**options(x[:4]))
     ms = measuring.milliseconds(
         lambda: model.fit(x, y, epochs=epochs, verbose=0, callbacks=[callback])
     )

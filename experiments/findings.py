@@ -129,7 +129,7 @@ def learns_at_every_length(study, where):
 
 
 def lower_over_tasks(study, where):
-    """Losses of the first layer less those of the second, task by task."""
+    """How much lower the losses of the first layer are, task by task."""
     one, other = (
         {
             dict(model)["number"]: outcome.median

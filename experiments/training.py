@@ -60,8 +60,7 @@ def run(settings, own=None):
     best = keras.callbacks.EarlyStopping(
         "val_score", patience=epochs, mode="min", restore_best_weights=True
     )
-    history = keras.callbacks.History()
-    callbacks = [RestoreOnNaN(), best, history]
+    callbacks = [RestoreOnNaN(), best]
     if settings.get("averaging"):  # before `best`, which keeps the average
         callbacks.insert(1, keras.callbacks.SwapEMAWeights(swap_on_epoch=True))
     found = {**settings, "processor": results.processor()}
@@ -82,6 +81,8 @@ def run(settings, own=None):
             return {**found, "baseline": data.baseline}
         model.set_weights(best.best_weights)
 
+    curve = model.history.history["val_score"]
+
     def score(x, y):
         made = model.evaluate(x, y, 500, verbose=0, return_dict=True)
         return made["score"]
@@ -93,7 +94,7 @@ def run(settings, own=None):
         "baseline": data.baseline,
         "best_update": (best.best_epoch + 1) * steps,
         "updates_made": epochs * steps,
-        "curve": [float(f"{v:.4g}") for v in history.history["val_score"]],
+        "curve": [float(f"{value:.4g}") for value in curve],
         "henrici_departure": {"before": before, "after": departure(model)},
     }
 
@@ -158,8 +159,8 @@ def initialized(settings, data, steps, own):
     fresh = models.build(settings, data, own)
     adam = optimizer(settings)
     options = adam.get_config() | {"name": ""}
-    constant = settings.get("schedule", "constant") == "constant"
-    if constant:  # is set below
+    cosine = settings.get("schedule") == "cosine"
+    if not cosine:  # is set below
         options["learning_rate"] = ""
     key = json.dumps(
         [
@@ -185,7 +186,7 @@ def initialized(settings, data, steps, own):
             variable.assign(value)
     for variable in model.optimizer.variables:
         variable.assign(keras.ops.zeros_like(variable))
-    if constant:
+    if not cosine:
         model.optimizer.learning_rate = settings["learning_rate"]
     return model
 
