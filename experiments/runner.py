@@ -39,12 +39,13 @@ def run(protocol, folder, asked, jobs=None, ray_address=None):
 
 def missing(study, asked):
     """Which of the settings have no run that is stored."""
-    stored = [run.items() for run in study.runs]
-    return [
-        settings
-        for settings in asked
-        if not any(settings.items() <= run for run in stored)
-    ]
+    names = set().union(*asked)
+
+    def key(run):
+        return frozenset((name, run[name]) for name in names & run.keys())
+
+    stored = set(map(key, study.runs))
+    return [settings for settings in asked if key(settings) not in stored]
 
 
 def beyond_the_edges(study):
