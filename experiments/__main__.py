@@ -54,7 +54,7 @@ def make_runs(asked, output):
         settings = list(itertools.chain.from_iterable(tiers))
         if not settings:
             continue
-        lack = data.what_lacks(protocol)
+        lack = data.what_lacks(settings)
         if lack:
             print(f"{name} is skipped: {lack}.", file=sys.stderr)
             continue

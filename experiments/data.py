@@ -190,14 +190,19 @@ def draw(settings, rng):
     return make(rng, **{n: settings[n] for n in names if n in settings})
 
 
-def what_lacks(protocol):
-    """Which data of a protocol are missing, in words; "" if none."""
-    if "needs" not in protocol:
-        return ""
-    variable = protocol["needs"]
-    path = os.environ.get(variable)
-    if not path:
-        return f"{variable} is not set"
-    if not pathlib.Path(path).exists():
-        return f"{variable} names {path}, which does not exist"
+def what_lacks(asked):
+    """Which data the runs of a protocol lack, in words; "" if none."""
+    used = {one["task"] for one in asked} & {"babi", "text"}
+    used |= {one["images"] for one in asked if "images" in one} - {"digits"}
+    for name in sorted(used):
+        if variable := {"babi": "BABI_DIR", "npz": "IMAGES_NPZ"}.get(name):
+            path = os.environ.get(variable)
+            if not path:
+                return f"{variable} is not set"
+            if not pathlib.Path(path).exists():
+                return f"{variable} names {path}, which does not exist"
+            continue
+        name = "tiny_shakespeare" if name == "text" else name
+        if not tfds.builder(name).is_prepared():
+            return f"there is no {name} in TFDS_DATA_DIR"
     return ""

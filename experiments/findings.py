@@ -150,6 +150,51 @@ def lower_over_tasks(study, where):
     )
 
 
+def changes_average_to_zero(study, where, within=0.05):
+    """Mean change of the hidden states per step, over its root mean square."""
+    parts = []
+    for model in protocols.all_models(study.protocol):
+        if not protocols.matches(model, where):
+            continue
+        outcome = study.outcomes.get(verdicts.model(model))
+        if outcome is None:
+            return []
+        key = "estimation_error"
+        means = [run[key]["mean"] for run in outcome.best if key in run]
+        low, high = verdicts.mean_interval(means)
+        found = f"{np.mean(means):+.2g} ({low:.2g} to {high:.2g})"
+        answer = "inconclusive"
+        if -within < low and high < within:
+            answer = "yes"
+        elif low > within or high < -within:
+            answer = "no"
+        permuted = ", permuted" if model.get("permuted") else ""
+        parts.append((f"{model['layer']}{permuted}", found, answer))
+    return parts
+
+
+def does_not_overfit(study, where):
+    """Whether the validation error rises again before training ends."""
+    parts = []
+    for model, outcome in study.outcomes.items():
+        if not protocols.matches(dict(model), where):
+            continue
+        runs = [run for run in outcome.best if "curve" in run]
+        within = study.protocol["within"]
+        training = [run["training_curve"][-1] for run in runs]
+        rise = [run["curve"][-1] - min(run["curve"]) for run in runs]
+        low, high = verdicts.mean_interval(rise)
+        found = (
+            f"validation error at the end {np.mean(rise):+.2g} ({low:.2g} to "
+            f"{high:.2g}) above its lowest; training error "
+            f"{np.median(training):.2g}, "
+            f"test error {np.median([run['test'] for run in runs]):.2g}"
+        )
+        answer = "yes" if high < within else "no" if low > within else ""
+        parts.append(("", found, answer or "inconclusive"))
+    return parts
+
+
 def never_diverges(study, where):
     """Diverged runs of a model, over all hyperparameters and seeds."""
     by_length = {}

@@ -8,7 +8,7 @@ from keras_rin.models import residual_convnet
 
 HYPERPARAMETERS = {"layer", "units", "layers", "noise", "chain_gain"}
 HYPERPARAMETERS |= {"identity_gain", "strength", "scaled"}  # recurrent
-HYPERPARAMETERS |= {"initializer", "read_out", "blocks"}  # convolutional
+HYPERPARAMETERS |= {"initializer", "read_out", "blocks", "width"}  # images
 HYPERPARAMETERS |= {"neurons", "depth"}  # a stack of dense residual units
 
 
@@ -63,12 +63,12 @@ def answers_questions(settings, data, own):
 
 def convolutional(settings, data):
     """`residual_convnet` on small images, its read-out fixed or trained."""
-    initializer = settings["initializer"]
+    initializer, width = settings["initializer"], settings.get("width", 8)
     model = residual_convnet(
         data.splits[0][0].shape[1:],
         data.answers,
-        stem=8,
-        widths=(8, 16, 32),
+        stem=width,
+        widths=(width, 2 * width, 4 * width),
         blocks=settings["blocks"],
         kernel_initializer=(
             None if initializer == "small variance" else initializer

@@ -65,9 +65,9 @@ def _curves(study):
     """Normalized validation loss after each epoch, best hyperparameters."""
     names = _names(study)
     curves = {
-        tables.label((n, v) for n, v in model if n in names): [
-            np.divide(run["curve"], run["baseline"]) for run in outcome.best
-        ]
+        tables.label((n, v) for n, v in model if n in names): list(
+            outcome.curves.values()
+        )
         for model, outcome in study.outcomes.items()
     }
     return plots.learning_curves(

@@ -92,14 +92,17 @@ def tiers(protocol):
 
 
 def all_settings(protocol, tier=None):
-    """The settings of each run, of one tier or of all, seed after seed."""
-    return sorted(
+    """The settings of each run, of one tier or of all.
+
+    Grid after grid, each seed after seed: of a protocol of many hours, the
+    first grid has its verdicts first.
+    """
+    return list(
         itertools.chain.from_iterable(
             _settings(protocol, grid)
             for grid in protocol["grid"]
             if tier in (None, grid.get("tier", protocol["tier"]))
-        ),
-        key=lambda settings: settings["seed"],
+        )
     )
 
 
@@ -137,10 +140,6 @@ def comparisons(claim, models):
         [{"layer": one} if isinstance(one, str) else one for one in pair]
         for pair in claim["compare"]
     ]
-    where = {
-        name: value if isinstance(value, list) else [value]
-        for name, value in claim.get("where", {}).items()
-    }
     return [
         (a, b)
         for one, other in pairs
@@ -148,8 +147,16 @@ def comparisons(claim, models):
         if one.items() <= a.items()
         and other.items() <= b.items()
         and _rest(a, one | other) == _rest(b, one | other)
-        and all(a.get(name) in values for name, values in where.items())
+        and matches(a, claim.get("where", {}))
     ]
+
+
+def matches(model, where):
+    """Whether the settings of a model have the values, or one of a list."""
+    return all(
+        model.get(name) in (value if isinstance(value, list) else [value])
+        for name, value in where.items()
+    )
 
 
 def _rest(model, names):

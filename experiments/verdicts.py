@@ -63,6 +63,26 @@ class Outcome:
         return {run["seed"]: normalized(run, "test") for run in self.best}
 
     @property
+    def curves(self):
+        """{seed: normalized validation loss after each epoch}."""
+        return {
+            run["seed"]: [
+                min(1.0, loss / run["baseline"])
+                for loss in run.get("curve", [])
+            ]
+            for run in self.best
+        }
+
+    @property
+    def curve_means(self):
+        """{seed: mean of its curve}; 1 for the epochs that a run lacks."""
+        epochs = max(1, *map(len, self.curves.values()))
+        return {
+            seed: (sum(curve) + epochs - len(curve)) / epochs
+            for seed, curve in self.curves.items()
+        }
+
+    @property
     def tried(self):
         """{hyperparameter: its values, in order}."""
         return {

@@ -247,6 +247,86 @@ def test_averaged_weights_are_validated_and_tested():
     assert last["test"] != pytest.approx(found["test"], rel=1e-3)
 
 
+@pytest.mark.parametrize("layer", ["RIN", "LSTM", "RIN-DT"])
+def test_estimation_errors_are_changes_of_hidden_states(layer, rng):
+    """Their sum over the steps is the last hidden state."""
+    x = rng.normal(size=(200, 9, 1)).astype("float32")
+    settings = {"task": "pixels", "layer": layer, "units": 4}
+    model = keras.Sequential([layers.build(settings), keras.layers.Dense(3)])
+    model(x[:1])
+    found = training.estimation_error(settings, model, x)["estimation_error"]
+    states = keras.Sequential([model.layers[0]]).predict(x[:128], verbose=0)
+    model.layers[0].return_sequences = True
+    steps = model.layers[0](x[:128]).numpy()
+    change = np.diff(steps, axis=1, prepend=0)
+    rms = np.sqrt(np.mean(change**2))
+    assert found["mean"] == pytest.approx(states.mean() / 9 / rms, rel=1e-4)
+    largest = max(abs(step.mean()) for step in np.rollaxis(change, 1))
+    assert found["largest"] == pytest.approx(largest / rms, rel=1e-4)
+
+
+def test_without_pixels_there_is_no_estimation_error():
+    assert training.estimation_error({"task": "babi"}, None, None) == {}
+
+
+def test_a_curve_that_ends_early_counts_as_the_baseline_from_there():
+    runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
+    runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
+    runs[0]["curve"], runs[1]["curve"] = [3.0, 1.0, 0.4, 0.2], [0.6]
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert outcome.curves == {0: [1.0, 0.5, 0.2, 0.1], 1: [0.3], 2: []}
+    expected = {0: 1.8 / 4, 1: 3.3 / 4, 2: 1.0}
+    assert outcome.curve_means == pytest.approx(expected)
+
+
+def test_of_a_protocol_the_first_grid_is_made_first():
+    grids = [
+        {"layer": ["a", "b"], "learning_rate": [1]},
+        {"layer": ["c"], "learning_rate": [1]},
+    ]
+    made = protocols.all_settings({**PROTOCOL, "grid": grids, "seeds": [0, 1]})
+    order = [(run["layer"], run["seed"]) for run in made]
+    assert order == [
+        *zip("abab", (0, 0, 1, 1), strict=True),
+        ("c", 0),
+        ("c", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "mean, answer",
+    [(0.01, "yes"), (-0.2, "no"), (0.2, "no"), (0.05, "inconclusive")],
+)
+def test_mean_changes_are_compared_with_their_root_mean_square(mean, answer):
+    runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [1.0] * 3)
+    for run, noise in zip(runs[:2], (-0.001, 0.001), strict=True):
+        run["estimation_error"] = {"mean": mean + noise}
+
+    def parts(where):
+        study = verdicts.Study(PROTOCOL, {"runs": runs})
+        return findings.changes_average_to_zero(study, where)
+
+    ((condition, found, said),) = parts({"layer": ["a"]})
+    assert (condition, said) == ("a", answer)
+    assert found.startswith(f"{mean:+.2g} (")
+    assert parts({"layer": ["a", "b"]}) == []  # b has no runs
+
+
+@pytest.mark.parametrize(
+    "end, answer", [(0.5, "yes"), (0.6, "no"), (0.52, "inconclusive")]
+)
+def test_overfitting_is_a_validation_error_that_rises_again(end, answer):
+    runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [1.0] * 3)
+    for run, noise in zip(runs, (0, 0.001, 0.002) * 2, strict=True):
+        run["curve"] = [0.9, 0.5, end + noise]
+        run["training_curve"] = [0.8, 0.3, 0.125]
+    study = verdicts.Study({**PROTOCOL, "within": 0.02}, {"runs": runs})
+    ((_, found, said),) = findings.does_not_overfit(study, {"layer": "a"})
+    assert said == answer
+    assert found.endswith("training error 0.12, test error 1")
+    assert findings.does_not_overfit(study, {"layer": "b"}) == []
+
+
 def test_departures_are_those_of_the_settings_that_won():
     runs = runs_of("a", 1, 0.5, [1.0, 1.2, 1.4])
     runs += runs_of("a", 2, 0.9, [0.1, 0.1, 0.1])
@@ -859,14 +939,22 @@ def test_a_protocol_whose_data_are_missing_is_skipped(tmp_path):
     finished = scripts.Running(
         "experiments",
         *("--run=night", "--protocol=cifar", "--protocol=babi"),
+        *("--protocol=mnist", "--protocol=characters"),
         f"--output={tmp_path}",
         IMAGES_NPZ="",
         BABI_DIR=f"{tmp_path}/none",
+        TFDS_DATA_DIR=str(tmp_path),
     ).end()
     assert finished.returncode == 0, finished.stderr
     assert "cifar is skipped: IMAGES_NPZ is not set." in finished.stderr
     nothing = f"BABI_DIR names {tmp_path}/none, which does not exist."
     assert f"babi is skipped: {nothing}" in finished.stderr
+    for name, images in (
+        ("mnist", "mnist"),
+        ("characters", "tiny_shakespeare"),
+    ):
+        lack = f"there is no {images} in TFDS_DATA_DIR"
+        assert f"{name} is skipped: {lack}." in finished.stderr
     assert "Not run yet" in (tmp_path / "protocols.md").read_text()
 
 
