@@ -37,28 +37,33 @@ def _speed():
     )
 
 
-def _adding(length=1_000, rate=0.003, longest=5_000):
-    """With the code of docs/long_sequences.md, at its learning rate."""
-    runs = [
-        run
-        for run in results.read(RESULTS / "claims" / "adding_long")["runs"]
-        if (run["length"], run["learning_rate"]) == (length, rate)
-    ]
-    (longer,) = (
-        outcome.best
-        for model, outcome in verdicts.Study(
-            protocols.read(protocols.FOLDER / "adding_longer.toml"),
-            results.read(RESULTS / "claims" / "adding_longer"),
-        ).outcomes.items()
-        if {("layer", runs[0]["layer"]), ("length", longest)} <= set(model)
-    )
+def _adding(length=1_000, longest=5_000):
+    """With the network of docs/long_sequences.md, at its best rates."""
+    runs = _best("adding_long", length)
+    longer = _best("adding_longer", longest)
     (solved, loss), (solved_longer, loss_longer) = map(_solved, (runs, longer))
     return (
-        f"`RIN` with {runs[0]['units']} units solves the adding problem over "
-        f"{length:,} steps with {solved} (median loss {loss} of a constant "
-        f"predictor's); trained on {longer[0]['train_length']} steps, it "
-        f"solves {longest:,} with {solved_longer} ({loss_longer})"
+        f"with normalized inputs, partial identity initialization and a small "
+        f"learning rate for U, `RIN` with {runs[0]['units']} units solves the "
+        f"adding problem over {length:,} steps with {solved} (median loss "
+        f"{loss} of a constant predictor's); trained on "
+        f"{longer[0]['train_length']} steps, it solves {longest:,} with "
+        f"{solved_longer} ({loss_longer})"
     )
+
+
+def _best(name, length, layer="RIN, partial identity"):
+    """The runs of a layer at its best learning rate."""
+    study = verdicts.Study(
+        protocols.read(protocols.FOLDER / f"{name}.toml"),
+        results.read(RESULTS / "claims" / name),
+    )
+    (found,) = (
+        outcome.best
+        for outcome in study.outcomes.values()
+        if outcome.best[0].items() >= {"layer": layer, "length": length}.items()
+    )
+    return found
 
 
 def _solved(runs):
