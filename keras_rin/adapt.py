@@ -95,6 +95,7 @@ def adapt(
         _check(cell)
     if mask is not None:
         _check_mask(mask, data, layer)
+        mask = ops.convert_to_numpy(mask)
     if not hasattr(data, "__iter__") and not hasattr(data, "__getitem__"):
         raise ValueError(
             "`data` must be an array or an iterable of batches. "
@@ -167,18 +168,21 @@ def _check_mask(mask, data, layer):
             "`mask` is supported for an array of data and one layer only. "
             f"Received: layer={layer}, data of type {type(data).__name__}"
         )
-    if tuple(mask.shape) != tuple(data.shape[:2]):
+    if np.shape(mask) != tuple(data.shape[:2]):
         raise ValueError(
             f"`mask` must have the shape {tuple(data.shape[:2])}. "
-            f"Received: mask of shape {tuple(mask.shape)}"
+            f"Received: mask of shape {np.shape(mask)}"
         )
 
 
 @contextlib.contextmanager
 def _only_biases_change(layer, biases):
     """Restores the states and, after an error, the biases."""
+    ours = set(map(id, biases))  # not trainable in a frozen layer
     states = [
-        variable for variable in layer.variables if not variable.trainable
+        variable
+        for variable in layer.variables
+        if not variable.trainable and id(variable) not in ours
     ]
     before = [(v, ops.copy(v.value)) for v in (*biases, *states)]
     try:
@@ -221,10 +225,13 @@ def _reaching(model, layer, batches):
         return batches  # without a copy
 
     def outputs():
-        for data, _ in batches():
+        for data, mask in batches():
             if isinstance(inputs, list):
                 data = _in_order(data, inputs)
-            yield before.predict_on_batch(data)
+            if mask is None:
+                yield before.predict_on_batch(data)
+            else:  # of a model inside of another one
+                yield before(data, training=False, mask=mask)
 
     return outputs
 
@@ -232,8 +239,10 @@ def _reaching(model, layer, batches):
 def _in_order(data, inputs):
     """A list with the data of each input of a model."""
     if isinstance(data, dict):
-        return [data[one.name] for one in inputs]
-    return list(data)
+        names = [one.name for one in inputs]
+        if data.keys() >= set(names):
+            return [data[name] for name in names]
+    return keras.tree.flatten(data)  # dicts by key, as Keras orders inputs
 
 
 def _calls(model, layer):
@@ -258,14 +267,15 @@ def _adapt_cells(layer, batches):
     cells = getattr(cell, "cells", [cell])
     for number, cell in enumerate(cells):
         for simple in _cells(cell):
-            below = _through(cells[:number], batches)
+            backwards = getattr(layer, "go_backwards", False)
+            below = _through(cells[:number], batches, backwards)
             means = _means(below, simple, layer.name)
             kernel = np.asarray(ops.convert_to_numpy(simple.kernel), "float64")
             simple.bias.assign(-means @ kernel)
 
 
-def _through(cells, batches):
-    """The outputs of the lower cells of a stack."""
+def _through(cells, batches, backwards):
+    """The outputs of the lower cells of a stack, in their order."""
     if not cells:
         yield from batches()
         return
@@ -278,6 +288,10 @@ def _through(cells, batches):
     below = keras.Model([features, mask], outputs)
     for x, counts in batches():
         counts = np.ones(x.shape[:2], "bool") if counts is None else counts
+        if backwards:
+            x, counts = (
+                np.flip(ops.convert_to_numpy(one), 1) for one in (x, counts)
+            )
         yield below.predict_on_batch([x, counts]), counts
 
 
@@ -322,6 +336,13 @@ def _is_array(data):
     return isinstance(data, np.ndarray) or keras.ops.is_tensor(data)
 
 
+def _alone(x, inputs):
+    """The array in a dict of one, for a model with one input."""
+    if inputs == 1 and isinstance(x, dict) and len(x) == 1:
+        (x,) = x.values()
+    return x
+
+
 def _batches(data, mask, size, inputs):
     """Pairs of inputs and mask; arrays are split into batches."""
     kinds = (dict, list, tuple) if inputs > 1 else dict
@@ -331,8 +352,10 @@ def _batches(data, mask, size, inputs):
                 map(data.__getitem__, itertools.count()), data.num_batches
             )
         for batch in data:
-            yield keras.utils.unpack_x_y_sample_weight(batch)[0], None
+            x = keras.utils.unpack_x_y_sample_weight(batch)[0]
+            yield _alone(x, inputs), None
         return
+    data = _alone(data, inputs)
     first = keras.tree.flatten(data)[0]
     if size is None:
         size = max(1, CHUNK // max(1, int(np.prod(first.shape[1:]))))

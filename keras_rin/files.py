@@ -50,8 +50,10 @@ def replacing(path, content="The file"):
 def remove_unfinished(path):
     """Removes what killed processes left while they wrote to `path`."""
     target = pathlib.Path(os.path.realpath(path))
-    for folder in target.parent.glob(f"{glob.escape(_prefix(target))}*.new"):
-        shutil.rmtree(folder, ignore_errors=True)
+    prefix, suffix = _prefix(target), ".new"
+    for folder in target.parent.glob(f"{glob.escape(prefix)}*{suffix}"):
+        if "." not in folder.name[len(prefix) : -len(suffix)]:  # not `run.npz`
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folder_beside(target):

@@ -24,6 +24,9 @@ class AdamWithMultipliers(keras.optimizers.Adam):
     On long sequences, a RIN therefore needs a smaller learning rate for its
     recurrent kernel than for its other weights.
 
+    A multiplier of 0 stops the updates, but not `weight_decay`, which it does
+    not multiply: exclude such a weight with `exclude_from_weight_decay`.
+
     Args:
         learning_rate: Number, or a schedule from
             `keras.optimizers.schedules`: r. Defaults to 0.001.
@@ -78,8 +81,10 @@ class AdamWithMultipliers(keras.optimizers.Adam):
             unused -= set(names)
             if names:
                 factor = self.multipliers[max(names, key=len)]
-                # TensorFlow passes the wrapped variable to `update_step`.
-                for one in (variable, variable.value):
+                # TensorFlow passes the wrapped variable to `update_step`,
+                # under a strategy the copy of each device.
+                value = variable.value
+                for one in (variable, value, *getattr(value, "values", ())):
                     self._multiplier[id(one)] = factor
         if unused:
             raise ValueError(

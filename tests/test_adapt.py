@@ -369,3 +369,63 @@ def test_at_update_0_loss_and_gradient_are_far_below_the_default(length):
         for adapted in (False, True)
     )
     assert (10 * centered < default).all()
+
+
+def test_a_frozen_layer_is_adapted(x):
+    layer = built(RIN(5))
+    layer.trainable = False
+    layer.adapt(x)
+    assert_centered(layer.cell, x)
+
+
+@pytest.mark.one_backend
+def test_a_stack_that_runs_backwards_is_adapted_in_its_order(x, rng):
+    counts = rng.random((40, 30)) < 0.6
+    cells = [RINCell(4), RINCell(3)]
+    keras_rin.adapt(built(RNN(cells, go_backwards=True)), x, mask=counts)
+    below = RNN(cells[0], return_sequences=True)
+    mask = keras.ops.convert_to_tensor(counts[:, ::-1].copy())
+    seen = to_numpy(below(x[:, ::-1].copy(), mask=mask))
+    assert_centered(cells[1], seen, counts[:, ::-1], within=1e-5)
+
+
+@pytest.mark.one_backend
+@pytest.mark.filterwarnings("ignore:.*does not support masking")
+def test_a_mask_reaches_the_layers_of_a_model_within(x, rng):
+    counts = rng.random((40, 30)) < 0.6
+    x[~counts] = 0
+    first, second = RIN(5, return_sequences=True), RIN(4)
+    model = keras.Sequential(
+        [
+            keras.Input((None, 2)),
+            keras.layers.Masking(),
+            keras.Sequential([keras.Input((None, 2)), first, second]),
+        ]
+    )
+    keras_rin.adapt(model, x)
+    assert_centered(first.cell, x, counts, within=1e-5)
+    seen = first(x, mask=keras.ops.convert_to_tensor(counts))
+    assert_centered(second.cell, to_numpy(seen), counts, within=1e-5)
+
+
+@pytest.mark.one_backend
+@pytest.mark.filterwarnings("ignore:When providing `inputs` as a dict")
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_the_keys_of_a_dict_of_inputs_need_not_be_their_names(names, x):
+    inputs = {
+        name: keras.Input((None, 2), name=f"the_{name}") for name in names
+    }
+    layers = {name: RIN(4) for name in names}
+    outputs = {name: layers[name](inputs[name]) for name in names}
+    model = keras.Model(inputs, outputs)
+    data = dict(zip(names, (x, x**2), strict=False))
+    keras_rin.adapt(model, data)
+    for name, layer in layers.items():
+        assert_centered(layer.cell, data[name])
+
+
+def test_a_mask_may_be_a_list(x):
+    layer = built(RIN(5))
+    counts = np.arange(30) < 20
+    layer.adapt(x, mask=[counts.tolist()] * 40)
+    assert_centered(layer.cell, x[:, :20])

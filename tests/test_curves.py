@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from witnesses import drawn_lines
 
 from keras_rin import plots
@@ -69,3 +70,11 @@ def test_several_networks_have_the_standard_error_between_them():
     np.testing.assert_allclose(
         [at_one.min(), at_one.max()], [0.7 - error, 0.7 + error]
     )
+
+
+def test_the_hidden_chain_is_drawn_as_far_as_it_reaches():
+    for reach in (1, 20):
+        drawn = drawn_lines(plots.hidden_chain(FOUND, reach=reach))
+        np.testing.assert_array_equal(drawn["cell"][0], [-1, 0, 1])
+    with pytest.raises(ValueError, match="`reach` must be"):
+        plots.hidden_chain(FOUND, reach=0)

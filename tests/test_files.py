@@ -122,8 +122,11 @@ def test_what_a_kill_left_is_removed_and_only_that(tmp_path):
     for name in (path, near):
         with files.replacing(name) as new:
             new.write_text("whole")
-            left.append(shutil.copytree(new.parent, f"{new.parent}.new"))
-    files.remove_unfinished(path)
+            killed = tmp_path / f".{name.name}.killed_1.new"
+            left.append(shutil.copytree(new.parent, killed))
+    with files.replacing(f"{path}.npz") as new:  # of another file
+        files.remove_unfinished(path)
+        new.write_text("whole")
     assert [folder.exists() for folder in map(pathlib.Path, left)] == [
         False,
         True,

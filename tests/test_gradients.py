@@ -142,3 +142,15 @@ def test_directions_and_rng_are_checked():
         gradient_norms(layer, x, directions=0)
     with pytest.raises(TypeError, match="`rng` must be"):
         gradient_norms(layer, x, rng=3)
+
+
+def test_a_layer_that_runs_backwards_reads_from_the_end(rng):
+    layer = built(RIN(4, go_backwards=True))
+    x = rng.normal(size=(3, 6, 2)).astype("float32")
+    norms = gradient_norms(layer, x)
+    np.testing.assert_allclose(norms, gradient_norms(layer.cell, x[:, ::-1]))
+    last = keras_rin.diagnostics.state_trajectories(layer, x)[:, -1]
+    np.testing.assert_allclose(last, to_numpy(layer(x)), rtol=1e-5, atol=1e-6)
+    grown = keras_rin.diagnostics.state_norms(layer, x)[-1]
+    mean_square = np.mean(np.sum(to_numpy(layer(x)) ** 2, axis=1))
+    np.testing.assert_allclose(grown, np.sqrt(mean_square), rtol=1e-5)

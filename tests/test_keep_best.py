@@ -113,6 +113,39 @@ def test_on_a_full_disk_the_old_file_stays_whole(tmp_path, monkeypatch, call):
 def test_a_wrong_mode_and_a_missing_metric_are_named(tmp_path):
     with pytest.raises(ValueError, match="`mode` must be 'min' or 'max'"):
         KeepBest(tmp_path / "best.keras", mode="auto")
+    for monitor, logs in (("accuracy", {}), ("val_accuracy", {"val_loss": 1})):
+        keep = KeepBest(tmp_path / "best.keras", monitor)
+        with pytest.raises(ValueError, match=f"one of .*loss'.*'{monitor}'"):
+            keep.on_epoch_end(0, {"loss": 1.0, **logs})
+
+
+def test_epochs_without_validation_are_passed_over(tmp_path):
+    keep, model = KeepBest(tmp_path / "best.keras"), make()
+    y = X[:, :1]
+    with pytest.warns(UserWarning, match="was not validated"):
+        model.fit(
+            X,
+            y,
+            epochs=4,
+            validation_data=(X, y),
+            validation_freq=2,
+            callbacks=[keep],
+            verbose=0,
+        )
+    best = keras.models.load_model(tmp_path / "best.keras")
+    assert best.evaluate(X, y, verbose=0) == pytest.approx(keep.best)
+    assert keep.best == min(model.history.history["val_loss"])
+
+
+def test_a_training_without_validation_ends_with_an_error(tmp_path):
     keep = KeepBest(tmp_path / "best.keras")
-    with pytest.raises(ValueError, match=r"one of \['loss'\].*'val_loss'"):
-        keep.on_epoch_end(0, {"loss": 1.0})
+    with (
+        pytest.warns(UserWarning, match="was not validated"),
+        pytest.raises(ValueError, match="one of .'loss'.*'val_loss'"),
+    ):
+        make().fit(X, X[:, :1], epochs=2, callbacks=[keep], verbose=0)
+
+
+def test_another_suffix_is_refused_before_training(tmp_path):
+    with pytest.raises(ValueError, match="must end in '.keras'.*best.h5"):
+        KeepBest(tmp_path / "best.h5")

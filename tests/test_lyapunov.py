@@ -149,7 +149,7 @@ def test_a_direction_that_is_lost_has_no_finite_exponent():
 
 def test_bad_arguments_are_named(rng):
     layer, x = linear(np.eye(2)), rng.normal(size=(1, 8, 1))
-    for bad in (3, 0.5, -1):
+    for bad in (3, 0.5, -1, 0):
         with pytest.raises(ValueError, match="`exponents` must be"):
             lyapunov_spectrum(layer, x, exponents=bad)
     for bad in (8, -1, 0.5):

@@ -108,3 +108,39 @@ def test_stddev_must_be_finite_and_not_negative(stddev):
 def test_stacks_are_refused():
     with pytest.raises(ValueError, match="must be a single cell"):
         NoisyRNN([RINCell(3), RINCell(3)])
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_dropout_of_the_cell_is_drawn_anew_at_each_call(cell, rng):
+    layer = NoisyRNN(cell(40, dropout=0.5, recurrent_dropout=0.5), stddev=0)
+    for batch in (3, 4):
+        x = rng.normal(size=(batch, 5, 8)).astype("float32")
+        one, other, plain = (
+            to_numpy(layer(x, training=training))
+            for training in (True, True, False)
+        )
+        assert np.abs(one - other).max() > 1e-3
+        assert_same(plain, layer(x))
+
+
+def test_a_model_with_dropout_in_its_cell_trains_and_predicts(rng):
+    cell = RINCell(4, dropout=0.5, recurrent_dropout=0.5)
+    model = keras.Sequential([NoisyRNN(cell), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", jit_compile=False)
+    x = rng.normal(size=(6, 5, 3)).astype("float32")
+    for _ in range(2):
+        model.fit(x, x[:, 0, :1], batch_size=3, verbose=0)
+        assert np.isfinite(model.predict(x, verbose=0)).all()
+
+
+class Counter(keras.layers.Layer):
+    """As little as Keras asks of a cell."""
+
+    state_size = 1
+
+    def call(self, inputs, states):
+        return states[0] + 1, [states[0] + 1]
+
+
+def test_a_cell_needs_no_initial_state_of_its_own():
+    assert to_numpy(NoisyRNN(Counter(), stddev=0)(np.zeros((2, 7, 1))))[0] == 7

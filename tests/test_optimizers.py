@@ -94,3 +94,18 @@ def test_a_multiplier_is_a_number_of_at_least_zero(factor):
 def test_a_name_that_fits_nothing_is_refused():
     with pytest.raises(ValueError, match="recurent_kernel.*first/rin_cell"):
         trained(AdamWithMultipliers(multipliers={"recurent_kernel": 0.1}))
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="a strategy of TensorFlow"
+)
+def test_under_a_strategy_the_multipliers_hold():
+    import tensorflow as tf
+
+    with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
+        model = model_of(AdamWithMultipliers(0.01, {"recurrent_kernel": 0.0}))
+    before = {v.path: to_numpy(v) for v in model.trainable_variables}
+    model.fit(np.ones((4, 4, 2)), np.ones((4, 1)), verbose=0)
+    for variable in model.trainable_variables:
+        change = np.abs(to_numpy(variable) - before[variable.path]).max()
+        assert (change == 0) == variable.path.endswith("recurrent_kernel")

@@ -397,3 +397,23 @@ def test_x_needs_a_model_whose_layers_know_their_inputs():
 def test_the_budget_is_a_share(budget):
     with pytest.raises(ValueError, match="`budget` must be"):
         RecurrentDiagnostics(budget=budget)
+
+
+@pytest.mark.one_backend
+def test_a_layer_in_a_wrapper_has_no_gradient_logs():
+    both_ways = keras.layers.Bidirectional(RIN(3, name="rin"))
+    logs, _ = fit(model_of(both_ways), epochs=1, x=data()[0])
+    assert "forward_rin_spectral_radius" in logs
+    assert not [name for name in logs if "gradient" in name]
+
+
+@pytest.mark.one_backend
+def test_all_logs_of_a_layer_have_its_name():
+    inner = keras.Sequential(
+        [keras.Input((6, 2)), RIN(2, return_sequences=True, name="rin")]
+    )
+    model = model_of(inner, RIN(3, name="rin"))
+    logs, _ = fit(model, epochs=1, x=data()[0])
+    assert {"rin_spectral_radius", "rin#2_spectral_radius"} <= logs.keys()
+    gradients = {name for name in logs if name.endswith("gradient_at_start")}
+    assert gradients == {"rin#2_gradient_at_start"}

@@ -142,3 +142,12 @@ def test_it_works_where_channels_come_first():
 def test_what_makes_no_network_is_refused(option, message):
     with pytest.raises(ValueError, match=message):
         residual_convnet(**{**SMALL, **option})
+
+
+def test_an_initializer_may_be_a_function():
+    def thirds(shape, dtype=None):
+        return keras.ops.full(shape, 1 / 3, dtype)
+
+    model = residual_convnet(**SMALL, kernel_initializer=thirds)
+    for block in blocks_of(model):
+        np.testing.assert_allclose(block.get_weights()[0], 1 / 3, rtol=1e-6)

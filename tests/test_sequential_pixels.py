@@ -52,7 +52,16 @@ def test_other_shapes_are_refused(shape):
         sequential_pixels.generate(np.ones(shape))
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2], [0, 1, 2, 2], [1, 2, 3, 4]])
+@pytest.mark.parametrize(
+    "order",
+    [
+        [0, 1, 2],
+        [0, 1, 2, 2],
+        [1, 2, 3, 4],
+        [[0, 1], [2, 3]],
+        [0.0, 1.0, 2.0, 3.0],
+    ],
+)
 def test_an_order_must_name_every_pixel_once(order):
     with pytest.raises(ValueError, match="permutation of the 4 pixels"):
         sequential_pixels.generate(np.ones((1, 2, 2)), order)
@@ -61,3 +70,8 @@ def test_an_order_must_name_every_pixel_once(order):
 def test_no_labels_have_no_baseline():
     with pytest.raises(ValueError, match="`labels` must not be empty"):
         sequential_pixels.baseline_loss([])
+
+
+def test_no_images_are_no_sequences():
+    made = sequential_pixels.generate(np.zeros((0, 4, 4)))
+    assert made.shape == (0, 16, 1)

@@ -58,3 +58,10 @@ def test_lyapunov_spectra_have_a_band_and_no_infinity():
     vertices = figure.axes[0].collections[0].get_paths()[0].vertices
     at_two = vertices[vertices[:, 0] == 2, 1]
     np.testing.assert_allclose([at_two.min(), at_two.max()], [-1.2, -0.8])
+
+
+def test_levels_that_are_no_integers_have_labels_of_their_own():
+    figure = plots.eigenvalues(np.eye(2), levels=(-1.5, -0.5))
+    labels = {text.get_text() for text in figure.axes[0].texts}
+    assert labels
+    assert labels <= {"$10^{-1.5}$", "$10^{-0.5}$"}

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from witnesses import drawn_lines
 
 from keras_rin import plots
@@ -53,3 +54,9 @@ def test_states_of_one_number_are_drawn_on_a_line():
     )
     drawn = drawn_lines(plots.fixed_points(found))["stable (2)"]
     np.testing.assert_allclose(drawn, [[-1, 1], [0, 0]])
+
+
+def test_with_nothing_to_draw_it_says_so():
+    found = POINTS._replace(members=[], unstable=[], dimension=[])
+    with pytest.raises(ValueError, match="has no fixed point"):
+        plots.fixed_points(found)

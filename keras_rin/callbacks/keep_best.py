@@ -2,6 +2,7 @@
 
 import math
 import os
+import warnings
 from typing import Literal
 
 import keras
@@ -33,8 +34,10 @@ class KeepBest(keras.callbacks.Callback):
             epoch is saved.
 
     Raises:
-        ValueError: If `mode` is not `"min"` or `"max"`; at the end of an
-            epoch, if its logs do not have `monitor`.
+        ValueError: If `mode` is not `"min"` or `"max"`, or if `filepath` does
+            not end in `.keras`; at the end of an epoch, if its logs do not
+            have `monitor`, unless it was an epoch without validation; at the
+            end of the training, if no epoch had it.
         OSError: If the file cannot be written, in which case it stays as it
             is.
 
@@ -61,23 +64,48 @@ class KeepBest(keras.callbacks.Callback):
             raise ValueError(
                 f"`mode` must be 'min' or 'max'. Received: mode={mode!r}"
             )
+        if not os.fspath(filepath).endswith(".keras"):
+            raise ValueError(
+                "`filepath` must end in '.keras'. "
+                f"Received: filepath={os.fspath(filepath)!r}"
+            )
         self.filepath, self.monitor, self.mode = filepath, monitor, mode
         self.best = initial_value_threshold
+        self._missing = {}  # logs without the metric, if none had it yet
 
     def on_train_begin(self, logs=None):
         files.remove_unfinished(self.filepath)
 
+    def on_train_end(self, logs=None):
+        if self._missing:
+            self._raise(self._missing)
+
     def on_epoch_end(self, epoch, logs=None):
-        value = (logs or {}).get(self.monitor)
+        logs = logs or {}
+        value = logs.get(self.monitor)
         if value is None:
-            raise ValueError(
-                f"`monitor` must be one of {sorted(logs or {})}, the logs of "
-                f"this epoch. Received: monitor={self.monitor!r}"
-            )
+            validated = any(name.startswith("val_") for name in logs)
+            if validated or not self.monitor.startswith("val_"):
+                self._raise(logs)
+            if self._missing is not None and not self._missing:
+                self._missing = logs
+                warnings.warn(
+                    f"KeepBest saves no model before an epoch has "
+                    f"{self.monitor!r}: this one was not validated.",
+                    stacklevel=2,
+                )
+            return
+        self._missing = None
         if self._is_best(value):
             with files.replacing(self.filepath, "The best model") as new:
                 self.model.save(new)
             self.best = value
+
+    def _raise(self, logs):
+        raise ValueError(
+            f"`monitor` must be one of {sorted(logs)}, the logs of an epoch. "
+            f"Received: monitor={self.monitor!r}"
+        )
 
     def _is_best(self, value):
         if math.isnan(value) or self.best is None or math.isnan(self.best):

@@ -39,8 +39,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
       every spectral radius, and is 1 for an isometry; NaN where W amplifies
       beyond double precision;
 
-    and with `x`, for each recurrent layer of a Sequential or functional
-    model:
+    and with `x`, for each recurrent layer that a Sequential or functional
+    model has directly, not in a wrapper or in a model inside:
 
     - `gradient_at_start`: the norm of the gradient of the last state with
       respect to the initial one;
@@ -219,9 +219,6 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
                 f"Received: a model with {self.model.layers}"
             )
-        return self._named(layers)
-
-    def _named(self, layers):
         of_name = collections.Counter()
         named = []
         for layer in layers:
@@ -234,14 +231,17 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     def _with_inputs(self):
         """Each recurrent layer with what `x` becomes before it."""
         layers = [one for one in self.model.layers if _has_matrices(one)]
+        if not layers:
+            return
+        names = {id(layer): name for name, layer in self._layers()}
         if self._before is None:
             self._before = _model_up_to(self.model, layers)
         with recurrent_layers.undisturbed(self.model):
             inputs = self._before(keras.tree.flatten(self.x), training=False)
         inputs = keras.tree.flatten(inputs)
-        for (name, layer), x in zip(self._named(layers), inputs, strict=True):
+        for layer, x in zip(layers, inputs, strict=True):
             x = keras.ops.cast(x, "float32")
-            yield name, layer, keras.ops.convert_to_numpy(x)
+            yield names[id(layer)], layer, keras.ops.convert_to_numpy(x)
 
 
 def _recurrent_layers(layer):

@@ -31,7 +31,8 @@ def gradient_norms(
     Args:
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, the sequences along which the
-            gradient runs back, from zero states and without dropout.
+            gradient runs back, from zero states and without dropout. With
+            `go_backwards=True` the layer reads them from their end.
         directions: Positive integer, how many orthonormal directions v to
             draw. As many as units, or more, make the norm exact; fewer
             estimate it. Defaults to 10.
@@ -66,7 +67,7 @@ def gradient_norms(
     recurrent_layers.check_weights(cell)
     directions = arguments.integer("directions", directions)
     rng = arguments.generator("rng", rng, seed=0)
-    sequences = recurrent_layers.sequences(x, cell)
+    sequences = recurrent_layers.sequences(x, layer)
     sizes = state_map.sizes(cell)
     count = min(directions, sizes[0])
     basis = np.linalg.qr(rng.normal(size=(sizes[0], count)))[0].T

@@ -24,7 +24,8 @@ def state_trajectories(
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, finite: what the layer reads, from
             a zero state, without masks and dropout. A stateful layer is read
-            from a zero state as well, and its own state stays as it is.
+            from a zero state as well, and its own state stays as it is. With
+            `go_backwards=True` the layer reads `x` from its end.
         dtype: `"float32"` or `"float64"`, in which the cell computes whatever
             the dtype of its weights. Defaults to `"float32"`.
 
@@ -122,4 +123,4 @@ def read(layer, x, dtype):
             f"`dtype` must be one of {DTYPES}. Received: dtype={dtype!r}"
         )
     cell = checked_cell(layer)
-    return cell, recurrent_layers.sequences(x, cell).astype(dtype)
+    return cell, recurrent_layers.sequences(x, layer).astype(dtype)

@@ -93,7 +93,8 @@ def lyapunov_spectrum(
     cell, inputs = jacobians.read(layer, x, "float64")
     batch, time, _ = inputs.shape
     size = sum(state_map.sizes(cell))
-    count = arguments.integer("exponents", exponents or size)
+    exponents = size if exponents is None else exponents
+    count = arguments.integer("exponents", exponents)
     if count > size:
         raise ValueError(
             f"`exponents` must be at most {size}, the size of the state of "

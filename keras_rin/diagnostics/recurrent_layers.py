@@ -65,8 +65,9 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
     return matrices
 
 
-def sequences(x, cell) -> np.ndarray:
-    """The sequences that a cell reads, in float64."""
+def sequences(x, layer) -> np.ndarray:
+    """The sequences in the order in which a layer reads them, in float64."""
+    cell = built_cell(layer)
     width = features(cell)
     x = arguments.real_array("x", x)
     fits = x.ndim == 3 and width in (None, x.shape[-1])
@@ -77,7 +78,7 @@ def sequences(x, cell) -> np.ndarray:
             f"largest number {np.abs(x).max(initial=0):.3g}, for a layer that "
             f"computes in {cell.compute_dtype}"
         )
-    return x
+    return x[:, ::-1].copy() if getattr(layer, "go_backwards", False) else x
 
 
 def features(cell):

@@ -56,7 +56,7 @@ def input_drift(
     """
     cell = recurrent_layers.built_cell(layer)
     recurrent_layers.check_weights(cell)
-    x = recurrent_layers.sequences(x, cell)
+    x = recurrent_layers.sequences(x, layer)
     matrices = recurrent_layers.recurrent_matrices(cell)
     if list(matrices) not in (["recurrent"], ["recurrent", "transition"]):
         raise ValueError(
@@ -111,7 +111,8 @@ def state_norms(layer: keras.Layer, x: ArrayLike) -> np.ndarray:
         layer: A built recurrent layer or cell of Keras. Of an LSTM, h_t is
             the output, not c_t.
         x: Array `(batch, time, features)`, finite: what the layer reads, from
-            a zero state and without dropout.
+            a zero state and without dropout, with `go_backwards=True` from
+            its end.
 
     Returns:
         A float64 array `(time + 1,)`: entry t is norm_t, 0 at t = 0; inf
@@ -133,7 +134,7 @@ def state_norms(layer: keras.Layer, x: ArrayLike) -> np.ndarray:
     """
     cell = recurrent_layers.built_cell(layer)
     recurrent_layers.check_weights(cell)
-    x = recurrent_layers.sequences(x, cell)
+    x = recurrent_layers.sequences(x, layer)
     inputs = keras.Input(x.shape[1:], dtype=cell.compute_dtype)
     states = keras.layers.RNN(cell, return_sequences=True)(inputs)
     # Squares of float32 leave its range long before the states do.

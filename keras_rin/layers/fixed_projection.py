@@ -91,9 +91,6 @@ class FixedProjection(keras.layers.Layer):
                 self.kernel_initializer
             ),
             "seed": self.seed,
-            "activity_regularizer": keras.regularizers.serialize(
-                self.activity_regularizer
-            ),
         }
 
 

@@ -79,6 +79,7 @@ class LinearResidual(keras.layers.Layer):
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
 
     def call(self, x):
+        x = ops.cast(x, self.compute_dtype)  # integers too
         return x + ops.matmul(x, self.kernel)
 
     def compute_output_shape(self, input_shape):

@@ -23,8 +23,8 @@ class NoisyRNN(keras.layers.RNN):
     layer with `jit_compile=False` there.
 
     Args:
-        cell: A recurrent cell of Keras, such as
-            `keras.layers.SimpleRNNCell`, `keras.layers.GRUCell` or
+        cell: A recurrent cell of Keras whose output is its first state, such
+            as `keras.layers.SimpleRNNCell`, `keras.layers.GRUCell` or
             `keras_rin.layers.RINCell`.
         stddev: Finite number, at least 0: standard deviation of the noise.
             Defaults to 0.1.
@@ -101,6 +101,22 @@ class NoisyRNN(keras.layers.RNN):
         noisy = ops.concatenate([sequences, noise], axis=-1)
         return super().call(noisy, initial_state, mask, training)
 
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        # Keras draws and resets the dropout masks of the cells it knows.
+        cell = self.cell.cell
+        options = initial_state, mask, training
+        if not hasattr(cell, "get_dropout_mask"):
+            return super().inner_loop(sequences, *options)
+        features = sequences.shape[-1] - self.cell.output_size
+        first, *_ = keras.tree.flatten(initial_state)
+        try:
+            cell.get_dropout_mask(sequences[:, 0, :features])
+            cell.get_recurrent_dropout_mask(first)
+            return super().inner_loop(sequences, *options)
+        finally:
+            cell.reset_dropout_mask()
+            cell.reset_recurrent_dropout_mask()
+
     def get_config(self):
         config = super().get_config()
         config["cell"] = config["cell"]["config"]["cell"]
@@ -125,7 +141,12 @@ class _NoisyCell(keras.layers.Layer):
         self.built = True
 
     def get_initial_state(self, batch_size=None):
-        return self.cell.get_initial_state(batch_size)
+        if hasattr(self.cell, "get_initial_state"):
+            return self.cell.get_initial_state(batch_size)
+        return keras.tree.map_structure(
+            lambda size: ops.zeros((batch_size, size), self.compute_dtype),
+            self.state_size,
+        )
 
     def call(self, inputs, states, training=False):
         features = inputs.shape[-1] - self.output_size

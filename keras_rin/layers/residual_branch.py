@@ -86,7 +86,6 @@ class ResidualBranch(keras.layers.Layer):
             "kernel_regularizer": regularizer(self.kernel_regularizer),
             "output_regularizer": regularizer(self.output_regularizer),
             "bias_regularizer": regularizer(self.bias_regularizer),
-            "activity_regularizer": regularizer(self.activity_regularizer),
             "kernel_constraint": constraint(self.kernel_constraint),
             "output_constraint": constraint(self.output_constraint),
             "bias_constraint": constraint(self.bias_constraint),

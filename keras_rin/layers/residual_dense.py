@@ -86,6 +86,7 @@ class ResidualDense(ResidualBranch):
         )
 
     def call(self, x):
+        x = ops.cast(x, self.compute_dtype)  # integers too
         hidden = ops.matmul(x, self.kernel)
         if self.use_bias:
             hidden = hidden + self.bias

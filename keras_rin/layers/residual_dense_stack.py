@@ -107,6 +107,8 @@ class ResidualDenseStack(ResidualBranch):
         )
 
     def call(self, x):
+        x = ops.cast(x, self.compute_dtype)  # integers too
+
         def block(h, weights):
             kernel, output_kernel, *bias = weights
             hidden = ops.matmul(h, kernel)

@@ -97,7 +97,8 @@ def residual_convnet(
     def fresh():
         # One instance would give all kernels of a shape the same values.
         identifier = keras.initializers.get(kernel_initializer)
-        return identifier and identifier.clone()
+        clone = getattr(identifier, "clone", None)  # a function has none
+        return clone() if clone else identifier
 
     images = keras.Input(input_shape, name="images")
     x = keras.layers.Conv2D(

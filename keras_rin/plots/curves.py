@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keras_rin import arguments
 from keras_rin.plots import drawing
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ def hidden_chain(
         The matplotlib `Figure`. The band is one standard error: over pairs of
         units for one network, over networks for a list.
 
+    Raises:
+        ValueError: If `reach` is not a positive integer.
+
     Example:
 
     >>> layer = keras.layers.LSTM(8)
@@ -111,7 +115,9 @@ def hidden_chain(
     """
     ax = drawing.axes(ax)
     networks = found if isinstance(found, list) else [found]
-    reach = reach or min(len(one.order) for one in networks) - 1
+    most = min(len(one.order) for one in networks) - 1
+    reach = most if reach is None else arguments.integer("reach", reach)
+    reach = min(reach, most)
     difference = np.arange(-reach, reach + 1)
     for gate in networks[0].mean_weight:
         means = [_within(one, one.mean_weight[gate], reach) for one in networks]

@@ -66,7 +66,7 @@ def eigenvalues(
             linewidths=0.8,
             linestyles="solid",
         )
-        ax.clabel(lines, fmt="$10^{%d}$")
+        ax.clabel(lines, fmt=lambda power: f"$10^{{{power:g}}}$")
     _unit_circle(ax)
     ax.plot(spectrum.real, spectrum.imag, ".", color="black")
     return ax.figure

@@ -17,7 +17,9 @@ def fixed_points(
     trajectories: ArrayLike | None = None,
     ax: "Axes | None" = None,
 ) -> Any:
-    """Plots fixed points in the plane of the first two principal components.
+    """Plots fixed points in the plane of two principal components.
+
+    The components are those of the fixed points and the trajectories together.
 
     Stable points are filled circles, saddles open markers, by the dimension
     of their unstable space, and members of a continuum dots.
@@ -25,13 +27,15 @@ def fixed_points(
     Args:
         found: The result of `keras_rin.diagnostics.fixed_points`.
         trajectories: Array `(batch, time, state)`, as returned by
-            `keras_rin.diagnostics.state_trajectories`, drawn as thin lines;
-            the components are theirs. Defaults to `None`: those of the fixed
-            points.
+            `keras_rin.diagnostics.state_trajectories`, drawn as thin lines.
+            Defaults to `None`.
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
         The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If there are neither fixed points nor trajectories.
 
     Example:
 
@@ -48,6 +52,11 @@ def fixed_points(
     """
     ax = drawing.axes(ax)
     lines = np.asarray([] if trajectories is None else trajectories, "float64")
+    if not len(lines) and not len(found.members):
+        raise ValueError(
+            "`found` has no fixed point: pass `trajectories` to draw them. "
+            "Received: trajectories=None"
+        )
     every = np.concatenate([*lines, *found.members])
     center = every.mean(axis=0)
     _, _, components = np.linalg.svd(every - center, full_matrices=False)

@@ -61,8 +61,9 @@ def generate(images: ArrayLike, order: ArrayLike | None = None) -> np.ndarray:
             f"Received: images of shape {images.shape}"
         )
     scale = 255 if images.dtype == np.uint8 else 1
-    samples, height, width = images.shape[:3]
-    x = images.reshape(samples, height * width, -1).astype("float32") / scale
+    samples, height, width, *channels = images.shape
+    shape = samples, height * width, *(channels or [1])
+    x = images.reshape(shape).astype("float32") / scale
     return x if order is None else x[:, _checked_order(order, height * width)]
 
 
@@ -118,9 +119,10 @@ def _class_shares(labels):
 
 def _checked_order(order, steps):
     order = np.asarray(order)
-    if not np.array_equal(np.sort(order, axis=None), np.arange(steps)):
+    whole = np.issubdtype(order.dtype, np.integer) and order.ndim == 1
+    if not whole or not np.array_equal(np.sort(order), np.arange(steps)):
         raise ValueError(
             f"`order` must be a permutation of the {steps} pixels. "
-            f"Received: order of shape {order.shape}"
+            f"Received: order of shape {order.shape} and dtype {order.dtype}"
         )
     return order
