@@ -71,7 +71,8 @@ class KeepBest(keras.callbacks.Callback):
             )
         self.filepath, self.monitor, self.mode = filepath, monitor, mode
         self.best = initial_value_threshold
-        self._missing = {}  # logs without the metric, if none had it yet
+        # Logs without the metric, as long as none had it.
+        self._missing: dict | None = {}
 
     def on_train_begin(self, logs=None):
         files.remove_unfinished(self.filepath)
