@@ -100,9 +100,11 @@ def _more(ones, others, condition=""):
     differences = np.subtract(ones, others)
     low, high = verdicts.mean_interval(differences)
     found = f"{differences.mean():+.2g} ({low:.2g} to {high:.2g})"
-    if low <= 0 <= high:
-        return [(condition, found, "inconclusive")]
-    return [(condition, found, "yes" if low > 0 else "no")]
+    return [(condition, found, _answer(yes=low > 0, no=high < 0))]
+
+
+def _answer(yes, no):
+    return "yes" if yes else "no" if no else "inconclusive"
 
 
 def learns_at_every_length(study, where):
@@ -163,11 +165,10 @@ def changes_average_to_zero(study, where, within=0.05):
         means = [run[key]["mean"] for run in outcome.best if key in run]
         low, high = verdicts.mean_interval(means)
         found = f"{np.mean(means):+.2g} ({low:.2g} to {high:.2g})"
-        answer = "inconclusive"
-        if -within < low and high < within:
-            answer = "yes"
-        elif low > within or high < -within:
-            answer = "no"
+        answer = _answer(
+            yes=-within < low and high < within,
+            no=low > within or high < -within,
+        )
         permuted = ", permuted" if model.get("permuted") else ""
         parts.append((f"{model['layer']}{permuted}", found, answer))
     return parts
@@ -190,8 +191,8 @@ def does_not_overfit(study, where):
             f"{np.median(training):.2g}, "
             f"test error {np.median([run['test'] for run in runs]):.2g}"
         )
-        answer = "yes" if high < within else "no" if low > within else ""
-        parts.append(("", found, answer or "inconclusive"))
+        answer = _answer(yes=high < within, no=low > within)
+        parts.append(("", found, answer))
     return parts
 
 
