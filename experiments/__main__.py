@@ -3,6 +3,7 @@
     python -m experiments                 # tables, from stored results
     python -m experiments --run=core      # first makes the missing runs
     python -m experiments --run=core --protocol=adding
+    python -m experiments --run=core --protocol=adding --estimate
     python -m experiments --run=core --protocol=my.toml --output=runs/my
 
 A file of experiments/protocols, or one of your own, names the models to train
@@ -44,11 +45,16 @@ def chosen():
 
 def stored(protocol, folder):
     """The study of a protocol, with what is stored by now."""
-    return verdicts.Study(protocol, results.read(folder))
+    return verdicts.Study(
+        protocol, results.read(folder), results.read(folder / "estimate")
+    )
 
 
 def make_runs(asked, output):
-    """The missing runs of the protocols, if their data exist."""
+    """The missing runs of the protocols, or how long they take.
+
+    A protocol whose data do not exist is skipped.
+    """
     for name, protocol in asked.items():
         tiers = [protocols.all_settings(protocol, tier) for tier in FLAGS.run]
         settings = list(itertools.chain.from_iterable(tiers))
@@ -59,6 +65,9 @@ def make_runs(asked, output):
             print(f"{name} is skipped: {lack}.", file=sys.stderr)
             continue
         folder = results.prepare(output / name)
+        if FLAGS.estimate:
+            runner.estimate(protocol, folder, settings, FLAGS.jobs)
+            continue
         while wanted := wanted_runs(stored(protocol, folder), settings):
             runner.run(protocol, folder, wanted, FLAGS.jobs, FLAGS.ray_address)
 
@@ -120,6 +129,11 @@ if __name__ == "__main__":
         "extend",
         False,
         "Also try learning rates beyond the best one until a worse is found.",
+    )
+    flags.DEFINE_bool(
+        "estimate",
+        False,
+        "Instead, time a few updates of each model: how long will runs take?",
     )
     flags.DEFINE_string(
         "ray_address", None, "Address of a Ray cluster that makes the runs."

@@ -19,11 +19,8 @@ from experiments import verdicts
 
 WIDTH = 88  # of a line of text
 UNTESTED = "not tested"
-NOT_RUN = {
-    "core": "Not run yet.",
-    "night": "Not run yet: takes hours on two cores.",
-    "gpu": "Not run yet: needs a GPU, and none was available.",
-}
+UNRECORDED = "not recorded"
+UNRECORDED_OF_SOME = "other runs: not recorded"
 # How the sources of the claims that others made begin.
 TEXTS = ("Hu et al.", "Orhan", "Hardt and Ma", "note of 26 January")
 SUBJECTS = {
@@ -96,11 +93,19 @@ def _wrapped(text):
 
 
 def _not_run(study):
-    """Why there is nothing to show yet."""
-    if not study.runs:
-        return NOT_RUN[study.protocol["tier"]]
+    """What is missing, and how long it would take."""
     asked = protocols.all_settings(study.protocol)
-    return f"Not run yet, but for {len(study.runs)} of {len(asked)} runs."
+    missing = len(runner.missing(study, asked))
+    text = "Not run yet"
+    if missing < len(asked):
+        text += f", but for {len(asked) - missing} of {len(asked)} runs"
+    hours = runner.hours(study)
+    if hours is None:
+        return f"{text}."
+    return (
+        f"{text}: {missing} runs would take about {hours:.2g} hours on two "
+        f"cores ({study.estimate['processor']})."
+    )
 
 
 def _made(study):
@@ -119,11 +124,7 @@ def _made(study):
     if record["took"]["runs"] == len(runs):
         minutes = record["took"]["seconds"] / 60
         made.append(f"{minutes:.0f} minutes, {record['machine']}")
-    recorded = [run["processor"] for run in runs if "processor" in run]
-    if recorded:
-        made.append(" and ".join(sorted(set(recorded))))
-    if 0 < len(recorded) < len(runs):
-        made.append("the processor of the other runs was not recorded")
+    made += [part for part in _processors(study) if part != UNRECORDED]
     if any(record["protocol"][k] != protocol[k] for k in ("fixed", "grid")):
         made.append("the protocol has changed since")
     return "; ".join(made) + "."
@@ -186,13 +187,46 @@ def of_texts(studies):
             answers = [answer for *_, answer in parts]
             verdict = verdicts.verdict(answers) if parts else UNTESTED
             size = claim.get("size", study.protocol.get("size", ""))
+            cost = _cost(claim, study, bool(parts))
             order = list(SUBJECTS).index(claim["about"]), verdict == UNTESTED
-            rows.append((*order, claim["statement"], size, verdict))
+            rows.append((*order, claim["statement"], size, verdict, *cost))
     rows.sort(key=lambda row: row[:2])
     header = ["text", "claim", "our size (published size)", "verdict"]
+    header += ["hours on two cores", "processor"]
     cells = [[list(SUBJECTS.values())[text], *row] for text, _, *row in rows]
     table = results.markdown(header, cells, words=len(header))
     return {"texts.md": table}
+
+
+def _cost(claim, study, tested):
+    """The hours of what tested a claim, and the processor.
+
+    Scripts take minutes; the hours of runs are those of their whole protocol.
+    """
+    if claim.get("results", "runs") != "runs":
+        record = results.read(results.RESULTS / claim["results"])
+        return "", record.get("processor", UNRECORDED)
+    if not tested:
+        hours = runner.hours(study)
+        if hours is None or "untested" in claim:
+            return "", ""
+        return f"{hours:.2g} (estimated)", study.estimate["processor"]
+    if not study.runs:
+        return "", ""
+    took, count = study.record["took"], len(study.runs)
+    hours = UNRECORDED
+    if took["runs"]:
+        hours = f"{took['seconds'] / took['runs'] * count / 3600:.2g}"
+    return hours, "; ".join(_processors(study))
+
+
+def _processors(study):
+    """On which processors the runs were made."""
+    recorded = [run["processor"] for run in study.runs if "processor" in run]
+    if not recorded:
+        return [UNRECORDED]
+    rest = [UNRECORDED_OF_SOME] if len(recorded) < len(study.runs) else []
+    return [*sorted(set(recorded)), *rest]
 
 
 def _above(made_by, studies):

@@ -27,7 +27,7 @@ def run(protocol, folder, asked, jobs=None, ray_address=None):
     if ray_address:
         made = _on_ray(asked, own, ray_address)
     else:
-        made = _here(asked, own, jobs)
+        made = _here(training.run, asked, own, jobs)
     bar = tqdm(made, folder.name, len(asked), unit="run")
     before = time.monotonic()
     with contextlib.closing(made):
@@ -35,6 +35,34 @@ def run(protocol, folder, asked, jobs=None, ray_address=None):
             now = time.monotonic()
             store(protocol, folder, one, now - before)
             before = now
+
+
+def estimate(protocol, folder, asked, jobs=None):
+    """Times a few updates of each model, and stores how long a run takes."""
+    of_model = {
+        verdicts.model_of(protocol, settings): settings for settings in asked
+    }
+    own = protocol.get("layers")
+    made = _here(training.estimate, list(of_model.values()), own, jobs)
+    with contextlib.closing(made):
+        timed = list(tqdm(made, folder.name, len(of_model), unit="model"))
+    folder = results.prepare(folder / "estimate")
+    results.write(folder, {"models": timed}, lambda record: {})
+
+
+def hours(study):
+    """What the missing runs would take two cores, None if not estimated."""
+    protocol, timed = study.protocol, (study.estimate or {}).get("models", [])
+    seconds = {
+        verdicts.model_of(protocol, one): one["seconds"] for one in timed
+    }
+    lacking = [
+        verdicts.model_of(protocol, settings)
+        for settings in missing(study, protocols.all_settings(protocol))
+    ]
+    if not seconds.keys() >= set(lacking):
+        return None
+    return sum(seconds[model] for model in lacking) / 2 / 3600
 
 
 def missing(study, asked):
@@ -97,13 +125,13 @@ def store(protocol, folder, run, seconds):
         results.save_text(text + "\n", folder / "results.json")
 
 
-def _here(asked, own, jobs):
-    """The runs as they end, of processes on this machine."""
+def _here(make, asked, own, jobs):
+    """What is made of the settings, as it ends, by processes here."""
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # one core each
     # Not joblib: it restarts a worker that has compiled a few networks.
     spawn = multiprocessing.get_context("spawn")
     pool = futures.ProcessPoolExecutor(jobs, spawn, _prepare)
-    waiting = {pool.submit(training.run, one, own) for one in asked}
+    waiting = {pool.submit(make, one, own) for one in asked}
     try:
         for ended in futures.as_completed(set(waiting)):
             waiting.remove(ended)

@@ -8,6 +8,7 @@ also if the run diverges later.
 """
 
 import json
+import time
 
 import keras
 import numpy as np
@@ -37,6 +38,8 @@ VALUES = {  # of hyperparameters that are words
     "inputs": ["as they are", "adapted", "normalized"],
 }
 COMPILED = {}  # compiling takes longer than training
+COMPILED_AT_MOST = 8  # networks: each holds 0.2 GiB or more
+TIMED = 20  # updates, four times: the first time compiles them
 
 
 def run(settings, own=None):
@@ -44,19 +47,14 @@ def run(settings, own=None):
 
     `own` are the layers of the protocol.
     """
-    seed = settings["seed"]
-    keras.utils.set_random_seed(seed)
-    data = tasks.draw(settings, np.random.default_rng(seed))
-    if settings.get("inputs") == "normalized":
-        data = tasks.normalized(data)
+    seed, size = settings["seed"], settings["batch_size"]
+    data = drawn(settings)
     train, validation, test = data.splits
-    size = settings["batch_size"]
-    steps = -(-len(train[1]) // size)  # of an epoch
+    steps, epochs = duration(settings, data)
     model = initialized(settings, data, steps, own)
     if settings.get("inputs") == "adapted":
         keras_rin.adapt(model, train[0])
     before = departure(model)
-    epochs = -(-settings["updates"] // steps)
     best = keras.callbacks.EarlyStopping(
         "val_score", patience=epochs, mode="min", restore_best_weights=True
     )
@@ -99,6 +97,51 @@ def run(settings, own=None):
         **estimation_error(settings, model, test[0]),
         "henrici_departure": {"before": before, "after": departure(model)},
     }
+
+
+def estimate(settings, own=None):
+    """The settings with the seconds that a run takes, from a few updates.
+
+    Neither compiling nor drawing the data is counted.
+    """
+    data = drawn(settings)
+    train, validation, _ = data.splits
+    model = initialized(settings, data, TIMED, own)
+    ends = []
+    model.fit(
+        batches(train, settings["batch_size"], settings["seed"], 4 * TIMED),
+        steps_per_epoch=TIMED,
+        epochs=4,
+        callbacks=[
+            keras.callbacks.LambdaCallback(
+                on_epoch_end=lambda *_: ends.append(time.perf_counter())
+            )
+        ],
+        shuffle=False,
+        verbose=0,
+    )
+    model.evaluate(*validation, 500, verbose=0)  # compiles
+    before = time.perf_counter()
+    model.evaluate(*validation, 500, verbose=0)
+    validating = time.perf_counter() - before
+    steps, epochs = duration(settings, data)
+    updating = float(np.median(np.diff(ends))) / TIMED
+    return {**settings, "seconds": epochs * (steps * updating + validating)}
+
+
+def drawn(settings):
+    """The data of a run, normalized if its settings say so."""
+    keras.utils.set_random_seed(settings["seed"])
+    data = tasks.draw(settings, np.random.default_rng(settings["seed"]))
+    if settings.get("inputs") == "normalized":
+        data = tasks.normalized(data)
+    return data
+
+
+def duration(settings, data):
+    """Updates of an epoch, and epochs."""
+    steps = -(-len(data.splits[0][1]) // settings["batch_size"])
+    return steps, -(-settings["updates"] // steps)
 
 
 def batches(arrays, size, seed, epochs):
@@ -197,6 +240,8 @@ def initialized(settings, data, steps, own):
             options,
         ]
     )
+    if key not in COMPILED and len(COMPILED) == COMPILED_AT_MOST:
+        del COMPILED[next(iter(COMPILED))]  # the oldest
     model = COMPILED.setdefault(key, fresh)
     if model is fresh:
         model.compile(

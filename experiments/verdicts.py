@@ -26,10 +26,14 @@ UNSOLVED = "inconclusive: neither solved the task"
 
 @dataclasses.dataclass
 class Study:
-    """A protocol with the record of its runs, `None` before any is stored."""
+    """A protocol with the records of its runs and of what they would take.
+
+    Each is `None` before it is stored.
+    """
 
     protocol: dict
     record: dict | None = None
+    estimate: dict | None = None
 
     @property
     def runs(self):

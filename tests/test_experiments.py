@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+import types
 
 import keras
 import numpy as np
@@ -423,6 +424,77 @@ def test_a_run_that_diverges_is_scored_by_its_best_weights(monkeypatch):
     assert diverged["best_update"] == whole["best_update"]
 
 
+def test_compiled_networks_are_dropped_and_the_runs_are_the_same(monkeypatch):
+    settings = protocols.all_settings(TINY)[0]
+    monkeypatch.setattr(training, "COMPILED", {})
+    monkeypatch.setattr(training, "COMPILED_AT_MOST", 1)
+    first = training.run(settings)
+    training.run({**settings, "units": 2})
+    assert len(training.COMPILED) == 1
+    assert training.run(settings) == first
+
+
+def test_the_time_of_a_run_is_that_of_its_updates_and_validations(monkeypatch):
+    """Two epochs of two updates of 1 s, and 0.5 s of validation in each."""
+    compiled, update, validation = 100.0, 1.0, 0.5
+    epoch = update * training.TIMED
+    ends = np.cumsum([compiled, epoch, epoch, epoch, 0.0, validation])
+    clock = types.SimpleNamespace(perf_counter=iter(ends.tolist()).__next__)
+    monkeypatch.setattr(training, "time", clock)
+    settings = protocols.all_settings(TINY)[0]
+    seconds = 2 * (2 * update + validation)
+    assert training.estimate(settings) == {**settings, "seconds": seconds}
+
+
+def test_the_hours_of_a_protocol_are_those_of_its_missing_runs(
+    tmp_path, monkeypatch
+):
+    run_here(monkeypatch)
+    monkeypatch.setattr(results, "processor", lambda: "A processor")
+    asked = protocols.all_settings(TINY)
+
+    def took_an_hour(settings, own):
+        return {**settings, "seconds": 3600}
+
+    monkeypatch.setattr(training, "estimate", took_an_hour)
+    runner.estimate(TINY, tmp_path, asked, jobs=1)
+    estimate = results.read(tmp_path / "estimate")
+    assert len(estimate["models"]) == 1  # of four runs
+    study = verdicts.Study(TINY, {"runs": asked[:1]}, estimate)
+    assert runner.hours(study) == 1.5  # of three runs, on two cores
+    assert pages._not_run(study) == (
+        "Not run yet, but for 1 of 4 runs: 3 runs would take about 1.5 hours "
+        "on two cores (A processor)."
+    )
+    grid = [{"layer": ["RIN", "LSTM"], "learning_rate": [0.001, 0.1]}]
+    study = verdicts.Study({**TINY, "grid": grid}, None, estimate)
+    assert runner.hours(study) is None  # LSTM was not timed
+    assert pages._not_run(study) == "Not run yet."
+
+
+def test_the_table_of_texts_tells_hours_and_processors():
+    claim = {"about": "nonnormal", "source": "Orhan", "statement": "A."}
+    claim |= {"compare": [["a", "b"]], "expect": "better", "within": 0.05}
+    protocol = {**PROTOCOL, "claims": [claim]}
+    runs = [
+        {**run, "processor": "Fast"} if name == "a" else run
+        for name in "ab"
+        for rate in (1, 2)
+        for run in runs_of(name, rate, 1.0, [1.0, 0.9, 1.1])
+    ]
+    took = {"runs": 3, "seconds": 1800.0}  # of twelve runs
+    models = [{"layer": name, "seconds": 1200} for name in "ab"]
+    estimate = {"models": models, "processor": "Slow"}
+    rows = []
+    for record in ({"runs": runs, "took": took}, None):
+        study = verdicts.Study(protocol, record, estimate)
+        table = pages.of_texts({"p": study})["texts.md"].splitlines()[2]
+        rows.append([cell.strip() for cell in table.split("|")[4:-1]])
+    hours = "2", "2 (estimated)"  # twelve runs of 20 minutes, two at a time
+    assert rows[0][1:] == [hours[0], "Fast; other runs: not recorded"]
+    assert rows[1] == ["not tested", hours[1], "Slow"]
+
+
 @pytest.mark.parametrize(
     "best, rates", [(0.001, [0.0003]), (0.003, []), (0.01, [0.03])]
 )
@@ -718,7 +790,7 @@ def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     text = section(None)
     assert text.startswith("### a b\n\n**Who?**\n\nWhere. From what.\n")
     assert "--run=night --protocol=a_b\n" in text
-    assert pages.NOT_RUN["night"] in text
+    assert text.endswith("\n\nNot run yet.\n")
     took = {"runs": 6, "seconds": 300}
     versions = {"keras": "3", "tensorflow": "2"}
     record = {**study.record, "took": took, "versions": versions}
@@ -933,15 +1005,19 @@ def test_a_protocol_of_the_page_runs_here_and_on_ray(tmp_path):
     toml = toml.replace("[1e-3, 3e-3, 1e-2]", "[1e-3]")
     (tmp_path / "my_chain.toml").write_text(toml)
     found = []
-    for more in ("--jobs=1", "--ray_address=local"):
+    for more in ("--estimate", "--jobs=1", "--ray_address=local"):
         running = scripts.Running(
             "experiments",
             *("--run=core", f"--protocol={tmp_path}/my_chain.toml", more),
             f"--output={tmp_path}",
         )
-        assert more == "--jobs=1" or kill_a_worker_of_ray(running)
+        assert "ray" not in more or kill_a_worker_of_ray(running)
         finished = running.end()
         assert finished.returncode == 0, finished.stderr
+        if more == "--estimate":
+            told = r"Not run yet: 6 runs would take about [\d.e-]+ hours"
+            assert re.search(told, finished.stdout)
+            continue
         assert "A chain lowers the loss." in (tmp_path / "mine.md").read_text()
         record = results.read(tmp_path / "my_chain")
         assert len(record["runs"]) == 6
