@@ -18,6 +18,9 @@ from experiments import results
 from experiments import training
 from experiments import verdicts
 
+# TensorFlow keeps each compiled network, 0.1 GiB, until its process ends.
+RUNS_OF_A_PROCESS = 32
+
 
 def run(protocol, folder, asked, jobs=None, ray_address=None):
     """Makes and stores runs, several at a time."""
@@ -127,6 +130,13 @@ def store(protocol, folder, run, seconds):
 
 def _here(make, asked, own, jobs):
     """What is made of the settings, as it ends, by processes here."""
+    jobs = jobs or os.cpu_count()
+    count = jobs * RUNS_OF_A_PROCESS
+    for start in range(0, len(asked), count):
+        yield from _in_a_pool(make, asked[start : start + count], own, jobs)
+
+
+def _in_a_pool(make, asked, own, jobs):
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # one core each
     # Not joblib: it restarts a worker that has compiled a few networks.
     spawn = multiprocessing.get_context("spawn")

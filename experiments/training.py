@@ -38,7 +38,6 @@ VALUES = {  # of hyperparameters that are words
     "inputs": ["as they are", "adapted", "normalized"],
 }
 COMPILED = {}  # compiling takes longer than training
-COMPILED_AT_MOST = 8  # networks: each holds 0.2 GiB or more
 TIMED = 20  # updates, four times: the first time compiles them
 
 
@@ -240,8 +239,6 @@ def initialized(settings, data, steps, own):
             options,
         ]
     )
-    if key not in COMPILED and len(COMPILED) == COMPILED_AT_MOST:
-        del COMPILED[next(iter(COMPILED))]  # the oldest
     model = COMPILED.setdefault(key, fresh)
     if model is fresh:
         model.compile(

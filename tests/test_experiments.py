@@ -424,16 +424,6 @@ def test_a_run_that_diverges_is_scored_by_its_best_weights(monkeypatch):
     assert diverged["best_update"] == whole["best_update"]
 
 
-def test_compiled_networks_are_dropped_and_the_runs_are_the_same(monkeypatch):
-    settings = protocols.all_settings(TINY)[0]
-    monkeypatch.setattr(training, "COMPILED", {})
-    monkeypatch.setattr(training, "COMPILED_AT_MOST", 1)
-    first = training.run(settings)
-    training.run({**settings, "units": 2})
-    assert len(training.COMPILED) == 1
-    assert training.run(settings) == first
-
-
 def test_the_time_of_a_run_is_that_of_its_updates_and_validations(monkeypatch):
     """Two epochs of two updates of 1 s, and 0.5 s of validation in each."""
     compiled, update, validation = 100.0, 1.0, 0.5
@@ -939,6 +929,21 @@ def test_only_missing_runs_are_made_and_a_new_process_makes_the_same(
     assert stored["runs"] == [*record["runs"], again]  # in a new process
     make(tmp_path)
     assert results.read(tmp_path) == stored
+
+
+def test_processes_end_after_a_number_of_runs(tmp_path, monkeypatch):
+    pools = []
+
+    def pool(jobs, *_):
+        pools.append(jobs)
+        return runner.futures.ThreadPoolExecutor(jobs)
+
+    monkeypatch.setattr(runner.futures, "ProcessPoolExecutor", pool)
+    monkeypatch.setattr(runner, "RUNS_OF_A_PROCESS", 3)
+    monkeypatch.setattr(training, "run", lambda settings, own: settings)
+    make(tmp_path)
+    assert pools == [1, 1]  # three runs, and one
+    assert not missing_runs(TINY, tmp_path)
 
 
 def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, monkeypatch):
