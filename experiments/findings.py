@@ -109,11 +109,10 @@ def _answer(yes, no):
 
 def learns_at_every_length(study, where):
     """Solved, diverged and normalized loss at the best rate, by length."""
-    others = {name: where[name] for name in where if name != "length"}
     outcomes = {
         dict(model)["length"]: found
         for model, found in study.outcomes.items()
-        if others.items() <= dict(model).items()
+        if protocols.matches(dict(model), where)
     }
     if not outcomes.keys() >= set(where["length"]):
         return []
@@ -200,7 +199,7 @@ def never_diverges(study, where):
     """Diverged runs of a model, over all hyperparameters and seeds."""
     by_length = {}
     for run in study.runs:
-        if where.items() <= run.items():
+        if protocols.matches(run, where):
             by_length.setdefault(run["length"], []).append(run)
     parts = []
     for length, runs in by_length.items():
