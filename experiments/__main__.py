@@ -25,7 +25,6 @@ from experiments import pictures
 from experiments import protocols
 from experiments import results
 from experiments import runner
-from experiments import verdicts
 
 FLAGS = flags.FLAGS
 
@@ -41,13 +40,6 @@ def chosen():
         for name in FLAGS.protocol
     ]
     return {path.stem: protocols.read(path) for path in paths}
-
-
-def stored(protocol, folder):
-    """The study of a protocol, with what is stored by now."""
-    return verdicts.Study(
-        protocol, results.read(folder), results.read(folder / "estimate")
-    )
 
 
 def make_runs(asked, output):
@@ -68,7 +60,7 @@ def make_runs(asked, output):
         if FLAGS.estimate:
             runner.estimate(protocol, folder, settings, FLAGS.jobs)
             continue
-        while wanted := wanted_runs(stored(protocol, folder), settings):
+        while wanted := wanted_runs(runner.stored(protocol, folder), settings):
             runner.run(protocol, folder, wanted, FLAGS.jobs, FLAGS.ray_address)
 
 
@@ -92,13 +84,17 @@ def main(_):
         print(
             "\nInterrupted: tables of the stored runs follow.", file=sys.stderr
         )
-    studies = {name: stored(p, output / name) for name, p in asked.items()}
+    studies = {
+        name: runner.stored(p, output / name) for name, p in asked.items()
+    }
     for name, study in studies.items():
         for file, draw in pictures.of(study).items():
             results.save_picture(draw(study), output / name / file)
     if FLAGS.protocol and FLAGS.output == FLAGS["output"].default:
         others = protocols.read_all()  # the pages show all of them
-        others = {name: stored(p, output / name) for name, p in others.items()}
+        others = {
+            name: runner.stored(p, output / name) for name, p in others.items()
+        }
         studies = others | studies
     for of in (
         pages.of_tiers,

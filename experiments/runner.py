@@ -22,6 +22,13 @@ from experiments import verdicts
 RUNS_OF_A_PROCESS = 32
 
 
+def stored(protocol, folder):
+    """The study of a protocol, with what is stored by now."""
+    return verdicts.Study(
+        protocol, results.read(folder), results.read(folder / "estimate")
+    )
+
+
 def run(protocol, folder, asked, jobs=None, ray_address=None):
     """Makes and stores runs, several at a time."""
     own = protocol.get("layers")

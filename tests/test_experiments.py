@@ -70,13 +70,9 @@ def runs_of(layer, rate, validation, test):
     ]
 
 
-def study_of(protocol, folder):
-    return verdicts.Study(protocol, results.read(folder))
-
-
 def missing_runs(protocol, folder):
     asked = protocols.all_settings(protocol)
-    return runner.missing(study_of(protocol, folder), asked)
+    return runner.missing(runner.stored(protocol, folder), asked)
 
 
 PROTOCOL = {
@@ -500,7 +496,7 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
     ]
     record = {"protocol": protocol, "runs": runs}
     (tmp_path / "results.json").write_text(json.dumps(record))
-    assert runner.beyond_the_edges(study_of(protocol, tmp_path)) == [
+    assert runner.beyond_the_edges(runner.stored(protocol, tmp_path)) == [
         {"units": 3, "layer": "a", "learning_rate": rate, "seed": seed}
         for rate in rates
         for seed in (0, 1, 2)
@@ -513,7 +509,7 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
     for stored in (more[:2], more[2:]):  # interrupted, and made
         record["runs"] += stored
         (tmp_path / "results.json").write_text(json.dumps(record))
-        beyond = runner.beyond_the_edges(study_of(protocol, tmp_path))
+        beyond = runner.beyond_the_edges(runner.stored(protocol, tmp_path))
         if best == 0.01:
             left = [] if stored == more[2:] else [2]
             assert [settings["seed"] for settings in beyond] == left
@@ -689,10 +685,11 @@ def test_runs_are_those_of_the_protocol_and_made_once(path):
 
 
 def test_the_tables_are_those_of_the_records():
-    studies = {n: study_of(p, RESULTS / n) for n, p in PROTOCOLS.items()}
+    studies = {n: runner.stored(p, RESULTS / n) for n, p in PROTOCOLS.items()}
     for made in (
         pages.of_tiers,
         pages.of_comparisons,
+        pages.of_texts,
         pages.of_claims,
         pages.of_protocols,
     ):
