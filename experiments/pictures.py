@@ -8,6 +8,8 @@ from experiments import tables
 from experiments import verdicts
 from keras_rin import plots
 
+FAR_BELOW = 0.1  # of the baseline
+
 
 def of(study):
     """{file: function that draws it}, once the runs of a model are complete.
@@ -28,26 +30,20 @@ def of(study):
 def _models(study):
     """Test losses of the seeds and their medians, best on top.
 
-    Each value of the setting `panels` of the protocol has a panel of its own.
     The baseline is drawn where a loss comes near it.
     """
-    panels, outcomes = {}, study.outcomes
-    names, by = _names(study), study.protocol.get("panels")
-    for model, outcome in outcomes.items():
-        title, label = (
-            tables.label((n, v) for n, v in model if n in of)
-            for of in ({by}, {*names} - {by})
-        )
-        panels.setdefault(title, []).append((label, outcome))
+    panels, outcomes = _panels(study), study.outcomes.values()
     sizes = [len(panel) for panel in panels.values()]
-    highest = max(max(outcome.losses.values()) for outcome in outcomes.values())
+    highest = max(max(outcome.losses.values()) for outcome in outcomes)
     height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
     figure = Figure(figsize=(7, height), layout="constrained")
     rows = figure.subplots(
         len(panels), sharex=True, squeeze=False, height_ratios=sizes
     )[:, 0]
     for axes, (title, panel) in zip(rows, panels.items(), strict=True):
-        for label, outcome in sorted(panel, key=lambda item: item[1].median):
+        for label, outcome in sorted(
+            panel.items(), key=lambda item: item[1].median
+        ):
             losses = list(outcome.losses.values())
             axes.plot(losses, [label] * len(losses), "|", color="grey")
             axes.plot(outcome.median, label, "o", color="C0")
@@ -62,17 +58,40 @@ def _models(study):
 
 
 def _curves(study):
-    """Normalized validation loss after each epoch, best hyperparameters."""
-    names = _names(study)
-    curves = {
-        tables.label((n, v) for n, v in model if n in names): list(
-            outcome.curves.values()
+    """Normalized validation loss after each epoch, best hyperparameters.
+
+    The axis is logarithmic where a loss is far below the baseline.
+    """
+    panels = _panels(study)
+    figure = Figure(figsize=(6, 0.8 + 2.4 * len(panels)), layout="constrained")
+    rows = figure.subplots(len(panels), sharex=True, sharey=True, squeeze=False)
+    for axes, (title, panel) in zip(rows[:, 0], panels.items(), strict=True):
+        curves = {
+            label: list(outcome.curves.values())
+            for label, outcome in panel.items()
+        }
+        plots.learning_curves(curves, "normalized loss", baseline=1, ax=axes)
+        axes.set_title(title, loc="left")
+        axes.label_outer()
+    if axes.get_ylim()[0] < FAR_BELOW:
+        axes.set_yscale("log")
+    return figure
+
+
+def _panels(study):
+    """{title: {model in words: Outcome}}.
+
+    Each value of the setting `panels` of the protocol has a panel of its own.
+    """
+    panels = {}
+    names, by = _names(study), study.protocol.get("panels")
+    for model, outcome in study.outcomes.items():
+        title, label = (
+            tables.label((n, v) for n, v in model if n in of)
+            for of in ({by}, {*names} - {by})
         )
-        for model, outcome in study.outcomes.items()
-    }
-    return plots.learning_curves(
-        curves, "normalized loss, validation data", baseline=1
-    )
+        panels.setdefault(title, {})[label] = outcome
+    return panels
 
 
 def _names(study):

@@ -49,6 +49,13 @@ def test_lines_differ_without_colour():
     assert len(dashes) == 5
 
 
+def test_no_two_of_many_lines_look_the_same():
+    curves = {str(k): [k, k] for k in range(30)}
+    drawn = plots.memory_curves(curves).axes[0].get_lines()
+    looks = {(line.get_color(), str(line._dash_pattern)) for line in drawn}
+    assert len(looks) == 30
+
+
 @pytest.mark.parametrize(
     "draw",
     [

@@ -742,8 +742,31 @@ def test_curves_are_drawn_if_a_protocol_asks_for_them():
     figure = pictures.of(study)["curves.png"](study)
     line = figure.axes[0].lines[0]
     np.testing.assert_allclose(line.get_ydata(), [0.9, 0.5])
+    assert figure.axes[0].get_yscale() == "linear"
     quiet = verdicts.Study(protocol, {"runs": runs})
     assert "curves.png" not in pictures.of(quiet)
+
+
+def test_curves_of_each_length_have_a_panel_logarithmic_if_one_is_low():
+    grid = {"length": [1, 2], "layer": ["a", "b"]}
+    protocol = {"tier": "core", "tuned": [], "seeds": [0], "grid": [grid]}
+    protocol |= {"curves": True, "panels": "length"}
+    runs = [
+        {"length": length, "layer": layer, "seed": 0, "baseline": 1.0}
+        | {"curve": [0.9, end], "validation": end, "test": end}
+        for length, layer, end in [
+            *((1, "a", 0.01), (1, "b", 0.5)),
+            *((2, "a", 0.7), (2, "b", 0.8)),
+        ]
+    ]
+    study = verdicts.Study(protocol, {"runs": runs})
+    panels = pictures.of(study)["curves.png"](study).axes
+    assert [axes.get_title("left") for axes in panels] == [
+        *("length 1", "length 2"),
+    ]
+    ends = [[*axes.lines[n].get_ydata()][-1] for axes in panels for n in (0, 1)]
+    assert ends == [0.01, 0.5, 0.7, 0.8]
+    assert {axes.get_yscale() for axes in panels} == {"log"}
 
 
 def test_each_task_has_a_panel_with_the_best_model_on_top():

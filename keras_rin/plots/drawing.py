@@ -2,6 +2,10 @@
 
 from typing import Any
 
+# Of five colors and six dashes, all 30 pairs differ.
+COLORS = ["black", "#1f77b4", "#d95f02", "#7f7f7f", "#1b7837"]
+DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+
 
 def axes(ax) -> Any:
     try:
@@ -15,9 +19,10 @@ def axes(ax) -> Any:
         figure = matplotlib.figure.Figure(figsize=(6, 4), layout="constrained")
         ax = figure.subplots()
     # Dashes as well as colors distinguish the lines, also in grayscale.
+    count = len(COLORS) * len(DASHES)
     ax.set_prop_cycle(
-        color=["black", "#1f77b4", "#d95f02", "#7f7f7f", "#1b7837"],
-        linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))],
+        color=[COLORS[n % len(COLORS)] for n in range(count)],
+        linestyle=[DASHES[n % len(DASHES)] for n in range(count)],
     )
     return ax
 
