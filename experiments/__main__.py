@@ -65,11 +65,9 @@ def make_runs(asked, output):
 
 
 def wanted_runs(study, settings):
-    """Those that are missing, then those beyond the edges if asked for."""
-    missing = runner.missing(study, settings)
-    if FLAGS.extend and not missing:
-        return runner.beyond_the_edges(study)
-    return missing
+    """Those beyond the edges of complete models if asked for, then missing."""
+    beyond = runner.beyond_the_edges(study) if FLAGS.extend else []
+    return beyond or runner.missing(study, settings)
 
 
 def main(_):

@@ -48,16 +48,19 @@ def run(protocol, folder, asked, jobs=None, ray_address=None):
 
 
 def estimate(protocol, folder, asked, jobs=None):
-    """Times a few updates of each model, and stores how long a run takes."""
+    """Times a few updates of each model, once, and stores what a run takes."""
+    folder = results.prepare(folder / "estimate")
+    models = (results.read(folder) or {"models": []})["models"]
+    timed = {verdicts.model_of(protocol, one) for one in models}
     of_model = {
         verdicts.model_of(protocol, settings): settings for settings in asked
     }
-    own = protocol.get("layers")
-    made = _here(training.estimate, list(of_model.values()), own, jobs)
+    left = [one for model, one in of_model.items() if model not in timed]
+    made = _here(training.estimate, left, protocol.get("layers"), jobs)
     with contextlib.closing(made):
-        timed = list(tqdm(made, folder.name, len(of_model), unit="model"))
-    folder = results.prepare(folder / "estimate")
-    results.write(folder, {"models": timed}, lambda record: {})
+        for one in tqdm(made, folder.parent.name, len(left), unit="model"):
+            models.append(one)
+            results.write(folder, {"models": models}, lambda record: {})
 
 
 def hours(study):
@@ -99,8 +102,8 @@ def beyond_the_edges(study):
         best = outcome.tuned["learning_rate"]
         rates = [best / 3] if best == tried[0] else []
         rates += [best * 3.2] if best == tried[-1] else []
-        if outcome.median > verdicts.LEARNED:
-            rates = []  # no rate is better than another
+        if len(tried) == 1 or outcome.median > verdicts.LEARNED:
+            rates = []  # it is given, or none is better than another
         one_a_seed = {
             settings["seed"]: settings
             for settings in protocols.all_settings(protocol)

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(
     reason="the experiments train under TensorFlow",
 )
 
+from experiments import __main__ as main  # noqa: E402
 from experiments import data as tasks  # noqa: E402
 from experiments import findings  # noqa: E402
 from experiments import layers  # noqa: E402
@@ -446,6 +447,9 @@ def test_the_hours_of_a_protocol_are_those_of_its_missing_runs(
     runner.estimate(TINY, tmp_path, asked, jobs=1)
     estimate = results.read(tmp_path / "estimate")
     assert len(estimate["models"]) == 1  # of four runs
+    monkeypatch.setattr(training, "estimate", None)  # each is timed once
+    runner.estimate(TINY, tmp_path, asked, jobs=1)
+    assert results.read(tmp_path / "estimate") == estimate
     study = verdicts.Study(TINY, {"runs": asked[:1]}, estimate)
     assert runner.hours(study) == 1.5  # of three runs, on two cores
     assert pages._not_run(study) == (
@@ -513,6 +517,25 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
         if best == 0.01:
             left = [] if stored == more[2:] else [2]
             assert [settings["seed"] for settings in beyond] == left
+
+
+def test_a_rate_that_is_given_has_no_edges():
+    grid = [{"layer": ["a"], "learning_rate": [1]}]
+    runs = runs_of("a", 1, 0.5, [1.0] * 3)
+    study = verdicts.Study({**PROTOCOL, "grid": grid}, {"runs": runs})
+    assert study.outcomes
+    assert runner.beyond_the_edges(study) == []
+
+
+def test_complete_models_are_extended_before_others_are_made(monkeypatch):
+    runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [1.0] * 3)
+    study = verdicts.Study(PROTOCOL, {"runs": runs})
+    settings = protocols.all_settings(PROTOCOL)
+    for extend, layer, rates in ((True, "a", {0.3}), (False, "b", {1, 2})):
+        monkeypatch.setattr(main, "FLAGS", types.SimpleNamespace(extend=extend))
+        wanted = main.wanted_runs(study, settings)
+        assert {one["layer"] for one in wanted} == {layer}
+        assert {one["learning_rate"] for one in wanted} == rates
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Why V as U + I helps: only what acts on the weights themselves differs.
 
-The gradient with respect to U is the gradient with respect to U + I, so that
-plain SGD cannot tell a RIN from a SimpleRNN started at I + U. A penalty can.
+The gradient with respect to U is the gradient with respect to U + I, so that no
+optimizer that reads gradients alone can tell a RIN from a SimpleRNN initialized
+to I + U, which is an IRNN at U = 0. A penalty can.
 """
 
 import keras
@@ -14,15 +15,20 @@ from keras_rin.layers import RIN
 from keras_rin.regularizers import IdentityOffsetL2
 
 UNITS, STEPS = 8, 30
+OPTIMIZERS = {
+    "SGD": lambda: keras.optimizers.SGD(0.05),
+    "Adam": lambda: keras.optimizers.Adam(0.01, clipnorm=1.0),
+    "RMSprop": lambda: keras.optimizers.RMSprop(0.01),
+}
 # 0.125 is exact in float32, to which Keras rounds the strength of its L2.
 # On Torch, Keras computes parts of a float64 step in float32.
 ROUNDING = 1e-5 if keras.backend.backend() == "torch" else 1e-9
 
 
-def trained_effective_kernel(layer, start, data):
+def trained_effective_kernel(layer, start, data, optimizer):
     model = keras.Sequential([keras.Input((12, 2)), layer])
     layer.cell.set_weights(start)
-    model.compile(keras.optimizers.SGD(0.05), "mse")
+    model.compile(OPTIMIZERS[optimizer](), "mse")
     for _ in range(STEPS):
         model.train_on_batch(*data)
     if isinstance(layer, RIN):
@@ -38,18 +44,20 @@ def train_pair(rng, float64):
     bias = np.zeros(UNITS)
     data = rng.normal(size=(16, 12, 2)), rng.normal(size=(16, UNITS))
 
-    def train(rin_penalty, simple_rnn_penalty):
+    def train(rin_penalty, simple_rnn_penalty, optimizer="SGD", noise=1.0):
         rin = RIN(UNITS, recurrent_regularizer=rin_penalty)
         simple_rnn = keras.layers.SimpleRNN(
             UNITS,
             "relu",
             recurrent_regularizer=simple_rnn_penalty,
         )
-        effective = offset + np.eye(UNITS)
+        effective = noise * offset + np.eye(UNITS)
         return (
-            trained_effective_kernel(rin, [kernel, offset, bias], data),
             trained_effective_kernel(
-                simple_rnn, [kernel, effective, bias], data
+                rin, [kernel, noise * offset, bias], data, optimizer
+            ),
+            trained_effective_kernel(
+                simple_rnn, [kernel, effective, bias], data, optimizer
             ),
             effective,
         )
@@ -57,8 +65,10 @@ def train_pair(rng, float64):
     return train
 
 
-def test_without_a_penalty_the_paths_are_one(train_pair):
-    rin, simple_rnn, start = train_pair(None, None)
+@pytest.mark.parametrize("noise", [0.0, 1.0], ids=["IRNN", "RIN"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_without_a_penalty_the_paths_are_one(train_pair, optimizer, noise):
+    rin, simple_rnn, start = train_pair(None, None, optimizer, noise)
     assert np.abs(rin - start).max() > 0.01
     assert_same(rin, simple_rnn, rtol=ROUNDING, atol=ROUNDING)
 
