@@ -70,7 +70,8 @@ def _section(name, study):
         f"    python -m experiments --run={protocol['tier']} --protocol={name}",
     ]
     if not study.outcomes:
-        return "\n\n".join([*parts, _not_run(study)]) + "\n"
+        asked = protocols.all_settings(protocol)
+        return "\n\n".join([*parts, _not_run(study, asked)]) + "\n"
     parts.append(_made(study))
     for table in protocol.get("tables", ["models"]):
         if table in ABOVE:
@@ -92,14 +93,13 @@ def _wrapped(text):
     ).replace("\0", " ")
 
 
-def _not_run(study):
-    """What is missing, and how long it would take."""
-    asked = protocols.all_settings(study.protocol)
+def _not_run(study, asked):
+    """What is missing of the runs asked for, and how long it would take."""
     missing = len(runner.missing(study, asked))
     text = "Not run yet"
     if missing < len(asked):
         text += f", but for {len(asked) - missing} of {len(asked)} runs"
-    hours = runner.hours(study)
+    hours = runner.hours(study, asked)
     if hours is None:
         return f"{text}."
     return (
@@ -160,7 +160,9 @@ def of_claims(studies):
             verdict = verdicts.verdict([answer for *_, answer in parts])
             if not parts:
                 verdict = made_by = UNTESTED
-                parts = [("", claim.get("untested") or _not_run(study), "")]
+                asked = protocols.settings_of(claim, study.protocol)
+                why = claim.get("untested") or _not_run(study, asked)
+                parts = [("", why, "")]
             rows = pages.setdefault(claim["about"], {}).setdefault(made_by, [])
             rows += _rows(claim, parts, verdict)
     header = ["claim, *source*", "found, *published*", "verdict"]
@@ -201,14 +203,18 @@ def of_texts(studies):
 def _cost(claim, study, tested):
     """The hours of what tested a claim, and the processor.
 
-    Scripts take minutes; the hours of runs are those of their whole protocol.
+    Scripts take minutes. The hours of runs are those of their whole protocol;
+    the estimated ones are those of the runs that the claim lacks.
     """
     if claim.get("results", "runs") != "runs":
         record = results.read(results.RESULTS / claim["results"])
         return "", record.get("processor", UNRECORDED)
     if not tested:
-        hours = runner.hours(study)
-        if hours is None or "untested" in claim:
+        if "untested" in claim:
+            return "", ""
+        asked = protocols.settings_of(claim, study.protocol)
+        hours = runner.hours(study, asked)
+        if hours is None:
             return "", ""
         return f"{hours:.2g} (estimated)", study.estimate["processor"]
     if not study.runs:

@@ -129,6 +129,19 @@ def all_models(protocol):
     return [one for n, one in enumerate(found) if one not in found[:n]]
 
 
+def settings_of(claim, protocol):
+    """The settings of the runs that a claim needs: those of its models."""
+    names, models = of_models(protocol), all_models(protocol)
+    needed = [one for one in models if matches(one, claim.get("where", {}))]
+    if "compare" in claim:
+        needed = list(itertools.chain(*comparisons(claim, models)))
+    return [
+        settings
+        for settings in all_settings(protocol)
+        if {n: settings[n] for n in names if n in settings} in needed
+    ]
+
+
 def comparisons(claim, models):
     """The pairs of models that a claim compares.
 

@@ -63,7 +63,7 @@ def estimate(protocol, folder, asked, jobs=None):
             results.write(folder, {"models": models}, lambda record: {})
 
 
-def hours(study):
+def hours(study, asked):
     """What the missing runs would take two cores, None if not estimated."""
     protocol, timed = study.protocol, (study.estimate or {}).get("models", [])
     seconds = {
@@ -71,7 +71,7 @@ def hours(study):
     }
     lacking = [
         verdicts.model_of(protocol, settings)
-        for settings in missing(study, protocols.all_settings(protocol))
+        for settings in missing(study, asked)
     ]
     if not seconds.keys() >= set(lacking):
         return None

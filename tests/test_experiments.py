@@ -451,15 +451,33 @@ def test_the_hours_of_a_protocol_are_those_of_its_missing_runs(
     runner.estimate(TINY, tmp_path, asked, jobs=1)
     assert results.read(tmp_path / "estimate") == estimate
     study = verdicts.Study(TINY, {"runs": asked[:1]}, estimate)
-    assert runner.hours(study) == 1.5  # of three runs, on two cores
-    assert pages._not_run(study) == (
+    assert runner.hours(study, asked) == 1.5  # of three runs, on two cores
+    assert pages._not_run(study, asked) == (
         "Not run yet, but for 1 of 4 runs: 3 runs would take about 1.5 hours "
         "on two cores (A processor)."
     )
     grid = [{"layer": ["RIN", "LSTM"], "learning_rate": [0.001, 0.1]}]
     study = verdicts.Study({**TINY, "grid": grid}, None, estimate)
-    assert runner.hours(study) is None  # LSTM was not timed
-    assert pages._not_run(study) == "Not run yet."
+    asked = protocols.all_settings(study.protocol)
+    assert runner.hours(study, asked) is None  # LSTM was not timed
+    assert pages._not_run(study, asked) == "Not run yet."
+
+
+@pytest.mark.parametrize(
+    "claim, layers, permuted",
+    [
+        ({"compare": [["a", "b"]], "where": {"permuted": True}}, "ab", {True}),
+        ({"finding": "x", "where": {"layer": ["a", "c"]}}, "ac", {True, False}),
+        ({"finding": "x"}, "abc", {True, False}),
+    ],
+)
+def test_a_claim_needs_the_runs_of_its_models(claim, layers, permuted):
+    grid = {"layer": ["a", "b", "c"], "permuted": [True, False]}
+    protocol = {**PROTOCOL, "grid": [grid | {"learning_rate": [1, 2]}]}
+    needed = protocols.settings_of(claim, protocol)
+    assert {settings["layer"] for settings in needed} == set(layers)
+    assert {settings["permuted"] for settings in needed} == permuted
+    assert len(needed) == len(layers) * len(permuted) * 2 * 3  # rates, seeds
 
 
 def test_the_table_of_texts_tells_hours_and_processors():
