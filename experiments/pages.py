@@ -267,12 +267,14 @@ def _tested(claim, study, name):
     """The parts of a claim, and what tested it.
 
     A part is a condition, what was found, and the answer. There are none
-    where runs are missing.
+    where runs of each are missing.
     """
     if "untested" in claim:
         return [], name
     if "finding" not in claim:
         made = _compared(claim, study)
+        if not any(made.values()):
+            return [], name
         return [_part(claim, pair, made) for pair in made], name
     finding = getattr(findings, claim["finding"])
     if "results" not in claim:
@@ -285,7 +287,7 @@ def _tested(claim, study, name):
 
 
 def _compared(claim, study):
-    """{pair of models: Comparison}, empty where runs are missing."""
+    """{pair of models: Comparison, or None where runs are missing}"""
     found = study.outcomes
     measure = operator.attrgetter(claim.get("measure", "losses"))
     pairs = [
@@ -294,23 +296,22 @@ def _compared(claim, study):
             claim, protocols.all_models(study.protocol)
         )
     ]
-    if not set(chain(*pairs)) <= found.keys():
-        return {}
     return {
-        (one, other): verdicts.compare(
-            measure(found[one]), measure(found[other])
-        )
-        for one, other in pairs
+        pair: verdicts.compare(*(measure(found[model]) for model in pair))
+        if found.keys() >= set(pair)
+        else None
+        for pair in pairs
     }
 
 
 def _part(claim, pair, made):
     comparison, pairs = made[pair], [tuple(map(dict, each)) for each in made]
-    return (
-        condition(tuple(map(dict, pair)), pairs),
-        f"{comparison.mean:+.2g} ({tables.interval(comparison.interval())})",
-        comparison.says(claim["expect"], claim["within"]),
-    )
+    of = condition(tuple(map(dict, pair)), pairs)
+    if comparison is None:
+        return of, "", UNTESTED
+    interval = tables.interval(comparison.interval())
+    answer = comparison.says(claim["expect"], claim["within"])
+    return of, f"{comparison.mean:+.2g} ({interval})", answer
 
 
 def of_comparisons(studies):
@@ -319,7 +320,7 @@ def of_comparisons(studies):
     for study in studies.values():
         for claim in study.protocol["claims"]:
             made = _compared(claim, study) if "compare" in claim else {}
-            for comparison in made.values():
+            for comparison in filter(None, made.values()):
                 asked = claim["expect"], claim["within"]
                 answers.append(comparison.says(*asked))
                 unsolved = answers[-1] == verdicts.UNSOLVED

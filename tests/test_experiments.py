@@ -562,6 +562,8 @@ def test_complete_models_are_extended_before_others_are_made(monkeypatch):
         (["yes", "yes"], "holds"),
         (["yes", "inconclusive"], "holds in part"),
         (["no", "yes"], "holds in part"),
+        (["yes", pages.UNTESTED], "holds in part"),
+        (["no", pages.UNTESTED], "inconclusive"),
         (["no", "inconclusive"], "inconclusive"),
         ([verdicts.UNSOLVED, verdicts.UNSOLVED], verdicts.UNSOLVED),
         ([verdicts.UNSOLVED, "no"], "inconclusive"),
@@ -895,6 +897,33 @@ def test_a_claim_has_a_row_for_its_source_and_one_for_each_comparison():
         ["– task 1", "-1", "holds"],
         ["– task 2", "+1", "inconclusive"],
     ]
+
+
+def test_a_claim_is_answered_where_its_runs_are_made():
+    claim = {"about": "mine", "statement": "A.", "source": "Orhan"}
+    claim |= {"compare": [["a", "b"]], "expect": "better", "within": 0.05}
+    claim["published"] = "none"
+    grid = {"length": [1, 2], "layer": ["a", "b"], "learning_rate": [1]}
+    protocol = {**PROTOCOL, "grid": [grid], "claims": [claim]}
+    runs = [
+        {**run, "length": length}
+        for length in (1, 2)
+        for layer, losses in (("a", [0.4, 0.5, 0.3]), ("b", [1.0, 1.2, 1.1]))
+        for run in runs_of(layer, 1, 0.5, losses)
+    ]
+    found = {}
+    for count in (12, 9, 3):
+        study = verdicts.Study(protocol, {"runs": runs[:count]})
+        parts, _ = pages._tested(claim, study, "p")
+        found[count] = [(of, answer) for of, _, answer in parts]
+        (text,) = pages.of_comparisons({"p": study}).values()
+        compared = int(text.splitlines()[2].split("|")[2])
+        assert compared == [answer for *_, answer in parts].count("yes")
+    assert found == {
+        12: [("length 1", "yes"), ("length 2", "yes")],
+        9: [("length 1", "yes"), ("length 2", "not tested")],
+        3: [],
+    }
 
 
 def test_comparisons_that_no_model_solved_are_counted_as_such():
