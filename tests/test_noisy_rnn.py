@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from cases import first_of
 from witnesses import assert_same
 from witnesses import to_numpy
 
@@ -110,7 +111,7 @@ def test_stacks_are_refused():
         NoisyRNN([RINCell(3), RINCell(3)])
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", first_of([(cell,) for cell in CELLS[::-1]], 2))
 def test_dropout_of_the_cell_is_drawn_anew_at_each_call(cell, rng):
     layer = NoisyRNN(cell(40, dropout=0.5, recurrent_dropout=0.5), stddev=0)
     for batch in (3, 4):
