@@ -60,7 +60,8 @@ def _models(study):
 def _curves(study):
     """Normalized validation loss after each epoch, best hyperparameters.
 
-    The axis is logarithmic where a loss is far below the baseline.
+    The axis is logarithmic where a loss is far below the baseline. Panels of
+    the same models share one legend.
     """
     panels = _panels(study)
     figure = Figure(figsize=(6, 0.8 + 2.4 * len(panels)), layout="constrained")
@@ -73,6 +74,14 @@ def _curves(study):
         plots.learning_curves(curves, "normalized loss", baseline=1, ax=axes)
         axes.set_title(title, loc="left")
         axes.label_outer()
+    if (
+        len(panels) > 1
+        and len({tuple(panel) for panel in panels.values()}) == 1
+    ):
+        for axes in figure.axes:
+            axes.get_legend().remove()
+        drawn = axes.get_legend_handles_labels()
+        figure.legend(*drawn, loc="outside lower center", ncols=len(panel))
     if axes.get_ylim()[0] < FAR_BELOW:
         axes.set_yscale("log")
     return figure

@@ -803,7 +803,9 @@ def test_curves_of_each_length_have_a_panel_logarithmic_if_one_is_low():
         ]
     ]
     study = verdicts.Study(protocol, {"runs": runs})
-    panels = pictures.of(study)["curves.png"](study).axes
+    figure = pictures.of(study)["curves.png"](study)
+    (legend,), panels = figure.legends, figure.axes
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
     assert [axes.get_title("left") for axes in panels] == [
         *("length 1", "length 2"),
     ]
