@@ -1,0 +1,118 @@
+"""Claims that are no comparison of two models."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from studies import PROTOCOL
+from studies import PROTOCOLS
+from studies import UNDER_TENSORFLOW
+from studies import runs_of
+
+from experiments import findings
+from experiments import verdicts
+
+pytestmark = UNDER_TENSORFLOW
+
+
+@pytest.mark.parametrize("diverged", [False, True])
+def test_solving_every_length_means_every_run_of_the_best_rate(diverged):
+    runs = [
+        {**run, "length": length, "layer": "a"}
+        for length in (10, 20)
+        for run in runs_of("a", 1, 0.5, [0.2, 0.4, 0.6])
+    ]
+    if diverged:
+        del runs[4]["validation"], runs[4]["test"], runs[4]["baseline"]
+        runs[4]["error"] = "The loss is not finite."
+    grid = [{"length": [10, 20], "learning_rate": [1]}]
+    study = verdicts.Study({**PROTOCOL, "grid": grid}, {"runs": runs})
+    first, second = findings.learns_at_every_length(
+        study, where={"length": [10, 20]}
+    )
+    told = "3 of 3 solved, 0 diverged, median loss 0.2"
+    assert first == ("10 steps", told, "yes")
+    assert second[::2] == ("20 steps", "no" if diverged else "yes")
+    if diverged:
+        assert second[1].startswith("2 of 3 solved, 1 diverged")
+
+
+@pytest.mark.parametrize(
+    "mean, answer",
+    [(0.01, "yes"), (-0.2, "no"), (0.2, "no"), (0.05, "inconclusive")],
+)
+def test_mean_changes_are_compared_with_their_root_mean_square(mean, answer):
+    runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [1.0] * 3)
+    for run, noise in zip(runs[:2], (-0.001, 0.001), strict=True):
+        run["estimation_error"] = {"mean": mean + noise}
+
+    def parts(where):
+        study = verdicts.Study(PROTOCOL, {"runs": runs})
+        return findings.changes_average_to_zero(study, where)
+
+    ((condition, found, said),) = parts({"layer": ["a"]})
+    assert (condition, said) == ("a", answer)
+    assert found.startswith(f"{mean:+.2g} (")
+    assert parts({"layer": ["a", "b"]}) == []  # b has no runs
+
+
+@pytest.mark.parametrize(
+    "end, answer", [(0.5, "yes"), (0.6, "no"), (0.52, "inconclusive")]
+)
+def test_overfitting_is_a_validation_error_that_rises_again(end, answer):
+    runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [1.0] * 3)
+    for run, noise in zip(runs, (0, 0.001, 0.002) * 2, strict=True):
+        run["curve"] = [0.9, 0.5, end + noise]
+        run["training_curve"] = [0.8, 0.3, 0.125]
+    study = verdicts.Study({**PROTOCOL, "within": 0.02}, {"runs": runs})
+    ((_, found, said),) = findings.does_not_overfit(study, {"layer": "a"})
+    assert said == answer
+    assert found.endswith("training error 0.12, test error 1")
+    assert findings.does_not_overfit(study, {"layer": "b"}) == []
+
+
+@pytest.mark.parametrize(
+    "gain, answer", [(0.1, "yes"), (-0.1, "no"), (0, "inconclusive")]
+)
+def test_layers_are_compared_over_tasks(gain, answer):
+    losses = [0.2, 0.5, 0.8, 0.6]
+    noise = [0.01, -0.01, 0.01, -0.01]
+    runs = [
+        {"layer": layer, "number": number, "learning_rate": 0.1, "seed": 0}
+        | {"validation": loss, "test": loss, "baseline": 1.0}
+        for number, both in enumerate(zip(losses, noise, strict=True))
+        for layer, loss in (
+            ("a", both[0] - gain + both[1]),
+            ("b", both[0]),
+            ("c", 0),
+        )
+    ]
+    grid = [{"layer": [*"abc"], "number": [*range(4)], "learning_rate": [0.1]}]
+    protocol = {**PROTOCOL, "grid": grid, "fixed": {}, "seeds": [0]}
+    where = {"layer": ["a", "b"]}
+
+    def parts(runs):
+        study = verdicts.Study(protocol, {"runs": runs})
+        return findings.lower_over_tasks(study, where)
+
+    ((condition, found, said),) = parts(runs)
+    low, high = stats.ttest_1samp(
+        gain - np.array(noise), 0
+    ).confidence_interval()
+    assert (condition, said) == ("4 tasks", answer)
+    assert found == f"{gain:+.2g} ({low:.2g} to {high:.2g})"
+    assert parts(runs[:-3]) == []
+
+
+def test_every_finding_has_a_claim():
+    claimed = {
+        claim["finding"]
+        for protocol in PROTOCOLS.values()
+        for claim in protocol["claims"]
+        if "finding" in claim
+    }
+    assert claimed == {
+        name
+        for name, found in vars(findings).items()
+        if getattr(found, "__module__", "") == findings.__name__
+        and not name.startswith("_")
+    }

@@ -1,0 +1,78 @@
+"""The tables of one study."""
+
+from studies import PROTOCOL
+from studies import UNDER_TENSORFLOW
+from studies import A
+from studies import runs_of
+
+from experiments import tables
+from experiments import verdicts
+
+pytestmark = UNDER_TENSORFLOW
+
+
+def test_the_table_of_settings_has_all_of_them_on_validation_data():
+    runs = runs_of("a", 1, 0.5, [1.0] * 3) + runs_of("a", 2, 0.9, [0.1] * 3)
+    del runs[1]["validation"], runs[1]["test"]
+    runs[1]["error"] = "The loss is not finite."
+    runs += runs_of("b", 1, 1.5, [1.0] * 3) + runs_of("b", 2, 3.0, [0.1] * 3)
+    table = tables.of_settings(verdicts.Study(PROTOCOL, {"runs": runs}))
+    rows = [line.split("|")[1:-1] for line in table.splitlines()[2:]]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["a", "0.25, 2 of 3", "0.45, 3 of 3"],
+        ["b", "0.75, 0 of 3", "1, 0 of 3"],
+    ]
+
+
+def test_the_table_of_rates_counts_divergence_apart():
+    runs = runs_of("a", 1, 0.5, [0.2, 0.4, 0.6])
+    runs += runs_of("a", 2, 1.5, [0.1, 0.3, 0.5])
+    del runs[1]["validation"], runs[1]["test"], runs[1]["baseline"]
+    runs[1]["error"] = "The loss is not finite."
+    table = tables.of_rates(verdicts.Study(PROTOCOL, {"runs": runs}))
+    cells = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in table.splitlines()[2:]
+    ]
+    assert cells == [
+        ["a", "1", "2 of 3", "1", "0.3 (0.1 to 1)"],
+        ["a", "2", "0 of 3", "0", "0.15 (0.05 to 0.25)"],
+    ]
+
+
+def test_a_star_says_that_the_best_may_lie_beyond():
+    runs = runs_of("a", 1, 0.9, [1.0] * 3) + runs_of("a", 2, 0.5, [1.0] * 3)
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert list(tables._chosen(outcome)) == ["2*"]
+    runs += runs_of("a", 3, 0.7, [1.0] * 3)
+    outcome = verdicts.outcomes(PROTOCOL, runs)[A]
+    assert list(tables._chosen(outcome)) == ["2"]
+
+
+def test_models_are_told_by_the_settings_that_differ():
+    lengths = [{"layer": "a", "length": n, "updates": 10 * n} for n in (1, 2)]
+    assert tables.told_by(lengths, ["layer", "length", "updates"]) == ["length"]
+    grids = [
+        {"task": "copying", "train": 5, "layer": "a"},
+        {"task": "copying", "train": 5, "layer": "b"},
+        {"task": "pixels", "images": "digits", "layer": "a"},
+        {"task": "pixels", "images": "mnist", "train": 5, "layer": "a"},
+        {"task": "text", "train": 5, "layer": "a"},
+    ]
+    assert tables.told_by(grids, ["task", "train", "layer", "images"]) == [
+        "task",
+        "layer",
+        "images",
+    ]
+    alike = [{"layer": "a", "units": 5}]
+    assert tables.told_by(alike, ["layer", "units"]) == ["layer"]
+
+
+def test_bools_numbers_and_missing_settings_are_cells_of_a_table():
+    cells = [tables._cell(value) for value in (True, False, 0.01, "a", None)]
+    assert cells == ["yes", "no", "0.01", "a", ""]
+
+
+def test_tasks_of_babi_are_called_tasks():
+    assert tables.label([("layer", "a"), ("number", 4)]) == "a, task 4"
+    assert tables.label([("layer", "a"), ("units", 4)]) == "a, units 4"

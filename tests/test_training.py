@@ -1,0 +1,200 @@
+"""One run of a protocol: its data, its training, its losses."""
+
+import os
+import pathlib
+import types
+
+import keras
+import numpy as np
+import pytest
+from studies import TINY
+from studies import UNDER_TENSORFLOW
+
+from experiments import data as tasks
+from experiments import layers
+from experiments import models
+from experiments import protocols
+from experiments import training
+
+pytestmark = UNDER_TENSORFLOW
+
+
+def test_normalized_inputs_have_the_mean_and_variance_of_training_data():
+    rng = np.random.default_rng(0)
+    raw = tasks.adding_data(rng, length=20, train=500)
+    made = tasks.normalized(raw)
+    x = raw.splits[0][0].astype("float64")
+    mean, deviation = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
+    for (before, _), (after, _) in zip(raw.splits, made.splits, strict=True):
+        expected = (before - mean) / deviation
+        np.testing.assert_allclose(after, expected, atol=1e-4)
+
+
+def test_adding_can_be_trained_on_shorter_sequences_than_it_is_tested_on(rng):
+    made = tasks.adding_data(rng, length=20, train=7, train_length=5)
+    shapes = [x.shape for x, _ in made.splits]
+    assert shapes == [(7, 5, 2), (1_000, 20, 2), (1_000, 20, 2)]
+
+
+def test_pooled_pixels_are_the_means_of_squares(rng):
+    images = rng.integers(0, 256, size=(3, 4, 6, 2), dtype="uint8")
+    pooled = tasks.pool(images, 2)
+    assert pooled.shape == (3, 2, 3, 2)
+    corner = images[1, 2:, 4:, 1].mean() / 255
+    assert pooled[1, 1, 2, 1] == pytest.approx(corner)
+
+
+def test_images_of_a_file_are_pooled_to_mean_0_and_variance_1(
+    rng, tmp_path, monkeypatch
+):
+    file = tmp_path / "images.npz"
+    monkeypatch.setenv("IMAGES_NPZ", str(file))
+    x = rng.integers(0, 256, size=(50, 4, 4, 3), dtype="uint8")
+    y = np.arange(50) % 10
+    np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
+    settings = {"task": "images", "images": "npz", "pooled": 2}
+    data = tasks.draw(settings, rng)
+    assert [x.shape for x, _ in data.splits] == [
+        (n, 2, 2, 3) for n in (45, 5, 50)
+    ]
+    assert data.splits[0][0].mean() == pytest.approx(0, abs=1e-5)
+    assert data.splits[0][0].std() == pytest.approx(1, abs=1e-5)
+    assert data.baseline == pytest.approx(0.9)
+
+
+def test_the_error_on_babi_is_the_share_of_wrong_answers(tmp_path, monkeypatch):
+    monkeypatch.setenv("BABI_DIR", str(tmp_path))
+    story = "1 Ann is in the hall.\n2 Where is Ann?\thall\t1\n"
+    for kind in ("train", "test"):
+        (tmp_path / f"qa1_where_{kind}.txt").write_text(story * 20)
+    data = tasks.babi_data(None, number=1)
+    model = models.build({"task": "babi", "layer": "RIN", "units": 3}, data)
+    x, y = data.splits[2]
+    assert model(x).shape == (20, data.answers)
+    right = keras.ops.one_hot(y, data.answers)
+    assert float(np.mean(data.score(y, right))) == 0
+    assert float(np.mean(data.score(y, 1 - right))) == 1
+    assert data.baseline == 0
+
+
+@pytest.mark.skipif(
+    not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"))
+    .joinpath("tiny_shakespeare")
+    .exists(),
+    reason="TFDS_DATA_DIR names no folder with tiny_shakespeare in it",
+)
+def test_characters_are_those_that_come_next(rng):
+    data = tasks.characters_data(rng, length=10, train=7)
+    (x, y), validation, test = data.splits
+    assert len(x) == len(validation[0]) == len(test[0]) == 7
+    np.testing.assert_array_equal(x.argmax(axis=2)[:, 1:], y[:, :-1])
+    assert data.answers == x.shape[-1]
+
+
+def test_a_run_adapts_the_network_to_the_data_it_trains_on(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        training.keras_rin, "adapt", lambda model, x: seen.append(x)
+    )
+    settings = protocols.all_settings(TINY)[0]
+    found = training.run({**settings, "inputs": "adapted"})
+    assert "error" not in found
+    assert [x.shape for x in seen] == [(12, 5, 2)]
+
+
+def test_a_schedule_warms_up_and_falls_to_zero():
+    settings = protocols.all_settings(TINY)[0]
+    settings = {**settings, "schedule": "cosine", "clip": "global norm 1"}
+    settings |= {"updates": 1_000, "recurrent_multiplier": 0.1}
+    optimizer = training.optimizer(settings)
+    config = optimizer.get_config()
+    rate = keras.optimizers.schedules.deserialize(config["learning_rate"])
+    rates = [float(rate(n)) for n in (0, training.WARM_UP, 1_000)]
+    expected = [0, settings["learning_rate"], 0]
+    np.testing.assert_allclose(rates, expected, atol=1e-9)
+    assert config["multipliers"] == {"recurrent_kernel": 0.1}
+    assert (config["beta_2"], config["global_clipnorm"]) == (0.99, 1.0)
+
+
+def test_averaged_weights_are_validated_and_tested():
+    """Keras too puts the average into the model when a training ends."""
+    settings = {**protocols.all_settings(TINY)[0], "averaging": 0.5}
+    found = training.run({**settings, "updates": 2})  # one epoch
+    keras.utils.set_random_seed(settings["seed"])
+    data = tasks.draw(settings, np.random.default_rng(settings["seed"]))
+    model = models.build(settings, data)
+    model.compile(training.optimizer(settings), data.loss)
+    train, validation, test = data.splits
+    size = settings["batch_size"]
+    model.fit(
+        training.batches(train, size, settings["seed"], 1),
+        steps_per_epoch=2,
+        shuffle=False,
+        verbose=0,
+    )
+    assert found["curve"] == [pytest.approx(found["validation"], rel=1e-3)]
+    for split, part in (("validation", validation), ("test", test)):
+        expected = model.evaluate(*part, verbose=0)
+        assert found[split] == pytest.approx(expected, rel=1e-4)
+    last = training.run({**settings, "updates": 2, "averaging": 0})
+    assert last["test"] != pytest.approx(found["test"], rel=1e-3)
+
+
+@pytest.mark.parametrize("layer", ["RIN", "LSTM", "RIN-DT"])
+def test_estimation_errors_are_changes_of_hidden_states(layer, rng):
+    """Their sum over the steps is the last hidden state."""
+    x = rng.normal(size=(200, 9, 1)).astype("float32")
+    settings = {"task": "pixels", "layer": layer, "units": 4}
+    model = keras.Sequential([layers.build(settings), keras.layers.Dense(3)])
+    model(x[:1])
+    found = training.estimation_error(settings, model, x)["estimation_error"]
+    states = keras.Sequential([model.layers[0]]).predict(x[:128], verbose=0)
+    model.layers[0].return_sequences = True
+    steps = model.layers[0](x[:128]).numpy()
+    change = np.diff(steps, axis=1, prepend=0)
+    rms = np.sqrt(np.mean(change**2))
+    assert found["mean"] == pytest.approx(states.mean() / 9 / rms, rel=1e-4)
+    largest = max(abs(step.mean()) for step in np.rollaxis(change, 1))
+    assert found["largest"] == pytest.approx(largest / rms, rel=1e-4)
+
+
+def test_without_pixels_there_is_no_estimation_error():
+    assert training.estimation_error({"task": "babi"}, None, None) == {}
+
+
+def test_a_run_that_diverges_is_scored_by_its_best_weights(monkeypatch):
+    settings = {**protocols.all_settings(TINY)[0], "updates": 8}
+
+    class Diverge(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 2:
+                raise FloatingPointError("the loss is nan")
+
+    with monkeypatch.context() as here:
+        here.setattr(training, "RestoreOnNaN", Diverge)
+        diverged = training.run(settings)
+    whole = training.run({**settings, "updates": 4})  # two epochs of two
+    assert diverged["error"] == "the loss is nan"
+    assert diverged["test"] == pytest.approx(whole["test"], rel=1e-6)
+    assert diverged["best_update"] == whole["best_update"]
+
+
+def test_a_loss_that_is_not_finite_is_a_result():
+    settings = protocols.all_settings(TINY)[0]
+    found = training.run({**settings, "learning_rate": float("nan")})
+    assert "not finite" in found["error"]
+    assert found.items() >= {**settings, "seed": 0}.items() - {
+        ("learning_rate", 0.001)
+    }
+
+
+def test_the_time_of_a_run_is_that_of_its_updates_and_validations(monkeypatch):
+    """Two epochs of two updates of 1 s, and 0.5 s of validation in each."""
+    compiled, update, validation = 100.0, 1.0, 0.5
+    epoch = update * training.TIMED
+    ends = np.cumsum([compiled, epoch, epoch, epoch, 0.0, validation])
+    clock = types.SimpleNamespace(perf_counter=iter(ends.tolist()).__next__)
+    monkeypatch.setattr(training, "time", clock)
+    settings = protocols.all_settings(TINY)[0]
+    seconds = 2 * (2 * update + validation)
+    assert training.estimate(settings) == {**settings, "seconds": seconds}
