@@ -130,10 +130,10 @@ def learns_at_every_length(study, where):
 
 
 def lower_over_tasks(study, where):
-    """How much lower the losses of the first layer are, task by task."""
+    """How much lower the errors of the first layer are, task by task."""
     one, other = (
         {
-            dict(model)["number"]: outcome.median
+            dict(model)["number"]: outcome
             for model, outcome in study.outcomes.items()
             if dict(model)["layer"] == layer
         }
@@ -144,10 +144,14 @@ def lower_over_tasks(study, where):
         run["number"] for run in protocols.all_settings(study.protocol)
     }:
         return []
+    accuracies = " vs. ".join(
+        f"{1 - np.mean([run['test'] for t in tasks for run in of[t].best]):.1%}"
+        for of in (one, other)
+    )
     return _more(
-        [other[task] for task in tasks],
-        [one[task] for task in tasks],
-        f"{len(tasks)} tasks",
+        [other[task].median for task in tasks],
+        [one[task].median for task in tasks],
+        f"{len(tasks)} tasks, mean accuracy {accuracies}",
     )
 
 

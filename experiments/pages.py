@@ -30,13 +30,15 @@ SUBJECTS = {
 }
 ANSWERS = {"yes": "holds", "no": "does not hold"}
 ABOVE = {  # a table that needs a sentence
+    "panels": "Normalized test loss, median over seeds, at the best {tuned} in "
+    "brackets:",
     "settings": "Median of the normalized validation loss and solved runs, by "
     "{tuned}:",
     "departures": "Henrici departure of the recurrent matrix, median and range "
     "over seeds:",
 }
 PICTURES = {
-    "models.png": "Normalized test loss of each model: median and seeds",
+    "models.png": "Normalized test loss of each model",
     "settings.png": "Normalized validation loss at each pair of "
     "hyperparameters",
     "curves.png": "Normalized validation loss after each epoch: median and "

@@ -1,5 +1,7 @@
 """The pictures of a study: models at their best, in training, and all rates."""
 
+import itertools
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -19,7 +21,8 @@ def of(study):
     """
     if not study.outcomes:
         return {}
-    found = {"models.png": _models}
+    rows = "panels" in study.protocol.get("tables", ())
+    found = {"models.png": _rows if rows else _models}
     if len(study.protocol["tuned"]) == 2:
         found["settings.png"] = _settings
     if study.protocol.get("curves"):
@@ -54,6 +57,29 @@ def _models(study):
         axes.invert_yaxis()
     # All have one x axis: its end is known once all is drawn.
     rows[-1].set(xlabel="normalized loss (baseline = 1)", xlim=(0, None))
+    return figure
+
+
+def _rows(study):
+    """Median test losses: a row for each panel, a marker for each model."""
+    figure = Figure(layout="constrained")
+    axes, panels = figure.subplots(), _panels(study)
+    figure.set_size_inches(7, 1.2 + 0.25 * len(panels))
+    models = dict.fromkeys(itertools.chain(*panels.values()))
+    for model, marker in zip(models, itertools.cycle("os^Dvx")):
+        medians = {
+            title: panel[model].median
+            for title, panel in panels.items()
+            if model in panel
+        }
+        axes.plot(
+            [*medians.values()], [*medians], marker, label=model, alpha=0.7
+        )
+    axes.axvline(1, color="grey", linewidth=1)
+    axes.grid(axis="y", linewidth=0.5)
+    axes.invert_yaxis()
+    axes.set(xlabel="normalized loss (baseline = 1)", xlim=(0, None))
+    figure.legend(loc="outside upper center", ncols=len(models))
     return figure
 
 

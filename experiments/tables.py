@@ -4,6 +4,7 @@ A model is told by the settings in which the models of a study differ; what
 all share, or what follows from another setting, is left out.
 """
 
+import itertools
 import statistics
 
 from experiments import protocols
@@ -87,8 +88,27 @@ def of_departures(study):
     )
 
 
+def of_panels(study):
+    """Medians on test data: a row for each panel, a column for each model."""
+    by, rows = study.protocol["panels"], {}
+    names = told_by(study.outcomes, protocols.of_models(study.protocol))
+    for model, outcome in study.outcomes.items():
+        column = label((n, v) for n, v in model if n in names and n != by)
+        cell = f"{outcome.median:.2g} ({', '.join(_chosen(outcome))})"
+        rows.setdefault(dict(model)[by], {})[column] = cell
+    columns = list(dict.fromkeys(itertools.chain(*rows.values())))
+    return results.markdown(
+        [said(by), *columns],
+        [
+            [_cell(value), *(row.get(column, "") for column in columns)]
+            for value, row in rows.items()
+        ],
+    )
+
+
 SHOWN = {
     "models": of_models,
+    "panels": of_panels,
     "settings": of_settings,
     "departures": of_departures,
     "rates": of_rates,

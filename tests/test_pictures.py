@@ -80,3 +80,12 @@ def test_each_task_has_a_panel_with_the_best_model_on_top():
     names = [[text.get_text() for text in a.get_yticklabels()] for a in panels]
     assert names == [["b", "a"], ["a", "b"]]  # the best first
     assert all(axes.get_xlim()[1] >= 0.4 for axes in panels)
+
+    protocol["tables"] = ["panels"]  # a row for each task instead
+    figure = pictures.of(study)["models.png"](study)
+    (legend,), (axes,) = figure.legends, figure.axes
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
+    rows = [text.get_text() for text in axes.get_yticklabels()]
+    assert rows == ["add", "copy"]
+    drawn = [list(line.get_xdata()) for line in axes.lines[:2]]
+    assert drawn == [[0.2, 0.3], [0.1, 0.4]]

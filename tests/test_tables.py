@@ -40,6 +40,28 @@ def test_the_table_of_rates_counts_divergence_apart():
     ]
 
 
+def test_the_table_of_panels_has_a_column_for_each_model():
+    grid = {"task": ["add", "copy"], "layer": ["a", "b"]}
+    grid |= {"learning_rate": [1, 2]}
+    protocol = {**PROTOCOL, "grid": [grid], "panels": "task"}
+    runs = [
+        {**run, "task": task}
+        for task, layer, loss in (
+            *(("add", "a", 0.2), ("add", "b", 0.4)),
+            ("copy", "b", 0.6),
+        )
+        for rate in (1, 2)
+        for run in runs_of(layer, rate, rate / 4, [loss] * 3)
+    ]
+    table = tables.of_panels(verdicts.Study(protocol, {"runs": runs}))
+    header, _, *rows = [line.split("|")[1:-1] for line in table.splitlines()]
+    assert [cell.strip() for cell in header] == ["task", "a", "b"]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["add", "0.1 (1*)", "0.2 (1*)"],
+        ["copy", "", "0.3 (1*)"],
+    ]
+
+
 def test_a_star_says_that_the_best_may_lie_beyond():
     runs = runs_of("a", 1, 0.9, [1.0] * 3) + runs_of("a", 2, 0.5, [1.0] * 3)
     outcome = verdicts.outcomes(PROTOCOL, runs)[A]
