@@ -20,7 +20,7 @@ from experiments import verdicts
 WIDTH = 88  # of a line of text
 UNTESTED = "not tested"
 UNRECORDED = "not recorded"
-UNRECORDED_OF_SOME = "other runs: not recorded"
+UNRECORDED_OF_SOME = "others not recorded"
 # How the sources of the claims that others made begin.
 TEXTS = ("Hu et al.", "Orhan", "Hardt and Ma", "note of 26 January")
 SUBJECTS = {
@@ -229,12 +229,17 @@ def _cost(claim, study, tested):
 
 
 def _processors(study):
-    """On which processors the runs were made."""
-    recorded = [run["processor"] for run in study.runs if "processor" in run]
-    if not recorded:
-        return [UNRECORDED]
-    rest = [UNRECORDED_OF_SOME] if len(recorded) < len(study.runs) else []
-    return [*sorted(set(recorded)), *rest]
+    """On which processors the runs were made, each with its instructions."""
+    found = {}
+    for recorded in sorted({run.get("processor", "") for run in study.runs}):
+        name, _, vectors = recorded.partition(", ")
+        found.setdefault(name, []).extend([vectors] if vectors else [])
+    rest = UNRECORDED_OF_SOME if len(found) > 1 else UNRECORDED
+    last = [rest] if found.pop("", None) is not None else []
+    return [
+        f"{name} ({', '.join(vectors)})" if vectors else name
+        for name, vectors in found.items()
+    ] + last
 
 
 def _above(made_by, studies):

@@ -21,10 +21,14 @@ def test_the_table_of_texts_tells_hours_and_processors():
     claim |= {"compare": [["a", "b"]], "expect": "better", "within": 0.05}
     protocol = {**PROTOCOL, "claims": [claim]}
     runs = [
-        {**run, "processor": "Fast"} if name == "a" else run
+        {**run, "processor": processor} if name == "a" else run
         for name in "ab"
         for rate in (1, 2)
-        for run in runs_of(name, rate, 1.0, [1.0, 0.9, 1.1])
+        for run, processor in zip(
+            runs_of(name, rate, 1.0, [1.0, 0.9, 1.1]),
+            ("Fast", "Fast, AVX2", "Fast"),
+            strict=True,
+        )
     ]
     took = {"runs": 3, "seconds": 1800.0}  # of twelve runs
     models = [{"layer": name, "seconds": 1200} for name in "ab"]
@@ -35,7 +39,7 @@ def test_the_table_of_texts_tells_hours_and_processors():
         table = pages.of_texts({"p": study})["texts.md"].splitlines()[2]
         rows.append([cell.strip() for cell in table.split("|")[4:-1]])
     hours = "2", "2 (estimated)"  # twelve runs of 20 minutes, two at a time
-    assert rows[0][1:] == [hours[0], "Fast; other runs: not recorded"]
+    assert rows[0][1:] == [hours[0], "Fast (AVX2); others not recorded"]
     assert rows[1] == ["not tested", hours[1], "Slow"]
 
 
