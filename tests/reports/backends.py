@@ -54,7 +54,8 @@ AREAS = {
     "|sequential_pixels)[.]",
     "examples": "(examples|interrupts)[.]",
     "benchmarks": "benchmarks[.]",
-    "experiments": "experiments[.]",
+    "experiments": "(claims|findings|pictures|protocols|runner|tables|training"
+    "|verdicts)[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
     "|backends|cases|insert_tables|language|mathematics|pages|reports"
     "|robustness|version|versions)[.]",
