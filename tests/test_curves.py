@@ -50,6 +50,13 @@ def test_a_run_that_ends_early_is_drawn_as_far_as_it_went():
     np.testing.assert_array_equal(y, [4, 2, 1])
 
 
+@pytest.mark.parametrize("epochs", [1, 2, 20])
+def test_ticks_are_whole_epochs(epochs):
+    figure = plots.learning_curves({"RIN": [np.ones(epochs)]})
+    ticks = figure.axes[0].get_xticks()
+    assert [tick % 1 for tick in ticks] == [0] * len(ticks)
+
+
 def test_the_hidden_chain_has_a_band_of_its_standard_error():
     figure = plots.hidden_chain(FOUND)
     np.testing.assert_array_equal(
