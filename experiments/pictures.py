@@ -114,19 +114,12 @@ def _curves(study):
 
 
 def _panels(study):
-    """{title: {model in words: Outcome}}.
-
-    Each value of the setting `panels` of the protocol has a panel of its own.
-    """
-    panels = {}
-    names, by = _names(study), study.protocol.get("panels")
-    for model, outcome in study.outcomes.items():
-        title, label = (
-            tables.label((n, v) for n, v in model if n in of)
-            for of in ({by}, {*names} - {by})
-        )
-        panels.setdefault(title, {})[label] = outcome
-    return panels
+    """{title: {model in words: Outcome}}; the title may be empty."""
+    by = study.protocol.get("panels")
+    return {
+        tables.label([(by, value)] if by else []): panel
+        for value, panel in tables.panels(study).items()
+    }
 
 
 def _names(study):

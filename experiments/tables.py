@@ -90,20 +90,31 @@ def of_departures(study):
 
 def of_panels(study):
     """Medians on test data: a row for each panel, a column for each model."""
-    by, rows = study.protocol["panels"], {}
-    names = told_by(study.outcomes, protocols.of_models(study.protocol))
-    for model, outcome in study.outcomes.items():
-        column = label((n, v) for n, v in model if n in names and n != by)
-        cell = f"{outcome.median:.2g} ({', '.join(_chosen(outcome))})"
-        rows.setdefault(dict(model)[by], {})[column] = cell
+    rows = panels(study)
     columns = list(dict.fromkeys(itertools.chain(*rows.values())))
+
+    def cell(outcome):
+        if outcome is None:
+            return ""
+        return f"{outcome.median:.2g} ({', '.join(_chosen(outcome))})"
+
     return results.markdown(
-        [said(by), *columns],
+        [said(study.protocol["panels"]), *columns],
         [
-            [_cell(value), *(row.get(column, "") for column in columns)]
+            [_cell(value), *(cell(row.get(column)) for column in columns)]
             for value, row in rows.items()
         ],
     )
+
+
+def panels(study):
+    """{value of the setting `panels`, if any: {model in words: Outcome}}"""
+    by, found = study.protocol.get("panels"), {}
+    names = told_by(study.outcomes, protocols.of_models(study.protocol))
+    for model, outcome in study.outcomes.items():
+        words = label((n, v) for n, v in model if n in names and n != by)
+        found.setdefault(dict(model).get(by), {})[words] = outcome
+    return found
 
 
 SHOWN = {
