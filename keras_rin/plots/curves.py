@@ -181,7 +181,7 @@ def learning_curves(
         drawing.band(ax, epochs, low, middle, high, name)
     if baseline is not None:
         ax.axhline(baseline, color="grey", linewidth=0.8)
-    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    ax.locator_params(axis="x", integer=True, min_n_ticks=1)
     ax.set_xlabel("epoch")
     ax.set_ylabel(ylabel)
     ax.legend()
