@@ -26,10 +26,10 @@ def side(initializer, shape):
 
 def gates_hint(shape, inner):
     """What to pass where the shape is that of a gated recurrent kernel."""
-    for layer, gates in (("LSTM", 4), ("GRU", 3)):
+    for layer, gates in (("an LSTM", 4), ("a GRU", 3)):
         if len(shape) == 2 and shape[0] and shape[1] == gates * shape[0]:
             return (
-                f". For the recurrent kernel of a {layer} pass "
+                f". For the recurrent kernel of {layer} pass "
                 f"PerGate({inner}, gates={gates})."
             )
     return ""
