@@ -69,7 +69,7 @@ def real_array(name, value) -> np.ndarray:
             return array.astype("float64")
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise ValueError(
-            f"`{name}` must hold finite real numbers. "
+            f"`{name}` must contain finite real numbers. "
             f"Received: {name} of {getattr(value, 'dtype', type(value))}, "
             f"which is no array of real numbers ({error})"
         ) from error
@@ -79,7 +79,7 @@ def finite_array(name, value) -> np.ndarray:
     array = real_array(name, value)
     if not np.isfinite(array).all():
         raise ValueError(
-            f"`{name}` must hold finite real numbers. "
+            f"`{name}` must contain finite real numbers. "
             f"Received: {name} of {getattr(value, 'dtype', array.dtype)}, "
             f"{np.isfinite(array).sum()} of {array.size} finite"
         )

@@ -90,7 +90,7 @@ DAMAGES = {
     "history  ": (np.bytes_('{"loss": [3, 2]}'), "list of at most 1 values"),
     "model": (np.bytes_("3"), "its model is a int"),
     "settings": (None, "it has no settings"),
-    "arr_0": (np.array([{}]), "it holds Python objects"),
+    "arr_0": (np.array([{}]), "it contains Python objects"),
 }
 
 
@@ -110,12 +110,12 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, name):
 def test_a_single_array_is_no_state_of_training(tmp_path):
     with open(tmp_path / "state.npz", "wb") as file:
         np.save(file, np.ones(3))
-    with pytest.raises(ValueError, match="state.npz .*it holds one array"):
+    with pytest.raises(ValueError, match="state.npz .*it contains one array"):
         ResumableTraining(tmp_path / "state.npz")
 
 
 def test_a_folder_is_named(tmp_path):
-    with pytest.raises(IsADirectoryError, match="state of training") as error:
+    with pytest.raises(IsADirectoryError, match="The checkpoint") as error:
         ResumableTraining(tmp_path)
     assert error.value.filename == str(tmp_path)
 

@@ -165,11 +165,11 @@ def test_weights_and_dtype_stay(rng):
     "arguments, message",
     [
         ({"inputs": [0.0, 1.0]}, r"`inputs` must have the shape \(1,\)"),
-        ({"inputs": [np.nan]}, "`inputs` must hold finite"),
+        ({"inputs": [np.nan]}, "`inputs` must contain finite"),
         ({"initial_states": np.zeros((4, 3))}, "`initial_states` must have"),
         ({"initial_states": np.zeros(2)}, "`initial_states` must have"),
         ({"initial_states": np.zeros((0, 2))}, "must not be empty"),
-        ({"initial_states": [[np.inf, 0]]}, "`initial_states` must hold fin"),
+        ({"initial_states": [[np.inf, 0]]}, "must contain finite"),
         ({"initial_states": [[1e308, 1e308]]}, "to finite states"),
         ({"tolerance": 0}, "`tolerance` must be a finite number"),
         ({"distance": -1}, "`distance` must be a finite number"),

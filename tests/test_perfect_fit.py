@@ -263,9 +263,9 @@ def test_identical_points_with_two_labels_are_named():
         ([[0.0], [1.0]], [0.0, 1.0], "`y` must be integers.*float64"),
         ([[0.0], [1.0]], ["a", "b"], "`y` must be integers.*<U1"),
         ([[0.0], [1.0]], [0, -1], r"classes from 0.*y\[1\]=-1"),
-        ([["0"], ["1"]], [0, 1], "`x` must hold finite real numbers"),
-        ([[0.0], [1j]], [0, 1], "`x` must hold finite real numbers"),
-        ([[0.0], [1.0, 2.0]], [0, 1], "`x` must hold finite real numbers"),
+        ([["0"], ["1"]], [0, 1], "`x` must contain finite real numbers"),
+        ([[0.0], [1j]], [0, 1], "`x` must contain finite real numbers"),
+        ([[0.0], [1.0, 2.0]], [0, 1], "`x` must contain finite real numbers"),
     ],
 )
 def test_other_data_is_refused(x, y, message):

@@ -317,14 +317,16 @@ def used_twice():
 
 
 REFUSED = {
-    "begins at the last step as well": lambda: stack(
+    "also processes the sequence backwards": lambda: stack(
         layers.Bidirectional(rin(4))
     ),
-    "begins at the last step:?": lambda: stack(rin(4, go_backwards=True)),
+    "it processes the sequence backwards": lambda: stack(
+        rin(4, go_backwards=True)
+    ),
     "stateful=False": lambda: keras.Sequential(
         [keras.Input((None, 3), batch_size=2), rin(4, stateful=True)]
     ),
-    "not known to be one of its states": lambda: stack(
+    "may not be one of its states": lambda: stack(
         layers.Masking(), layers.RNN(OutputOfItsOwn(4))
     ),
     "more than call its cell": lambda: stack(TwiceTheInput(4)),
@@ -335,7 +337,7 @@ REFUSED = {
         Twice([keras.Input((None, FEATURES)), rin(4)])
     ),
     "functional.* not known": a_model_of_two,
-    "from a state that is given": lambda: called_with(
+    "is given an initial state": lambda: called_with(
         initial_state=ops.ones((1, 4))
     ),
     "a constant": lambda: called_with(
@@ -348,8 +350,8 @@ REFUSED = {
     "Conv1D, as it is used": lambda: stack(
         layers.Conv1D(4, 2, padding="causal"), rin(4)
     ),
-    "a state that is given": from_the_state_of_another,
-    "first state is not 0": lambda: stack(layers.RNN(FromOne(4))),
+    "given an initial state": from_the_state_of_another,
+    "initial state is not 0": lambda: stack(layers.RNN(FromOne(4))),
     "no longer a sequence": after_a_last_output,
     "used twice": used_twice,
     "different names": lambda: stack(

@@ -51,7 +51,7 @@ def write(path, checkpoint):
     named = {f"log_{i}": array for i, array in enumerate(logged)}
     if checkpoint.generator is not None:
         named["torch"] = checkpoint.generator
-    with files.replacing(path, "The state of training") as new:
+    with files.replacing(path, "The checkpoint") as new:
         with new.open("wb") as file:
             np.savez(
                 file,
@@ -87,14 +87,14 @@ def read(path):
     except OSError as error:
         raise OSError(
             error.errno,
-            f"The state of training cannot be read from there ({error})",
+            f"The checkpoint cannot be read ({error})",
             str(path),
         ) from error
     try:
         return _parsed(content)
     except Exception as error:  # a damaged archive raises this and that
         raise ValueError(
-            f"{path} cannot be read as a state of training ({error}). "
+            f"{path} cannot be read as a checkpoint ({error}). "
             "Delete it to start from the beginning."
         ) from error
 
@@ -122,13 +122,13 @@ def _parsed(content):
 def _arrays_in(content):
     file = np.load(io.BytesIO(content))
     if not isinstance(file, np.lib.npyio.NpzFile):
-        raise ValueError("it holds one array")
+        raise ValueError("it contains one array")
     with file:
         try:
             return dict(file)
         except ValueError as error:
             if "pickle" in str(error):
-                raise ValueError("it holds Python objects") from error
+                raise ValueError("it contains Python objects") from error
             raise
 
 

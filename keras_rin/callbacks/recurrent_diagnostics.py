@@ -114,7 +114,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             )
         self.prefix = prefix
         if lyapunov and x is None:
-            raise ValueError("`lyapunov=True` needs inputs `x` to follow.")
+            raise ValueError("`lyapunov=True` needs inputs `x`.")
         self.lyapunov = lyapunov
         if budget is not None and not arguments.finite_number(
             "budget", budget, 0, 1

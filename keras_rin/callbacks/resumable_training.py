@@ -175,7 +175,7 @@ class ResumableTraining(keras.callbacks.Callback):
         shapes = [tuple(v.shape) for v in variables]
         if [array.shape for array in saved.arrays] != shapes:
             raise ValueError(
-                f"{self.path} does not hold the arrays of its own model: they "
+                f"{self.path} does not contain the arrays of its model: they "
                 f"have the shapes {[array.shape for array in saved.arrays]}. "
                 f"Received: {[(v.path, tuple(v.shape)) for v in variables]}"
             )
@@ -223,7 +223,7 @@ class ResumableTraining(keras.callbacks.Callback):
             raise FileExistsError(
                 errno.EEXIST,
                 f"Another process has written this file, after {other.epoch} "
-                "epochs of a training, and it stays as it is. Each training "
+                "epochs of a training, and it is unchanged. Each training "
                 "needs a file of its own",
                 str(self.path),
             )
@@ -237,7 +237,7 @@ def _as_json(settings):
         text = ""
     if not isinstance(settings, dict) or not text:
         raise ValueError(
-            "`settings` must be a dict of what JSON knows. "
+            "`settings` must be a dict that JSON can encode. "
             f"Received: settings={settings!r}"
         )
     return json.loads(text)

@@ -214,8 +214,8 @@ def _variance(noise):
     noise = arguments.finite_number("noise", noise, at_least=0)
     if noise == 0:
         raise ValueError(
-            "`noise` must be above 0: without noise there is no limit to what "
-            "a state can tell. Received: noise=0"
+            "`noise` must be above 0: without noise the Fisher information "
+            "is infinite. Received: noise=0"
         )
     return noise
 
@@ -230,8 +230,8 @@ def _lags(lags, horizon, units):
     lags = arguments.integer("lags", lags)
     if horizon is not None and lags > horizon:
         raise ValueError(
-            f"`lags` must be at most `horizon`, the steps that the network "
-            f"has run. Received: lags={lags}, horizon={horizon}"
+            "`lags` must be at most `horizon`, the number of steps so far. "
+            f"Received: lags={lags}, horizon={horizon}"
         )
     return lags
 
@@ -270,9 +270,10 @@ def _steps(matrix, horizon):
         if spectrum.doubtful(radius, other):
             known = f", or {other:.7g} after a change of W by rounding"
         raise ValueError(
-            "`recurrent_matrix` must have a spectral radius below 1, for the "
-            "noise to die away; or pass `horizon`, the number of steps it "
-            f"gathers. Received: a spectral radius of {radius:.7g}{known}"
+            "`recurrent_matrix` must have a spectral radius below 1, so that "
+            "the noise decays, or pass `horizon`, the number of steps over "
+            "which it accumulates. "
+            f"Received: a spectral radius of {radius:.7g}{known}"
         )
     return 2**60  # for ever: the loops below end when nothing is left
 

@@ -137,7 +137,7 @@ def _growth(step, x, basis):
         if not (np.isfinite(grown).all() and np.isfinite(states).all()):
             raise ValueError(
                 f"The states of {step.name} along `x`, and their Jacobians, "
-                f"must stay finite. Received: other ones at step {t + 1}"
+                f"must stay finite. Received: NaN or infinity at step {t + 1}"
             )
         q, r = np.linalg.qr(np.swapaxes(grown, 1, 2))
         directions = np.swapaxes(q, 1, 2)

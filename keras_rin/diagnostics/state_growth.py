@@ -60,8 +60,8 @@ def input_drift(
     matrices = recurrent_layers.recurrent_matrices(cell)
     if list(matrices) not in (["recurrent"], ["recurrent", "transition"]):
         raise ValueError(
-            f"{layer.name} has gates, which bound what it adds up: "
-            f"`input_drift` is for layers without. Received: layer={layer}"
+            f"{layer.name} has gates, which bound its state: `input_drift` is "
+            f"for layers without gates. Received: layer={layer}"
         )
     flat = x.reshape(-1, x.shape[-1])
     kernel, effective = float64(cell.kernel), matrices["recurrent"]

@@ -73,9 +73,9 @@ class CellStep(keras.layers.Layer):
         if type(cell) not in SHOWS_ITS_STATE:
             raise refusal(
                 self,
-                "a mask reaches it, and for a masked step it gives the output "
-                "before, which is not known to be one of its states; make it "
-                "with `zero_output_for_mask=True`",
+                "it has a mask, and at a masked step it repeats its previous "
+                "output, which may not be one of its states; create it with "
+                "`zero_output_for_mask=True`",
             )
         return keras.tree.flatten(states)[0]
 

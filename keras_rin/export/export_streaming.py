@@ -100,13 +100,13 @@ def _write_saved_model(model, step, path, converter):
 def _write_litert(model, step, path, attributes):
     if keras.backend.backend() != "tensorflow" or not path.endswith(".tflite"):
         raise ValueError(
-            "LiteRT is written on the TensorFlow backend, to a file .tflite. "
+            "LiteRT needs the TensorFlow backend and a path ending in .tflite. "
             f"Received: path={path!r} on {keras.backend.backend()}"
         )
     for name in step.input:
         if not (name.isascii() and name.isidentifier()) or name == "self":
             raise ValueError(
-                "LiteRT wants recurrent layers with names of letters, digits "
+                "LiteRT needs recurrent layers with names of letters, digits "
                 f"and underscores. Received: a layer named {name!r}"
             )
     import tensorflow as tf

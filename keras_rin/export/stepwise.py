@@ -232,8 +232,8 @@ def check_what_is_said(layer, args, kwargs):
         ):
             raise refusal(
                 layer,
-                "`stepwise` names it, but its answer to a step depends on the "
-                "others",
+                "`stepwise` names it, but its output at a step depends on "
+                "other steps",
             )
 
 

@@ -198,7 +198,7 @@ class _Step:
         initial = layer.get_initial_state(batch_size=1)
         flat = keras.tree.flatten(initial)
         if any(np.any(ops.convert_to_numpy(one)) for one in flat):
-            raise refusal(layer, "its first state is not 0")
+            raise refusal(layer, "its initial state is not 0")
         names = _state_names(layer, len(flat))
         self._names[layer] = keras.tree.pack_sequence_as(initial, names)
         self._add_states(dict(zip(names, flat, strict=True)))
@@ -225,12 +225,12 @@ class _Step:
 
     def _check_call(self, layer, in_time, training=None, mask=None, **kwargs):
         if not any(in_time):
-            raise refusal(layer, "it reads what is no longer a sequence")
+            raise refusal(layer, "its input is no longer a sequence")
         if not all(in_time):
             raise refusal(
                 layer,
-                "it takes a sequence together with what is known after the "
-                "last step alone",
+                "it combines a sequence with a value that is known only after "
+                "the last step",
             )
         if training:
             raise refusal(layer, "it is called with `training=True`")
@@ -240,7 +240,7 @@ class _Step:
 
     def _check_stepwise(self, layer, args, kwargs):
         if isinstance(layer, keras.layers.Bidirectional):
-            raise refusal(layer, "it begins at the last step as well")
+            raise refusal(layer, "it also processes the sequence backwards")
         if isinstance(layer, self._stepwise):
             return check_what_is_said(layer, args, kwargs)
         tensors = tensors_of(args)
@@ -255,7 +255,7 @@ class _Step:
             raise refusal(
                 layer,
                 f"{type(layer).__name__}, as it is used here, is not known to "
-                "answer each time step from that step alone; if it does, put "
+                "compute each time step from that step alone; if it does, put "
                 "it into `keras.layers.TimeDistributed`, or name its class in "
                 "`stepwise`",
             )
@@ -281,7 +281,7 @@ class _Step:
     ):
         names = self._names[layer]
         if initial_state is not None:
-            raise refusal(layer, "it starts from a state that is given")
+            raise refusal(layer, "it is given an initial state")
         self._check_call(layer, in_time, training, mask)
         self._check_first_use(layer, keras.tree.flatten(names))
         states = keras.tree.map_structure(self.states.get, names)
@@ -299,7 +299,7 @@ class _Step:
     def _check_recurrent(self, layer):
         known = type(layer) in RECURRENT or isinstance(layer, self._stepwise)
         reasons = {
-            "it begins at the last step": layer.go_backwards,
+            "it processes the sequence backwards": layer.go_backwards,
             "its state is its own; copy the weights to one with "
             "`stateful=False`": layer.stateful,
             "its noise is drawn for a whole sequence": isinstance(
