@@ -19,7 +19,7 @@ def powers_outgrow_products(record):
     return _power_over_product(record, normalise=False)
 
 
-def own_radius_ends_it(record):
+def own_radius_removes_the_difference(record):
     ((condition, found, grows),) = _power_over_product(record, normalise=True)
     return [(condition, found, "no" if grows == "yes" else "yes")]
 
@@ -36,7 +36,7 @@ def _power_over_product(record, normalise):
     return [("50 factors", found, "yes" if low > 1 else "no")]
 
 
-def chain_holds_the_signal(record):
+def chain_retains_the_signal(record):
     """R^2 of the first input, decoded from the last hidden state."""
     accuracy = {
         (run["network"], run["seed"]): run["accuracy"]["linear, noise"]
@@ -49,7 +49,7 @@ def chain_holds_the_signal(record):
     )
 
 
-def training_ends_normality(record):
+def training_increases_nonnormality(record):
     return _more(
         [run["after"]["Henrici departure"] for run in record["runs"]],
         [run["before"]["Henrici departure"] for run in record["runs"]],
@@ -65,7 +65,7 @@ def training_hides_a_chain(record):
     )
 
 
-def every_start_leaves_normality(study):
+def every_initialization_becomes_nonnormal(study):
     """Of each model at its best learning rates, over all tasks and seeds."""
     changes = {}
     for model, outcome in study.outcomes.items():
@@ -81,7 +81,7 @@ def every_start_leaves_normality(study):
     ]
 
 
-def noise_widens_the_lead_of_a_chain(study):
+def noise_increases_the_lead_of_a_chain(study):
     """Chain vs. orthogonal initialization, most noise vs. none."""
     models = study.outcomes
 
@@ -107,7 +107,7 @@ def _answer(yes, no):
     return "yes" if yes else "no" if no else "inconclusive"
 
 
-def learns_at_every_length(study, where):
+def solves_every_length(study, where):
     """Solved, diverged and normalized loss at the best rate, by length."""
     outcomes = {
         dict(model)["length"]: found
@@ -229,7 +229,7 @@ def small_variance_keeps_size(record):
     return [("27 blocks", found, answer)]
 
 
-def identity_start_learns_deep(record):
+def identity_initialization_trains_deep(record):
     deepest = record["starts"][-1]
     identity, gaussian = deepest["identity"], deepest["Gaussian"]
     reached = [steps for steps in gaussian if steps is not None]
@@ -285,7 +285,7 @@ def fits_any_labels(record):
     return [(f"up to {points:,} points", found, answer)]
 
 
-def small_start_trains_better(record):
+def small_variance_trains_better(record):
     """With one seed per initializer the comparison is inconclusive."""
     found = ", ".join(
         f"{run['layer']} {run['score']:.3f}" for run in record["runs"]

@@ -26,7 +26,7 @@ def test_solving_every_length_means_every_run_of_the_best_rate(diverged):
         runs[4]["error"] = "The loss is not finite."
     grid = [{"length": [10, 20], "learning_rate": [1]}]
     study = verdicts.Study({**PROTOCOL, "grid": grid}, {"runs": runs})
-    first, second = findings.learns_at_every_length(
+    first, second = findings.solves_every_length(
         study, where={"length": [10, 20]}
     )
     told = "3 of 3 solved, 0 diverged, median loss 0.2"
