@@ -130,14 +130,20 @@ def solves_every_length(study, where):
 
 
 def lower_over_tasks(study, where):
-    """How much lower the errors of the first layer are, task by task."""
+    """How much lower the errors of the first layer are, task by task.
+
+    Each at its best learning rate, or at that which `where` names for it.
+    """
+    rates = where.get("learning_rate", [None] * 2)
     one, other = (
         {
-            dict(model)["number"]: outcome
+            dict(model)["number"]: outcome.groups[rate,]
+            if rate
+            else outcome.best
             for model, outcome in study.outcomes.items()
             if dict(model)["layer"] == layer
         }
-        for layer in where["layer"]
+        for layer, rate in zip(where["layer"], rates, strict=True)
     )
     tasks = one.keys() & other.keys()
     if tasks < {
@@ -146,13 +152,18 @@ def lower_over_tasks(study, where):
         return []
     errors = [
         # A run that diverged in its first epoch has no error.
-        [run.get("test", run["baseline"]) for t in tasks for run in of[t].best]
+        [run.get("test", run["baseline"]) for t in tasks for run in of[t]]
         for of in (one, other)
     ]
     accuracies = " vs. ".join(f"{1 - np.mean(each):.1%}" for each in errors)
     return _more(
-        [other[task].median for task in tasks],
-        [one[task].median for task in tasks],
+        *(
+            [
+                np.median([verdicts.normalized(run, "test") for run in of[t]])
+                for t in tasks
+            ]
+            for of in (other, one)
+        ),
         f"{len(tasks)} tasks, mean accuracy {accuracies}",
     )
 

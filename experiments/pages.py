@@ -115,12 +115,13 @@ def _made(study):
     runs, protocol, record = study.runs, study.protocol, study.record
     asked = protocols.all_settings(protocol)
     seeds = len({settings["seed"] for settings in asked})
+    seeds = "1 seed" if seeds == 1 else f"{seeds} seeds"
     versions = record["versions"]
     stored = len(asked) - len(runner.missing(study, asked))
     beyond = len(runs) - stored
     more = f" and {beyond} at further learning rates" if beyond else ""
     made = [
-        f"{stored} of {len(asked)} runs{more}, {seeds} seeds",
+        f"{stored} of {len(asked)} runs{more}, {seeds}",
         f"keras {versions['keras']}, tensorflow {versions['tensorflow']}",
     ]
     if record["took"]["runs"] == len(runs):

@@ -132,7 +132,8 @@ def all_models(protocol):
 def settings_of(claim, protocol):
     """The settings of the runs that a claim needs: those of its models."""
     names, models = of_models(protocol), all_models(protocol)
-    needed = [one for one in models if matches(one, claim.get("where", {}))]
+    where = _rest(claim.get("where", {}), protocol["tuned"])
+    needed = [one for one in models if matches(one, where)]
     if "compare" in claim:
         needed = list(itertools.chain(*comparisons(claim, models)))
     return [

@@ -86,13 +86,16 @@ def test_layers_are_compared_over_tasks(gain, answer):
             ("c", 0),
         )
     ]
-    grid = [{"layer": [*"abc"], "number": [*range(4)], "learning_rate": [0.1]}]
+    best = len(runs)
+    runs += [{**run, "learning_rate": 1.0, "validation": 1.0} for run in runs]
+    rates = [0.1, 1.0]
+    grid = [{"layer": [*"abc"], "number": [*range(4)], "learning_rate": rates}]
     protocol = {**PROTOCOL, "grid": grid, "fixed": {}, "seeds": [0]}
     where = {"layer": ["a", "b"]}
 
-    def parts(runs):
+    def parts(runs, **rates):
         study = verdicts.Study(protocol, {"runs": runs})
-        return findings.lower_over_tasks(study, where)
+        return findings.lower_over_tasks(study, {**where, **rates})
 
     ((condition, found, said),) = parts(runs)
     low, high = stats.ttest_1samp(
@@ -102,7 +105,12 @@ def test_layers_are_compared_over_tasks(gain, answer):
     accuracies = f"4 tasks, mean accuracy {ones} vs. 47.5%"
     assert (condition, said) == (accuracies, answer)
     assert found == f"{gain:+.2g} ({low:.2g} to {high:.2g})"
-    assert parts(runs[:-3]) == []
+    for run in runs[best:]:
+        run["test"] *= 0.5
+    assert parts(runs) == [(condition, found, said)]
+    ((at_rates, *_),) = parts(runs, learning_rate=[0.1, 1.0])
+    assert at_rates == f"4 tasks, mean accuracy {ones} vs. 73.8%"
+    assert parts(runs[: best - 3]) == []
     for run in runs[:2]:  # diverged in their first epoch
         del run["validation"], run["test"]
     ((condition, *_),) = parts(runs)
