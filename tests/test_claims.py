@@ -76,7 +76,7 @@ def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     text = section({**record, "runs": record["runs"][:4]})
     assert "Not run yet, but for 4 of 6 runs.\n" in text
     text = section(record)
-    told = "6 of 6 runs, 1 seeds; keras 3, tensorflow 2; 5 minutes, a machine."
+    told = "6 of 6 runs, 1 seed; keras 3, tensorflow 2; 5 minutes, a machine."
     assert told in text
     assert tables.of_models(study).strip() in text
 
