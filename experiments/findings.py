@@ -5,6 +5,8 @@ it needs, and returns a list of parts: (condition, what was found, answer). The
 verdict follows from the answers, "yes", "no" or "inconclusive".
 """
 
+import dataclasses
+
 import numpy as np
 
 from experiments import protocols
@@ -137,9 +139,7 @@ def lower_over_tasks(study, where):
     rates = where.get("learning_rate", [None] * 2)
     one, other = (
         {
-            dict(model)["number"]: outcome.groups[rate,]
-            if rate
-            else outcome.best
+            dict(model)["number"]: _at(outcome, rate)
             for model, outcome in study.outcomes.items()
             if dict(model)["layer"] == layer
         }
@@ -152,20 +152,22 @@ def lower_over_tasks(study, where):
         return []
     errors = [
         # A run that diverged in its first epoch has no error.
-        [run.get("test", run["baseline"]) for t in tasks for run in of[t]]
+        [run.get("test", run["baseline"]) for t in tasks for run in of[t].best]
         for of in (one, other)
     ]
     accuracies = " vs. ".join(f"{1 - np.mean(each):.1%}" for each in errors)
     return _more(
-        *(
-            [
-                np.median([verdicts.normalized(run, "test") for run in of[t]])
-                for t in tasks
-            ]
-            for of in (other, one)
-        ),
+        [other[task].median for task in tasks],
+        [one[task].median for task in tasks],
         f"{len(tasks)} tasks, mean accuracy {accuracies}",
     )
+
+
+def _at(outcome, rate):
+    """The outcome at a learning rate, at the best one for `None`."""
+    if rate is None:
+        return outcome
+    return dataclasses.replace(outcome, tuned={"learning_rate": rate})
 
 
 def changes_average_to_zero(study, where, within=0.05):
