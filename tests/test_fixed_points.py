@@ -169,7 +169,10 @@ def test_weights_and_dtype_stay(rng):
         ({"initial_states": np.zeros((4, 3))}, "`initial_states` must have"),
         ({"initial_states": np.zeros(2)}, "`initial_states` must have"),
         ({"initial_states": np.zeros((0, 2))}, "must not be empty"),
-        ({"initial_states": [[np.inf, 0]]}, "must contain finite"),
+        (
+            {"initial_states": [[np.inf, 0]]},
+            "`initial_states` must contain fin",
+        ),
         ({"initial_states": [[1e308, 1e308]]}, "to finite states"),
         ({"tolerance": 0}, "`tolerance` must be a finite number"),
         ({"distance": -1}, "`distance` must be a finite number"),

@@ -274,8 +274,12 @@ def test_the_bound_is_found_where_squares_leave_float64(size, scale):
 @pytest.mark.parametrize(
     "factors, sigma, message",
     [
-        (np.full((2, 2, 2), np.nan), np.eye(2), "`factors` must contain"),
-        (1j * np.ones((2, 2, 2)), np.eye(2), "`factors` must contain"),
+        (
+            np.full((2, 2, 2), np.nan),
+            np.eye(2),
+            "`factors` must contain finite",
+        ),
+        (1j * np.ones((2, 2, 2)), np.eye(2), "`factors` must contain finite"),
         (np.ones((0, 2, 2)), np.eye(2), "`factors` must be of shape"),
         (np.ones((1, 2, 2)), [[1, 0.9], [0, 1]], "`covariance` .* symmetric"),
         (np.ones((1, 2, 2)), -np.eye(2), "`covariance`.*negative eigenvalues"),

@@ -33,6 +33,11 @@ def test_of_a_protocol_the_first_grid_is_made_first():
     [
         ({"compare": [["a", "b"]], "where": {"permuted": True}}, "ab", {True}),
         ({"finding": "x", "where": {"layer": ["a", "c"]}}, "ac", {True, False}),
+        (
+            {"finding": "x", "where": {"layer": "a", "learning_rate": [1]}},
+            "a",
+            {True, False},
+        ),
         ({"finding": "x"}, "abc", {True, False}),
     ],
 )
