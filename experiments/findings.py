@@ -150,12 +150,10 @@ def lower_over_tasks(study, where):
         run["number"] for run in protocols.all_settings(study.protocol)
     }:
         return []
-    errors = [
-        # A run that diverged in its first epoch has no error.
-        [run.get("test", run["baseline"]) for t in tasks for run in of[t].best]
+    accuracies = " vs. ".join(
+        f"{np.concatenate([of[t].accuracies for t in tasks]).mean():.1%}"
         for of in (one, other)
-    ]
-    accuracies = " vs. ".join(f"{1 - np.mean(each):.1%}" for each in errors)
+    )
     return _more(
         [other[task].median for task in tasks],
         [one[task].median for task in tasks],

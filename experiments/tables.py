@@ -42,6 +42,17 @@ def of_models(study):
     )
 
 
+def of_accuracies(study):
+    """Test accuracy of each classifier at its best hyperparameters."""
+    return _table(
+        study,
+        ["accuracy", *map(said, study.protocol["tuned"])],
+        lambda outcome: [
+            [_spread(outcome.accuracies, ".1%"), *_chosen(outcome)]
+        ],
+    )
+
+
 def of_settings(study):
     """Median on validation data and solved runs, over a hyperparameter."""
     found = study.outcomes.values()
@@ -119,6 +130,7 @@ def panels(study):
 
 SHOWN = {
     "models": of_models,
+    "accuracies": of_accuracies,
     "panels": of_panels,
     "settings": of_settings,
     "departures": of_departures,
@@ -168,14 +180,14 @@ def _solved(runs):
     return f"{verdicts.solved(runs)} of {len(runs)}"
 
 
-def _spread(values):
-    middle = f"{statistics.median(values):.2g}"
-    return f"{middle} ({interval((min(values), max(values)))})"
+def _spread(values, form=".2g"):
+    ends = interval((min(values), max(values)), form)
+    return f"{statistics.median(values):{form}} ({ends})"
 
 
-def interval(ends):
+def interval(ends, form=".2g"):
     low, high = ends
-    return f"{low:.2g} to {high:.2g}"
+    return f"{low:{form}} to {high:{form}}"
 
 
 def _chosen(outcome):

@@ -67,6 +67,15 @@ class Outcome:
         return {run["seed"]: normalized(run, "test") for run in self.best}
 
     @property
+    def accuracies(self):
+        """Test accuracies of a classifier, one per seed.
+
+        A run that diverged in its first epoch has that of a constant
+        prediction.
+        """
+        return [1 - run.get("test", run["baseline"]) for run in self.best]
+
+    @property
     def curves(self):
         """{seed: normalized validation loss after each epoch}."""
         return {

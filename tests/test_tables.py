@@ -40,6 +40,18 @@ def test_the_table_of_rates_counts_divergence_apart():
     ]
 
 
+def test_accuracies_are_those_of_test_data_at_the_best_rate():
+    runs = runs_of("a", 1, 0.5, [0.2, 0.4, 0.6])
+    runs += runs_of("a", 2, 0.4, [0.1, 0.8, 0.3])
+    for run in runs:
+        run["baseline"] = 0.9
+    del runs[4]["validation"], runs[4]["test"]
+    runs[4]["error"] = "The loss is not finite."
+    table = tables.of_accuracies(verdicts.Study(PROTOCOL, {"runs": runs}))
+    cells = [cell.strip() for cell in table.splitlines()[2].split("|")[1:-1]]
+    assert cells == ["a", "70.0% (10.0% to 90.0%)", "2*"]
+
+
 def test_the_table_of_panels_has_a_column_for_each_model():
     grid = {"task": ["add", "copy"], "layer": ["a", "b"]}
     grid |= {"learning_rate": [1, 2]}
