@@ -174,9 +174,11 @@ def changes_average_to_zero(study, where, within=0.05):
     for model in protocols.all_models(study.protocol):
         if not protocols.matches(model, where):
             continue
+        condition = model["layer"] + ", permuted" * model.get("permuted", False)
         outcome = study.outcomes.get(verdicts.model(model))
         if outcome is None:
-            return []
+            parts.append((condition, "", verdicts.UNTESTED))
+            continue
         key = "estimation_error"
         means = [run[key]["mean"] for run in outcome.best if key in run]
         low, high = verdicts.mean_interval(means)
@@ -185,9 +187,9 @@ def changes_average_to_zero(study, where, within=0.05):
             yes=-within < low and high < within,
             no=low > within or high < -within,
         )
-        permuted = ", permuted" if model.get("permuted") else ""
-        parts.append((f"{model['layer']}{permuted}", found, answer))
-    return parts
+        parts.append((condition, found, answer))
+    untested = all(answer == verdicts.UNTESTED for *_, answer in parts)
+    return [] if untested else parts
 
 
 def does_not_overfit(study, where):

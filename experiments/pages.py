@@ -18,7 +18,6 @@ from experiments import tables
 from experiments import verdicts
 
 WIDTH = 88  # of a line of text
-UNTESTED = "not tested"
 UNRECORDED = "not recorded"
 UNRECORDED_OF_SOME = "others not recorded"
 # How the sources of the claims that others made begin.
@@ -162,7 +161,7 @@ def of_claims(studies):
             parts, made_by = _tested(claim, study, name)
             verdict = verdicts.verdict([answer for *_, answer in parts])
             if not parts:
-                verdict = made_by = UNTESTED
+                verdict = made_by = verdicts.UNTESTED
                 asked = protocols.settings_of(claim, study.protocol)
                 why = claim.get("untested") or _not_run(study, asked)
                 parts = [("", why, "")]
@@ -174,7 +173,7 @@ def of_claims(studies):
             f"{_above(made_by, studies)}\n\n"
             f"{results.markdown(header, rows, words=len(header))}"
             for made_by, rows in sorted(
-                groups.items(), key=lambda item: item[0] == UNTESTED
+                groups.items(), key=lambda item: item[0] == verdicts.UNTESTED
             )
         )
         for page, groups in pages.items()
@@ -190,10 +189,13 @@ def of_texts(studies):
                 continue
             parts, _ = _tested(claim, study, name)
             answers = [answer for *_, answer in parts]
-            verdict = verdicts.verdict(answers) if parts else UNTESTED
+            verdict = verdicts.verdict(answers) if parts else verdicts.UNTESTED
             size = claim.get("size", study.protocol.get("size", ""))
             cost = _cost(claim, study, bool(parts))
-            order = list(SUBJECTS).index(claim["about"]), verdict == UNTESTED
+            order = (
+                list(SUBJECTS).index(claim["about"]),
+                verdict == verdicts.UNTESTED,
+            )
             rows.append((*order, claim["statement"], size, verdict, *cost))
     rows.sort(key=lambda row: row[:2])
     header = ["text", "claim", "our size (published size)", "verdict"]
@@ -245,7 +247,7 @@ def _processors(study):
 
 def _above(made_by, studies):
     """What tested the claims of a table: a protocol or a script."""
-    if made_by == UNTESTED:
+    if made_by == verdicts.UNTESTED:
         return "**Not tested**"
     if made_by in studies:
         link = f"[{made_by.replace('_', ' ')}](#{made_by.replace('_', '-')})"
@@ -316,7 +318,7 @@ def _part(claim, pair, made):
     comparison, pairs = made[pair], [tuple(map(dict, each)) for each in made]
     of = condition(tuple(map(dict, pair)), pairs)
     if comparison is None:
-        return of, "", UNTESTED
+        return of, "", verdicts.UNTESTED
     interval = tables.interval(comparison.interval())
     answer = comparison.says(claim["expect"], claim["within"])
     return of, f"{comparison.mean:+.2g} ({interval})", answer

@@ -22,6 +22,7 @@ SOLVED = 0.5  # normalized validation loss below which a run solved its task
 MATTERS = 0.25  # largest margin, as a share of the larger of two losses
 LEARNED = 0.95  # normalized loss below which a model has learned something
 UNSOLVED = "inconclusive: neither solved the task"
+UNTESTED = "not tested"  # runs are missing
 
 
 @dataclasses.dataclass

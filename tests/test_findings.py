@@ -52,7 +52,9 @@ def test_mean_changes_are_compared_with_their_root_mean_square(mean, answer):
     ((condition, found, said),) = parts({"layer": ["a"]})
     assert (condition, said) == ("a", answer)
     assert found.startswith(f"{mean:+.2g} (")
-    assert parts({"layer": ["a", "b"]}) == []  # b has no runs
+    without = ("b", "", verdicts.UNTESTED)  # b has no runs
+    assert parts({"layer": ["a", "b"]}) == [(condition, found, said), without]
+    assert parts({"layer": ["b"]}) == []
 
 
 @pytest.mark.parametrize(

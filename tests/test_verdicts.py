@@ -8,7 +8,6 @@ from studies import UNDER_TENSORFLOW
 from studies import A
 from studies import runs_of
 
-from experiments import pages
 from experiments import verdicts
 
 pytestmark = UNDER_TENSORFLOW
@@ -152,8 +151,8 @@ def test_a_tie_does_not_go_to_the_rate_at_which_less_was_learned():
         (["yes", "yes"], "holds"),
         (["yes", "inconclusive"], "holds in part"),
         (["no", "yes"], "holds in part"),
-        (["yes", pages.UNTESTED], "holds in part"),
-        (["no", pages.UNTESTED], "inconclusive"),
+        (["yes", verdicts.UNTESTED], "holds in part"),
+        (["no", verdicts.UNTESTED], "inconclusive"),
         (["no", "inconclusive"], "inconclusive"),
         ([verdicts.UNSOLVED, verdicts.UNSOLVED], verdicts.UNSOLVED),
         ([verdicts.UNSOLVED, "no"], "inconclusive"),
