@@ -170,24 +170,43 @@ def _at(outcome, rate):
 
 def changes_average_to_zero(study, where, within=0.05):
     """Mean change of the hidden states per step, over its root mean square."""
-    parts = []
-    for model in protocols.all_models(study.protocol):
-        if not protocols.matches(model, where):
-            continue
-        condition = model["layer"] + ", permuted" * model.get("permuted", False)
-        outcome = study.outcomes.get(verdicts.model(model))
-        if outcome is None:
-            parts.append((condition, "", verdicts.UNTESTED))
-            continue
+
+    def change(outcome):
         key = "estimation_error"
         means = [run[key]["mean"] for run in outcome.best if key in run]
         low, high = verdicts.mean_interval(means)
-        found = f"{np.mean(means):+.2g} ({low:.2g} to {high:.2g})"
         answer = _answer(
             yes=-within < low and high < within,
             no=low > within or high < -within,
         )
-        parts.append((condition, found, answer))
+        return f"{np.mean(means):+.2g} ({low:.2g} to {high:.2g})", answer
+
+    return _of_each(study, where, change)
+
+
+def reaches_95_percent(study, where):
+    """Mean test accuracy at the best learning rate."""
+
+    def accuracy(outcome):
+        low, high = verdicts.mean_interval(outcome.accuracies)
+        found = f"{np.mean(outcome.accuracies):.1%} ({low:.1%} to {high:.1%})"
+        return found, _answer(yes=low >= 0.95, no=high < 0.95)
+
+    return _of_each(study, where, accuracy)
+
+
+def _of_each(study, where, judge):
+    """What is found of each model's outcome, and the answer.
+
+    A model whose runs are missing is listed; no part is, where all are missing.
+    """
+    parts = []
+    for model in protocols.all_models(study.protocol):
+        if protocols.matches(model, where):
+            condition = model["layer"] + ", permuted" * model.get("permuted", 0)
+            outcome = study.outcomes.get(verdicts.model(model))
+            judged = judge(outcome) if outcome else ("", verdicts.UNTESTED)
+            parts.append((condition, *judged))
     untested = all(answer == verdicts.UNTESTED for *_, answer in parts)
     return [] if untested else parts
 

@@ -6,8 +6,8 @@ from experiments import layers
 from keras_rin.layers import ResidualDenseStack
 from keras_rin.models import residual_convnet
 
-HYPERPARAMETERS = {"layer", "units", "layers", "noise", "chain_gain"}
-HYPERPARAMETERS |= {"identity_gain", "strength", "scaled"}  # recurrent
+HYPERPARAMETERS = {"layer", "units", "layers", "hidden", "noise"}
+HYPERPARAMETERS |= {"chain_gain", "identity_gain", "strength", "scaled"}
 HYPERPARAMETERS |= {"initializer", "read_out", "blocks", "width"}  # images
 HYPERPARAMETERS |= {"neurons", "depth"}  # a stack of dense residual units
 
@@ -23,13 +23,18 @@ def build(settings, data, own=None):
 
 
 def recurrent(settings, data, own):
-    """One recurrent layer, or `layers` of them, and a linear read-out."""
+    """One recurrent layer, or `layers` of them, and a linear read-out.
+
+    With `hidden`, a layer of that many ReLU units comes before the read-out.
+    """
     count = settings.get("layers", 1)
     model = keras.Sequential([keras.Input((None, data.splits[0][0].shape[-1]))])
     for number in range(1, count + 1):
         every_step = data.every_step or number < count
         options = {"return_sequences": True} if every_step else {}
         model.add(layers.build(settings, own, **options))
+    if hidden := settings.get("hidden"):
+        model.add(keras.layers.Dense(hidden, "relu"))
     model.add(keras.layers.Dense(data.answers))
     if settings.get("scaled"):
         # Loss and gradient at update 0 then do not depend on the length.

@@ -58,6 +58,27 @@ def test_mean_changes_are_compared_with_their_root_mean_square(mean, answer):
 
 
 @pytest.mark.parametrize(
+    "error, answer", [(0.04, "yes"), (0.06, "no"), (0.05, "inconclusive")]
+)
+def test_an_accuracy_is_reached_by_the_mean_of_all_seeds(error, answer):
+    runs = runs_of("a", 1, 0.5, [error - 0.001, error, error + 0.001])
+    runs += runs_of("a", 2, 0.9, [0.0] * 3)  # worse on validation data
+    for run in runs:
+        run["baseline"] = 0.9
+    study = verdicts.Study(PROTOCOL, {"runs": runs})
+
+    def parts(layers):
+        return findings.reaches_95_percent(study, {"layer": layers})
+
+    ((condition, found, said),) = parts(["a"])
+    interval = stats.t.interval(0.95, 2, 1 - error, 0.001 / np.sqrt(3))
+    low, high = (f"{bound:.1%}" for bound in interval)
+    assert found == f"{1 - error:.1%} ({low} to {high})"
+    assert (condition, said) == ("a", answer)
+    assert parts(["b", "a"])[-1] == ("b", "", verdicts.UNTESTED)
+
+
+@pytest.mark.parametrize(
     "end, answer", [(0.5, "yes"), (0.6, "no"), (0.52, "inconclusive")]
 )
 def test_overfitting_is_a_validation_error_that_rises_again(end, answer):

@@ -91,6 +91,24 @@ def test_characters_are_those_that_come_next(rng):
     assert data.answers == x.shape[-1]
 
 
+def test_a_hidden_layer_is_before_the_read_out():
+    settings = protocols.all_settings(TINY)[0]
+    data = training.drawn(settings)
+    x = data.splits[0][0]
+    model = models.build({**settings, "hidden": 7}, data)
+    recurrent, *dense = model.layers
+    hidden, read_out = (
+        [weight.numpy() for weight in layer.weights] for layer in dense
+    )
+    states = recurrent(x).numpy()
+    expected = np.maximum(states @ hidden[0] + hidden[1], 0)
+    assert expected.shape[1] == 7
+    expected = expected @ read_out[0] + read_out[1]
+    np.testing.assert_allclose(model(x), expected, rtol=1e-5, atol=1e-6)
+    without = models.build({**settings, "hidden": 0}, data)
+    assert len(without.layers) == 2
+
+
 def test_a_run_adapts_the_network_to_the_data_it_trains_on(monkeypatch):
     seen = []
     monkeypatch.setattr(
