@@ -30,9 +30,7 @@ FLAGS = flags.FLAGS
 
 
 def chosen():
-    """{name: protocol} that are asked for; all, if none is named."""
-    if not FLAGS.protocol:
-        return protocols.read_all()
+    """{name: protocol} of those that are asked for by name or file."""
     paths = [
         pathlib.Path(name)
         if name.endswith(".toml")
@@ -73,7 +71,9 @@ def wanted_runs(study, settings):
 def main(_):
     output = results.prepare(FLAGS.output)
     try:
-        asked = chosen()
+        # Read before the runs, which may take a night and outlast an edit.
+        every = protocols.read_all()
+        asked = chosen() if FLAGS.protocol else every
     except ValueError as error:
         raise app.UsageError(str(error)) from error
     try:
@@ -82,18 +82,13 @@ def main(_):
         print(
             "\nInterrupted: tables of the stored runs follow.", file=sys.stderr
         )
+    shown = every | asked if FLAGS.output == FLAGS["output"].default else asked
     studies = {
-        name: runner.stored(p, output / name) for name, p in asked.items()
+        name: runner.stored(p, output / name) for name, p in shown.items()
     }
-    for name, study in studies.items():
-        for file, draw in pictures.of(study).items():
-            results.save_picture(draw(study), output / name / file)
-    if FLAGS.protocol and FLAGS.output == FLAGS["output"].default:
-        others = protocols.read_all()  # the pages show all of them
-        others = {
-            name: runner.stored(p, output / name) for name, p in others.items()
-        }
-        studies = others | studies
+    for name in asked:
+        for file, draw in pictures.of(studies[name]).items():
+            results.save_picture(draw(studies[name]), output / name / file)
     for of in (
         pages.of_tiers,
         pages.of_comparisons,
