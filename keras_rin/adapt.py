@@ -176,21 +176,35 @@ def _check_mask(mask, data, layer):
 
 
 @contextlib.contextmanager
+def _restored(variables):
+    """Restores the variables that are left in the list it returns."""
+    before = [(v, ops.copy(v.value)) for v in variables]
+    try:
+        yield before
+    finally:
+        for variable, value in before:
+            variable.assign(value)
+
+
+@contextlib.contextmanager
 def _only_biases_change(layer, biases):
     """Restores the states and, after an error, the biases."""
     ours = set(map(id, biases))  # not trainable in a frozen layer
     states = [
         variable
-        for variable in layer.variables
+        for variable in (*layer.variables, *_hidden_states(layer))
         if not variable.trainable and id(variable) not in ours
     ]
-    before = [(v, ops.copy(v.value)) for v in (*biases, *states)]
-    try:
+    with _restored([*biases, *states]) as before:
         yield
         del before[: len(biases)]
-    finally:
-        for variable, value in before:
-            variable.assign(value)
+
+
+def _hidden_states(layer):
+    """Those of the stateful layers inside, which Keras does not track."""
+    for one in getattr(layer, "layers", []):
+        yield from _hidden_states(one)
+    yield from keras.tree.flatten(getattr(layer, "states", None) or [])
 
 
 def _adapt(layer, batches):
@@ -225,13 +239,14 @@ def _reaching(model, layer, batches):
         return batches  # without a copy
 
     def outputs():
-        for data, mask in batches():
-            if isinstance(inputs, list):
-                data = _in_order(data, inputs)
-            if mask is None:
-                yield before.predict_on_batch(data)
-            else:  # of a model inside of another one
-                yield before(data, training=False, mask=mask)
+        with _restored(_hidden_states(before)):
+            for data, mask in batches():
+                if isinstance(inputs, list):
+                    data = _in_order(data, inputs)
+                if mask is None:
+                    yield before.predict_on_batch(data)
+                else:  # of a model inside of another one
+                    yield before(data, training=False, mask=mask)
 
     return outputs
 

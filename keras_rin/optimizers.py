@@ -15,7 +15,9 @@ class AdamWithMultipliers(keras.optimizers.Adam):
     w <- w - c_w r m_w / (sqrt(v_w) + epsilon)
 
     r is the learning rate, m_w and v_w are the bias-corrected moments of the
-    gradient of w, and c_w is the multiplier of w, 1 by default. Scaling the
+    gradient of w, and c_w is the multiplier of w, 1 by default. As in Keras's
+    Adam, epsilon is added before the bias correction, which is to say that it
+    is divided by sqrt(1 - beta_2^t) in update t. Scaling the
     loss or the gradient has no such effect, because Adam divides by the
     magnitude of the gradient.
 

@@ -33,7 +33,7 @@ def _where(condition, one, other):
 
 def _leaky(g):
     # The slope of Keras, which TensorFlow rounds to float32.
-    return g * -keras.activations.leaky_relu(-ops.ones_like(g[0, 0]))
+    return g * -keras.activations.leaky_relu(-ops.ones((), g.dtype))
 
 
 # dL/da from g = dL/dh, where h = phi(a), as a function of h alone.
@@ -203,15 +203,15 @@ def _pieces(time):
 
 def _piece(sequence, count, p):
     """Piece p of a sequence `(batch, time, ...)`, time axis first."""
-    batch, _, *rest = ops.shape(sequence)
-    pieces = ops.reshape(sequence, (batch, count, -1, *rest))
+    batch, time, *rest = ops.shape(sequence)
+    pieces = ops.reshape(sequence, (batch, count, time // count, *rest))
     return ops.swapaxes(pieces[:, p], 0, 1)
 
 
 def _whole(pieces):
     """The sequence `(batch, time, ...)` of its pieces."""
-    _, _, *rest = ops.shape(pieces)
-    return ops.swapaxes(ops.reshape(pieces, (-1, *rest)), 0, 1)
+    count, steps, *rest = ops.shape(pieces)
+    return ops.swapaxes(ops.reshape(pieces, (count * steps, *rest)), 0, 1)
 
 
 def _kept(mask):
@@ -318,6 +318,7 @@ def _once(gradient, *made_of):
 
 def _no_second_derivative(*args, **kwargs):
     raise NotImplementedError(
-        "The fused recurrence supports first derivatives only. For second "
-        "derivatives, create the layer with `fused=False`."
+        "The fused recurrence supports first derivatives by backpropagation "
+        "only. For second derivatives and forward-mode differentiation, create "
+        "the layer with `fused=False`."
     )

@@ -222,18 +222,41 @@ def test_the_batch_size_of_an_array_changes_nothing(x):
 
 def test_only_biases_change_and_a_second_time_not_at_all(x):
     noisy = NoisyRNN(RINCell(4), return_sequences=True)
-    last = RIN(4, stateful=True, dropout=0.3)
-    model = keras.Sequential(
-        [keras.Input(batch_shape=(40, 30, 2)), noisy, last]
+    stateful = RIN(4, stateful=True, return_sequences=True)
+    both = keras.layers.Bidirectional(
+        keras.layers.LSTM(2, stateful=True, return_sequences=True)
     )
-    before = {v.path: to_numpy(v) for v in model.variables}
-    keras_rin.adapt(model, x)
-    once = {v.path: to_numpy(v) for v in model.variables}
-    changed = [path for path in once if (once[path] != before[path]).any()]
-    assert len(changed) == 2 and all(p.endswith("bias") for p in changed)
-    keras_rin.adapt(model, x)
-    for variable in model.variables:
-        np.testing.assert_array_equal(to_numpy(variable), once[variable.path])
+    model = keras.Sequential(
+        [
+            keras.Input(batch_shape=(20, 30, 2)),
+            noisy,
+            keras.Sequential([stateful, both]),
+            RIN(4, dropout=0.3),
+        ]
+    )
+    for state in (*stateful.states, *both.states):
+        state.assign(np.ones(state.shape))
+
+    def values():
+        variables = (*model.variables, *stateful.states, *both.states)
+        return [to_numpy(variable).copy() for variable in variables]
+
+    before = values()
+    keras_rin.adapt(model, x, batch_size=20)
+    once = values()
+    changed = [
+        variable.path
+        for variable, old, new in zip(
+            model.variables, before, once, strict=False
+        )
+        if (old != new).any()
+    ]
+    assert len(changed) == 3 and all(p.endswith("bias") for p in changed)
+    keras_rin.adapt(model, x, batch_size=20)
+    for one, twice in zip(once, values(), strict=True):
+        np.testing.assert_array_equal(twice, one)
+    for state in (*stateful.states, *both.states):
+        np.testing.assert_array_equal(to_numpy(state), np.ones(state.shape))
 
 
 def with_nan(x):

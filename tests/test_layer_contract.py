@@ -301,6 +301,7 @@ def test_a_mask_goes_through_what_works_on_the_features(layer):
         ResidualDenseStack(2, 4),
         FixedProjection(3),
         RIN(4),
+        RIN(4, dropout=0.5),
     ],
     ids=lambda layer: type(layer).__name__,
 )

@@ -145,3 +145,17 @@ class Counter(keras.layers.Layer):
 
 def test_a_cell_needs_no_initial_state_of_its_own():
     assert to_numpy(NoisyRNN(Counter(), stddev=0)(np.zeros((2, 7, 1))))[0] == 7
+
+
+@pytest.mark.parametrize(
+    "shape, message",
+    [
+        ((2, 3), "expected ndim=3, found ndim=2"),
+        ((2, 5, 4), "expected axis -1 of input shape to have value 3"),
+    ],
+)
+def test_inputs_must_fit(shape, message):
+    layer = NoisyRNN(RINCell(4))
+    layer(np.ones((2, 5, 3)))
+    with pytest.raises(ValueError, match=message):
+        layer(np.ones(shape))

@@ -146,6 +146,14 @@ def test_gradients_are_those_of_autodiff(
 
 
 @pytest.mark.parametrize("name", PHIS)
+def test_of_an_empty_batch_the_gradients_are_0(name):
+    args = case(batch=0)
+    found = gradients(lambda *a: ops.sum(of_projected(*a, PHIS[name])), args)
+    for gradient, arg in zip(found, args, strict=True):
+        np.testing.assert_array_equal(gradient, np.zeros_like(arg))
+
+
+@pytest.mark.parametrize("name", PHIS)
 def test_gradients_are_finite_differences(name):
     args, direction = case(seed=3), case(seed=4)
 
@@ -286,7 +294,9 @@ def test_second_derivatives_are_refused(rng, by, power, compiled):
         )
         return ops.sum(states**power)
 
-    with pytest.raises(NotImplementedError, match="first derivatives only"):
+    with pytest.raises(
+        NotImplementedError, match="first derivatives by backprop"
+    ):
         traced(second_derivative, compiled)(loss, args, by)
 
 

@@ -373,6 +373,49 @@ def test_an_initial_state_must_fit(shape):
         RIN(3)(np.ones((2, 5, 1)), initial_state=np.ones(shape))
 
 
+@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.parametrize("training", [False, True])
+def test_an_initial_state_is_one_tensor(count, training):
+    states = [np.ones((2, 3), "float32")] * count
+    with pytest.raises(ValueError, match=f"one tensor.*: {count} tensors"):
+        RIN(3)(np.ones((2, 5, 1)), initial_state=states, training=training)
+
+
+def test_unrolled_steps_under_a_mask_are_not_set_to_zero():
+    rin = RIN(3, unroll=True, zero_output_for_mask=True, name="mine")
+    rin(np.ones((2, 5, 1)))
+    with pytest.raises(ValueError, match="mine.*only with `unroll=False`"):
+        rin(np.ones((2, 5, 1)), mask=np.ones((2, 5), bool))
+
+
+def test_a_batch_may_be_empty():
+    assert RIN(3)(np.ones((0, 5, 1)), training=True).shape == (0, 3)
+
+
+def test_an_input_shape_builds_a_model():
+    with pytest.warns(UserWarning, match="Do not pass an `input_shape`"):
+        model = keras.Sequential([RIN(4, input_shape=(8, 3))])
+    assert model.output_shape == (None, 4)
+
+
+@pytest.mark.parametrize("fused", [False, "auto"])
+def test_the_policy_may_change_later(rng, fused):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    rin = built_rin(4, x.shape, fused=fused)
+    exact = to_numpy(rin(x, training=True))
+    rin.dtype_policy = "mixed_bfloat16"
+    rounded = keras.ops.cast(rin(x, training=True), "float32")
+    assert_same(rounded, exact, rtol=0.05, atol=0.05)
+    assert not np.array_equal(to_numpy(rounded), exact)
+
+
+def test_without_autocast_it_runs_in_mixed_precision(rng):
+    x = rng.normal(size=(2, 6, 3)).astype("float32")
+    rin = RIN(4, autocast=False, dtype="mixed_bfloat16")
+    assert rin(x, training=True).shape == (2, 4)
+    assert not rin.autocast
+
+
 def test_stateful_needs_a_batch_size():
     with pytest.raises(ValueError, match="batch size must be static"):
         RIN(3, stateful=True)(keras.Input((5, 1)))

@@ -256,3 +256,14 @@ def test_other_layers_are_refused(rng):
     ):
         with pytest.raises(ValueError, match="must be .*Received: "):
             convert()
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    "replaced", [{"units": 7}, {"use_bias": False}], ids=["units", "use_bias"]
+)
+def test_the_size_of_the_weights_cannot_be_replaced(
+    rng, make, convert, sign, replaced
+):
+    with pytest.raises(ValueError, match=f"`{[*replaced][0]}` cannot be"):
+        convert(built(rng, make), **replaced)

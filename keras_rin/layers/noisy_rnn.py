@@ -28,7 +28,9 @@ class NoisyRNN(keras.layers.RNN):
             `keras_rin.layers.RINCell`.
         stddev: Finite number, at least 0: standard deviation of the noise.
             Defaults to 0.1.
-        seed: Integer, random seed of the noise. Defaults to `None`.
+        seed: Integer, random seed of the noise. With a seed, both directions
+            of a `keras.layers.Bidirectional` have the same noise. Defaults to
+            `None`.
         return_sequences: Boolean, whether to return the full sequence of
             outputs or the last output. Defaults to `False`.
         return_state: Boolean, whether to return the last states in addition
@@ -45,7 +47,8 @@ class NoisyRNN(keras.layers.RNN):
     Call arguments:
         sequences: Tensor of shape `(batch, time, features)`.
         initial_state: List of tensors, the initial states of the cell.
-            Defaults to zeros.
+            Defaults to `None`: zeros, or the last states of the previous
+            batch if `stateful`.
         mask: Boolean tensor of shape `(batch, time)`. Time steps where it is
             `False` leave the states unchanged. Defaults to `None`.
         training: Boolean, whether to apply dropout. Defaults to `False`.
@@ -54,8 +57,9 @@ class NoisyRNN(keras.layers.RNN):
         The same as `keras.layers.RNN`.
 
     Raises:
-        ValueError: If `stddev` is negative or not finite, or if `cell` is a
-            stack of cells.
+        ValueError: If `stddev` is negative or not finite, if `cell` is a
+            stack of cells, or if the input is not `(batch, time, features)`
+            or has another number of features than in earlier calls.
 
     Example:
 
@@ -84,13 +88,16 @@ class NoisyRNN(keras.layers.RNN):
                 f"Received: cell={cell}"
             )
         super().__init__(_NoisyCell(cell), **kwargs)
+        self.input_spec = keras.InputSpec(ndim=3)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def build(self, sequences_shape, initial_state_shape=None):
-        *others, features = sequences_shape
+        features = arguments.features(self.name, sequences_shape)
         noise = keras.tree.flatten(self.cell.output_size)[0]
-        super().build((*others, features + noise), initial_state_shape)
+        shape = (*sequences_shape[:-1], features + noise)
+        super().build(shape, initial_state_shape)
+        self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
         noise = self.stddev * keras.random.normal(

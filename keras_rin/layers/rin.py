@@ -78,8 +78,10 @@ class RIN(keras.layers.RNN):
             or the loop of `keras.layers.RNN`. `"auto"` uses the fused
             recurrence where it is supported and faster: on TensorFlow, in
             training only. `True` raises an error if an option is not
-            supported. Defaults to `"auto"`.
-        **kwargs: `name`, `dtype`, `trainable`.
+            supported. The fused recurrence has first derivatives by
+            backpropagation only: for second derivatives and forward-mode
+            differentiation in training, pass `False`. Defaults to `"auto"`.
+        **kwargs: `name`, `dtype`, `trainable`, `autocast`, `input_shape`.
 
     Call arguments:
         sequences: Tensor of shape `(batch, time, features)`.
@@ -100,8 +102,13 @@ class RIN(keras.layers.RNN):
             the input is not `(batch, time, features)`, has no time steps, or
             has another number of features than in earlier calls, if the shape
             of `mask` or `initial_state` does not match the input, if
-            `stateful` is used without a fixed batch size, or if `fused=True`
-            is combined with an unsupported option.
+            `initial_state` is a list of another number of tensors than one,
+            if `stateful` is used without a fixed batch size, if `fused=True`
+            is combined with an unsupported option, or if a mask is passed
+            to a layer with both `unroll` and `zero_output_for_mask`, for
+            which Keras returns wrong outputs.
+        NotImplementedError: If a gradient of the fused recurrence is
+            differentiated, or a forward-mode derivative computed.
 
     Example:
 
@@ -135,6 +142,11 @@ class RIN(keras.layers.RNN):
         trainable: bool = True,
         **kwargs: Any,
     ):
+        of_the_layer = {
+            option: kwargs.pop(option)
+            for option in ("autocast", "input_dim", "input_shape")
+            if option in kwargs
+        }
         cell = RINCell(
             units,
             activation=activation,
@@ -158,6 +170,7 @@ class RIN(keras.layers.RNN):
             name=name,
             dtype=dtype,
             trainable=trainable,
+            **of_the_layer,
         )
         self.input_spec = keras.InputSpec(ndim=3)
         self.fused = fused
@@ -192,15 +205,28 @@ class RIN(keras.layers.RNN):
                 )
         if mask is not None:
             _check_shape("mask", mask, (batch, time))
+            if self.unroll and self.zero_output_for_mask:
+                raise ValueError(
+                    f"{self.name} with `zero_output_for_mask=True` takes a "
+                    "mask only with `unroll=False`: the unrolled loop of Keras "
+                    "sets the outputs of other time steps to zero."
+                )
         if initial_state is not None:
-            for state in keras.tree.flatten(initial_state):
-                _check_shape("initial_state", state, (batch, self.units))
+            states = keras.tree.flatten(initial_state)
+            if len(states) != 1:
+                raise ValueError(
+                    "`initial_state` must be one tensor, or a list of one: a "
+                    f"RIN has one hidden state. Received: {len(states)} tensors"
+                )
+            _check_shape("initial_state", states[0], (batch, self.units))
+        # Dropout draws its mask in the dtype of the inputs: not of integers.
+        sequences = ops.cast(sequences, self.compute_dtype)
         return super().call(sequences, initial_state, mask, training)
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
         if not self._runs_fused(training):
             return super().inner_loop(sequences, initial_state, mask, training)
-        x = self._in_order(ops.cast(sequences, self.compute_dtype))
+        x = self._in_order(sequences)
         drop = self.cell.get_dropout_mask(x[:, 0])
         if training and drop is not None:
             x = x * drop[:, None]
@@ -210,7 +236,7 @@ class RIN(keras.layers.RNN):
             x,
             self.cell.kernel,
             self.cell.bias if self.use_bias else ops.zeros(self.units, x.dtype),
-            initial_state[0],
+            ops.cast(initial_state[0], x.dtype),
             self.cell.recurrent_kernel,
             self.cell.activation,
             mask=mask,
@@ -304,10 +330,11 @@ class RIN(keras.layers.RNN):
             A built `RIN`.
 
         Raises:
-            ValueError: If `layer` is not a `SimpleRNN` or is not built, or
-                if it has recurrent dropout or another regularizer or
-                constraint on its recurrent kernel, which have no exact
-                counterpart, and `kwargs` does not replace it.
+            ValueError: If `layer` is not a `SimpleRNN` or is not built, if
+                `kwargs` replaces `units` or `use_bias`, or if it has recurrent
+                dropout or another regularizer or constraint on its recurrent
+                kernel, which have no exact counterpart, and `kwargs` does not
+                replace it.
 
         Example:
 

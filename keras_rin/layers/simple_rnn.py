@@ -48,6 +48,11 @@ def converted(source, target, expected, to_offset, replaced):
             f"{source.name} has no weights yet: build it, or call it on data, "
             "before converting it."
         )
+    for name in replaced.keys() & {"units", "use_bias"}:
+        raise ValueError(
+            f"`{name}` cannot be replaced, because the weights of "
+            f"{source.name} are copied. Received: {name}={replaced[name]!r}"
+        )
     options = _options(source, cell, to_offset)
     options = {**options, **replaced}
     for name, value in options.items():
