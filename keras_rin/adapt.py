@@ -168,11 +168,7 @@ def _check_mask(mask, data, layer):
             "`mask` is supported for an array of data and one layer only. "
             f"Received: layer={layer}, data of type {type(data).__name__}"
         )
-    if np.shape(mask) != tuple(data.shape[:2]):
-        raise ValueError(
-            f"`mask` must have the shape {tuple(data.shape[:2])}. "
-            f"Received: mask of shape {np.shape(mask)}"
-        )
+    arguments.shape("mask", np.shape(mask), tuple(data.shape[:2]))
 
 
 @contextlib.contextmanager

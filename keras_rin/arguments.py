@@ -59,6 +59,23 @@ def features(layer, shape):
     return shape[-1]
 
 
+def shape(name, received, expected):
+    """Raises an error if one size of a tensor is not the expected one."""
+    if len(received) != len(expected) or any(
+        known_to_differ(*sizes)
+        for sizes in zip(received, expected, strict=True)
+    ):
+        raise ValueError(
+            f"`{name}` must have the shape {expected}. "
+            f"Received: {name} of shape {tuple(received)}"
+        )
+
+
+def known_to_differ(size, other):
+    # While a model is being traced, a size can be None or a tensor.
+    return isinstance(size, int) and isinstance(other, int) and size != other
+
+
 def real_array(name, value) -> np.ndarray:
     """The numbers in float64, NaN and inf among them."""
     try:

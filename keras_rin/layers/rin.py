@@ -198,13 +198,13 @@ class RIN(keras.layers.RNN):
             )
         if self.stateful:  # older Keras would broadcast a batch of one
             size = self.states[0].shape[0]
-            if _known_to_differ(batch, size):
+            if arguments.known_to_differ(batch, size):
                 raise ValueError(
                     f"{self.name} is stateful with a batch size of {size}. "
                     f"Received: sequences of shape {tuple(sequences.shape)}"
                 )
         if mask is not None:
-            _check_shape("mask", mask, (batch, time))
+            arguments.shape("mask", ops.shape(mask), (batch, time))
             if self.unroll and self.zero_output_for_mask:
                 raise ValueError(
                     f"{self.name} with `zero_output_for_mask=True` takes a "
@@ -218,7 +218,8 @@ class RIN(keras.layers.RNN):
                     "`initial_state` must be one tensor, or a list of one: a "
                     f"RIN has one hidden state. Received: {len(states)} tensors"
                 )
-            _check_shape("initial_state", states[0], (batch, self.units))
+            shape = ops.shape(states[0])
+            arguments.shape("initial_state", shape, (batch, self.units))
         # Dropout draws its mask in the dtype of the inputs: not of integers.
         sequences = ops.cast(sequences, self.compute_dtype)
         return super().call(sequences, initial_state, mask, training)
@@ -396,20 +397,3 @@ class RIN(keras.layers.RNN):
     @classmethod
     def from_config(cls, config):
         return cls(**config)
-
-
-def _check_shape(name, tensor, expected):
-    received = tuple(ops.shape(tensor))
-    if len(received) != len(expected) or any(
-        _known_to_differ(*sizes)
-        for sizes in zip(received, expected, strict=True)
-    ):
-        raise ValueError(
-            f"`{name}` must have the shape {expected}. "
-            f"Received: {name} of shape {received}"
-        )
-
-
-def _known_to_differ(size, other):
-    # While a model is being traced, a size can be None or a tensor.
-    return isinstance(size, int) and isinstance(other, int) and size != other
