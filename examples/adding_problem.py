@@ -153,6 +153,9 @@ def main(_):
             runs.append(train(name, seed, splits, folder))
     except KeyboardInterrupt:
         print("\nInterrupted: here are the finished runs.", file=sys.stderr)
+    if not runs:
+        print(f"No run is finished, so {folder} stays as it is.")
+        return
     command = os.path.relpath(__file__), *sys.argv[1:]
     packages = "keras-rin", "keras", keras.backend.backend()
     record = {

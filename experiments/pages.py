@@ -4,7 +4,6 @@ Each function takes {name: Study} and returns {file: text}.
 """
 
 import operator
-import textwrap
 from itertools import chain
 
 from scipy import stats
@@ -17,7 +16,6 @@ from experiments import runner
 from experiments import tables
 from experiments import verdicts
 
-WIDTH = 88  # of a line of text
 UNRECORDED = "not recorded"
 UNRECORDED_OF_SOME = "others not recorded"
 # How the sources of the claims that others made begin.
@@ -67,8 +65,8 @@ def _section(name, study):
     parts = [
         f"### {name.replace('_', ' ')}",
         f"**{protocol['question']}**",
-        _wrapped(f"{protocol['setting']} {protocol.get('differs', '')}"),
-        f"    python -m experiments --run={protocol['tier']} --protocol={name}",
+        f"{protocol['setting']} {protocol.get('differs', '')}".strip(),
+        f"    python -m experiments {_runs(protocol)} --protocol={name}",
     ]
     if not study.outcomes:
         asked = protocols.all_settings(protocol)
@@ -86,12 +84,10 @@ def _section(name, study):
     return "\n\n".join(parts) + "\n"
 
 
-def _wrapped(text):
-    """Lines of a width, none of which begins with a plus: that is a list."""
-    glued = text.replace(" + ", "\0+ ")
-    return textwrap.fill(
-        glued, WIDTH, break_long_words=False, break_on_hyphens=False
-    ).replace("\0", " ")
+def _runs(protocol):
+    """The flags that make all runs of a protocol."""
+    made = protocols.tiers(protocol)
+    return " ".join(f"--run={tier}" for tier in protocols.TIERS if tier in made)
 
 
 def _not_run(study, asked):
@@ -185,7 +181,8 @@ def of_texts(studies):
     rows = []
     for name, study in studies.items():
         for claim in study.protocol["claims"]:
-            if not claim["source"].startswith(TEXTS):
+            of_a_text = claim["source"].startswith(TEXTS)
+            if not of_a_text or claim["about"] not in SUBJECTS:
                 continue
             parts, _ = _tested(claim, study, name)
             answers = [answer for *_, answer in parts]

@@ -25,6 +25,13 @@ OF_CLAIMS = {
     "published": "no such comparison",
     "expect": "better",
 }
+EXPECT = ("better", "equal")
+KEYS_OF_A_CLAIM = {"about", "statement", "within", "compare", "where"}
+KEYS_OF_A_CLAIM |= {"finding", "results", "after", "size", "measure"}
+KEYS_OF_A_CLAIM |= {"untested", *OF_CLAIMS}
+KEYS = {"question", "setting", "differs", "about", "within", "size", "panels"}
+KEYS |= {"tables", "files", "curves", "fixed", "grid", "layers", "claims"}
+KEYS |= {*DEFAULTS, *OF_CLAIMS}
 HYPERPARAMETERS = {"task", *models.HYPERPARAMETERS, *training.HYPERPARAMETERS}
 
 
@@ -63,9 +70,13 @@ def _check(protocol, path):
                 f"{', '.join(sorted(names))}."
             )
 
-    for key in ("question", "setting"):
-        if key not in protocol:
-            raise ValueError(f"{path}: `{key}` is missing.")
+    def required(given, keys, of=""):
+        for key in keys:
+            if key not in given:
+                raise ValueError(f"{path}: `{key}`{of} is missing.")
+
+    known("key", protocol, KEYS)
+    required(protocol, ("question", "setting"))
     known("tier", tiers(protocol), TIERS)
     each = list(all_settings(protocol))
     names = set(itertools.chain.from_iterable(each)) - {"seed"}
@@ -74,12 +85,19 @@ def _check(protocol, path):
     of_tasks = set().union(*(data.TASKS[task][1] for task in tasks))
     known("hyperparameter", names, HYPERPARAMETERS | of_tasks)
     known("hyperparameter in `tuned`", protocol["tuned"], names)
+    known(
+        "hyperparameter in `panels`", protocol.get("panels", "").split(), names
+    )
     for name, values in training.VALUES.items():
         used = {one[name] for one in each if name in one}
         known(f"value of `{name}`", used, values)
     labels = {one["layer"] for one in each if "layer" in one}
     known("layer", labels, {**layers.LAYERS, **protocol.get("layers", {})})
     for claim in protocol["claims"]:
+        known("key of a claim", claim, KEYS_OF_A_CLAIM)
+        known("value of `expect`", [claim["expect"]], EXPECT)
+        within = ["within"] if "compare" in claim else []
+        required(claim, ["about", "statement", *within], " of a claim")
         if "compare" in claim and not comparisons(claim, all_models(protocol)):
             raise ValueError(
                 f"{path}: no two models to compare for the claim "

@@ -123,19 +123,23 @@ def store(protocol, folder, run, seconds):
         fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process
         record = results.read(folder) or {"runs": []}
         took = record.get("took", {"runs": 0, "seconds": 0})
-        text = json.dumps(
-            {
-                **results.made_by(),
-                "protocol": protocol,
-                "took": {
-                    "runs": took["runs"] + 1,
-                    "seconds": round(took["seconds"] + seconds, 1),
-                },
-                "runs": [*record["runs"], run],
+        record = {
+            **results.made_by(),
+            "protocol": protocol,
+            "took": {
+                "runs": took["runs"] + 1,
+                "seconds": round(took["seconds"] + seconds, 1),
             },
-            indent=0,
-        )
-        results.save_text(text + "\n", folder / "results.json")
+            "runs": [*record["runs"], run],
+        }
+        results.save_text(text_of(record), folder / "results.json")
+
+
+def text_of(record):
+    """JSON with a line for each run: a new run is a new line."""
+    others = {key: record[key] for key in record if key != "runs"}
+    runs = ",\n".join(map(json.dumps, record["runs"]))
+    return f'{json.dumps(others)[:-1]}, "runs": [\n{runs}\n]}}\n'
 
 
 def _here(make, asked, own, jobs):

@@ -89,8 +89,6 @@ def run(settings, own=None):
         "validation": score(*validation),
         "test": score(*test),
         "baseline": data.baseline,
-        "best_update": (best.best_epoch + 1) * steps,
-        "updates_made": epochs * steps,
         "curve": rounded(curve),
         "training_curve": rounded(model.history.history["score"]),
         **estimation_error(settings, model, test[0]),

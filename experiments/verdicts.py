@@ -182,8 +182,10 @@ class Comparison:
 
 
 def mean_interval(values):
-    """t interval of a mean, at the level 1 - ALPHA."""
+    """t interval of a mean, at the level 1 - ALPHA; one value excludes none."""
     values = np.asarray(values, "float64")
+    if len(values) < 2:
+        return -np.inf, np.inf
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
     found = stats.ttest_1samp(values, 0).confidence_interval(1 - ALPHA)
@@ -192,6 +194,8 @@ def mean_interval(values):
 
 def _below(values, bound):
     """p value of the mean of values not being below a bound."""
+    if len(values) < 2:
+        return 1.0
     if np.ptp(values) == 0:
         return float(values[0] >= bound)
     return float(stats.ttest_1samp(values, bound, alternative="less").pvalue)

@@ -48,8 +48,10 @@ units = 3
 layer = ["RIN", "LSTM"]
 learning_rate = [1e-3, 1e-2]
 [[claims]]
+about = "mine"
 compare = [[{ layer = "RIN" }, { layer = "LSTM" }]]
 statement = "Better."
+within = 0.05
 """
 
 

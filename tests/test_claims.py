@@ -180,12 +180,6 @@ def test_every_claim_is_in_the_tables_once():
         assert cells.count(statement) == claims.count(statement), statement
 
 
-def test_a_line_of_text_begins_with_no_plus():
-    text = pages._wrapped(f"{'x' * 40} {'y' * 46} + noise, {'z' * 80}")
-    assert len(text.splitlines()) > 1
-    assert not any(line.startswith("+") for line in text.splitlines())
-
-
 def test_the_numbers_of_the_readme_are_those_of_the_results():
     path = RESULTS.parent / "summary.md"
     assert path.read_text() == summary.table(), "python -m experiments.summary"

@@ -105,7 +105,16 @@ BAD = {
     "unknown task: coping": ('"copying"', '"coping"'),
     "unknown tier: soon": ('tier = "core"', 'tier = "soon"'),
     "unknown value of `clip`: all": ("units =", 'clip = "all"\nunits ='),
-    "`setting` is missing": ("setting", "sitting"),
+    "`setting` is missing": ('setting = "Small."', ""),
+    "unknown key: teir": ("tier =", "teir ="),
+    "unknown key of a claim: witin": ("within", "witin"),
+    "unknown value of `expect`: lower": ("within", 'expect = "lower"\nwithin'),
+    "unknown hyperparameter in `panels`: lenght": (
+        "tier =",
+        'panels = "lenght"\ntier =',
+    ),
+    "`within` of a claim is missing": ("within = 0.05", ""),
+    "`about` of a claim is missing": ('about = "mine"', ""),
     "no two models to compare": ('{ layer = "RIN" }', '{ layer = "GRU" }'),
     "Expected": ("[fixed]", "[fixed"),
 }

@@ -131,6 +131,14 @@ def test_what_a_comparison_says(one, other, spread, better, equal):
             assert (found.p_value(expect, 0.05) < 0.05) == (said == "yes")
 
 
+@pytest.mark.parametrize("other", [0.2, 0.5])
+def test_one_seed_is_no_evidence(other):
+    found = compared([0.2], [other])
+    assert found.interval() == (-np.inf, np.inf)
+    for expect in ("better", "equal"):
+        assert found.says(expect, within=0.05) == "inconclusive"
+
+
 def test_a_loss_above_the_baseline_counts_as_the_baseline():
     run = {"validation": 3.0, "test": 0.5, "baseline": 2.0}
     assert verdicts.normalized(run, "validation") == 1
