@@ -10,6 +10,8 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import arguments
+from keras_rin.states import hidden_states
+from keras_rin.states import restored
 
 CHUNK = 2**20  # number of values that are converted to float64 at a time
 
@@ -172,35 +174,17 @@ def _check_mask(mask, data, layer):
 
 
 @contextlib.contextmanager
-def _restored(variables):
-    """Restores the variables that are left in the list it returns."""
-    before = [(v, ops.copy(v.value)) for v in variables]
-    try:
-        yield before
-    finally:
-        for variable, value in before:
-            variable.assign(value)
-
-
-@contextlib.contextmanager
 def _only_biases_change(layer, biases):
     """Restores the states and, after an error, the biases."""
     ours = set(map(id, biases))  # not trainable in a frozen layer
     states = [
         variable
-        for variable in (*layer.variables, *_hidden_states(layer))
+        for variable in (*layer.variables, *hidden_states(layer))
         if not variable.trainable and id(variable) not in ours
     ]
-    with _restored([*biases, *states]) as before:
+    with restored([*biases, *states]) as before:
         yield
         del before[: len(biases)]
-
-
-def _hidden_states(layer):
-    """Those of the stateful layers inside, which Keras does not track."""
-    for one in getattr(layer, "layers", []):
-        yield from _hidden_states(one)
-    yield from keras.tree.flatten(getattr(layer, "states", None) or [])
 
 
 def _adapt(layer, batches):
@@ -235,7 +219,7 @@ def _reaching(model, layer, batches):
         return batches  # without a copy
 
     def outputs():
-        with _restored(_hidden_states(before)):
+        with restored(hidden_states(before)):
             for data, mask in batches():
                 if isinstance(inputs, list):
                     data = _in_order(data, inputs)

@@ -177,7 +177,9 @@ def test_every_gate_and_every_layer_is_followed():
 def test_training_goes_on_as_without_it():
     def train(*callbacks):
         keras.utils.set_random_seed(1)
-        first = keras.layers.LSTM(3, return_sequences=True, dropout=0.3)
+        first = keras.layers.LSTM(
+            3, return_sequences=True, dropout=0.3, stateful=True
+        )
         second = keras.layers.GRU(
             3, recurrent_dropout=0.3, stateful=True, seed=2
         )
@@ -199,6 +201,37 @@ def test_training_goes_on_as_without_it():
     assert loss == same_loss
     for one, other in zip(weights, same_weights, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_dict_of_inputs_is_read_by_their_names():
+    x = {"z": np.full((2, 5, 1), 2.0), "a": np.full((2, 5, 1), 1.0)}
+    inputs = {name: keras.Input((5, 1), name=name) for name in x}
+    layers = [
+        RIN(
+            1,
+            kernel_initializer="ones",
+            recurrent_initializer="zeros",
+            name=f"r{name}",
+        )
+        for name in x
+    ]
+    outputs = [
+        layer(one) for layer, one in zip(layers, inputs.values(), strict=True)
+    ]
+    outputs = keras.layers.Dense(1)(keras.layers.concatenate(outputs))
+    model = keras.Model([*inputs.values()], outputs)
+    model.compile(keras.optimizers.SGD(0.0), "mse", run_eagerly=EAGER)
+    callback = RecurrentDiagnostics(x, budget=None)
+    model.fit(x, np.ones((2, 1)), verbose=0, callbacks=[callback])
+    logs = model.history.history
+    assert logs["rz_input_drift"] == [10.0]
+    assert logs["ra_input_drift"] == [5.0]
+
+
+@pytest.mark.parametrize("x", [[[[1.0], [2.0]]], range(3)])
+def test_x_is_made_of_arrays(x):
+    with pytest.raises(ValueError, match="`x` must be an array, or a list"):
+        fit(model_of(RIN(3)), x=x)
 
 
 @pytest.mark.one_backend

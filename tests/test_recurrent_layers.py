@@ -49,8 +49,16 @@ def test_of_two_transitions_it_is_both_effective_matrices():
     assert list(matrices) == ["recurrent", "transition"]
     _, first, _, second, _ = cell.get_weights()
     for offset, matrix in zip((first, second), matrices.values(), strict=True):
-        np.testing.assert_array_equal(matrix, offset + np.eye(5, dtype="f4"))
+        np.testing.assert_array_equal(matrix, offset.astype("f8") + np.eye(5))
         assert matrix.dtype == np.float64
+
+
+def test_a_small_offset_is_not_lost_in_bfloat16():
+    small = keras.initializers.Constant(3e-4)
+    layer = RIN(2, recurrent_initializer=small, dtype="bfloat16")
+    layer.build((None, None, 1))
+    found = recurrent_matrices(layer)["recurrent"] - np.eye(2)
+    np.testing.assert_allclose(found, 3e-4, rtol=0.01)  # bfloat16's U
 
 
 def test_a_cell_is_read_like_its_layer():

@@ -199,6 +199,18 @@ def test_weights_are_looked_at_when_an_epoch_ends(tmp_path, step, steps):
     assert ResumableTraining(saves.path).epoch == 1
 
 
+def test_the_states_of_a_stateful_layer_are_finite_too():
+    rnn = keras.layers.SimpleRNN(3, stateful=True)
+    inputs = keras.Input(batch_shape=(4, 2, 2))
+    model = keras.Sequential([inputs, rnn, keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = np.ones((12, 2, 2), "float32")
+    x[8:] = np.nan
+    with pytest.raises(FloatingPointError, match="the loss is nan"):
+        fit(model, x, np.ones((12, 1)), RestoreOnNaN())
+    assert np.isfinite(to_numpy(rnn.states[0])).all()
+
+
 def test_training_goes_on_as_without_it():
     model, without = make(), make()
     fit(model, *data(), RestoreOnNaN(), epochs=2)

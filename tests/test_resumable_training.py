@@ -39,7 +39,8 @@ def make(optimizer=None, dtype=None, units=3):
 def fit(model, path, epochs, *others):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(16, 5, 2)).astype("float32")
-    resumable = ResumableTraining(path)
+    ours = isinstance(path, ResumableTraining)
+    resumable = path if ours else ResumableTraining(path)
     return fit_on(x, x[:, 0, :1], model, resumable, epochs, others)
 
 
@@ -91,6 +92,44 @@ def test_training_that_was_ended_goes_on_bit_for_bit(tmp_path):
     ended = make()
     fit(ended, tmp_path / "ended.npz", 5)
     assert_same(ended, whole)
+
+
+def test_the_same_callback_resumes_from_its_file(tmp_path):
+    whole, ended = make(), make()
+    fit(whole, tmp_path / "whole.npz", 3)
+    resumable = ResumableTraining(tmp_path / "ended.npz")
+    with pytest.raises(KeyboardInterrupt):
+        fit(ended, resumable, 3, EndsAt(1))
+    fit(ended, resumable, 3)
+    assert_same(ended, whole)
+
+
+def test_the_states_of_stateful_layers_are_kept(tmp_path):
+    def stateful():
+        keras.utils.set_random_seed(7)
+        both = keras.layers.Bidirectional(
+            keras.layers.LSTM(3, stateful=True, return_sequences=True)
+        )
+        last = RIN(3, stateful=True)
+        model = keras.Sequential(
+            [
+                keras.Input(batch_shape=(4, 5, 2)),
+                keras.Sequential([both]),
+                last,
+                keras.layers.Dense(1),
+            ]
+        )
+        model.compile("sgd", "mse")
+        return model, (*both.states, *last.states)
+
+    whole, states = stateful()
+    fit(whole, tmp_path / "whole.npz", 4)
+    fit(stateful()[0], tmp_path / "ended.npz", 2)
+    resumed, again = stateful()
+    fit(resumed, tmp_path / "ended.npz", 4)
+    assert_same(resumed, whole)
+    for one, other in zip(again, states, strict=True):
+        np.testing.assert_array_equal(to_numpy(one), to_numpy(other))
 
 
 @pytest.mark.exhaustive

@@ -113,6 +113,30 @@ def test_norms_whose_squares_leave_float32_are_found(size):
     np.testing.assert_allclose(found, size * np.array([0, 2, 4]), rtol=1e-5)
 
 
+def test_norms_of_a_float64_layer_are_in_float64():
+    start = keras.initializers.Constant(1e20)
+    layer = keras.layers.SimpleRNN(
+        1, None, False, "ones", start, dtype="float64"
+    )
+    layer.build((None, None, 1))
+    norms = state_norms(layer, np.array([[[1.0], [0.0], [0.0]]]))
+    np.testing.assert_allclose(norms, [0, 1, 1e20, 1e40], rtol=1e-6)
+
+
+def test_a_cell_need_not_know_the_word_bias(rng):
+    layer = keras.layers.SimpleRNN(3, use_bias=False)
+    layer.build((None, None, 2))
+    x = rng.normal(size=(4, 5, 2))
+    expected = input_drift(layer, x)
+    cell = keras.layers.Layer()
+    cell.kernel, cell.recurrent_kernel = layer.weights
+    cell.state_size, cell.built = 3, True
+    np.testing.assert_array_equal(input_drift(cell, x), expected)
+    del cell.kernel
+    with pytest.raises(ValueError, match="has no input kernel"):
+        input_drift(cell, x)
+
+
 def test_states_beyond_float32_are_infinite_or_refused():
     layer = keras.layers.SimpleRNN(2, "relu", kernel_initializer="ones")
     layer.build((None, None, 1))

@@ -63,11 +63,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     the first epoch; the next ones follow where they keep within the budget,
     and epochs between have NaN. What cannot be measured is NaN as well, such
     as the gradient of a layer whose inputs are not finite: it ends no
-    training. Weights and random states stay as they are.
+    training. Weights, random states and those of stateful layers stay as they
+    are. Masks are ignored: padded time steps of `x` count as inputs.
 
     Args:
-        x: Array `(batch, ...)`, a few inputs of the model on which to follow
-            the gradient. Defaults to `None`: the gradient is not followed.
+        x: Array `(batch, ...)`, or a list or dict of arrays as for `fit`: a
+            few inputs of the model on which to follow the gradient. Defaults
+            to `None`: the gradient is not followed.
         budget: Number in (0, 1], the share of the training time that
             measurements may take. Defaults to 0.02. `None` measures after
             every epoch.
@@ -170,6 +172,11 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     def _check_x(self):
         for one in [] if self.x is None else keras.tree.flatten(self.x):
+            if not hasattr(one, "shape"):
+                raise ValueError(
+                    "`x` must be an array, or a list or dict of arrays. "
+                    f"Received: {type(one).__name__}"
+                )
             if not _is_finite(one):
                 raise ValueError("`x` must be finite.")
 
@@ -236,8 +243,10 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         names = {id(layer): name for name, layer in self._layers()}
         if self._before is None:
             self._before = _model_up_to(self.model, layers)
+        several = len(self.model.inputs) > 1  # maybe in a dict, by name
+        x = self.x if several else keras.tree.flatten(self.x)[0]
         with recurrent_layers.undisturbed(self.model):
-            inputs = self._before(keras.tree.flatten(self.x), training=False)
+            inputs = self._before(x, training=False)
         inputs = keras.tree.flatten(inputs)
         for layer, x in zip(layers, inputs, strict=True):
             x = keras.ops.cast(x, "float32")
@@ -267,7 +276,9 @@ def _has_matrices(layer):
 def _model_up_to(model, layers):
     try:
         inputs = [keras.tree.flatten(layer.input)[0] for layer in layers]
-        return keras.Model(model.inputs, inputs)
+        several = len(model.inputs) > 1
+        given = model.inputs if several else model.inputs[0]
+        return keras.Model(given, inputs)
     except (AttributeError, ValueError) as error:
         raise ValueError(
             "`x` needs a Sequential or functional model, whose layers know "
@@ -331,7 +342,10 @@ QUANTITIES = {
 
 
 def _total_memory(layer, matrix):
-    rows = recurrent_layers.float64(recurrent_layers.built_cell(layer).kernel)
+    kernel = getattr(recurrent_layers.built_cell(layer), "kernel", None)
+    if kernel is None:
+        return math.nan
+    rows = recurrent_layers.float64(kernel)
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
     if not np.isfinite(rows).all() or not sizes.any():
         return math.nan

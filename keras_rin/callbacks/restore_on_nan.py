@@ -5,6 +5,8 @@ import collections
 import keras
 import numpy as np
 
+from keras_rin.states import hidden_states
+
 
 class RestoreOnNaN(keras.callbacks.Callback):
     r"""Ends training at a loss not finite, with the last finite weights.
@@ -86,7 +88,8 @@ class RestoreOnNaN(keras.callbacks.Callback):
         )
 
     def _copies(self):
-        return [(w, keras.ops.copy(w)) for w in self.model.weights]
+        kept = self.model.weights + hidden_states(self.model)
+        return [(w, keras.ops.copy(w)) for w in kept]
 
     def _first_not_finite(self):
         for variable, value in self._kept[-1] + self._copies():

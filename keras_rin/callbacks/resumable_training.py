@@ -13,6 +13,7 @@ import numpy as np
 from keras_rin import files
 from keras_rin.callbacks import checkpoint
 from keras_rin.callbacks import model_description
+from keras_rin.states import hidden_states
 
 
 class ResumableTraining(keras.callbacks.Callback):
@@ -29,7 +30,8 @@ class ResumableTraining(keras.callbacks.Callback):
     `fit`: `model.fit(..., initial_epoch=resumable.epoch,
     callbacks=[..., resumable])`. `resumable.history` has the logs of all
     epochs so far, like `keras.callbacks.History`. Without the file training
-    starts from the beginning.
+    starts from the beginning. The same callback may resume as well: after an
+    epoch that did not end, the model gets back the state in the file.
 
     The result is what one run without an end would have made, bit for bit
     on one machine and backend, if the batches of an epoch depend on its number
@@ -96,6 +98,7 @@ class ResumableTraining(keras.callbacks.Callback):
         self._seen = _stamp(self.path)
         self._saved = checkpoint.read(self.path)
         self._described = None
+        self._within_epoch = False
         self.epoch, self.history = 0, {}
         if self._saved is not None:
             self.epoch, self.history = self._saved.epoch, self._saved.history
@@ -104,6 +107,8 @@ class ResumableTraining(keras.callbacks.Callback):
         self._content = _summary(self)
 
     def on_train_begin(self, logs=None):
+        if self._within_epoch:  # an earlier `fit` ended there
+            self._saved = checkpoint.read(self.path)
         variables = self._variables()
         self._compare(model_description.describe(self.model))
         if self._saved is not None:
@@ -112,6 +117,7 @@ class ResumableTraining(keras.callbacks.Callback):
         self._never_finite = set(_not_finite(variables, arrays))
         self._write(arrays)
         files.remove_unfinished(self.path)
+        self._within_epoch = False
 
     def on_epoch_begin(self, epoch, logs=None):
         if epoch != self.epoch:
@@ -119,6 +125,7 @@ class ResumableTraining(keras.callbacks.Callback):
                 f"`fit` needs `initial_epoch={self.epoch}`, the `epoch` of "
                 f"ResumableTraining. Received: initial_epoch={epoch}"
             )
+        self._within_epoch = True
 
     def on_epoch_end(self, epoch, logs=None):
         variables = self._variables()
@@ -133,6 +140,7 @@ class ResumableTraining(keras.callbacks.Callback):
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(value)
         self._write(arrays)
+        self._within_epoch = False
 
     def _variables(self):
         model, optimizer = self.model, self.model.optimizer
@@ -141,11 +149,12 @@ class ResumableTraining(keras.callbacks.Callback):
                 "ResumableTraining needs a model that is built before `fit`, "
                 f"with keras.Input or model.build(shape). Received: {model}"
             )
+        variables = model.variables + hidden_states(model)
         if optimizer is None:
-            return model.variables
+            return variables
         if not optimizer.built:
             optimizer.build(model.trainable_variables)
-        return model.variables + optimizer.variables
+        return variables + optimizer.variables
 
     def _compare(self, described):
         found = []

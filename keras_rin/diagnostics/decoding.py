@@ -30,7 +30,7 @@ def first_signal_r2(
     c S^-1 c^T, where c = v W^(T - 1) is the trace of the first signal and S
     the covariance of the state. Unlike the memory curve this counts the
     other signals as noise. Each unit is brought to the size 1 before the fit;
-    what is below 1e-16 of the rest after that counts as nothing.
+    what is below 2e-16 samples of the rest after that counts as nothing.
 
     The cost is of order steps samples units^2, and the states of all samples
     are held in memory: for 500 units and as many steps the simulation takes
@@ -103,5 +103,6 @@ def _r_squared(states, signal):
     states = np.column_stack([states, np.ones(len(states))])
     train, test = np.split(states, 2)
     y_train, y_test = np.split(signal, 2)
-    weights = np.linalg.lstsq(train, y_train)[0]
+    rcond = np.finfo(float).eps * max(train.shape)  # of NumPy 2
+    weights = np.linalg.lstsq(train, y_train, rcond)[0]
     return float(1 - np.mean((test @ weights - y_test) ** 2) / y_test.var())

@@ -7,6 +7,8 @@ import numpy as np
 from keras import ops
 
 from keras_rin import arguments
+from keras_rin.states import hidden_states
+from keras_rin.states import restored
 
 GATES = {
     keras.layers.LSTMCell: ("input", "forget", "cell", "output"),
@@ -48,20 +50,21 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
            [0., 0., 1.]])
     """
     cell = built_cell(layer)
-    kernel = getattr(cell, "effective_recurrent_kernel", None)
-    if kernel is None:
-        kernel = getattr(cell, "recurrent_kernel", None)
+    kernel = getattr(cell, "recurrent_kernel", None)
     shape = () if kernel is None else tuple(kernel.shape)
     if len(shape) != 2 or shape[1] % shape[0]:
         raise ValueError(
             f"{layer.name} has no recurrent kernel of shape (units, gates * "
             f"units). Received: layer={layer}, recurrent_kernel shape={shape}"
         )
+    # Not U + I of the cell, which is rounded to the dtype of the weights.
+    identity = np.eye(shape[0])
+    offset = identity * hasattr(cell, "effective_recurrent_kernel")
     parts = np.split(float64(kernel), shape[1] // shape[0], axis=1)
+    parts = [part + offset for part in parts]
     matrices = dict(zip(_names(cell, len(parts)), parts, strict=True))
-    second = getattr(cell, "effective_transition_kernel", None)
-    if second is not None:
-        matrices["transition"] = float64(second)
+    if hasattr(cell, "effective_transition_kernel"):
+        matrices["transition"] = float64(cell.transition_kernel) + identity
     return matrices
 
 
@@ -143,14 +146,12 @@ def built_cell(layer):
 
 @contextlib.contextmanager
 def undisturbed(cell):
-    """Leaves the random state and the dropout masks of a cell as they were."""
-    kept = [(v, ops.copy(v.value)) for v in cell.variables if not v.trainable]
+    """Leaves random and hidden states and dropout masks as they were."""
+    kept = [v for v in cell.variables if not v.trainable]
     try:
-        with _torch_generator_kept():
+        with restored([*kept, *hidden_states(cell)]), _torch_generator_kept():
             yield
     finally:
-        for variable, value in kept:
-            variable.assign(value)
         for name in ("reset_dropout_mask", "reset_recurrent_dropout_mask"):
             getattr(cell, name, lambda: None)()
 

@@ -63,10 +63,15 @@ def input_drift(
             f"{layer.name} has gates, which bound its state: `input_drift` is "
             f"for layers without gates. Received: layer={layer}"
         )
+    if not hasattr(cell, "kernel"):
+        raise ValueError(
+            f"{layer.name} has no input kernel. Received: layer={layer}"
+        )
     flat = x.reshape(-1, x.shape[-1])
     kernel, effective = float64(cell.kernel), matrices["recurrent"]
     mean = flat.mean(axis=0) @ kernel
-    if cell.use_bias:
+    has_bias = getattr(cell, "bias", None) is not None
+    if has_bias:
         mean += float64(cell.bias)
     factor = (flat - flat.mean(axis=0)) @ kernel
     covariance = factor.T @ factor / len(flat)
@@ -74,7 +79,7 @@ def input_drift(
         second = matrices["transition"]
         mean, effective = mean @ second, effective @ second
         covariance = second.T @ covariance @ second
-        if cell.use_bias:
+        if has_bias:
             mean += float64(cell.transition_bias)
     steps = x.shape[1]
     matrix, growth = spectrum.scaled(effective)
@@ -136,16 +141,19 @@ def state_norms(layer: keras.Layer, x: ArrayLike) -> np.ndarray:
     recurrent_layers.check_weights(cell)
     x = recurrent_layers.sequences(x, layer)
     inputs = keras.Input(x.shape[1:], dtype=cell.compute_dtype)
-    states = keras.layers.RNN(cell, return_sequences=True)(inputs)
+    states = keras.layers.RNN(
+        cell, return_sequences=True, dtype=cell.dtype_policy
+    )(inputs)
     # Squares of float32 leave its range long before the states do.
-    states = ops.cast(states, "float32")
+    dtype = "float64" if cell.compute_dtype == "float64" else "float32"
+    states = ops.cast(states, dtype)
     sizes = ops.max(ops.abs(states), axis=-1)
     shares = states / ops.where(sizes > 0, sizes, 1.0)[..., None]
     model = keras.Model(inputs, [sizes, ops.sum(shares**2, axis=-1)])
     total = np.zeros(x.shape[1] + 1)
     with recurrent_layers.undisturbed(cell):
         for start in range(0, len(x), BATCH):
-            part = x[start : start + BATCH].astype("float32")
+            part = x[start : start + BATCH].astype(dtype)
             sizes, shares = model.predict_on_batch(part)
             squares = (
                 np.where(sizes < np.inf, shares, 1)
