@@ -176,10 +176,14 @@ if __name__ == "__main__":
     names = list(LAYERS)
     flags.DEFINE_string("output", "runs/adding_problem", "Folder to write to.")
     flags.DEFINE_integer("length", 400, "Time steps.", lower_bound=2)
-    flags.DEFINE_integer("test_length", None, "Of other than training data.", 2)
-    flags.DEFINE_integer("samples", 10_000, "To train on.", lower_bound=1)
+    flags.DEFINE_integer(
+        "test_length", None, "Time steps of the other data.", 2
+    )
+    flags.DEFINE_integer(
+        "samples", 10_000, "Training sequences.", lower_bound=1
+    )
     flags.DEFINE_integer("epochs", 10, "Epochs of training.", lower_bound=1)
     flags.DEFINE_float("learning_rate", None, "Instead of each layer's own.")
     flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several.")
-    flags.DEFINE_multi_enum("layers", names, names, "To train.")
+    flags.DEFINE_multi_enum("layers", names, names, "Layers to train.")
     app.run(main)
