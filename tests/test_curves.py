@@ -43,6 +43,11 @@ def test_learning_curves_show_median_and_range():
     assert (y.min(), y.max()) == (2, 5)
 
 
+def test_one_curve_is_drawn_as_it_is():
+    drawn = drawn_lines(plots.learning_curves({"RIN": [3.0, 2.0]}))
+    np.testing.assert_array_equal(drawn["RIN"], [[1, 2], [3, 2]])
+
+
 def test_a_run_that_ends_early_is_drawn_as_far_as_it_went():
     figure = plots.learning_curves({"RIN": [[3], [5, 2, 1], []]})
     x, y = drawn_lines(figure)["RIN"]

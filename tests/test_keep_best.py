@@ -117,6 +117,9 @@ def test_a_wrong_mode_and_a_missing_metric_are_named(tmp_path):
         keep = KeepBest(tmp_path / "best.keras", monitor)
         with pytest.raises(ValueError, match=f"one of .*loss'.*'{monitor}'"):
             keep.on_epoch_end(0, {"loss": 1.0, **logs})
+    keep = KeepBest(tmp_path / "best.keras", "f1")
+    with pytest.raises(ValueError, match="of one value.*'f1', of 3"):
+        keep.on_epoch_end(0, {"f1": np.ones(3)})
 
 
 def test_epochs_without_validation_are_passed_over(tmp_path):

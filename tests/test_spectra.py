@@ -34,6 +34,23 @@ def test_a_large_entry_off_the_diagonal_widens_them():
     np.testing.assert_allclose(smallest, 10**level, rtol=0.03)
 
 
+@pytest.mark.parametrize("gain", [1.5, 3.0])
+def test_the_contours_of_a_long_chain_are_in_the_frame(gain):
+    """Of N units, they are circles of about its gain: inside it is singular."""
+    levels = np.array([-3.0, -1.0])
+    figure = plots.eigenvalues(gain * np.eye(30, k=1), levels=levels)
+    outer = figure.axes[0].collections[0].get_paths()[-1].vertices
+    radius = np.linalg.norm(outer, axis=1)
+    np.testing.assert_allclose(radius, gain, rtol=0.1)
+    assert np.ptp(np.arctan2(*outer.T)) > 6  # all around
+
+
+@pytest.mark.parametrize("points", [1, 2.5])
+def test_a_grid_has_two_points_and_more(points):
+    with pytest.raises(ValueError, match="`points` must be an integer of at"):
+        plots.eigenvalues(np.eye(2), points=points)
+
+
 def test_eigenvalues_stand_where_they_are():
     drawn = plots.eigenvalues(np.diag([0.5, -2.0]), levels=())
     *_, points = drawn.axes[0].get_lines()

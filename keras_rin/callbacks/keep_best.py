@@ -6,6 +6,7 @@ import warnings
 from typing import Literal
 
 import keras
+import numpy as np
 
 from keras_rin import files
 
@@ -36,8 +37,9 @@ class KeepBest(keras.callbacks.Callback):
     Raises:
         ValueError: If `mode` is not `"min"` or `"max"`, or if `filepath` does
             not end in `.keras`; at the end of an epoch, if its logs do not
-            have `monitor`, unless it was an epoch without validation; at the
-            end of the training, if no epoch had it.
+            have `monitor`, unless it was an epoch without validation, or it
+            has several values; at the end of the training, if no epoch had
+            it.
         OSError: If the file cannot be written, in which case it stays as it
             is.
 
@@ -97,6 +99,11 @@ class KeepBest(keras.callbacks.Callback):
                 )
             return
         self._missing = None
+        if np.ndim(value):
+            raise ValueError(
+                "`monitor` must name a metric of one value. "
+                f"Received: monitor={self.monitor!r}, of {np.size(value)}"
+            )
         if self._is_best(value):
             with files.replacing(self.filepath, "The best model") as new:
                 self.model.save(new)

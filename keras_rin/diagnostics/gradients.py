@@ -42,7 +42,8 @@ def gradient_norms(
     Returns:
         A float64 array `(time + 1,)`: entry t is norm_t, from the initial
         state at 0 to the last state, where it is 1; inf where the gradient is
-        beyond the range of float32.
+        beyond the range of float32. In a layer that computes in float16, the
+        gradient is rounded to float16, and 0 below 6e-8.
 
     Raises:
         ValueError: If the layer has no single cell or no weights yet, if its
@@ -85,8 +86,8 @@ def gradient_norms(
     norms = np.sqrt(squares.sum(axis=2).mean(axis=1))
     if np.isnan(norms).any():
         raise ValueError(
-            f"The states of {layer.name} along `x` are beyond the range of "
-            f"{cell.compute_dtype}, so that its gradient is NaN. "
+            f"The states or the gradients of {layer.name} along `x` are beyond "
+            f"the range of {cell.compute_dtype}, so that its gradient is NaN. "
             f"Received: NaN at {np.isnan(norms).sum()} of {len(norms)} steps"
         )
     return norms

@@ -149,9 +149,10 @@ def learning_curves(
     """Plots a quantity against the epoch, with its range over seeds.
 
     Args:
-        curves: Dict of arrays `(seeds, epochs)` by name, or of lists of
-            curves, some of which may end early. The line is the median over
-            seeds; the band extends from the minimum to the maximum.
+        curves: Dict of arrays `(seeds, epochs)` by name, of lists of curves,
+            some of which may end early, or of single curves `(epochs,)`. The
+            line is the median over seeds; the band extends from the minimum
+            to the maximum.
         ylabel: String, name of the quantity, with its unit. Defaults to
             `"validation loss"`.
         baseline: Number, the score of a constant predictor, drawn as a thin
@@ -172,6 +173,7 @@ def learning_curves(
     """
     ax = drawing.axes(ax)
     for name, runs in drawing.named("curves", curves).items():
+        runs = [runs] if np.ndim(runs[0]) == 0 else runs
         by_epoch = list(zip_longest(*runs, fillvalue=np.nan))
         epochs = np.arange(1, len(by_epoch) + 1)
         low, middle, high = (

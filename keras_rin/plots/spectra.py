@@ -31,15 +31,18 @@ def eigenvalues(
         recurrent_matrix: Array W `(units, units)`.
         levels: Increasing sequence of numbers, the exponents e. If empty, only
             the eigenvalues are drawn. Defaults to (-3, -2, -1).
-        points: Positive integer, number of grid points along each axis. Each
-            point takes one singular value decomposition. Defaults to 40.
+        points: Integer of at least 2, number of grid points along each axis.
+            Each point takes one singular value decomposition. A contour
+            narrower than the distance of two points is not drawn. Defaults
+            to 40.
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
         The matplotlib `Figure`.
 
     Raises:
-        ValueError: If `recurrent_matrix` is not square, real and finite.
+        ValueError: If `recurrent_matrix` is not square, real and finite, or
+            `points` is not such an integer.
 
     Example:
 
@@ -53,8 +56,14 @@ def eigenvalues(
     matrix = arguments.square_matrix("recurrent_matrix", recurrent_matrix)
     ax = drawing.axes(ax)
     spectrum = np.linalg.eigvals(matrix)
+    points = arguments.integer("points", points, at_least=2)
     side = 1.2 * max(1, np.abs(spectrum).max())
-    if levels:
+    if len(levels):
+        # Eigenvalues are inside of each contour, so that one which does not
+        # cross a circle around all of them is inside of the circle.
+        half = np.exp(1j * np.linspace(0, np.pi, points))
+        while _distances(matrix, side * half).min() < 10.0 ** max(levels):
+            side *= 1.2
         grid = np.linspace(-side, side, points)
         distance = _smallest_singular_values(matrix, grid)
         lines = ax.contour(
@@ -74,16 +83,16 @@ def eigenvalues(
 
 def _smallest_singular_values(matrix, grid):
     """Of z I - W on a square grid of z; W is real, so half of it suffices."""
-    eye = np.eye(len(matrix))
     lower = grid[: (len(grid) + 1) // 2]
-    values = [
-        np.linalg.svd(
-            (grid[:, None, None] + 1j * y) * eye - matrix, compute_uv=False
-        )[:, -1]
-        for y in lower
-    ]
+    values = [_distances(matrix, grid + 1j * y) for y in lower]
     mirrored = values[: len(grid) // 2][::-1]
     return np.array([*values, *mirrored])
+
+
+def _distances(matrix, z):
+    """The smallest singular value of z I - W for each z."""
+    shifted = z[:, None, None] * np.eye(len(matrix)) - matrix
+    return np.linalg.svd(shifted, compute_uv=False)[:, -1]
 
 
 def jacobian_spectra(
