@@ -130,32 +130,6 @@ def jax_scan(size, training):
     return lambda: jax.block_until_ready(forward(weights, x))
 
 
-def torch_layer(name, threads):
-    def contender(size, training):
-        import torch
-
-        x, y = (torch.from_numpy(array) for array in data(size))
-        make = {"RNN": torch.nn.RNN, "LSTM": torch.nn.LSTM}[name]
-        options = {"nonlinearity": "relu"} if name == "RNN" else {}
-        layer = make(x.shape[-1], size[-1], batch_first=True, **options)
-        optimizer = torch.optim.SGD(layer.parameters(), 1e-6)
-
-        def forward():
-            torch.set_num_threads(threads)
-            with torch.no_grad():
-                return layer(x)[0][:, -1].sum().item()
-
-        def train():
-            torch.set_num_threads(threads)
-            optimizer.zero_grad()
-            ((layer(x)[0][:, -1] - y) ** 2).mean().backward()
-            optimizer.step()
-
-        return train if training else forward
-
-    return contender
-
-
 def in_low_precision():
     """RIN, SimpleRNN and LSTM in float32 and in bfloat16, by name."""
     return {
@@ -174,9 +148,4 @@ def installed():
             found[f"{name}, XLA"] = keras_layer(name, jit_compile=True)
     if importlib.util.find_spec("jax"):
         found["JAX lax.scan"] = jax_scan
-    if importlib.util.find_spec("torch"):
-        for name in ("RNN", "LSTM"):
-            for threads in (1, 2):
-                label = f"torch.nn.{name}, {threads} thread(s)"
-                found[label] = torch_layer(name, threads)
     return found

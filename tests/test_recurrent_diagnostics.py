@@ -440,6 +440,20 @@ def test_a_layer_in_a_wrapper_has_no_gradient_logs():
     assert not [name for name in logs if "gradient" in name]
 
 
+def test_layers_inside_a_layer_of_ones_own_are_followed():
+    class Block(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.rnn = keras.layers.SimpleRNN(3, name="inside")
+
+        def call(self, x):
+            return self.rnn(x)
+
+    logs, _ = fit(model_of(Block(), run_eagerly=True), epochs=1)
+    radii = [name for name in logs if name.endswith("spectral_radius")]
+    assert radii == ["inside_spectral_radius"]
+
+
 @pytest.mark.one_backend
 def test_all_logs_of_a_layer_have_its_name():
     inner = keras.Sequential(

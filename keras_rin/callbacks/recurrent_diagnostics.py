@@ -262,6 +262,10 @@ def _recurrent_layers(layer):
     inner += getattr(getattr(layer, "cell", None), "cells", ())
     for name in ("forward_layer", "backward_layer", "layer"):
         inner += [getattr(layer, name)] if hasattr(layer, name) else []
+    if not inner:  # it may be a layer of the user's own
+        attributes = keras.tree.flatten(list(vars(layer).values()))
+        found = [a for a in attributes if isinstance(a, keras.layers.Layer)]
+        inner = {id(one): one for one in found if one is not layer}.values()
     for one in inner:
         yield from _recurrent_layers(one)
 

@@ -23,6 +23,7 @@ from experiments import results
 from tests.reports import reports
 
 FLAGS = flags.FLAGS
+REPORTS = pathlib.Path("runs/backends")  # of pytest
 BACKENDS = ["tensorflow", "jax", "torch"]
 # A test counts for the first area whose pattern its name begins with.
 AREAS = {
@@ -124,12 +125,11 @@ def main(argv):
     del argv
     output = results.prepare(FLAGS.output)
     found = {
-        backend: sorted(pathlib.Path(FLAGS.runs).glob(f"{backend}*.xml"))
-        for backend in BACKENDS
+        backend: sorted(REPORTS.glob(f"{backend}*.xml")) for backend in BACKENDS
     }
     if not found["tensorflow"]:
         raise app.UsageError(
-            f"There is no {FLAGS.runs}/tensorflow.xml, which .ci/run writes."
+            f"There is no {REPORTS}/tensorflow.xml, which .ci/run writes."
         )
     runs = {backend: count(*files) for backend, files in found.items() if files}
     for backend, run in runs.items():
@@ -145,8 +145,5 @@ def main(argv):
 if __name__ == "__main__":
     flags.DEFINE_string(
         "output", "docs/results/backends", "Directory of results and tables."
-    )
-    flags.DEFINE_string(
-        "runs", "runs/backends", "Directory of pytest's reports."
     )
     app.run(main)

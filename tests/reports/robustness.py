@@ -21,6 +21,7 @@ from experiments import results
 from tests.reports import reports
 
 FLAGS = flags.FLAGS
+REPORTS = pathlib.Path("runs/backends")  # of pytest
 ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
 
 
@@ -48,9 +49,9 @@ def tables(record):
 
 def main(argv):
     del argv
-    paths = sorted(pathlib.Path(FLAGS.runs).glob("tensorflow*.xml"))
+    paths = sorted(REPORTS.glob("tensorflow*.xml"))
     if not paths:
-        raise app.UsageError(f"There is no {FLAGS.runs}/tensorflow.xml")
+        raise app.UsageError(f"There is no {REPORTS}/tensorflow.xml")
     output = results.prepare(FLAGS.output)
     before = (results.read(output) or {}).get("passed", {})
     passed = collections.Counter(before | cases(paths))
@@ -70,8 +71,5 @@ def main(argv):
 if __name__ == "__main__":
     flags.DEFINE_string(
         "output", "docs/results/robustness", "Directory of the tables."
-    )
-    flags.DEFINE_string(
-        "runs", "runs/backends", "Directory of pytest's reports."
     )
     app.run(main)

@@ -26,10 +26,11 @@ from tests.reports import reports
 FLAGS = flags.FLAGS
 ROOT = pathlib.Path(__file__).parents[2]
 ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text())
+REPORTS = ROOT / "runs" / "versions"  # of pytest
 SHOWN = ["keras", "tensorflow", "jax", "numpy"]
 
 
-def run(name, row, runs, marks):
+def run(name, row, runs):
     """Makes the environment of a row, and its report and list of packages."""
     with tempfile.TemporaryDirectory() as folder:
         python = f"{folder}/bin/python"
@@ -42,7 +43,7 @@ def run(name, row, runs, marks):
         packages = subprocess.check_output(freeze, text=True)
         report = runs / f"{name}.new"
         subprocess.run(
-            [python, "-m", "pytest", "-n", "2", "-m", marks]
+            [python, "-m", "pytest", "-n", "2", "-m", "not exhaustive"]
             + [f"--junitxml={report.absolute()}"],
             env={**os.environ, "KERAS_BACKEND": row["backend"]},
             cwd=ROOT,
@@ -104,25 +105,19 @@ def _skipped(rows):
 
 def main(argv):
     del argv
-    output, runs = results.prepare(FLAGS.output), results.prepare(FLAGS.runs)
+    output, runs = results.prepare(FLAGS.output), results.prepare(REPORTS)
     for name, row in ROWS.items():
         if FLAGS.only in ("", name) and not (runs / f"{name}.xml").exists():
-            run(name, row, runs, FLAGS.marks)
+            run(name, row, runs)
     done = {n: row for n, row in ROWS.items() if (runs / f"{n}.xml").exists()}
     rows = [summary(name, row, runs) for name, row in done.items()]
-    record = {"tables": "tests.reports.versions", "marks": FLAGS.marks}
-    results.write(output, {**record, "rows": rows}, tables)
+    record = {"tables": "tests.reports.versions", "rows": rows}
+    results.write(output, record, tables)
 
 
 if __name__ == "__main__":
     flags.DEFINE_string(
         "output", "docs/results/versions", "Directory of results and tables."
     )
-    flags.DEFINE_string("runs", "runs/versions", "Directory of reports.")
     flags.DEFINE_string("only", "", "Name of the one row to run.")
-    flags.DEFINE_string(
-        "marks",
-        "not exhaustive",
-        "The tests to run, as pytest's option -m.",
-    )
     app.run(main)
