@@ -26,12 +26,14 @@ OF_CLAIMS = {
     "expect": "better",
 }
 EXPECT = ("better", "equal")
-KEYS_OF_A_CLAIM = {"about", "statement", "within", "compare", "where"}
-KEYS_OF_A_CLAIM |= {"finding", "results", "after", "size", "measure"}
-KEYS_OF_A_CLAIM |= {"untested", *OF_CLAIMS}
-KEYS = {"question", "setting", "differs", "about", "within", "size", "panels"}
-KEYS |= {"tables", "files", "curves", "fixed", "grid", "layers", "claims"}
-KEYS |= {*DEFAULTS, *OF_CLAIMS}
+SHARED = {"about", "within", "size", *OF_CLAIMS}  # by protocol and claim
+KEYS_OF_A_CLAIM = SHARED | set(
+    "statement compare where finding results after measure untested".split()
+)
+KEYS = {*SHARED, *DEFAULTS} | set(
+    "question setting differs panels tables files curves fixed grid layers "
+    "claims".split()
+)
 HYPERPARAMETERS = {"task", *models.HYPERPARAMETERS, *training.HYPERPARAMETERS}
 
 

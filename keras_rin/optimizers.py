@@ -16,10 +16,9 @@ class AdamWithMultipliers(keras.optimizers.Adam):
 
     r is the learning rate, m_w and v_w are the bias-corrected moments of the
     gradient of w, and c_w is the multiplier of w, 1 by default. As in Keras's
-    Adam, epsilon is added before the bias correction, which is to say that it
-    is divided by sqrt(1 - beta_2^t) in update t. Scaling the
-    loss or the gradient has no such effect, because Adam divides by the
-    magnitude of the gradient.
+    Adam, epsilon is added before the bias correction, so that it is divided
+    by sqrt(1 - beta_2^t) in update t. Scaling the loss or the gradient has no
+    such effect, because Adam divides by the magnitude of the gradient.
 
     An update with learning rate r changes the recurrent matrix of n units by
     up to r n in spectral norm, and the change acts at each of T time steps.

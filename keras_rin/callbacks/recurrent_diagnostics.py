@@ -244,7 +244,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         if self._before is None:
             self._before = _model_up_to(self.model, layers)
         several = len(self.model.inputs) > 1  # maybe in a dict, by name
-        x = self.x if several else keras.tree.flatten(self.x)[0]
+        x = self.x if several else keras.tree.flatten(self.x)
         with recurrent_layers.undisturbed(self.model):
             inputs = self._before(x, training=False)
         inputs = keras.tree.flatten(inputs)
@@ -280,9 +280,7 @@ def _has_matrices(layer):
 def _model_up_to(model, layers):
     try:
         inputs = [keras.tree.flatten(layer.input)[0] for layer in layers]
-        several = len(model.inputs) > 1
-        given = model.inputs if several else model.inputs[0]
-        return keras.Model(given, inputs)
+        return keras.Model(model.inputs, inputs)
     except (AttributeError, ValueError) as error:
         raise ValueError(
             "`x` needs a Sequential or functional model, whose layers know "

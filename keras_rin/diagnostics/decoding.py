@@ -30,7 +30,8 @@ def first_signal_r2(
     c S^-1 c^T, where c = v W^(T - 1) is the trace of the first signal and S
     the covariance of the state. Unlike the memory curve this counts the
     other signals as noise. Each unit is brought to the size 1 before the fit;
-    what is below 2e-16 samples of the rest after that counts as nothing.
+    what is then smaller than the rest by a factor of 2e-16 times the number of
+    samples counts as nothing.
 
     The cost is of order steps samples units^2, and the states of all samples
     are held in memory: for 500 units and as many steps the simulation takes

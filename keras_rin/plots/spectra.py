@@ -54,9 +54,9 @@ def eigenvalues(
         Trefethen and Embree, 2005, Spectra and pseudospectra.
     """
     matrix = arguments.square_matrix("recurrent_matrix", recurrent_matrix)
+    points = arguments.integer("points", points, at_least=2)
     ax = drawing.axes(ax)
     spectrum = np.linalg.eigvals(matrix)
-    points = arguments.integer("points", points, at_least=2)
     side = 1.2 * max(1, np.abs(spectrum).max())
     if len(levels):
         # Eigenvalues are inside of each contour, so that one which does not
