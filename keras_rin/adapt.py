@@ -10,8 +10,8 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import arguments
-from keras_rin.states import hidden_states
-from keras_rin.states import restored
+from keras_rin.within import hidden_states
+from keras_rin.within import restored
 
 CHUNK = 2**20  # number of values that are converted to float64 at a time
 

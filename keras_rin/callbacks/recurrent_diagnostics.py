@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from keras_rin import arguments
 from keras_rin import diagnostics
 from keras_rin.diagnostics import recurrent_layers
+from keras_rin.within import layers_within
 
 THRESHOLD = 0.01
 # Default RINs that the inputs move by 17 learn to add, by 34 about a third of
@@ -133,6 +134,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self._longest = 0.0
         self._unknown = {}
         self._before = None
+        self._named = None
         self._warned = False
         self._check_x()
         if self.model.built:
@@ -220,7 +222,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     def _layers(self):
         """Each recurrent layer with its name in the logs."""
-        layers = list(_recurrent_layers(self.model))
+        if self._named is None:
+            self._named = self._find_layers()
+        return self._named
+
+    def _find_layers(self):
+        within = layers_within(self.model, ends_at=_has_matrices)
+        layers = [one for one in within if _has_matrices(one)]
         if not layers:
             raise ValueError(
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
@@ -251,23 +259,6 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         for layer, x in zip(layers, inputs, strict=True):
             x = keras.ops.cast(x, "float32")
             yield names[id(layer)], layer, keras.ops.convert_to_numpy(x)
-
-
-def _recurrent_layers(layer):
-    """All layers and cells within that have recurrent matrices."""
-    if _has_matrices(layer):
-        yield layer
-        return
-    inner = list(getattr(layer, "layers", ()))
-    inner += getattr(getattr(layer, "cell", None), "cells", ())
-    for name in ("forward_layer", "backward_layer", "layer"):
-        inner += [getattr(layer, name)] if hasattr(layer, name) else []
-    if not inner:  # it may be a layer of the user's own
-        attributes = keras.tree.flatten(list(vars(layer).values()))
-        found = [a for a in attributes if isinstance(a, keras.layers.Layer)]
-        inner = {id(one): one for one in found if one is not layer}.values()
-    for one in inner:
-        yield from _recurrent_layers(one)
 
 
 def _has_matrices(layer):

@@ -5,7 +5,7 @@ import collections
 import keras
 import numpy as np
 
-from keras_rin.states import hidden_states
+from keras_rin.within import hidden_states
 
 
 class RestoreOnNaN(keras.callbacks.Callback):

@@ -13,7 +13,7 @@ import numpy as np
 from keras_rin import files
 from keras_rin.callbacks import checkpoint
 from keras_rin.callbacks import model_description
-from keras_rin.states import hidden_states
+from keras_rin.within import hidden_states
 
 
 class ResumableTraining(keras.callbacks.Callback):

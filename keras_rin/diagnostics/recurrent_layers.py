@@ -7,8 +7,8 @@ import numpy as np
 from keras import ops
 
 from keras_rin import arguments
-from keras_rin.states import hidden_states
-from keras_rin.states import restored
+from keras_rin.within import hidden_states
+from keras_rin.within import restored
 
 GATES = {
     keras.layers.LSTMCell: ("input", "forget", "cell", "output"),

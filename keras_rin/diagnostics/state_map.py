@@ -12,6 +12,7 @@ from keras import ops
 from keras_rin.diagnostics import autodiff
 from keras_rin.diagnostics import gated_cells
 from keras_rin.diagnostics import recurrent_layers
+from keras_rin.within import layers_within
 
 # Of one temporary array; a call has a few of them for each gate.
 VALUES = 2**22
@@ -52,7 +53,7 @@ def state_map(cell, dtype):
     """
     kept = [
         (layer, name, getattr(layer, name))
-        for layer in _layers_within(cell)
+        for layer in layers_within(cell)
         for name in ("dtype_policy", "activation", "recurrent_activation")
         if hasattr(layer, name)
     ]
@@ -82,15 +83,6 @@ class _ComputesIn(keras.DTypePolicy):
     @property
     def compute_dtype(self):
         return self._computes_in
-
-
-def _layers_within(layer):
-    """The layer and those among its attributes."""
-    found = {id(layer): layer}
-    for value in keras.tree.flatten(list(vars(layer).values())):
-        if isinstance(value, keras.layers.Layer) and value is not layer:
-            found |= {id(one): one for one in _layers_within(value)}
-    return list(found.values())
 
 
 class StateMap:

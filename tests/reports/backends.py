@@ -59,7 +59,7 @@ AREAS = {
     "|verdicts)[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
     "|backends|cases|insert_tables|language|mathematics|pages|reports"
-    "|robustness|version|versions)[.]",
+    "|robustness|version|versions|within)[.]",
 }
 
 
