@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.within import hidden_states
+from keras_rin.within import in_order_of
+from keras_rin.within import input_and_mask
 from keras_rin.within import restored
 
 CHUNK = 2**20  # number of values that are converted to float64 at a time
@@ -203,11 +205,10 @@ def _adapt(layer, batches):
 def _reaching(model, layer, batches):
     """The inputs of `layer` in a model, with their mask."""
     try:
-        x, *others = keras.tree.flatten(layer.input)
-        masks = [one for one in others if one.dtype == "bool"]  # explicit
+        x, mask = input_and_mask(layer)
         # With a list of one input, Torch's `predict_on_batch` needs a list.
         inputs = model.inputs[0] if len(model.inputs) == 1 else model.inputs
-        before = keras.Model(inputs, [x, *(masks or [_Mask()(x)])])
+        before = keras.Model(inputs, [x, mask])
         if _calls(model, layer) > 1:
             raise ValueError(f"{layer.name} is called more than once.")
     except (AttributeError, ValueError) as error:
@@ -215,14 +216,14 @@ def _reaching(model, layer, batches):
             f"{layer.name} must be called exactly once, in a Sequential or "
             "functional model, for its inputs to be known: adapt it separately."
         ) from error
-    if not masks and x is inputs:
+    if x is inputs and layer.input is x:
         return batches  # without a copy
 
     def outputs():
         with restored(hidden_states(before)):
             for data, mask in batches():
                 if isinstance(inputs, list):
-                    data = _in_order(data, inputs)
+                    data = in_order_of(inputs, data)
                 if mask is None:
                     yield before.predict_on_batch(data)
                 else:  # of a model inside of another one
@@ -231,30 +232,12 @@ def _reaching(model, layer, batches):
     return outputs
 
 
-def _in_order(data, inputs):
-    """A list with the data of each input of a model."""
-    if isinstance(data, dict):
-        names = [one.name for one in inputs]
-        if data.keys() >= set(names):
-            return [data[name] for name in names]
-    return keras.tree.flatten(data)  # dicts by key, as Keras orders inputs
-
-
 def _calls(model, layer):
     """How often a functional model calls a layer; 1 if Sequential."""
     for one in model.get_config()["layers"]:
         if one.get("name") == layer.name:
             return len(one["inbound_nodes"])
     return 1
-
-
-class _Mask(keras.layers.Layer):
-    """The mask of its input; ones if there is none."""
-
-    def call(self, inputs, mask=None):
-        if mask is None:
-            mask = ops.ones(ops.shape(inputs)[:2], "bool")
-        return mask
 
 
 def _adapt_cells(layer, batches):

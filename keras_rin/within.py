@@ -1,4 +1,4 @@
-"""Layers within a layer, and hidden states, which Keras does not track."""
+"""What is within a layer or model: layers, inputs, hidden states."""
 
 import contextlib
 
@@ -40,6 +40,35 @@ def _held(value):
     elif isinstance(value, dict | list | tuple):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _held(one)
+
+
+def input_and_mask(layer):
+    """What a layer of a functional model reads, `(batch, time, ...)` first.
+
+    The mask is one that the layer is called with, the one that the layers
+    before it compute, or else ones.
+    """
+    x, *others = keras.tree.flatten(layer.input)
+    masks = [one for one in others if one.dtype == "bool"]
+    return x, masks[0] if masks else _Mask()(x)
+
+
+class _Mask(keras.layers.Layer):
+    """The mask of its input; ones if there is none."""
+
+    def call(self, inputs, mask=None):
+        if mask is None:
+            mask = ops.ones(ops.shape(inputs)[:2], "bool")
+        return mask
+
+
+def in_order_of(inputs, data):
+    """A list with the data of each input of a model."""
+    if isinstance(data, dict):
+        names = [one.name for one in inputs]
+        if data.keys() >= set(names):
+            return [data[name] for name in names]
+    return keras.tree.flatten(data)  # dicts by key, as Keras orders inputs
 
 
 @contextlib.contextmanager

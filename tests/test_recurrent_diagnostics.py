@@ -8,6 +8,7 @@ import pytest
 from scipy import linalg
 from witnesses import to_numpy
 
+import keras_rin
 from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.callbacks import ResumableTraining
@@ -157,6 +158,24 @@ def test_an_adapted_layer_and_gates_are_not_warned_of():  # warnings are errors
     logs = model.fit(x, y, verbose=0, callbacks=[callback]).history
     assert logs["rin_input_drift"][0] < logs["rin_input_spread"][0]
     assert "lstm_input_drift" not in logs
+
+
+def test_padded_time_steps_are_no_drift():  # warnings are errors
+    x, y = far_from_zero()
+    padded = np.concatenate([x, np.zeros((8, 60, 2), "float32")], axis=1)
+    rin = RIN(8, name="rin")
+    model = model_of(keras.Input((None, 2)), keras.layers.Masking(), rin)
+    keras_rin.adapt(model, padded)
+    model.optimizer.learning_rate = 0.0
+    callback = RecurrentDiagnostics(padded, budget=None)
+    logs = model.fit(padded, y, verbose=0, callbacks=[callback]).history
+    drift, spread = diagnostics.input_drift(rin, x)
+    found = logs["rin_input_drift"][0], logs["rin_input_spread"][0]
+    np.testing.assert_allclose(
+        found, (0, spread[np.argmax(abs(drift))]), atol=1e-3, rtol=1e-5
+    )
+    unmasked, _ = diagnostics.input_drift(rin, padded)
+    assert abs(unmasked).max() > recurrent_diagnostics.DRIFT_LIMIT
 
 
 @pytest.mark.one_backend

@@ -52,6 +52,45 @@ def test_at_the_identity_drift_grows_with_time_and_spread_with_its_root(rng):
     np.testing.assert_allclose(wide, 2 * narrow)
 
 
+def test_masked_time_steps_are_left_out(rng):
+    layer = RIN(3, None, recurrent_initializer=STATES["noise"])
+    layer.build((None, None, 2))
+    x = rng.random((6, 10, 2))
+    padded = np.concatenate([x, np.full((6, 5, 2), 100.0)], axis=1)
+    mask = np.repeat([[True, False]], [10, 5], axis=1).repeat(6, axis=0)
+    for one, other in zip(
+        input_drift(layer, x), input_drift(layer, padded, mask), strict=True
+    ):
+        np.testing.assert_allclose(one, other)
+    mask[:3, :8] = False  # three sequences of two steps, three of ten
+    mean = np.concatenate([x[:3, 8:].reshape(-1, 2), x[3:].reshape(-1, 2)])
+    same_mean = np.tile(mean.mean(axis=0), (1, 10, 1))
+    drift, _ = input_drift(layer, padded, mask)
+    np.testing.assert_allclose(drift, input_drift(layer, same_mean)[0])
+
+
+@pytest.mark.parametrize("mask", [np.ones((2, 4), bool), np.zeros((2, 5))])
+def test_other_masks_are_refused(mask):
+    layer = RIN(3)
+    layer.build((None, None, 1))
+    with pytest.raises(ValueError, match="`mask` must"):
+        input_drift(layer, np.ones((2, 5, 1)), mask)
+
+
+def test_a_mask_is_in_the_order_of_the_data(rng):
+    forward, backward = (RIN(3, go_backwards=one) for one in (False, True))
+    x, mask = rng.random((2, 6, 1)), np.array([[1, 0, 1, 1, 1, 0]] * 2, bool)
+    for layer in (forward, backward):
+        layer.build((None, None, 1))
+    backward.set_weights(forward.get_weights())
+    for one, other in zip(
+        input_drift(forward, x, mask),
+        input_drift(backward, x, mask),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other)
+
+
 def test_a_deep_transition_is_followed_through_both(rng):
     layer = keras.layers.RNN(
         DeepTransitionRINCell(

@@ -8,11 +8,14 @@ import warnings
 
 import keras
 import numpy as np
+from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin import diagnostics
 from keras_rin.diagnostics import recurrent_layers
+from keras_rin.within import in_order_of
+from keras_rin.within import input_and_mask
 from keras_rin.within import layers_within
 
 THRESHOLD = 0.01
@@ -65,7 +68,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     and epochs between have NaN. What cannot be measured is NaN as well, such
     as the gradient of a layer whose inputs are not finite: it ends no
     training. Weights, random states and those of stateful layers stay as they
-    are. Masks are ignored: padded time steps of `x` count as inputs.
+    are. The gradient and the Lyapunov exponent are those without a mask; drift
+    and spread leave out the time steps of `x` that are masked.
 
     Args:
         x: Array `(batch, ...)`, or a list or dict of arrays as for `fit`: a
@@ -140,8 +144,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         if self.model.built:
             self._layers()
             if self.x is not None:
-                for name, layer, x in self._with_inputs():
-                    self._follow_inputs(name, layer, x)
+                for name, layer, x, mask in self._with_inputs():
+                    self._follow_inputs(name, layer, x, mask)
         self._begin = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -191,28 +195,29 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         for name, layer in self._layers():
             values.update(_of_matrices(name, layer))
         if self.x is not None:
-            for name, layer, x in self._with_inputs():
+            for name, layer, x, mask in self._with_inputs():
                 values.update(_of_gradient(name, layer, x))
                 if self.lyapunov:
                     values[f"{name}_lyapunov_exponent"] = _exponent(layer, x)
-                values.update(self._follow_inputs(name, layer, x))
+                values.update(self._follow_inputs(name, layer, x, mask))
         return values
 
-    def _follow_inputs(self, name, layer, x):
+    def _follow_inputs(self, name, layer, x, mask):
         if "recurrent" not in diagnostics.recurrent_matrices(layer):
             return {}
         names = f"{name}_input_drift", f"{name}_input_spread"
         try:
-            drift, spread = diagnostics.input_drift(layer, x)
+            drift, spread = diagnostics.input_drift(layer, x, mask)
         except ValueError:  # of weights or inputs that are not finite
             return dict.fromkeys(names, math.nan)
         most = np.argmax(abs(drift))
         drift, spread = float(abs(drift[most])), float(spread[most])
         if drift > max(DRIFT_LIMIT, spread) and not self._warned:
             self._warned = True
+            steps = mask.sum(axis=1).max()
             warnings.warn(
-                f"Over {x.shape[1]} time steps the mean of its inputs moves "
-                f"the hidden state of {layer.name} by {drift:.0f}, their "
+                f"Over {steps} time steps the mean of its inputs moves the "
+                f"hidden state of {layer.name} by {drift:.0f}, their "
                 f"fluctuations by {spread:.0f}. Such training often "
                 "diverges: call keras_rin.adapt(model, x) on the training "
                 "data before fit, or normalize the inputs.",
@@ -244,21 +249,19 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         return named
 
     def _with_inputs(self):
-        """Each recurrent layer with what `x` becomes before it."""
+        """Each recurrent layer with what it reads of `x`, and its mask."""
         layers = [one for one in self.model.layers if _has_matrices(one)]
         if not layers:
             return
         names = {id(layer): name for name, layer in self._layers()}
         if self._before is None:
             self._before = _model_up_to(self.model, layers)
-        several = len(self.model.inputs) > 1  # maybe in a dict, by name
-        x = self.x if several else keras.tree.flatten(self.x)
+        x = in_order_of(self.model.inputs, self.x)
         with recurrent_layers.undisturbed(self.model):
-            inputs = self._before(x, training=False)
-        inputs = keras.tree.flatten(inputs)
-        for layer, x in zip(layers, inputs, strict=True):
-            x = keras.ops.cast(x, "float32")
-            yield names[id(layer)], layer, keras.ops.convert_to_numpy(x)
+            read = self._before(x, training=False)
+        for layer, x, mask in zip(layers, *read, strict=True):
+            x = ops.convert_to_numpy(ops.cast(x, "float32"))
+            yield names[id(layer)], layer, x, ops.convert_to_numpy(mask)
 
 
 def _has_matrices(layer):
@@ -270,8 +273,8 @@ def _has_matrices(layer):
 
 def _model_up_to(model, layers):
     try:
-        inputs = [keras.tree.flatten(layer.input)[0] for layer in layers]
-        return keras.Model(model.inputs, inputs)
+        inputs, masks = zip(*map(input_and_mask, layers), strict=True)
+        return keras.Model(model.inputs, [list(inputs), list(masks)])
     except (AttributeError, ValueError) as error:
         raise ValueError(
             "`x` needs a Sequential or functional model, whose layers know "
@@ -314,7 +317,7 @@ def _of_matrices(name, layer):
 
 
 def _is_finite(x):
-    x = keras.ops.convert_to_numpy(x)
+    x = ops.convert_to_numpy(x)
     return x.dtype.kind not in "fc" or bool(np.isfinite(x).all())
 
 

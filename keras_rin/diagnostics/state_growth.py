@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
+from keras_rin import arguments
 from keras_rin.diagnostics import recurrent_layers
 from keras_rin.diagnostics import spectrum
 from keras_rin.diagnostics.recurrent_layers import float64
@@ -13,7 +14,7 @@ BATCH = 32
 
 
 def input_drift(
-    layer: keras.Layer, x: ArrayLike
+    layer: keras.Layer, x: ArrayLike, mask: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation that the inputs alone give the last state.
 
@@ -31,15 +32,19 @@ def input_drift(
         layer: A built recurrent layer or cell without gates: SimpleRNN, RIN,
             or one of their cells, `DeepTransitionRINCell` included.
         x: Array `(batch, time, features)`, finite: what the layer reads.
+        mask: Boolean array `(batch, time)`. Time steps where it is `False`
+            are ignored, as the layer does; T is then the number of time steps
+            of the longest sequence. Defaults to `None`: all are used.
 
     Returns:
-        Two float64 arrays `(units,)`, the drift and the spread after the T
-        time steps of x, in the units of the hidden state; inf beyond float64.
+        Two float64 arrays `(units,)`, the drift and the spread after T time
+        steps, in the units of the hidden state; inf beyond float64.
 
     Raises:
         ValueError: If the layer has gates, several cells or no weights yet,
-            if its weights are not finite, or if `x` has another shape or is
-            not finite in the dtype of the layer.
+            if its weights are not finite, if `x` has another shape or is
+            not finite in the dtype of the layer, or if `mask` has another
+            shape or is `False` everywhere.
 
     Example:
 
@@ -67,7 +72,10 @@ def input_drift(
         raise ValueError(
             f"{layer.name} has no input kernel. Received: layer={layer}"
         )
-    flat = x.reshape(-1, x.shape[-1])
+    used = _checked_mask(mask, x.shape[:2])
+    if getattr(layer, "go_backwards", False):
+        used = used[:, ::-1]  # as `x` is
+    flat, steps = x[used], int(used.sum(axis=1).max())
     kernel, effective = float64(cell.kernel), matrices["recurrent"]
     mean = flat.mean(axis=0) @ kernel
     has_bias = getattr(cell, "bias", None) is not None
@@ -81,7 +89,6 @@ def input_drift(
         covariance = second.T @ covariance @ second
         if has_bias:
             mean += float64(cell.transition_bias)
-    steps = x.shape[1]
     matrix, growth = spectrum.scaled(effective)
     drift = _summed(mean, lambda v: v @ matrix, growth, steps)
     variance, exponent = _summed(
@@ -90,6 +97,16 @@ def input_drift(
     spread = np.sqrt(np.maximum(np.diag(variance), 0) * 2.0 ** (exponent % 2))
     with np.errstate(over="ignore"):
         return np.ldexp(*drift), np.ldexp(spread, exponent // 2)
+
+
+def _checked_mask(mask, shape) -> np.ndarray:
+    if mask is None:
+        return np.ones(shape, bool)
+    mask = np.asarray(keras.ops.convert_to_numpy(mask), bool)
+    arguments.shape("mask", mask.shape, shape)
+    if not mask.any():
+        raise ValueError("`mask` must be True at one time step or more.")
+    return mask
 
 
 def _summed(first, one_step, growth, steps):
