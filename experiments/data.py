@@ -72,9 +72,9 @@ def pixels_data(rng, images="digits", train=None, permuted=False, pooled=1):
     return Data(splits, 10, entropy, wrong, 1 - chance)
 
 
-def images_data(rng, images="digits", pooled=1):
+def images_data(rng, images="digits"):
     """Whole images, with mean 0 and variance 1 on the training set."""
-    parts = [(pool(x, pooled), y) for x, y in load_images(images)]
+    parts = load_images(images)
     mean, deviation = parts[0][0].mean(), parts[0][0].std()
     shape = (*parts[0][0].shape[1:], 1)[:3]  # one channel by default
     splits = [
@@ -125,8 +125,8 @@ def babi_data(rng, number):
 def load_images(name):
     """(images, labels) to train, validate and test on.
 
-    The digits of scikit-learn, a data set of TFDS, or for "npz" the file of
-    the variable IMAGES_NPZ. The first tenth of the training images validates.
+    The digits of scikit-learn or a data set of TFDS. The first tenth of the
+    training images validates.
     """
     rng = np.random.default_rng(0)
     if name == "digits":
@@ -134,12 +134,6 @@ def load_images(name):
         order = rng.permutation(len(found.target))
         x, y = (found.images / 16)[order], found.target[order]
         (x, x_test), (y, y_test) = (x[360:], x[:360]), (y[360:], y[:360])
-    elif name == "npz":
-        with np.load(os.environ["IMAGES_NPZ"]) as file:
-            x, y = file["x_train"], file["y_train"].ravel()
-            x_test, y_test = file["x_test"], file["y_test"].ravel()
-        order = rng.permutation(len(y))
-        x, y = x[order], y[order]
     else:
         (x, y), (x_test, y_test) = (
             tfds.as_numpy(part)
@@ -178,7 +172,7 @@ TASKS = {  # how the data are drawn, and the hyperparameters of this
     "adding": (adding_data, {"length", "train", "train_length"}),
     "copying": (copying_data, {"length", "train", "copied"}),
     "pixels": (pixels_data, {"images", "train", "permuted", "pooled"}),
-    "images": (images_data, {"images", "pooled"}),
+    "images": (images_data, {"images"}),
     "text": (characters_data, {"length", "train"}),
     "babi": (babi_data, {"number"}),
 }
@@ -195,12 +189,12 @@ def what_lacks(asked):
     used = {one["task"] for one in asked} & {"babi", "text"}
     used |= {one["images"] for one in asked if "images" in one} - {"digits"}
     for name in sorted(used):
-        if variable := {"babi": "BABI_DIR", "npz": "IMAGES_NPZ"}.get(name):
-            path = os.environ.get(variable)
+        if name == "babi":
+            path = os.environ.get("BABI_DIR")
             if not path:
-                return f"{variable} is not set"
+                return "BABI_DIR is not set"
             if not pathlib.Path(path).exists():
-                return f"{variable} names {path}, which does not exist"
+                return f"BABI_DIR names {path}, which does not exist"
             continue
         name = "tiny_shakespeare" if name == "text" else name
         if not tfds.builder(name).is_prepared():

@@ -44,18 +44,14 @@ def test_pooled_pixels_are_the_means_of_squares(rng):
     assert pooled[1, 1, 2, 1] == pytest.approx(corner)
 
 
-def test_images_of_a_file_are_pooled_to_mean_0_and_variance_1(
-    rng, tmp_path, monkeypatch
-):
-    file = tmp_path / "images.npz"
-    monkeypatch.setenv("IMAGES_NPZ", str(file))
+def test_images_of_a_set_have_mean_0_and_variance_1(rng, monkeypatch):
     x = rng.integers(0, 256, size=(50, 4, 4, 3), dtype="uint8")
     y = np.arange(50) % 10
-    np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
-    settings = {"task": "images", "images": "npz", "pooled": 2}
-    data = tasks.draw(settings, rng)
+    stored = tuple(map(keras.ops.convert_to_tensor, (x, y)))
+    monkeypatch.setattr(tasks.tfds, "load", lambda *_, **__: [stored] * 2)
+    data = tasks.draw({"task": "images", "images": "cifar10"}, rng)
     assert [x.shape for x, _ in data.splits] == [
-        (n, 2, 2, 3) for n in (45, 5, 50)
+        (n, 4, 4, 3) for n in (45, 5, 50)
     ]
     assert data.splits[0][0].mean() == pytest.approx(0, abs=1e-5)
     assert data.splits[0][0].std() == pytest.approx(1, abs=1e-5)
