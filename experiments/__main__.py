@@ -56,7 +56,8 @@ def make_runs(asked, output):
             continue
         folder = results.prepare(output / name)
         if FLAGS.estimate:
-            runner.estimate(protocol, folder, settings, FLAGS.jobs)
+            missing = runner.missing(runner.stored(protocol, folder), settings)
+            runner.estimate(protocol, folder, missing, FLAGS.jobs)
             continue
         while wanted := wanted_runs(runner.stored(protocol, folder), settings):
             runner.run(protocol, folder, wanted, FLAGS.jobs, FLAGS.ray_address)
