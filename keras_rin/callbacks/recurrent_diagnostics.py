@@ -250,10 +250,10 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     def _with_inputs(self):
         """Each recurrent layer with what it reads of `x`, and its mask."""
-        layers = [one for one in self.model.layers if _has_matrices(one)]
+        names = {id(layer): name for name, layer in self._layers()}
+        layers = [one for one in self.model.layers if id(one) in names]
         if not layers:
             return
-        names = {id(layer): name for name, layer in self._layers()}
         if self._before is None:
             self._before = _model_up_to(self.model, layers)
         x = in_order_of(self.model.inputs, self.x)

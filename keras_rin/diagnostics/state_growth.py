@@ -102,7 +102,7 @@ def input_drift(
 def _checked_mask(mask, shape) -> np.ndarray:
     if mask is None:
         return np.ones(shape, bool)
-    mask = np.asarray(keras.ops.convert_to_numpy(mask), bool)
+    mask = np.asarray(ops.convert_to_numpy(mask), bool)
     arguments.shape("mask", mask.shape, shape)
     if not mask.any():
         raise ValueError("`mask` must be True at one time step or more.")
