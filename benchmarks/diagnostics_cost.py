@@ -7,13 +7,11 @@
         --output=docs/results/dynamics_cost
 
 Each diagnostic is called several times in a process of its own. The seconds,
-the memory by which the process grows at most, and the share of the training
+the memory that the calls need at most, and the share of the training
 time that the callback takes go to OUTPUT/results.json and into tables.
 """
 
 import functools
-import multiprocessing
-import resource
 import statistics
 
 import keras
@@ -141,16 +139,13 @@ PARTS = {"matrices": matrices, "layers": layers, "dynamics": dynamics}
 
 
 def measured(part, units, small, repeats, name):
-    """Seconds of each call, and the MiB by which the process grew at most."""
+    """Seconds of each call, and the MiB that the calls need at most."""
     set_up = PARTS[part](units, small)[name]
-    function = set_up()
-    before = peak_memory()
-    times = measuring.in_turns({name: function}, repeats)[name]
-    return [ms / 1e3 for ms in times], peak_memory() - before
-
-
-def peak_memory():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    function, times = set_up(), {}
+    mib = measuring.growth(
+        lambda: times.update(measuring.in_turns({name: function}, repeats))
+    )
+    return [ms / 1e3 for ms in times[name]], round(mib)
 
 
 def callback_share(units, epochs, options):
@@ -174,14 +169,14 @@ def measure():
         for part in parts
         for name in PARTS[part](units, small)
     ]
-    spawn = multiprocessing.get_context("spawn")
     seconds, memory, shares = {}, {}, {}
     for *job, name in tqdm(jobs):
-        if small:
-            seconds[name], memory[name] = measured(*job, name)
-            continue
-        with spawn.Pool(1) as alone:
-            seconds[name], memory[name] = alone.apply(measured, (*job, name))
+        found = (
+            measured(*job, name)
+            if small
+            else measuring.alone(measured, *job, name)
+        )
+        seconds[name], memory[name] = found
     if "callback" in FLAGS.part:
         units, numbers = (8, (2,)) if small else (100, (10, 100))
         shares = {

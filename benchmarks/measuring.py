@@ -1,7 +1,11 @@
-"""What the benchmarks share: their flags, timing in turns, and the results."""
+"""What the benchmarks share: their flags, time and memory, and the results."""
 
+import concurrent.futures
 import math
+import multiprocessing
+import os
 import pathlib
+import re
 import time
 
 from absl import app
@@ -50,3 +54,31 @@ def in_turns(steps, repeats, seconds=math.inf):
         for name, step in steps.items():
             times[name].append(milliseconds(step))
     return times
+
+
+def alone(function, *arguments):
+    """What a function returns in a process of its own.
+
+    There glibc returns freed memory at once; by default it keeps up to twice
+    the memory in use, by chance.
+    """
+    os.environ |= {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def growth(call):
+    """MiB that a call needs at most above the memory in use before, on Linux.
+
+    An earlier peak does not hide it: the kernel is told to forget it.
+    """
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    before = _mebibytes("VmRSS")
+    call()
+    return _mebibytes("VmHWM") - before
+
+
+def _mebibytes(what):
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(rf"{what}:\s+(\d+) kB", status)[1]) / 1024

@@ -3,16 +3,9 @@
     python -m benchmarks.peak_memory
 
 Each layer trains in processes of its own. What three training steps need above
-the memory of the built model goes to OUTPUT/results.json and table.md. Linux
-tells both, the memory in use and its peak, and glibc is set to return freed
-memory; otherwise it keeps up to twice the memory in use, by chance.
+the memory of the built model goes to OUTPUT/results.json and table.md.
 """
 
-import concurrent.futures
-import multiprocessing
-import os
-import pathlib
-import re
 import statistics
 
 from absl import flags
@@ -40,34 +33,22 @@ def growth(name, size):
     warm = contenders.installed()[name]((1, 2, size[2], size[3]), True)
     warm()
     step = contenders.installed()[name](size, True)
-    pathlib.Path("/proc/self/clear_refs").write_text("5")  # forget the peak
-    before = mebibytes("VmRSS")
-    for _ in range(3):
-        step()
-    return mebibytes("VmHWM") - before
-
-
-def mebibytes(what):
-    """Memory of this process as the Linux kernel tells it."""
-    status = pathlib.Path("/proc/self/status").read_text()
-    return int(re.search(rf"{what}:\s+(\d+) kB", status)[1]) / 1024
-
-
-def in_a_process(name, size):
-    os.environ |= {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
-    spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
-        return pool.submit(growth, name, size).result()
+    return measuring.growth(lambda: [step() for _ in range(3)])
 
 
 def measure():
-    sizes = [(2, 5, 1, 3)] if FLAGS.smoke else SIZES
-    cases = [(name, size) for size in sizes for name in NAMES]
+    sizes, names = SIZES, NAMES
+    if FLAGS.smoke:
+        sizes, names = [(2, 5, 1, 3)], ["RIN, XLA"]
+    cases = [(name, size) for size in sizes for name in names]
     records = [
         {
             "contender": name,
             "size": size,
-            "mib": [in_a_process(name, size) for _ in range(FLAGS.repeats)],
+            "mib": [
+                measuring.alone(growth, name, size)
+                for _ in range(FLAGS.repeats)
+            ],
         }
         for name, size in tqdm(cases)
     ]

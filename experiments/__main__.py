@@ -19,6 +19,7 @@ import sys
 from absl import app
 from absl import flags
 
+from experiments import checks
 from experiments import data
 from experiments import pages
 from experiments import pictures
@@ -37,7 +38,7 @@ def chosen():
         else protocols.FOLDER / f"{name}.toml"
         for name in FLAGS.protocol
     ]
-    return {path.stem: protocols.read(path) for path in paths}
+    return {path.stem: checks.read(path) for path in paths}
 
 
 def make_runs(asked, output):
@@ -73,7 +74,7 @@ def main(_):
     output = results.prepare(FLAGS.output)
     try:
         # Read before the runs, which may take a night and outlast an edit.
-        every = protocols.read_all()
+        every = checks.read_all()
         asked = chosen() if FLAGS.protocol else every
     except ValueError as error:
         raise app.UsageError(str(error)) from error

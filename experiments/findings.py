@@ -6,6 +6,7 @@ verdict follows from the answers, "yes", "no" or "inconclusive".
 """
 
 import dataclasses
+import inspect
 
 import numpy as np
 
@@ -323,3 +324,12 @@ def small_variance_trains_better(record):
         f"{run['layer']} {run['score']:.3f}" for run in record["runs"]
     )
     return [("1 seed each", f"accuracy of {found}", "inconclusive")]
+
+
+ALL = {
+    name: function
+    for name, function in list(globals().items())
+    if inspect.isfunction(function)
+    and function.__module__ == __name__
+    and not name.startswith("_")
+}

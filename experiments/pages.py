@@ -283,7 +283,7 @@ def _tested(claim, study, name):
         if not any(made.values()):
             return [], name
         return [_part(claim, pair, made) for pair in made], name
-    finding = getattr(findings, claim["finding"])
+    finding = findings.ALL[claim["finding"]]
     if "results" not in claim:
         return finding(None), findings.FILE
     if claim["results"] == "runs":

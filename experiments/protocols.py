@@ -10,11 +10,6 @@ import itertools
 import pathlib
 import tomllib
 
-from experiments import data
-from experiments import layers
-from experiments import models
-from experiments import training
-
 FOLDER = pathlib.Path(__file__).parent / "protocols"
 TIERS = ("core", "night", "gpu")
 OWN = {"tier", "seeds"}  # of a grid, in the place of the protocol's
@@ -25,29 +20,11 @@ OF_CLAIMS = {
     "published": "no such comparison",
     "expect": "better",
 }
-EXPECT = ("better", "equal")
-SHARED = {"about", "within", "size", *OF_CLAIMS}  # by protocol and claim
-KEYS_OF_A_CLAIM = SHARED | set(
-    "statement compare where finding results after measure untested".split()
-)
-KEYS = {*SHARED, *DEFAULTS} | set(
-    "question setting differs panels tables files curves fixed grid layers "
-    "claims".split()
-)
-HYPERPARAMETERS = {"task", *models.HYPERPARAMETERS, *training.HYPERPARAMETERS}
-
-
-def read_all():
-    """{name: protocol} of all files."""
-    return {path.stem: read(path) for path in sorted(FOLDER.glob("*.toml"))}
 
 
 def read(path):
-    """The protocol in a file, checked; ValueError says what is wrong in it."""
-    try:
-        read = tomllib.loads(pathlib.Path(path).read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path}: {error}") from error
+    """The protocol in a file, with all that it leaves to a default."""
+    read = tomllib.loads(pathlib.Path(path).read_text())
     protocol = {**DEFAULTS, **read}
     shared = {"about", "within", *OF_CLAIMS} & read.keys()
     defaults = OF_CLAIMS | {key: read[key] for key in shared}
@@ -58,53 +35,7 @@ def read(path):
         values = {k: v if isinstance(v, list) else [v] for k, v in grid.items()}
         grids.append({**values, **{k: grid[k] for k in OWN & grid.keys()}})
     protocol["grid"] = grids
-    if grids:
-        _check(protocol, path)
     return protocol
-
-
-def _check(protocol, path):
-    def known(what, given, names):
-        unknown = sorted(set(map(str, given)) - set(names))
-        if unknown:
-            raise ValueError(
-                f"{path}: unknown {what}: {', '.join(unknown)}. Known are "
-                f"{', '.join(sorted(names))}."
-            )
-
-    def required(given, keys, of=""):
-        for key in keys:
-            if key not in given:
-                raise ValueError(f"{path}: `{key}`{of} is missing.")
-
-    known("key", protocol, KEYS)
-    required(protocol, ("question", "setting"))
-    known("tier", tiers(protocol), TIERS)
-    each = list(all_settings(protocol))
-    names = set(itertools.chain.from_iterable(each)) - {"seed"}
-    tasks = {settings.get("task") for settings in each}
-    known("task", tasks, data.TASKS)
-    of_tasks = set().union(*(data.TASKS[task][1] for task in tasks))
-    known("hyperparameter", names, HYPERPARAMETERS | of_tasks)
-    known("hyperparameter in `tuned`", protocol["tuned"], names)
-    known(
-        "hyperparameter in `panels`", protocol.get("panels", "").split(), names
-    )
-    for name, values in training.VALUES.items():
-        used = {one[name] for one in each if name in one}
-        known(f"value of `{name}`", used, values)
-    labels = {one["layer"] for one in each if "layer" in one}
-    known("layer", labels, {**layers.LAYERS, **protocol.get("layers", {})})
-    for claim in protocol["claims"]:
-        known("key of a claim", claim, KEYS_OF_A_CLAIM)
-        known("value of `expect`", [claim["expect"]], EXPECT)
-        within = ["within"] if "compare" in claim else []
-        required(claim, ["about", "statement", *within], " of a claim")
-        if "compare" in claim and not comparisons(claim, all_models(protocol)):
-            raise ValueError(
-                f"{path}: no two models to compare for the claim "
-                f'"{claim["statement"]}".'
-            )
 
 
 def tiers(protocol):

@@ -23,6 +23,7 @@ MATTERS = 0.25  # largest margin, as a share of the larger of two losses
 LEARNED = 0.95  # normalized loss below which a model has learned something
 UNSOLVED = "inconclusive: neither solved the task"
 UNTESTED = "not tested"  # runs are missing
+MEASURES = ("losses", "curve_means", "unsolved")  # of an outcome, by seed
 
 
 @dataclasses.dataclass

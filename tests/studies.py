@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from experiments import protocols
+from experiments import checks
 from experiments import results
 from experiments import verdicts
 
@@ -12,7 +12,7 @@ UNDER_TENSORFLOW = pytest.mark.skipif(
     reason="the experiments train under TensorFlow",
 )
 RESULTS = results.RESULTS / "claims"
-PROTOCOLS = protocols.read_all()
+PROTOCOLS = checks.read_all()
 TRAINED = {n: p for n, p in PROTOCOLS.items() if p["grid"]}
 TINY = {  # is trained
     "tier": "core",

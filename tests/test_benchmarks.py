@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import keras
+import numpy as np
 import pytest
 import scripts
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.skipif(
         ("diagnostics_cost", ["table.md", "callback.md"]),
         ("orthogonal_cost", ["table.md"]),
         ("exports", ["table.md"]),
+        ("peak_memory", ["table.md"]),
     ],
 )
 def test_a_benchmark_writes_its_records_and_its_table(tmp_path, module, tables):
@@ -57,6 +59,19 @@ def test_what_any_step_takes_longer_without_xla_is_named():
     shown = step_time._ratios([{name: [one] for name, one in ms.items()}])
     found = [line.split("|")[3].strip() for line in shown.splitlines()[2:]]
     assert found == ["0.50", "1.25", "0.50", "2.50", "2.00", "1.50"]
+
+
+def needs(mebibytes):
+    np.ones(mebibytes * 2**20, "uint8")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the memory")
+@pytest.mark.parametrize("before", [0, 300])
+def test_an_earlier_peak_does_not_hide_the_memory_that_a_call_needs(before):
+    from benchmarks import measuring
+
+    needs(before)
+    assert measuring.growth(lambda: needs(100)) == pytest.approx(100, abs=2)
 
 
 def installed(package):

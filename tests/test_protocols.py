@@ -8,6 +8,7 @@ from studies import TRAINED
 from studies import UNDER_TENSORFLOW
 
 import keras_rin
+from experiments import checks
 from experiments import layers
 from experiments import protocols
 
@@ -115,6 +116,27 @@ BAD = {
     ),
     "`within` of a claim is missing": ("within = 0.05", ""),
     "`about` of a claim is missing": ('about = "mine"', ""),
+    "unknown table in `tables`: modles": (
+        "tier =",
+        'tables = ["modles"]\ntier =',
+    ),
+    "unknown finding: diverges": (
+        "within",
+        'finding = "diverges"\nwithin',
+    ),
+    "`never_diverges` needs `where`": (
+        "within",
+        'finding = "never_diverges"\nwithin',
+    ),
+    "unknown value of `results`: memories": (
+        "within",
+        'results = "memories"\nwithin',
+    ),
+    "unknown value of `measure`: loss": ("within", 'measure = "loss"\nwithin'),
+    "no `compare`, `finding` or `untested`": (
+        'compare = [[{ layer = "RIN" }, { layer = "LSTM" }]]',
+        "",
+    ),
     "no two models to compare": ('{ layer = "RIN" }', '{ layer = "GRU" }'),
     "Expected": ("[fixed]", "[fixed"),
 }
@@ -124,7 +146,7 @@ BAD = {
 def test_what_is_wrong_in_a_protocol_is_said_before_it_trains(said, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(GOOD)
-    assert len(protocols.all_settings(protocols.read(path))) == 4
+    assert len(protocols.all_settings(checks.read(path))) == 4
     path.write_text(GOOD.replace(*BAD[said]))
     with pytest.raises(ValueError, match=f"mine.toml: .*{said}"):
-        protocols.read(path)
+        checks.read(path)
