@@ -35,7 +35,7 @@ CLIPS = {
 VALUES = {  # of hyperparameters that are words
     "schedule": ["constant", "cosine"],
     "clip": CLIPS,
-    "inputs": ["as they are", "adapted", "normalized"],
+    "inputs": ["raw", "adapted", "normalized"],
 }
 COMPILED = {}  # compiling takes longer than training
 TIMED = 20  # updates, four times: the first time compiles them

@@ -1,4 +1,4 @@
-"""Identity-parametrised and non-normal layers for Keras 3."""
+"""Identity-parametrized and non-normal layers for Keras 3."""
 
 # First, for it refuses other versions of Keras.
 from keras_rin.version import __version__

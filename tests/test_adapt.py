@@ -196,7 +196,7 @@ DATA = {
 @pytest.mark.parametrize("kind", DATA)
 def test_it_takes_what_normalization_takes(kind, x):
     if kind == "tf.data" and keras.backend.backend() != "tensorflow":
-        pytest.skip("TensorFlow's own")
+        pytest.skip("tests a feature of TensorFlow")
     layer = built(RIN(5))
     layer.adapt(DATA[kind](x))
     assert_centered(layer.cell, x)
@@ -383,7 +383,7 @@ def at_update_0(adapted, length, seed):
 
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow",
-    reason="a law of the initialization, not of the backend",
+    reason="does not depend on the backend",
 )
 @pytest.mark.parametrize("length", first_of([(200,), (1_000,)]))
 def test_at_update_0_loss_and_gradient_are_far_below_the_default(length):

@@ -13,7 +13,8 @@ from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 
 ON_TENSORFLOW = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="LiteRT is TensorFlow's"
+    keras.backend.backend() != "tensorflow",
+    reason="export to LiteRT needs TensorFlow",
 )
 WRITES = pytest.mark.skipif(
     keras.backend.backend() == "torch"

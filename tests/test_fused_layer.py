@@ -108,7 +108,7 @@ def test_random_layers_are_the_same_fused_and_not(seed, float64):
 
 
 @pytest.mark.skipif(
-    BACKEND != "tensorflow", reason="shapes are known elsewhere"
+    BACKEND != "tensorflow", reason="only TensorFlow has unknown shapes"
 )
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_number_of_steps_may_be_undefined(rng, masked):

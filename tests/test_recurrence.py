@@ -300,7 +300,9 @@ def test_second_derivatives_are_refused(rng, by, power, compiled):
         traced(second_derivative, compiled)(loss, args, by)
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="reads XLA's own listing")
+@pytest.mark.skipif(
+    BACKEND != "tensorflow", reason="reads what XLA compiles for TensorFlow"
+)
 @pytest.mark.parametrize(
     "masked, pieces", first_of([(True, 2), (True, 1), (False, 2)])
 )
