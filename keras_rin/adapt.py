@@ -10,9 +10,10 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import arguments
+from keras_rin.within import calls_of
 from keras_rin.within import hidden_states
 from keras_rin.within import in_order_of
-from keras_rin.within import input_and_mask
+from keras_rin.within import mask_of
 from keras_rin.within import restored
 
 CHUNK = 2**20  # number of values that are converted to float64 at a time
@@ -65,9 +66,9 @@ def adapt(
     Raises:
         ValueError: If the layer is not built, has no bias, or is not one of
             the supported layers; if a model is neither Sequential nor
-            functional, or calls such a layer more than once; if the data are
-            empty, of the wrong shape, of an integer dtype, or not finite. In
-            these cases no bias is changed.
+            functional, or calls such a layer more than once; if layers share
+            a cell; if the data are empty, of the wrong shape, of an integer
+            dtype, or not finite. In these cases no bias is changed.
 
     Example:
 
@@ -95,8 +96,13 @@ def adapt(
             "model that is neither Sequential nor functional, adapt its "
             f"recurrent layers one by one. Received: layer={layer}"
         )
-    for cell in cells:
+    for number, cell in enumerate(cells):
         _check(cell)
+        if any(cell is other for other in cells[:number]):
+            raise ValueError(
+                f"{cell.name} is the cell of several layers, and has one bias "
+                f"for all of them. Received: layer={layer}"
+            )
     if mask is not None:
         _check_mask(mask, data, layer)
         mask = ops.convert_to_numpy(mask)
@@ -112,7 +118,7 @@ def adapt(
             f"or a dataset. Received: data={data!r}, an iterator"
         )
     size = batch_size if _is_model(layer) else None
-    inputs = len(layer.inputs) if _is_model(layer) else 1
+    inputs = layer.inputs if _is_model(layer) else []
 
     def batches():
         made = _batches(data, mask, size, inputs)
@@ -192,9 +198,10 @@ def _only_biases_change(layer, biases):
 def _adapt(layer, batches):
     """`batches()` returns a new iterator over pairs of inputs and mask."""
     if _is_model(layer):
-        for one in layer.layers:
-            if any(_cells(one)):
-                _adapt(one, _reaching(layer, one, batches))
+        layers = [one for one in layer.layers if any(_cells(one))]
+        inputs, calls = calls_of(layers, layer)
+        for one, of_one in zip(layers, calls, strict=True):
+            _adapt(one, _reaching(one, inputs, of_one, batches))
     elif inner := _inner(layer):
         for one in inner:
             _adapt(one, batches)
@@ -202,42 +209,30 @@ def _adapt(layer, batches):
         _adapt_cells(layer, batches)
 
 
-def _reaching(model, layer, batches):
+def _reaching(layer, inputs, calls, batches):
     """The inputs of `layer` in a model, with their mask."""
-    try:
-        x, mask = input_and_mask(layer)
-        # With a list of one input, Torch's `predict_on_batch` needs a list.
-        inputs = model.inputs[0] if len(model.inputs) == 1 else model.inputs
-        before = keras.Model(inputs, [x, mask])
-        if _calls(model, layer) > 1:
-            raise ValueError(f"{layer.name} is called more than once.")
-    except (AttributeError, ValueError) as error:
+    if len(calls) != 1:
         raise ValueError(
-            f"{layer.name} must be called exactly once, in a Sequential or "
-            "functional model, for its inputs to be known: adapt it separately."
-        ) from error
-    if x is inputs and layer.input is x:
+            f"{layer.name} must be called exactly once by its model, for its "
+            f"inputs to be known. Received: {len(calls)} calls"
+        )
+    ((read, masks),) = calls
+    unchanged = len(inputs) == len(read) == 1 and read[0] is inputs[0]
+    if unchanged and masks == [None]:
         return batches  # without a copy
+    masks = list(map(mask_of, read, masks))
+    before = keras.Model(_alone(inputs), [_alone(read), _alone(masks)])
+    before.supports_masking = True  # its outputs have masks of their own
 
     def outputs():
         with restored(hidden_states(before)):
             for data, mask in batches():
-                if isinstance(inputs, list):
-                    data = in_order_of(inputs, data)
                 if mask is None:
                     yield before.predict_on_batch(data)
                 else:  # of a model inside of another one
                     yield before(data, training=False, mask=mask)
 
     return outputs
-
-
-def _calls(model, layer):
-    """How often a functional model calls a layer; 1 if Sequential."""
-    for one in model.get_config()["layers"]:
-        if one.get("name") == layer.name:
-            return len(one["inbound_nodes"])
-    return 1
 
 
 def _adapt_cells(layer, batches):
@@ -257,11 +252,14 @@ def _through(cells, batches, backwards):
     if not cells:
         yield from batches()
         return
-    features = keras.Input((None, cells[0].kernel.shape[0]))
+    kind = cells[0].compute_dtype
+    features = keras.Input((None, cells[0].kernel.shape[0]), dtype=kind)
     mask = keras.Input((None,), dtype="bool")
     outputs = features
     for cell in cells:
-        layer = keras.layers.RNN(cell, return_sequences=True)
+        layer = keras.layers.RNN(
+            cell, return_sequences=True, dtype=cell.dtype_policy
+        )
         outputs = layer(outputs, mask=mask)
     below = keras.Model([features, mask], outputs)
     for x, counts in batches():
@@ -314,16 +312,17 @@ def _is_array(data):
     return isinstance(data, np.ndarray) or keras.ops.is_tensor(data)
 
 
-def _alone(x, inputs):
-    """The array in a dict of one, for a model with one input."""
-    if inputs == 1 and isinstance(x, dict) and len(x) == 1:
-        (x,) = x.values()
-    return x
+def _alone(of_each):
+    """What there is of each input, without a list if that is one.
+
+    On Torch `predict_on_batch` does not take the one without its list.
+    """
+    return of_each[0] if len(of_each) == 1 else of_each
 
 
 def _batches(data, mask, size, inputs):
     """Pairs of inputs and mask; arrays are split into batches."""
-    kinds = (dict, list, tuple) if inputs > 1 else dict
+    kinds = (dict, list, tuple) if len(inputs) > 1 else dict
     if not (_is_array(data) or isinstance(data, kinds)):
         if isinstance(data, keras.utils.PyDataset):  # endless in Keras 3.6
             data = itertools.islice(
@@ -331,9 +330,9 @@ def _batches(data, mask, size, inputs):
             )
         for batch in data:
             x = keras.utils.unpack_x_y_sample_weight(batch)[0]
-            yield _alone(x, inputs), None
+            yield _alone(in_order_of(inputs, x)), None
         return
-    data = _alone(data, inputs)
+    data = _alone(in_order_of(inputs, data))
     first = keras.tree.flatten(data)[0]
     if size is None:
         size = max(1, CHUNK // max(1, int(np.prod(first.shape[1:]))))

@@ -11,6 +11,7 @@ def hidden_states(layer):
     found = {
         id(state): state
         for one in layers_within(layer)
+        if isinstance(one, keras.layers.RNN)
         for state in keras.tree.flatten(getattr(one, "states", None) or [])
     }
     return list(found.values())
@@ -22,39 +23,59 @@ def layers_within(layer, ends_at=lambda layer: False):
     Each comes once, in the order of the attributes that hold them. Those
     within a layer that it `ends_at` are left out.
     """
-    found = {}
-    waiting = [layer]
+    found, seen, waiting = [], set(), [layer]
     while waiting:
         one = waiting.pop()
-        if id(one) not in found:
-            found[id(one)] = one
-            inner = () if ends_at(one) else _held(vars(one))
-            waiting += reversed(list(inner))
-    return list(found.values())
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        inner = []
+        if isinstance(one, keras.layers.Layer):
+            found.append(one)
+            inner = [] if ends_at(one) else vars(one).values()
+        elif isinstance(one, dict):  # keys may have no order
+            inner = one.values()
+        elif isinstance(one, list | tuple):
+            inner = one
+        waiting += reversed(list(inner))
+    return found
 
 
-def _held(value):
-    """The layers in a container, keys of which may have no order."""
-    if isinstance(value, keras.layers.Layer):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _held(one)
+def calls_of(layers, model):
+    """The inputs of a functional or Sequential model, and calls in it.
 
-
-def input_and_mask(layer):
-    """What a layer of a functional model reads, `(batch, time, ...)` first.
-
-    The mask is one that the layer is called with, the one that the layers
-    before it compute, or else ones.
+    For each layer, [(tensors that it reads, masks that it is given), ...]: a
+    mask may be `None`.
     """
-    x, *others = keras.tree.flatten(layer.input)
-    masks = [one for one in others if one.dtype == "bool"]
-    return x, masks[0] if masks else _Mask()(x)
+    calls = {id(layer): [] for layer in layers}
+
+    def record(layer, *args, **kwargs):
+        if id(layer) in calls:
+            first = next(iter([*args, *kwargs.values()]))
+            read, masks = keras.tree.flatten(first), kwargs.get("mask")
+            masks = [None] * len(read) if masks is None else masks
+            calls[id(layer)].append((read, keras.tree.flatten(masks)))
+        return layer(*args, **kwargs)
+
+    copy = keras.models.clone_model(
+        keras.Model(model.inputs, model.outputs),
+        clone_function=lambda layer: layer,
+        call_function=record,
+    )
+    return copy.inputs, [calls[id(layer)] for layer in layers]
+
+
+def mask_of(x, mask=None):
+    """The mask that reaches a layer with x, ones if there is none."""
+    return _Mask()(x) if mask is None else mask
 
 
 class _Mask(keras.layers.Layer):
     """The mask of its input; ones if there is none."""
+
+    def __init__(self):
+        super().__init__()
+        self.supports_masking = True
 
     def call(self, inputs, mask=None):
         if mask is None:
@@ -66,7 +87,7 @@ def in_order_of(inputs, data):
     """A list with the data of each input of a model."""
     if isinstance(data, dict):
         names = [one.name for one in inputs]
-        if data.keys() >= set(names):
+        if names and data.keys() >= set(names):
             return [data[name] for name in names]
     return keras.tree.flatten(data)  # dicts by key, as Keras orders inputs
 

@@ -125,14 +125,66 @@ def test_a_model_with_two_inputs_is_adapted_branch_by_branch(x):
 
 
 @pytest.mark.one_backend
-def test_a_model_within_a_model_is_adapted(x):
-    rin = RIN(4)
-    within = keras.Sequential([keras.Input((None, 2)), rin])
+@pytest.mark.parametrize("kind", ["Sequential", "functional"])
+def test_a_model_within_a_model_is_adapted(kind, x):
+    inputs, rin = keras.Input((None, 2)), RIN(4)
+    within = keras.Sequential([inputs, rin])
+    if kind == "functional":
+        within = keras.Model(inputs, rin(inputs))
     model = keras.Sequential(
         [keras.Input((None, 2)), keras.layers.Rescaling(2.0), within]
     )
     keras_rin.adapt(model, x)
     assert_centered(rin.cell, 2 * x)
+
+
+@pytest.mark.one_backend
+def test_a_model_of_two_inputs_within_a_model_is_adapted(x):
+    inputs, layers = (
+        [keras.Input((None, 2)) for _ in range(2)],
+        [RIN(4), RIN(3)],
+    )
+    outputs = [layer(one) for layer, one in zip(layers, inputs, strict=True)]
+    within = keras.Model(inputs, keras.layers.Concatenate()(outputs))
+    outer = keras.Input((None, 2))
+    doubled = keras.layers.Rescaling(2.0)(outer)
+    keras_rin.adapt(keras.Model(outer, within([outer, doubled])), x)
+    assert_centered(layers[0].cell, x)
+    assert_centered(layers[1].cell, 2 * x)
+
+
+class OfOwnArguments(keras.Model):
+    def __init__(self, rin):
+        inputs = keras.Input((None, 2), name="x")
+        twice = Twice(lambda x: 2 * x)(inputs)
+        super().__init__(inputs=inputs, outputs=rin(twice))
+
+
+class Twice(keras.layers.Layer):
+    def __init__(self, function):
+        super().__init__()
+        self.call = function
+
+
+@pytest.mark.one_backend
+def test_a_model_that_cannot_be_saved_is_adapted(x):
+    rin = RIN(4)
+    model = OfOwnArguments(rin)
+    keras_rin.adapt(model, {"x": x, "of another layer": x**2})
+    assert_centered(rin.cell, 2 * x)
+
+
+@pytest.mark.one_backend
+def test_the_policy_of_a_stack_is_that_of_its_cells(x):
+    cells = [keras.layers.SimpleRNNCell(4), keras.layers.SimpleRNNCell(3)]
+    stack = built(RNN(cells))
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        keras_rin.adapt(stack, 1e5 * x)  # beyond float16
+    finally:
+        keras.config.set_dtype_policy("float32")
+    below = RNN(cells[0], return_sequences=True)
+    assert_centered(cells[1], below(1e5 * x), within=1e-5)
 
 
 def test_masked_time_steps_do_not_count(x, rng):
@@ -306,6 +358,12 @@ def called_twice():
     return keras.Model(inputs, keras.layers.Add()([rin(i) for i in inputs]))
 
 
+def shared_cell():
+    cell, inputs = RINCell(2), keras.Input((None, 2))
+    layers = [RNN(cell, return_sequences=True), RNN(cell)]
+    return keras.Sequential([inputs, *layers])
+
+
 class Subclassed(keras.Model):
     def __init__(self):
         super().__init__()
@@ -336,6 +394,7 @@ REFUSED = {
     "no bias": (lambda: built(RIN(4, use_bias=False)), "Normalization"),
     "gates": (lambda: built(keras.layers.LSTM(4)), "no RIN or SimpleRNN"),
     "called twice": (called_twice, "called exactly once"),
+    "shared cell": (shared_cell, "the cell of several layers"),
     "subclassed": (Subclassed, "one by one"),
     "not a layer": (lambda: "RIN", "Received: layer='RIN'"),
 }
@@ -413,7 +472,7 @@ def test_a_stack_that_runs_backwards_is_adapted_in_its_order(x, rng):
 
 
 @pytest.mark.one_backend
-@pytest.mark.filterwarnings("ignore:.*does not support masking")
+@pytest.mark.filterwarnings("ignore:.*'sequential.*does not support masking")
 def test_a_mask_reaches_the_layers_of_a_model_within(x, rng):
     counts = rng.random((40, 30)) < 0.6
     x[~counts] = 0

@@ -1,5 +1,7 @@
 """The layer through the fused loop, against itself through Keras's."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from witnesses import assert_same
 
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
+from keras_rin.layers import RINCell
 
 BACKEND = keras.backend.backend()
 OPTIONS = {
@@ -183,4 +186,32 @@ def test_fused_is_one_of_three(fused):
 def test_a_lambda_as_activation_runs_without_a_warning(rng):
     layer = RIN(3, lambda z: keras.ops.sin(z))
     x = rng.normal(size=(2, 5, 4)).astype("float32")
+    assert_same(layer(x, training=True), layer(x))
+
+
+class Halving(RINCell):
+    def call(self, inputs, states, training=False):
+        output, states = super().call(inputs, states, training)
+        return output / 2, [state / 2 for state in states]
+
+
+def test_a_cell_of_ones_own_is_not_fused(rng):
+    layer = RIN(3)
+    layer.cell = Halving(3)
+    x = rng.normal(size=(2, 5, 4)).astype("float32")
+    expected = keras.layers.RNN(layer.cell)(x)
+    assert_same(layer(x, training=True), expected)
+
+
+@dataclasses.dataclass  # has no hash
+class Power:
+    exponent: int
+
+    def __call__(self, z):
+        return z**self.exponent
+
+
+def test_an_activation_needs_no_hash(rng):
+    layer = RIN(3, Power(2))
+    x = 0.1 * rng.normal(size=(2, 5, 4)).astype("float32")
     assert_same(layer(x, training=True), layer(x))

@@ -110,6 +110,25 @@ def test_a_pulse_of_another_shape_is_refused(pulse):
         hidden_chain(layer, pulse=pulse)
 
 
+def test_a_cell_without_an_input_kernel_is_refused():
+    cell = keras.layers.SimpleRNNCell(3)
+    cell.build((None, 1))
+    vars(cell).pop("kernel")
+    with pytest.raises(ValueError, match="has no input kernel"):
+        hidden_chain(cell)
+
+
+def test_the_policy_is_that_of_the_layer():
+    layer = with_recurrence(0.5 * np.eye(3, k=1) + 0.1 * np.eye(3))
+    expected = hidden_chain(layer, pulse=[1e5]).activity
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        found = hidden_chain(layer, pulse=[1e5]).activity
+    finally:
+        keras.config.set_dtype_policy("float32")
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_a_pulse_that_excites_nobody_is_refused():
     layer = with_recurrence(np.eye(3))
     with pytest.raises(ValueError, match="excite at least two.*Excited: 0"):

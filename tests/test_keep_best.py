@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import pathlib
+import re
 import resource
 import tempfile
 
@@ -22,9 +23,10 @@ def make():
     return model
 
 
-def epochs_saved(path, values, *args, **kwargs):
+def epochs_saved(path, values, **kwargs):
     """The epoch in the file after each one, of logs with these values."""
-    keep, model = KeepBest(path, "metric", *args, **kwargs), make()
+    kwargs = {"mode": "min", **kwargs}
+    keep, model = KeepBest(path, "metric", **kwargs), make()
     keep.set_model(model)
     keep.on_train_begin()
     saved = []
@@ -111,13 +113,14 @@ def test_on_a_full_disk_the_old_file_stays_whole(tmp_path, monkeypatch, call):
 
 
 def test_a_wrong_mode_and_a_missing_metric_are_named(tmp_path):
-    with pytest.raises(ValueError, match="`mode` must be 'min' or 'max'"):
-        KeepBest(tmp_path / "best.keras", mode="auto")
+    for monitor, mode in (("val_loss", "auto"), ("val_accuracy", None)):
+        with pytest.raises(ValueError, match=f"'min' or 'max'.*'{monitor}'"):
+            KeepBest(tmp_path / "best.keras", monitor, mode)
     for monitor, logs in (("accuracy", {}), ("val_accuracy", {"val_loss": 1})):
-        keep = KeepBest(tmp_path / "best.keras", monitor)
+        keep = KeepBest(tmp_path / "best.keras", monitor, "max")
         with pytest.raises(ValueError, match=f"one of .*loss'.*'{monitor}'"):
             keep.on_epoch_end(0, {"loss": 1.0, **logs})
-    keep = KeepBest(tmp_path / "best.keras", "f1")
+    keep = KeepBest(tmp_path / "best.keras", "f1", "max")
     with pytest.raises(ValueError, match="of one value.*'f1', of 3"):
         keep.on_epoch_end(0, {"f1": np.ones(3)})
 
@@ -149,6 +152,7 @@ def test_a_training_without_validation_ends_with_an_error(tmp_path):
         make().fit(X, X[:, :1], epochs=2, callbacks=[keep], verbose=0)
 
 
-def test_another_suffix_is_refused_before_training(tmp_path):
-    with pytest.raises(ValueError, match="must end in '.keras'.*best.h5"):
-        KeepBest(tmp_path / "best.h5")
+@pytest.mark.parametrize("name", ["best.h5", "best_{epoch}.keras"])
+def test_another_path_is_refused_before_training(tmp_path, name):
+    with pytest.raises(ValueError, match=f"in '.keras'.*{re.escape(name)}"):
+        KeepBest(tmp_path / name)

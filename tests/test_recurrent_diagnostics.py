@@ -445,6 +445,19 @@ def test_x_needs_a_model_whose_layers_know_their_inputs():
         fit(model, x=data()[0])
 
 
+@pytest.mark.one_backend
+def test_of_a_layer_called_twice_the_first_call_is_followed():
+    inputs, rin = keras.Input((6, 2)), RIN(3, name="rin")
+    doubled = keras.layers.Rescaling(2.0)(inputs)
+    both = keras.layers.Add()([rin(inputs), rin(doubled)])
+    model = keras.Model(inputs, keras.layers.Dense(1)(both))
+    model.compile(keras.optimizers.SGD(0.01), "mse")
+    x = 3 + data()[0]
+    logs, _ = fit(model, epochs=1, x=x)
+    drift, _ = diagnostics.input_drift(rin, x)
+    assert logs["rin_input_drift"] == [pytest.approx(abs(drift).max())]
+
+
 @pytest.mark.parametrize("budget", [0, -1, 2, "all", np.nan])
 def test_the_budget_is_a_share(budget):
     with pytest.raises(ValueError, match="`budget` must be"):

@@ -122,6 +122,14 @@ def test_a_layer_without_a_recurrent_kernel_is_refused(diagnose):
         diagnose(cell)
 
 
+def test_weights_of_float64_may_be_beyond_float32():
+    layer = keras.layers.SimpleRNN(2, dtype="float64")
+    layer.build((None, None, 1))
+    layer.cell.kernel.assign([[1e40, 2e40]])
+    x = np.zeros((1, 3, 1))
+    assert np.isfinite(gradient_norms(layer, x)).all()
+
+
 @pytest.mark.parametrize("diagnose", DIAGNOSTICS, ids=DIAGNOSTICS_IDS)
 @pytest.mark.parametrize("raises", [False, True])
 def test_the_model_stays_as_it_was(diagnose, raises, rng):

@@ -124,3 +124,13 @@ def test_the_number_of_features_must_be_known_and_stay():
         ResidualDenseStack(2, 3)(keras.Input((None,)))
     with pytest.raises(ValueError, match="expected axis -1"):
         built_stack(2, 3, (None, 3))(np.ones((2, 4)))
+
+
+def test_without_an_initializer_it_has_its_default():
+    layer = ResidualDenseStack(
+        3, 4, kernel_initializer=None, output_initializer=None
+    )
+    config = ResidualDenseStack(3, 4).get_config()
+    for name in ("kernel_initializer", "output_initializer"):
+        made, expected = layer.get_config()[name], config[name]
+        assert made["class_name"] == expected["class_name"]

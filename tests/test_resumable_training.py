@@ -429,3 +429,61 @@ def test_a_model_not_built_is_refused(tmp_path):
     resumable.set_model(model)
     with pytest.raises(ValueError, match="built before `fit`"):
         resumable.on_train_begin()
+
+
+class Adversaries(keras.Model):
+    """Two layers, each with an optimizer of its own."""
+
+    def __init__(self, build=True):
+        super().__init__()
+        self.layers_of = [keras.layers.Dense(1) for _ in range(2)]
+        self.build((None, 2))
+        self.of_each = [keras.optimizers.Adam(0.1) for _ in range(2)]
+        self.first, self.second = self.of_each
+        for one, layer in zip(self.of_each, self.layers_of, strict=True):
+            if build:
+                one.build(layer.trainable_variables)
+
+    def build(self, shape):
+        for layer in self.layers_of:
+            layer.build(shape)
+        self.built = True
+
+    def call(self, x):
+        return self.layers_of[0](x) - self.layers_of[1](x)
+
+    def train_step(self, data):
+        import tensorflow as tf
+
+        x, y = data
+        with tf.GradientTape(persistent=True) as tape:
+            loss = keras.ops.mean((self(x) - y) ** 2)
+        for one, layer in zip(self.of_each, self.layers_of, strict=True):
+            weights = layer.trainable_variables
+            one.apply_gradients(
+                zip(tape.gradient(loss, weights), weights, strict=True)
+            )
+        return {"loss": loss}
+
+
+def adversaries(**kwargs):
+    keras.utils.set_random_seed(3)
+    model = Adversaries(**kwargs)
+    model.compile()
+    return model
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="the training step is written for TensorFlow",
+)
+def test_optimizers_in_other_attributes_are_kept(tmp_path):
+    whole, model = adversaries(), adversaries()
+    fit_tiny(whole, tmp_path / "whole.npz", 4)
+    fit_tiny(model, tmp_path / "parts.npz", 2)
+    model = adversaries()
+    fit_tiny(model, tmp_path / "parts.npz", 4)
+    for one, other in zip(model.weights, whole.weights, strict=True):
+        np.testing.assert_array_equal(to_numpy(one), to_numpy(other))
+    with pytest.raises(ValueError, match="all optimizers of a model to be bu"):
+        fit_tiny(adversaries(build=False), tmp_path / "new.npz", 1)

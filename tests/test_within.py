@@ -46,6 +46,20 @@ def test_layers_that_hold_each_other_come_once():
     assert layers_within(one) == [one, other]
 
 
+def test_a_list_that_holds_itself_ends():
+    layer = keras.layers.Dense(1)
+    layer.held = {"all": [layer]}
+    vars(layer)["own"] = own = [keras.layers.Dense(2)]
+    own.append(own)
+    assert layers_within(layer) == [layer, own[0]]
+
+
+def test_states_of_another_kind_are_no_hidden_states():
+    layer = keras.layers.Dense(1)
+    layer.states = np.arange(3)
+    assert hidden_states(keras.Sequential([layer])) == []
+
+
 def test_hidden_states_within_a_layer_of_ones_own_are_found():
     block = Block()
     block(np.ones((2, 4, 1), "float32"))

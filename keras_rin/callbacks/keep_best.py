@@ -15,9 +15,10 @@ class KeepBest(keras.callbacks.Callback):
     """Saves the model after each epoch whose `monitor` is the best so far.
 
     It does what `keras.callbacks.ModelCheckpoint` does with
-    `save_best_only=True`, by way of another name: the model is written beside
-    `filepath` and renamed when it is whole. A process that is killed while it
-    writes keeps the best model before, and so does one whose disk is full.
+    `save_best_only=True` and one file, by way of another name: the model is
+    written beside `filepath` and renamed when it is whole. A process that is
+    killed while it writes keeps the best model before, and so does one whose
+    disk is full.
 
     The best value so far is in the attribute `best`. A value that is NaN is
     never the best. To resume, pass the best value of the epochs before as
@@ -29,17 +30,19 @@ class KeepBest(keras.callbacks.Callback):
         monitor: String, name of the metric in the logs of `fit`. Defaults to
             `"val_loss"`.
         mode: `"min"` if lower values are better, `"max"` if higher ones are.
-            Defaults to `"min"`.
+            Defaults to `None`: `"min"` if `monitor` ends in `"loss"`; any
+            other needs a mode.
         initial_value_threshold: Float, the value that the model in `filepath`
             has; only a better one replaces it. Defaults to `None`: the first
             epoch is saved.
 
     Raises:
-        ValueError: If `mode` is not `"min"` or `"max"`, or if `filepath` does
-            not end in `.keras`; at the end of an epoch, if its logs do not
-            have `monitor`, unless it was an epoch without validation, or it
-            has several values; at the end of the training, if no epoch had
-            it.
+        ValueError: If `mode` is not `"min"` or `"max"`, or is missing where
+            `monitor` is no loss; if `filepath` does not end in `.keras`, or
+            has braces, which are not replaced; at the end of an epoch, if its
+            logs do not have `monitor`, unless it was an epoch without
+            validation, or it has several values; at the end of the training,
+            if no epoch had it.
         OSError: If the file cannot be written, in which case it stays as it
             is.
 
@@ -58,18 +61,22 @@ class KeepBest(keras.callbacks.Callback):
         self,
         filepath: str | os.PathLike,
         monitor: str = "val_loss",
-        mode: Literal["min", "max"] = "min",
+        mode: Literal["min", "max"] | None = None,
         initial_value_threshold: float | None = None,
     ):
         super().__init__()
+        if mode is None and monitor.endswith("loss"):
+            mode = "min"
         if mode not in ("min", "max"):
             raise ValueError(
-                f"`mode` must be 'min' or 'max'. Received: mode={mode!r}"
+                "`mode` must be 'min' or 'max', and may be left out for a "
+                f"loss alone. Received: monitor={monitor!r}, mode={mode!r}"
             )
-        if not os.fspath(filepath).endswith(".keras"):
+        path = os.fspath(filepath)
+        if not path.endswith(".keras") or "{" in path:
             raise ValueError(
-                "`filepath` must end in '.keras'. "
-                f"Received: filepath={os.fspath(filepath)!r}"
+                "`filepath` must be one file, without braces, and end in "
+                f"'.keras'. Received: filepath={path!r}"
             )
         self.filepath, self.monitor, self.mode = filepath, monitor, mode
         self.best = initial_value_threshold

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from keras_rin import arguments
 from keras_rin import diagnostics
 from keras_rin.diagnostics import recurrent_layers
+from keras_rin.within import calls_of
 from keras_rin.within import in_order_of
-from keras_rin.within import input_and_mask
 from keras_rin.within import layers_within
+from keras_rin.within import mask_of
 
 THRESHOLD = 0.01
 # Default RINs that the inputs move by 17 learn to add, by 34 about a third of
@@ -43,8 +44,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
       every spectral radius, and is 1 for an isometry; NaN where W amplifies
       beyond double precision;
 
-    and with `x`, for each recurrent layer that a Sequential or functional
-    model has directly, not in a wrapper or in a model inside:
+    and with `x`, for the first call of each recurrent layer that a Sequential
+    or functional model has directly, not in a wrapper or in a model inside:
 
     - `gradient_at_start`: the norm of the gradient of the last state with
       respect to the initial one;
@@ -252,13 +253,14 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         """Each recurrent layer with what it reads of `x`, and its mask."""
         names = {id(layer): name for name, layer in self._layers()}
         layers = [one for one in self.model.layers if id(one) in names]
-        if not layers:
-            return
         if self._before is None:
-            self._before = _model_up_to(self.model, layers)
+            self._before = layers and _model_up_to(self.model, layers)
+        if not self._before:
+            return
+        layers, before = self._before
         x = in_order_of(self.model.inputs, self.x)
         with recurrent_layers.undisturbed(self.model):
-            read = self._before(x, training=False)
+            read = before(x, training=False)
         for layer, x, mask in zip(layers, *read, strict=True):
             x = ops.convert_to_numpy(ops.cast(x, "float32"))
             yield names[id(layer)], layer, x, ops.convert_to_numpy(mask)
@@ -272,14 +274,20 @@ def _has_matrices(layer):
 
 
 def _model_up_to(model, layers):
-    try:
-        inputs, masks = zip(*map(input_and_mask, layers), strict=True)
-        return keras.Model(model.inputs, [list(inputs), list(masks)])
-    except (AttributeError, ValueError) as error:
+    """The layers that are called, and a model of what they first read."""
+    if not getattr(model, "inputs", None):
         raise ValueError(
-            "`x` needs a Sequential or functional model, whose layers know "
-            f"their inputs. Received: a model of type {type(model).__name__}"
-        ) from error
+            "`x` needs a Sequential or functional model, whose inputs are "
+            f"known. Received: a model of type {type(model).__name__}"
+        )
+    inputs, calls = calls_of(layers, model)
+    called, read, masks = [], [], []
+    for layer, of_layer in zip(layers, calls, strict=True):
+        for (x, *_), (mask, *_) in of_layer[:1]:
+            called.append(layer)
+            read.append(x)
+            masks.append(mask_of(x, mask))
+    return called and (called, keras.Model(inputs, [read, masks]))
 
 
 def _of_gradient(name, layer, x):

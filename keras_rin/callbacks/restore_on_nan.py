@@ -62,9 +62,10 @@ class RestoreOnNaN(keras.callbacks.Callback):
         self._kept = collections.deque(maxlen=2)
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._epoch = epoch
+        self._epoch, self._states = epoch, None
         self._at_begin = self._copies()
         self._kept.append(self._at_begin)
+        self._states = None  # the first step may build the model
 
     def on_train_batch_end(self, batch, logs=None):
         loss = (logs or {}).get("loss", 0.0)
@@ -88,7 +89,9 @@ class RestoreOnNaN(keras.callbacks.Callback):
         )
 
     def _copies(self):
-        kept = self.model.weights + hidden_states(self.model)
+        if self._states is None:
+            self._states = hidden_states(self.model)
+        kept = self.model.weights + self._states
         return [(w, keras.ops.copy(w)) for w in kept]
 
     def _first_not_finite(self):

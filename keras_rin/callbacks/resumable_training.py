@@ -21,7 +21,8 @@ class ResumableTraining(keras.callbacks.Callback):
 
     The checkpoint is one file with all that training changes: the weights, the
     states of layers and of their random generators, the variables of the
-    optimizer, the epoch and the logs. It is written before the first epoch and
+    optimizer and of those in other attributes of the model, the epoch and the
+    logs. It is written before the first epoch and
     after each one, under another name that then takes the place of `path`. So
     whenever the process dies, and also where the disk is full, the file holds
     one whole epoch.
@@ -62,10 +63,10 @@ class ResumableTraining(keras.callbacks.Callback):
 
     Raises:
         ValueError: If the file is no checkpoint, or of other `settings`, or
-            these are no such dict; when training begins, if the model is not
-            built, or the file is of another model or optimizer, or of
-            settings where there are none now; if the first epoch is not
-            `epoch`.
+            these are no such dict; when training begins, if the model or one
+            of its other optimizers is not built, or the file is of another
+            model or optimizer, or of settings where there are none now; if
+            the first epoch is not `epoch`.
         OSError: If the file cannot be read or written, in which case it stays
             as it is; a FileExistsError if another process has written it.
         FloatingPointError: If a variable is not finite after an epoch.
@@ -150,11 +151,17 @@ class ResumableTraining(keras.callbacks.Callback):
                 f"with keras.Input or model.build(shape). Received: {model}"
             )
         variables = model.variables + hidden_states(model)
-        if optimizer is None:
-            return variables
-        if not optimizer.built:
+        if optimizer is not None and not optimizer.built:
             optimizer.build(model.trainable_variables)
-        return variables + optimizer.variables
+        for one in _optimizers(model):
+            if not one.built:
+                raise ValueError(
+                    "ResumableTraining needs all optimizers of a model to be "
+                    "built before `fit`: call `optimizer.build(variables)`. "
+                    f"Received: {one.name}, not built"
+                )
+            variables += one.variables
+        return variables
 
     def _compare(self, described):
         found = []
@@ -236,6 +243,13 @@ class ResumableTraining(keras.callbacks.Callback):
                 "needs a file of its own",
                 str(self.path),
             )
+
+
+def _optimizers(model):
+    """The one of `compile` first, then those in other attributes."""
+    found = [model.optimizer, *vars(model).values()]
+    kind = keras.optimizers.Optimizer
+    return list({id(o): o for o in found if isinstance(o, kind)}.values())
 
 
 def _as_json(settings):

@@ -45,9 +45,9 @@ def unit_of(cell):
         step = simple_rnn
     if step is None or (step is gru and not cell.reset_after):
         return None
-    activations = {cell.activation, getattr(cell, *SECOND)}
-    known = {getattr(keras.activations, name) for name in ELEMENTWISE}
-    return step if activations <= known else None
+    known = [getattr(keras.activations, name) for name in ELEMENTWISE]
+    activations = cell.activation, getattr(cell, *SECOND)
+    return step if all(phi in known for phi in activations) else None
 
 
 UNITS = {

@@ -41,9 +41,9 @@ def gradient_norms(
 
     Returns:
         A float64 array `(time + 1,)`: entry t is norm_t, from the initial
-        state at 0 to the last state, where it is 1; inf where the gradient is
-        beyond the range of float32. In a layer that computes in float16, the
-        gradient is rounded to float16, and 0 below 6e-8.
+        state at 0 to the last state, where it is 1; inf or 0 where the
+        gradient is beyond the range of float32. In a layer that computes in
+        float16, the gradient is rounded to float16, and 0 below 6e-8.
 
     Raises:
         ValueError: If the layer has no single cell or no weights yet, if its

@@ -106,7 +106,12 @@ def hidden_chain(
 
 def _pulse_response(layer, steps, pulse):
     cell = recurrent_layers.built_cell(layer)
-    features = cell.kernel.shape[0]
+    features = recurrent_layers.features(cell)
+    if features is None:
+        raise ValueError(
+            f"{layer.name} has no input kernel, which takes the pulse. "
+            f"Received: layer={layer}"
+        )
     pulse = np.ones(features) if pulse is None else pulse
     pulse = arguments.real_array("pulse", pulse)
     if pulse.shape != (features,) or not recurrent_layers.finite_in(
@@ -120,7 +125,9 @@ def _pulse_response(layer, steps, pulse):
     x = np.zeros((1, steps + 1, features))
     x[0, 0] = pulse
     with recurrent_layers.undisturbed(cell):
-        along = keras.layers.RNN(cell, return_sequences=True)
+        along = keras.layers.RNN(
+            cell, return_sequences=True, dtype=cell.dtype_policy
+        )
         response = along(ops.convert_to_tensor(x, cell.compute_dtype))
     response = ops.convert_to_numpy(ops.cast(response, "float32"))[0]
     if not np.isfinite(response).all():

@@ -97,8 +97,8 @@ def finite_in(dtype, x):
 
 def check_weights(cell):
     """Nothing that is computed with NaN says anything."""
-    for weight in cell.trainable_weights + cell.non_trainable_weights:
-        values = ops.convert_to_numpy(ops.cast(weight.value, "float32"))
+    for weight in cell.weights:
+        values = float64(weight.value)
         if not np.isfinite(values).all():
             raise ValueError(
                 f"The weights of {cell.name} must be finite. Received: "

@@ -122,6 +122,7 @@ class ResidualConv2D(ResidualBranch):
 
     def call(self, x):
         self.compute_output_shape(x.shape)
+        x = ops.cast(x, self.compute_dtype)  # integers too
         # TensorFlow has no channels-first convolution on a CPU.
         x = ops.moveaxis(x, self._axis, 3)
         hidden = _conv(x, self.kernel, self.strides)

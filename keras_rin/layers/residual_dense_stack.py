@@ -86,8 +86,8 @@ class ResidualDenseStack(ResidualBranch):
         super().__init__(
             activation,
             use_bias,
-            kernel_initializer,
-            output_initializer,
+            kernel_initializer or "he_normal",
+            output_initializer or "zeros",
             **kwargs,
         )
         self.supports_masking = True

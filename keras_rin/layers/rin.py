@@ -259,18 +259,18 @@ class RIN(keras.layers.RNN):
 
     def _unsupported(self, training=True):
         """The options that the fused recurrence does not support."""
-        options = []
-        if keras.backend.backend() not in BACKENDS:
-            options.append(f"the backend {keras.backend.backend()}")
-        if self.activation not in PULLBACKS:
-            known = ", ".join(phi.__name__ for phi in PULLBACKS)
-            name = getattr(self.activation, "__name__", self.activation)
-            options.append(f"activation={name!r} (only {known})")
-        if self.unroll:
-            options.append("unroll=True")
-        if training and self.recurrent_dropout:
-            options.append(f"recurrent_dropout={self.recurrent_dropout}")
-        return " and ".join(options)
+        backend, phi = keras.backend.backend(), self.activation
+        known = ", ".join(phi.__name__ for phi in PULLBACKS)
+        name = getattr(phi, "__name__", phi)
+        rate = self.recurrent_dropout
+        options = {
+            f"the backend {backend}": backend not in BACKENDS,
+            f"a {type(self.cell).__name__}": type(self.cell) is not RINCell,
+            f"activation={name!r} (only {known})": phi not in list(PULLBACKS),
+            "unroll=True": self.unroll,
+            f"recurrent_dropout={rate}": training and rate,
+        }
+        return " and ".join(name for name, used in options.items() if used)
 
     def _in_order(self, x):
         return ops.flip(x, 1) if self.go_backwards else x
