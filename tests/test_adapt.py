@@ -511,3 +511,20 @@ def test_a_mask_may_be_a_list(x):
     counts = np.arange(30) < 20
     layer.adapt(x, mask=[counts.tolist()] * 40)
     assert_centered(layer.cell, x[:, :20])
+
+
+@pytest.mark.one_backend
+def test_a_stateful_stack_gets_the_biases_of_one_without_states(x):
+    made = []
+    for stateful in (True, False):
+        keras.utils.set_random_seed(1)
+        layers = [
+            keras.layers.SimpleRNN(3, return_sequences=True, stateful=stateful)
+            for _ in range(3)
+        ]
+        inputs = keras.Input(batch_shape=(4, 30, 2))
+        model = keras.Sequential([inputs, *layers])
+        keras_rin.adapt(model, x[:4])
+        made.append(model.get_weights())
+    for one, other in zip(*made, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)

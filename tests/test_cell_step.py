@@ -40,6 +40,7 @@ def test_a_masked_step_is_that_of_keras(rng, name, zeros):
     for t in range(7):
         now = slice(t, t + 1)
         answer, state = step(x[:, now], state, x_mask=mask[:, now])
+        assert answer.dtype == y.dtype
         answers.append(ops.convert_to_numpy(answer))
     y = ops.convert_to_numpy(y)
     np.testing.assert_allclose(np.concatenate(answers, 1), y, atol=1e-5)

@@ -100,3 +100,9 @@ def test_a_fit_needs_more_samples_than_units(samples):
 def test_states_that_cannot_be_read_are_refused(matrix, activation):
     with pytest.raises(ValueError, match="states must stay finite"):
         first_signal_r2(matrix, activation=activation)
+
+
+def test_the_decoder_has_an_intercept():
+    chain = np.eye(5, k=1)
+    found = first_signal_r2(chain, activation=lambda h: h + 5.0)
+    np.testing.assert_allclose(found, 1)

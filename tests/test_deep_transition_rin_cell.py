@@ -152,3 +152,16 @@ def test_the_state_keeps_the_form_it_came_in(rng):
 def test_effective_kernel_before_build_says_so():
     with pytest.raises(ValueError, match="`effective_transition_kernel`"):
         DeepTransitionRINCell(4).effective_transition_kernel  # noqa: B018
+
+
+def test_options_of_the_bias_are_those_of_both_biases():
+    cell = DeepTransitionRINCell(
+        4,
+        bias_initializer="ones",
+        bias_regularizer=keras.regularizers.L2(0.1),
+        bias_constraint="non_neg",
+    )
+    cell.build((None, 3))
+    assert_same(sum(cell.losses), 0.1 * (4 + 4))
+    for bias in (cell.bias, cell.transition_bias):
+        assert_same(bias.constraint(-np.ones(4, "float32")), np.zeros(4))

@@ -238,3 +238,38 @@ def test_a_masked_step_alone(tmp_path):
     alone = answers_alone(LITERT, path, x)
     np.testing.assert_allclose(alone["serve"], expected, atol=1e-6)
     np.testing.assert_allclose(alone["step"], expected, atol=1e-6)
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("name", ["streaming", "streaming.tflite"])
+def test_nothing_is_dropped_out_of_what_is_exported(name, tmp_path):
+    import tensorflow as tf
+    from ai_edge_litert.interpreter import Interpreter
+
+    model = keras.Sequential(
+        [
+            keras.Input((None, 2)),
+            keras.layers.Dropout(0.5),
+            RIN(4, return_sequences=True, dropout=0.5, name="rin"),
+        ]
+    )
+    path = tmp_path / name
+    if name.endswith(".tflite"):
+        export_streaming(model, path, "litert", verbose=False)
+        runner = Interpreter(str(path)).get_signature_runner
+        serve, step = runner("serve"), runner("step")
+    else:
+        export_streaming(model, path, verbose=False)
+        served = tf.saved_model.load(path)
+
+        def serve(x):
+            return {"y": served.serve(x)}
+
+        def step(**inputs):
+            return served.step(inputs)
+
+    x = np.ones((1, 6, 2), "float32")
+    expected = model.predict(x, verbose=0)
+    np.testing.assert_allclose(serve(x=x)["y"], expected, rtol=1e-5)
+    first = step(x=x[:, 0], rin=np.zeros((1, 4), "float32"))["y"]
+    np.testing.assert_allclose(first, expected[:, 0], rtol=1e-5)

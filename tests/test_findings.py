@@ -148,3 +148,22 @@ def test_every_finding_has_a_claim():
         if "finding" in claim
     }
     assert claimed == findings.ALL.keys()
+
+
+@pytest.mark.parametrize("grows, said", [(True, "yes"), (False, "no")])
+def test_the_lead_of_a_chain_is_that_over_orthogonal(grows, said):
+    noises, leads = (0.0, 1.0), (0.1, 0.3) if grows else (0.3, 0.1)
+    layers = ["chain", "orthogonal"]
+    grid = [{"layer": layers, "noise": [*noises], "learning_rate": [1]}]
+    runs = [
+        {**run, "noise": noise}
+        for noise, lead in zip(noises, leads, strict=True)
+        for layer, losses in (
+            ("chain", [1 - 2 * lead, 1.01 - 2 * lead, 1.02 - 2 * lead]),
+            ("orthogonal", [1.0] * 3),
+        )
+        for run in runs_of(layer, 1, 0.5, losses)
+    ]
+    study = verdicts.Study({**PROTOCOL, "grid": grid}, {"runs": runs})
+    ((*_, answer),) = findings.noise_increases_the_lead_of_a_chain(study)
+    assert answer == said

@@ -370,3 +370,9 @@ def test_lags_are_those_asked_for_or_the_horizon_or_the_units():
     assert len(fisher_memory_curve(matrix)) == 5
     assert len(fisher_memory_curve(matrix, horizon=9)) == 9
     assert len(fisher_memory_curve(matrix, horizon=9, lags=3)) == 3
+
+
+def test_the_largest_entry_of_the_optimal_input_vector_is_positive(rng):
+    for _ in range(8):
+        found = optimal_input_vector(0.15 * rng.normal(size=(5, 5)))
+        assert found[np.abs(found).argmax()] > 0

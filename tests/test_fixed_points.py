@@ -213,3 +213,38 @@ def test_a_trained_flip_flop_has_a_stable_point_for_each_word(rng):
     words = to_numpy(read_out(found.states[found.stable].astype("float32")))
     assert len(words) == 4 and (np.abs(np.abs(words) - 1) < 0.2).all()
     assert len(np.unique(np.sign(words), axis=0)) == 4
+
+
+def test_eigenvalues_are_in_the_order_of_their_modulus(rng):
+    layer = simple_rnn(np.diag([0.3, -0.9, 0.5]))
+    found = fixed_points(layer, None, starts(rng, 3)).eigenvalues
+    np.testing.assert_allclose(found, [[-0.9, 0.5, 0.3]], rtol=1e-6)
+
+
+class Map(keras.layers.Layer):
+    """A cell of a function of its state alone."""
+
+    state_size = output_size = 2
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.build((None, 1))
+
+    def call(self, inputs, states, training=False):
+        new = self.function(states[0])
+        return new, [new]
+
+
+def test_the_speed_is_relative_to_the_size_of_the_state():
+    cell = Map(lambda s: s + 1e-3)
+    found = fixed_points(cell, None, [[1e6, 0.0]])
+    assert len(found.unconverged_states) == 0
+
+
+def test_points_of_a_line_are_not_apart_along_it(rng):
+    """A line that attracts, along which the map stretches by 0.1 percent."""
+    cell = Map(lambda s: s * np.array([1.001, 0.5]))
+    points = rng.normal(size=(30, 2)) * [1e-4, 1]
+    found = fixed_points(cell, None, points, tolerance=1e-12, distance=1e-9)
+    assert found.dimension.tolist() == [1] and found.unstable.tolist() == [0]

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from scipy import stats
 from witnesses import assert_same
 from witnesses import to_numpy
 
@@ -59,3 +60,10 @@ def test_another_number_of_features_is_refused():
     layer.build((None, 3))
     with pytest.raises(ValueError, match="expected axis -1"):
         layer(np.ones((2, 5)))
+
+
+def test_its_numbers_have_a_normal_distribution():
+    layer = FixedProjection(300, seed=1)
+    layer.build((None, 300))
+    numbers = to_numpy(layer.kernel).ravel() * np.sqrt(300)
+    assert stats.kstest(numbers, "norm").pvalue > 1e-3

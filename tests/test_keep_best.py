@@ -50,6 +50,7 @@ NAN = float("nan")
         ([4.0, 2.0], {"initial_value_threshold": 3.0}, [1], 2.0),
         ([NAN, 2.0], {"initial_value_threshold": NAN}, [1], 2.0),
         ([4.0, 4.0], {}, [0, 0], 4.0),
+        ([4.0, 4.0], {"mode": "max"}, [0, 0], 4.0),
     ],
 )
 def test_the_file_is_of_the_best_epoch(tmp_path, values, options, saved, best):
@@ -156,3 +157,9 @@ def test_a_training_without_validation_ends_with_an_error(tmp_path):
 def test_another_path_is_refused_before_training(tmp_path, name):
     with pytest.raises(ValueError, match=f"in '.keras'.*{re.escape(name)}"):
         KeepBest(tmp_path / name)
+
+
+def test_what_a_kill_left_is_removed(tmp_path):
+    (tmp_path / ".best.keras.abc.new").mkdir()
+    epochs_saved(tmp_path / "best.keras", [4.0])
+    assert os.listdir(tmp_path) == ["best.keras"]

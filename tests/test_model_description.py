@@ -186,3 +186,17 @@ def test_between_versions_of_keras_common_keys_are_compared():
     assert model_differences(one, other) == []
     one["model"]["config"]["layers"][1]["config"]["units"] = 5
     assert len(model_differences(one, other)) == 1
+
+
+def test_a_lambda_is_the_same_on_another_line():
+    described = []
+    for function in (
+        lambda x: x + 1,
+        lambda x: x + 1,
+    ):
+        keras.utils.clear_session()
+        layer = keras.layers.Lambda(function)
+        model = keras.Sequential([keras.Input((2,)), layer])
+        model.compile("sgd", "mse")
+        described.append(describe(model))
+    assert described[0] == described[1]

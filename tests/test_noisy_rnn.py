@@ -159,3 +159,21 @@ def test_inputs_must_fit(shape, message):
     layer(np.ones((2, 5, 3)))
     with pytest.raises(ValueError, match=message):
         layer(np.ones(shape))
+
+
+class StartsAtTen(keras.layers.Layer):
+    """A cell with an initial state of its own, which counts from there."""
+
+    state_size = 1
+
+    def get_initial_state(self, batch_size=None):
+        return [keras.ops.full((batch_size, 1), 10.0)]
+
+    def call(self, inputs, states):
+        return states[0] + 1, [states[0] + 1]
+
+
+def test_the_initial_state_is_that_of_the_cell():
+    x = np.zeros((2, 7, 1), "float32")
+    expected = keras.layers.RNN(StartsAtTen())(x)
+    assert_same(NoisyRNN(StartsAtTen(), stddev=0)(x), expected)

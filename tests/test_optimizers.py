@@ -109,3 +109,15 @@ def test_under_a_strategy_the_multipliers_hold():
     for variable in model.trainable_variables:
         change = np.abs(to_numpy(variable) - before[variable.path]).max()
         assert (change == 0) == variable.path.endswith("recurrent_kernel")
+
+
+def test_a_name_is_that_of_a_whole_weight(rng):
+    rin = RIN(3, recurrent_initializer="ones")
+    model = keras.Sequential([keras.Input((4, 2)), rin, keras.layers.Dense(1)])
+    model.compile(AdamWithMultipliers(0.01, {"kernel": 0.0}), "mse")
+    before = [to_numpy(v) for v in model.trainable_variables]
+    x = rng.normal(size=(8, 4, 2)).astype("float32")
+    model.train_on_batch(x, x[:, 0, :1])
+    for variable, old in zip(model.trainable_variables, before, strict=True):
+        stayed = np.array_equal(to_numpy(variable), old)
+        assert stayed == variable.path.endswith("/kernel"), variable.path

@@ -137,6 +137,14 @@ BAD = {
         'compare = [[{ layer = "RIN" }, { layer = "LSTM" }]]',
         "",
     ),
+    "unknown hyperparameter in `tuned`: rate": (
+        'tuned = ["learning_rate"]',
+        'tuned = ["learning_rate", "rate"]',
+    ),
+    "`factors_are_small` takes no `where`": (
+        "within",
+        'finding = "factors_are_small"\nwhere = { layer = "RIN" }\nwithin',
+    ),
     "no two models to compare": ('{ layer = "RIN" }', '{ layer = "GRU" }'),
     "Expected": ("[fixed]", "[fixed"),
 }
@@ -150,3 +158,16 @@ def test_what_is_wrong_in_a_protocol_is_said_before_it_trains(said, tmp_path):
     path.write_text(GOOD.replace(*BAD[said]))
     with pytest.raises(ValueError, match=f"mine.toml: .*{said}"):
         checks.read(path)
+
+
+def test_where_limits_the_first_model_of_a_pair():
+    models = [{"layer": a, "length": n} for a in "ab" for n in (1, 2)]
+    claim = {"compare": [["a", "b"]], "where": {"layer": "a", "length": 1}}
+    assert protocols.comparisons(claim, models) == [(models[0], models[2])]
+
+
+def test_a_grid_may_have_seeds_of_its_own():
+    grid = [{"layer": ["a"], "seeds": [7]}, {"layer": ["b"]}]
+    made = protocols.all_settings({**PROTOCOL, "grid": grid})
+    found = [(run["layer"], run["seed"]) for run in made]
+    assert found == [("a", 7), ("b", 0), ("b", 1), ("b", 2)]

@@ -1,5 +1,6 @@
 """What is public is documented, registered, and does what its example says."""
 
+import ast
 import doctest
 import inspect
 import pathlib
@@ -108,7 +109,8 @@ def test_it_is_registered_under_our_name(name):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_first_line_is_a_sentence(name):
     first = inspect.getdoc(PUBLIC[name]).splitlines()[0]
-    assert first.endswith(".") and len(first) <= 80 or ":" in first
+    assert len(first) <= 80
+    assert first.endswith(".") or ":" in first
 
 
 def test_the_readme_lists_every_module():
@@ -146,3 +148,21 @@ def test_what_it_takes_and_returns_is_annotated(name):
     assert [p.name for p in parameters if p.annotation is p.empty] == []
     if not inspect.isclass(PUBLIC[name]):
         assert signature.return_annotation is not signature.empty
+
+
+def defaults_said(item):
+    """The arguments of an item, each with the default in its docstring."""
+    entries = re.split(r"^    (\w+): ", section(item, "Args"), flags=re.M)
+    for name, text in zip(entries[1::2], entries[2::2], strict=True):
+        said = re.search(r"Defaults\s+to\s+(`[^`]+`|-?\d[\w.+-]*)", text)
+        if said:
+            yield name, ast.literal_eval(said[1].strip("`.").rstrip("."))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_default_is_the_one_in_the_docstring(name):
+    parameters = inspect.signature(PUBLIC[name]).parameters
+    if parameters.keys() - {"args", "kwargs"}:
+        for argument, default in defaults_said(PUBLIC[name]):
+            if argument in parameters:
+                assert parameters[argument].default == default, argument

@@ -1,6 +1,7 @@
 import csv
 import math
 import os
+import types
 
 import keras
 import numpy as np
@@ -240,7 +241,8 @@ def test_a_dict_of_inputs_is_read_by_their_names():
     outputs = keras.layers.Dense(1)(keras.layers.concatenate(outputs))
     model = keras.Model([*inputs.values()], outputs)
     model.compile(keras.optimizers.SGD(0.0), "mse", run_eagerly=EAGER)
-    callback = RecurrentDiagnostics(x, budget=None)
+    reversed_x = dict(reversed(x.items()))
+    callback = RecurrentDiagnostics(reversed_x, budget=None)
     model.fit(x, np.ones((2, 1)), verbose=0, callbacks=[callback])
     logs = model.history.history
     assert logs["rz_input_drift"] == [10.0]
@@ -496,3 +498,36 @@ def test_all_logs_of_a_layer_have_its_name():
     assert {"rin_spectral_radius", "rin#2_spectral_radius"} <= logs.keys()
     gradients = {name for name in logs if name.endswith("gradient_at_start")}
     assert gradients == {"rin#2_gradient_at_start"}
+
+
+def test_the_memory_leaves_out_inputs_that_are_not_read():
+    layer = RIN(4)
+    layer.build((None, None, 2))
+    kernel, offset, bias = layer.get_weights()
+    kernel[1] = 0
+    layer.set_weights([kernel, offset, bias])
+    found = recurrent_diagnostics._of_matrices("rin", layer)
+    matrix = diagnostics.recurrent_matrices(layer)["recurrent"]
+    row = kernel[0] / np.linalg.norm(kernel[0])
+    expected = diagnostics.total_memory(matrix, row, horizon=4)
+    assert found["rin_total_memory"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_drift_below_the_spread_is_not_warned_of(rng):
+    x = rng.normal(8, 100, size=(64, 50, 1)).astype("float32")
+    rin = RIN(1, kernel_initializer="ones", recurrent_initializer="zeros")
+    model = keras.Sequential([keras.Input((None, 1)), rin])
+    model.compile(keras.optimizers.SGD(0.0), "mse", run_eagerly=EAGER)
+    (drift,), (spread,) = diagnostics.input_drift(rin, x)
+    assert 30 < drift < spread
+    callback = RecurrentDiagnostics(x, budget=None)
+    model.fit(x, np.zeros((64, 1)), verbose=0, callbacks=[callback])
+
+
+def test_a_measurement_has_to_fit_into_the_budget(monkeypatch):
+    callback = RecurrentDiagnostics(budget=0.5)
+    callback._begin, callback.seconds, callback._longest = 0.0, 1.0, 4.0
+    for now, due in ((9.0, False), (10.0, True)):
+        clock = types.SimpleNamespace(perf_counter=lambda now=now: now)
+        monkeypatch.setattr(recurrent_diagnostics, "time", clock)
+        assert callback._is_due() == due

@@ -1,11 +1,13 @@
 """`python -m experiments`: which runs it makes, and how it keeps them."""
 
+import fcntl
 import json
 import os
 import pathlib
 import re
 import signal
 import subprocess
+import threading
 import time
 import types
 
@@ -306,3 +308,44 @@ def test_a_protocol_whose_data_are_missing_is_skipped(tmp_path):
         lack = f"there is no {images} in TFDS_DATA_DIR"
         assert f"{name} is skipped: {lack}." in finished.stderr
     assert "Not run yet" in (tmp_path / "protocols.md").read_text()
+
+
+def rates_beyond(best, test):
+    rates = [0.001, 0.003]
+    protocol = {**PROTOCOL, "grid": [{"layer": ["a"], "learning_rate": rates}]}
+    runs = [
+        run
+        for rate in rates
+        for run in runs_of("a", rate, 0.5 if rate == best else 1.5, [test] * 3)
+    ]
+    found = runner.beyond_the_edges(verdicts.Study(protocol, {"runs": runs}))
+    return {settings["learning_rate"] for settings in found}
+
+
+def test_the_next_rate_is_one_or_three_times_a_power_of_ten():
+    assert rates_beyond(0.003, 1.0) == {0.01}
+
+
+def test_a_model_that_learned_nothing_is_not_extended():
+    assert rates_beyond(0.003, 2.0) == set()
+
+
+def test_the_time_of_a_run_is_added_to_that_of_the_runs_that_have_one(tmp_path):
+    one, two, three = protocols.all_settings(TINY)[:3]
+    record = {"runs": [one, two], "took": {"runs": 1, "seconds": 2.0}}
+    (tmp_path / "results.json").write_text(json.dumps(record))
+    runner.store(TINY, tmp_path, three, seconds=1)
+    assert results.read(tmp_path)["took"] == {"runs": 2, "seconds": 3.0}
+
+
+def test_a_run_is_stored_when_nobody_else_reads_or_writes(tmp_path):
+    settings = protocols.all_settings(TINY)[0]
+    with open(tmp_path / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        arguments = TINY, tmp_path, settings, 1
+        thread = threading.Thread(target=runner.store, args=arguments)
+        thread.start()
+        thread.join(0.5)
+        waits = thread.is_alive()
+    thread.join()
+    assert waits and results.read(tmp_path)["runs"] == [settings]

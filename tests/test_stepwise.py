@@ -387,3 +387,23 @@ def test_stepwise_takes_classes():
     for wrong in ([Mine()], "Dense"):
         with pytest.raises(ValueError, match="classes of layers"):
             streaming_step(model, wrong)
+
+
+def test_an_ellipsis_takes_all_axes_between():
+    x = keras.Input((None,))
+    rin = RIN(3, return_sequences=True, name="rin")
+    model = keras.Model(x, rin(x[..., None]))
+    inputs = {"x": np.ones(2), "rin": np.zeros((2, 3))}
+    found = streaming_step(model).predict_on_batch(inputs)["y"]
+    expected = model.predict_on_batch(np.ones((2, 1)))[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_state_within_two_wrappers_is_refused():
+    inner = layers.SimpleRNN(2, stateful=True)
+    twice = layers.TimeDistributed(layers.TimeDistributed(inner))
+    flat = layers.TimeDistributed(layers.Flatten())
+    inputs = keras.Input(batch_shape=(1, 3, 2, 4, 1))
+    model = keras.Sequential([inputs, twice, flat, RIN(3)])
+    with pytest.raises(ValueError, match="cannot run step by step"):
+        streaming_step(model)

@@ -110,3 +110,20 @@ def test_bools_numbers_and_missing_settings_are_cells_of_a_table():
 def test_tasks_of_babi_are_called_tasks():
     assert tables.label([("layer", "a"), ("number", 4)]) == "a, task 4"
     assert tables.label([("layer", "a"), ("units", 4)]) == "a, units 4"
+
+
+def test_a_rate_that_was_the_only_one_has_no_star():
+    grid = [{"layer": ["a"], "learning_rate": [1]}]
+    runs = runs_of("a", 1, 0.5, [1.0] * 3)
+    found = verdicts.outcomes({**PROTOCOL, "grid": grid}, runs)
+    assert list(tables._chosen(found[A])) == ["1"]
+
+
+def test_solved_and_diverged_are_counted_over_all_rates():
+    runs = runs_of("a", 1, 0.5, [0.2, 0.4, 0.6])
+    runs += runs_of("a", 2, 1.5, [0.1] * 3)
+    del runs[4]["validation"], runs[4]["test"]
+    runs[4]["error"] = "The loss is not finite."
+    table = tables.of_models(verdicts.Study(PROTOCOL, {"runs": runs}))
+    cells = [cell.strip() for cell in table.splitlines()[2].split("|")[1:-1]]
+    assert cells == ["a", "0.2 (0.1 to 0.3)", "1*", "3 of 6", "1 of 6"]

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from studies import TINY
 from studies import UNDER_TENSORFLOW
+from witnesses import to_numpy
 
 from experiments import data as tasks
 from experiments import layers
 from experiments import models
 from experiments import protocols
 from experiments import training
+from keras_rin.layers import RIN
 
 pytestmark = UNDER_TENSORFLOW
 
@@ -211,3 +213,74 @@ def test_the_time_of_a_run_is_that_of_its_updates_and_validations(monkeypatch):
     settings = protocols.all_settings(TINY)[0]
     seconds = 2 * (2 * update + validation)
     assert training.estimate(settings) == {**settings, "seconds": seconds}
+
+
+def test_the_order_of_permuted_pixels_is_the_same_for_every_seed():
+    one, other, plain = (
+        tasks.pixels_data(np.random.default_rng(seed), **options).splits[2][0]
+        for seed, options in ((1, PERMUTED), (2, PERMUTED), (1, {}))
+    )
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(np.sort(plain, 1), np.sort(one, 1))
+    assert not np.array_equal(plain, one)
+
+
+PERMUTED = {"permuted": True}
+
+
+def write_babi(folder, **stories):
+    for kind, text in stories.items():
+        (folder / f"qa1_where_{kind}.txt").write_text(text)
+
+
+def test_the_baseline_of_babi_is_the_answer_of_the_training_data(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BABI_DIR", str(tmp_path))
+    story = "1 Ann is in the {0}.\n2 Where is Ann?\t{0}\t1\n".format
+    tested = story("hall") + 2 * story("barn")
+    write_babi(tmp_path, train=20 * story("hall"), test=tested)
+    found = tasks.babi_data(None, number=1).baseline
+    assert found == pytest.approx(2 / 3)
+
+
+def test_scaled_weights_are_smaller_by_length_or_its_root():
+    settings = {**protocols.all_settings(TINY)[0], "length": 9}
+    data = training.drawn(settings)
+    made = []
+    for scaled in (False, True):
+        keras.utils.set_random_seed(3)
+        model = models.build({**settings, "scaled": scaled}, data)
+        made.append(model.get_weights())
+    factors = [1 / 3, 1, 1, 1 / 9, 1]
+    for plain, scaled, factor in zip(*made, factors, strict=True):
+        np.testing.assert_allclose(scaled, factor * plain, rtol=1e-6)
+
+
+def test_a_padded_story_is_answered_as_without_padding(tmp_path, monkeypatch):
+    monkeypatch.setenv("BABI_DIR", str(tmp_path))
+    asked = "{} Where is Ann?\thall\t1\n".format
+    short = "1 Ann is in the hall.\n"
+    text = short + "2 Bob is in the barn.\n" + asked(3) + short + asked(2)
+    write_babi(tmp_path, train=10 * text, test=10 * text)
+    data = tasks.babi_data(None, number=1)
+    model = models.build({"task": "babi", "layer": "RIN", "units": 3}, data)
+    x = {name: array[1:2] for name, array in data.splits[0][0].items()}
+    count = int((x["story"] > 0).sum())
+    assert count < x["story"].shape[1]
+    *others, last = [one for one in model.layers if isinstance(one, RIN)]
+    last.cell.bias.assign([1.0, 2.0, 3.0])  # padding that counts moves it
+    (told,) = (rin for rin in others if rin.return_sequences)
+    (question,) = (rin for rin in others if not rin.return_sequences)
+    (embed,) = (
+        one for one in model.layers if isinstance(one, keras.layers.Embedding)
+    )
+    story = told(embed(x["story"][:, :count]))
+    mask = embed.compute_mask(x["question"])
+    of_all = keras.ops.repeat(
+        question(embed(x["question"]), mask=mask)[:, None], count, 1
+    )
+    both = keras.ops.concatenate([story, of_all], -1)
+    np.testing.assert_allclose(
+        to_numpy(model(x)), to_numpy(model.layers[-1](last(both))), rtol=1e-5
+    )

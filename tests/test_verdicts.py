@@ -169,3 +169,15 @@ def test_a_tie_does_not_go_to_the_rate_at_which_less_was_learned():
 )
 def test_a_claim_of_several_comparisons(answers, verdict):
     assert verdicts.verdict(answers) == verdict
+
+
+def test_the_margin_is_at_most_a_quarter_of_the_larger_loss():
+    found = verdicts.compare(
+        dict.fromkeys("abc", 0.4), dict.fromkeys("abc", 0.04)
+    )
+    assert found.margin(1.0) == pytest.approx(0.1)
+
+
+def test_one_model_that_learned_is_enough_for_a_verdict():
+    ones, others = {0: 0.2, 1: 0.21, 2: 0.22}, dict.fromkeys(range(3), 1.0)
+    assert verdicts.compare(ones, others).says("better", 0.05) == "yes"

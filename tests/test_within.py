@@ -2,6 +2,7 @@ import keras
 import numpy as np
 
 from keras_rin.within import hidden_states
+from keras_rin.within import in_order_of
 from keras_rin.within import layers_within
 
 
@@ -66,3 +67,10 @@ def test_hidden_states_within_a_layer_of_ones_own_are_found():
     lstm, gru = block.first.states, block.others["b"][0].states
     found = hidden_states(keras.Sequential([block]))
     assert [id(one) for one in found] == [id(one) for one in (*lstm, *gru)]
+
+
+def test_a_dict_is_read_by_the_names_of_the_inputs_or_by_its_keys():
+    inputs = [keras.Input((1,), name=name) for name in "zam"]
+    data = {"m": 3, "a": 2, "z": 1, "of none": 0}
+    assert in_order_of(inputs, data) == [1, 2, 3]
+    assert in_order_of(inputs, {"q": 3, "p": 2}) == [2, 3]
