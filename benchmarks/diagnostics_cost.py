@@ -6,9 +6,10 @@
     python -m benchmarks.diagnostics_cost --part=dynamics \\
         --output=docs/results/dynamics_cost
 
-Each diagnostic is called several times in a process of its own. The seconds,
-the memory that the calls need at most, and the share of the training
-time that the callback takes go to OUTPUT/results.json and into tables.
+Each diagnostic is called several times in two processes of its own, one that
+is timed and one whose memory is measured. The seconds, the memory that the
+calls need at most, and the share of the training time that the callback takes
+go to OUTPUT/results.json and into tables.
 """
 
 import functools
@@ -138,14 +139,18 @@ def fixed_points(name, units, searches):
 PARTS = {"matrices": matrices, "layers": layers, "dynamics": dynamics}
 
 
-def measured(part, units, small, repeats, name):
-    """Seconds of each call, and the MiB that the calls need at most."""
-    set_up = PARTS[part](units, small)[name]
-    function, times = set_up(), {}
-    mib = measuring.growth(
-        lambda: times.update(measuring.in_turns({name: function}, repeats))
-    )
-    return [ms / 1e3 for ms in times[name]], round(mib)
+def timed(part, units, small, repeats, name):
+    """Seconds of each call."""
+    function = PARTS[part](units, small)[name]()
+    times = measuring.in_turns({name: function}, repeats)[name]
+    return [ms / 1e3 for ms in times]
+
+
+def grown(part, units, small, repeats, name):
+    """MiB that the calls need at most."""
+    function = PARTS[part](units, small)[name]()
+    calls = range(repeats)
+    return round(measuring.growth(lambda: [function() for _ in calls]))
 
 
 def callback_share(units, epochs, options):
@@ -171,16 +176,17 @@ def measure():
     ]
     seconds, memory, shares = {}, {}, {}
     for *job, name in tqdm(jobs):
-        found = (
-            measured(*job, name)
-            if small
-            else measuring.alone(measured, *job, name)
+        if small:
+            seconds[name], memory[name] = timed(*job, name), grown(*job, name)
+            continue
+        seconds[name] = measuring.alone(timed, *job, name)
+        memory[name] = measuring.alone(
+            grown, *job, name, environment=measuring.RETURNS_MEMORY
         )
-        seconds[name], memory[name] = found
     if "callback" in FLAGS.part:
-        units, numbers = (8, (2,)) if small else (100, (10, 100))
+        size, numbers = (8, (2,)) if small else (100, (10, 100))
         shares = {
-            name: {str(n): callback_share(units, n, of) for n in numbers}
+            name: {str(n): callback_share(size, n, of) for n in numbers}
             for name, of in CALLBACKS.items()
         }
     return {

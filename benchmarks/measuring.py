@@ -15,6 +15,9 @@ from absl import logging
 from experiments import results
 
 FLAGS = flags.FLAGS
+# glibc returns freed memory at once, which takes time; by default it keeps up
+# to twice the memory in use, by chance.
+RETURNS_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
 
 
 def main(file, measure, tables):
@@ -56,16 +59,17 @@ def in_turns(steps, repeats, seconds=math.inf):
     return times
 
 
-def alone(function, *arguments):
-    """What a function returns in a process of its own.
-
-    There glibc returns freed memory at once; by default it keeps up to twice
-    the memory in use, by chance.
-    """
-    os.environ |= {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
+def alone(function, *arguments, environment=None):
+    """What a function returns in a process of its own."""
+    before = dict(os.environ)
+    os.environ.update(environment or {})
     spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
-        return pool.submit(function, *arguments).result()
+    try:
+        with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
+            return pool.submit(function, *arguments).result()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def growth(call):

@@ -46,7 +46,9 @@ def measure():
             "contender": name,
             "size": size,
             "mib": [
-                measuring.alone(growth, name, size)
+                measuring.alone(
+                    growth, name, size, environment=measuring.RETURNS_MEMORY
+                )
                 for _ in range(FLAGS.repeats)
             ],
         }
