@@ -15,8 +15,8 @@ from absl import logging
 from experiments import results
 
 FLAGS = flags.FLAGS
-# glibc returns freed memory at once, which takes time; by default it keeps up
-# to twice the memory in use, by chance.
+# With these glibc returns freed memory at once, which takes time; by default
+# it keeps up to twice the memory in use, by chance.
 RETURNS_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
 
 

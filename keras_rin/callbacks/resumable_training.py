@@ -22,10 +22,9 @@ class ResumableTraining(keras.callbacks.Callback):
     The checkpoint is one file with all that training changes: the weights, the
     states of layers and of their random generators, the variables of the
     optimizer and of those in other attributes of the model, the epoch and the
-    logs. It is written before the first epoch and
-    after each one, under another name that then takes the place of `path`. So
-    whenever the process dies, and also where the disk is full, the file holds
-    one whole epoch.
+    logs. It is written before the first epoch and after each one, under
+    another name that then takes the place of `path`. So whenever the process
+    dies, and also where the disk is full, the file holds one whole epoch.
 
     To resume, make the model and this callback again and hand its `epoch` to
     `fit`: `model.fit(..., initial_epoch=resumable.epoch,
