@@ -105,7 +105,7 @@ def adapt(
             )
     if mask is not None:
         _check_mask(mask, data, layer)
-        mask = ops.convert_to_numpy(mask)
+        mask = np.asarray(ops.convert_to_numpy(mask), bool)
     if not hasattr(data, "__iter__") and not hasattr(data, "__getitem__"):
         raise ValueError(
             "`data` must be an array or an iterable of batches. "

@@ -506,10 +506,11 @@ def test_the_keys_of_a_dict_of_inputs_need_not_be_their_names(names, x):
         assert_centered(layer.cell, data[name])
 
 
-def test_a_mask_may_be_a_list(x):
+def test_a_mask_may_be_a_list_of_numbers(x):
+    """Tokens, say: a larger number counts no more than a smaller one."""
     layer = built(RIN(5))
-    counts = np.arange(30) < 20
-    layer.adapt(x, mask=[counts.tolist()] * 40)
+    tokens = [3] * 10 + [1] * 10 + [0] * 10
+    layer.adapt(x, mask=[tokens] * 40)
     assert_centered(layer.cell, x[:, :20])
 
 
