@@ -78,6 +78,42 @@ def test_an_orthogonal_linear_recurrence_keeps_every_gradient(rng):
     np.testing.assert_allclose(sizes, np.ones(31), rtol=1e-4)
 
 
+def halving(**options):
+    half = keras.initializers.Identity(0.5)
+    rnn = keras.layers.SimpleRNN
+    return built(rnn(3, None, recurrent_initializer=half, **options))
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_masked_time_steps_are_left_out(rng, backwards):
+    mask = np.array([[0, 1, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0], [0] * 6])
+    layer = halving(go_backwards=backwards)
+    norms = gradient_norms(layer, rng.normal(size=(3, 6, 2)), mask=mask)
+    lag = np.arange(6, -1, -1)  # the sequences have 3, 1 and no steps
+    squares = 0.25 ** np.minimum(lag, 3) + 0.25 ** np.minimum(lag, 1)
+    np.testing.assert_allclose(norms, np.sqrt(squares / 2), rtol=1e-5)
+
+
+def test_a_padded_sequence_is_the_sequence(rng):
+    layer, x = built(keras.layers.GRU(3)), rng.normal(size=(2, 4, 2))
+    padded = np.concatenate([x[:, :2], np.ones((2, 3, 2)), x[:, 2:]], axis=1)
+    mask = np.array([[True] * 2 + [False] * 3 + [True] * 2] * 2)
+    found = gradient_norms(layer, padded, mask=mask)
+    norms = gradient_norms(layer, x)
+    np.testing.assert_allclose(found, [*norms[[0] * 3], *norms], rtol=1e-5)
+
+
+@pytest.mark.parametrize("mask", [np.ones((2, 4), bool), np.zeros((2, 5))])
+def test_other_masks_are_refused(mask):
+    with pytest.raises(ValueError, match="`mask` must"):
+        gradient_norms(built(RIN(3)), np.ones((2, 5, 2)), mask=mask)
+
+
+def test_in_float64_a_gradient_reaches_further_than_in_float32():
+    norms = gradient_norms(halving(dtype="float64"), np.ones((1, 200, 2)))
+    np.testing.assert_allclose(norms, 0.5 ** np.arange(200, -1, -1), 1e-12)
+
+
 @pytest.mark.one_backend
 def test_few_directions_estimate_what_all_give(rng):
     layer = built(keras.layers.GRU(30))

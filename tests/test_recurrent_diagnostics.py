@@ -179,6 +179,21 @@ def test_padded_time_steps_are_no_drift():  # warnings are errors
     assert abs(unmasked).max() > recurrent_diagnostics.DRIFT_LIMIT
 
 
+def test_padded_time_steps_keep_no_gradient():
+    tokens = np.repeat([[1, 0]], [5, 40], axis=1).repeat(4, axis=0)
+    half = keras.initializers.Identity(0.5)
+    rnn = keras.layers.SimpleRNN(
+        3, None, recurrent_initializer=half, name="rnn"
+    )
+    embedding = keras.layers.Embedding(2, 2, mask_zero=True)
+    model = model_of(keras.Input((None,)), embedding, rnn)
+    model.optimizer.learning_rate = 0.0
+    callback = RecurrentDiagnostics(tokens, budget=None)
+    y = np.ones((4, 1), "float32")
+    logs = model.fit(tokens, y, verbose=0, callbacks=[callback]).history
+    assert logs["rnn_gradient_at_start"] == pytest.approx([0.5**5])
+
+
 @pytest.mark.one_backend
 def test_every_gate_and_every_layer_is_followed():
     two = [keras.layers.GRUCell(3), keras.layers.SimpleRNNCell(3)]

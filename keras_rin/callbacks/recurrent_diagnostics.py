@@ -69,8 +69,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     and epochs between have NaN. What cannot be measured is NaN as well, such
     as the gradient of a layer whose inputs are not finite: it ends no
     training. Weights, random states and those of stateful layers stay as they
-    are. The gradient and the Lyapunov exponent are those without a mask; drift
-    and spread leave out the time steps of `x` that are masked.
+    are. Time steps of `x` that are masked do not count, but in the Lyapunov
+    exponent, which is that without a mask.
 
     Args:
         x: Array `(batch, ...)`, or a list or dict of arrays as for `fit`: a
@@ -197,7 +197,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             values.update(_of_matrices(name, layer))
         if self.x is not None:
             for name, layer, x, mask in self._with_inputs():
-                values.update(_of_gradient(name, layer, x))
+                values.update(_of_gradient(name, layer, x, mask))
                 if self.lyapunov:
                     values[f"{name}_lyapunov_exponent"] = _exponent(layer, x)
                 values.update(self._follow_inputs(name, layer, x, mask))
@@ -290,10 +290,10 @@ def _model_up_to(model, layers):
     return called and (called, keras.Model(inputs, [read, masks]))
 
 
-def _of_gradient(name, layer, x):
+def _of_gradient(name, layer, x, mask):
     names = f"{name}_gradient_at_start", f"{name}_gradient_horizon"
     try:
-        sizes = diagnostics.gradient_norms(layer, x)[::-1]
+        sizes = diagnostics.gradient_norms(layer, x, mask=mask)[::-1]
     except ValueError:  # of weights or inputs that are not finite
         return dict.fromkeys(names, math.nan)
     small = np.flatnonzero(~(sizes >= THRESHOLD))

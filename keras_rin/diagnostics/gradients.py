@@ -16,6 +16,7 @@ def gradient_norms(
     x: ArrayLike,
     directions: int = 10,
     rng: np.random.Generator | None = None,
+    mask: ArrayLike | None = None,
 ) -> np.ndarray:
     """The gradient norm of the last hidden state, along a sequence.
 
@@ -38,18 +39,24 @@ def gradient_norms(
             estimate it. Defaults to 10.
         rng: A `numpy.random.Generator` that draws the directions. Defaults
             to `None`: one of seed 0.
+        mask: Boolean array `(batch, time)`. Time steps where it is `False`
+            are left out, as the layer does: entry T - k is then k steps
+            before the last one of each sequence that is not, and what is
+            before the first one is the initial state. Defaults to `None`.
 
     Returns:
         A float64 array `(time + 1,)`: entry t is norm_t, from the initial
         state at 0 to the last state, where it is 1; inf or 0 where the
-        gradient is beyond the range of float32. In a layer that computes in
-        float16, the gradient is rounded to float16, and 0 below 6e-8.
+        gradient is beyond the range of float32, or of float64 in a layer that
+        computes in it. In one that computes in float16, the gradient is
+        rounded to float16, and 0 below 6e-8.
 
     Raises:
         ValueError: If the layer has no single cell or no weights yet, if its
             weights, its states along x or its gradient are NaN, if `x` has
-            another shape or is not finite in the dtype of the layer, or if
-            `directions` is not a positive integer.
+            another shape or is not finite in the dtype of the layer, if
+            `directions` is not a positive integer, or if `mask` has another
+            shape or is `False` everywhere.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:
@@ -69,18 +76,21 @@ def gradient_norms(
     directions = arguments.integer("directions", directions)
     rng = arguments.generator("rng", rng, seed=0)
     sequences = recurrent_layers.sequences(x, layer)
+    used = recurrent_layers.steps_that_count(mask, sequences, layer)
+    sequences, used = _aligned(sequences, used)
     sizes = state_map.sizes(cell)
     count = min(directions, sizes[0])
     basis = np.linalg.qr(rng.normal(size=(sizes[0], count)))[0].T
+    v = np.tile(basis, (len(sequences), 1))
     sequences = np.repeat(sequences, count, axis=0)
-    inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
-    nudges = ops.zeros((inputs.shape[1] + 1, len(inputs), sum(sizes)))
-    v = ops.convert_to_tensor(
-        np.tile(basis, (len(inputs) // count, 1)), "float32"
-    )
-    with recurrent_layers.undisturbed(cell):
+    used = np.repeat(used, count, axis=0)
+    dtype = "float64" if cell.compute_dtype == "float64" else "float32"
+    shape = sequences.shape[1] + 1, len(sequences), sum(sizes)
+    with recurrent_layers.undisturbed(cell), autodiff.float64_allowed(dtype):
+        inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
         slopes = autodiff.gradient(
-            lambda n: _project_last(cell, inputs, n, v), nudges
+            lambda nudges: _project_last(cell, inputs, used, nudges, v),
+            ops.zeros(shape, dtype),
         )
     squares = np.asarray(ops.convert_to_numpy(slopes), "float64") ** 2
     norms = np.sqrt(squares.sum(axis=2).mean(axis=1))
@@ -93,7 +103,18 @@ def gradient_norms(
     return norms
 
 
-def _project_last(cell, x, nudges, v):
+def _aligned(sequences, used):
+    """The time steps that count, moved to the end of each sequence."""
+    some = used.any(axis=1)
+    sequences, used = sequences[some], used[some]
+    order = np.argsort(used, axis=1, kind="stable")
+    return (
+        np.take_along_axis(sequences, order[..., None], axis=1),
+        np.take_along_axis(used, order, axis=1),
+    )
+
+
+def _project_last(cell, x, used, nudges, v):
     """v . h_T, with one nudge added to the state after each step."""
     step = state_map.flat_step(cell)
 
@@ -101,10 +122,13 @@ def _project_last(cell, x, nudges, v):
         return states + ops.cast(nudge, cell.compute_dtype)
 
     def nudged_step(states, inputs):
-        x_t, nudge = inputs
-        return nudged(step(states, x_t), nudge), None
+        x_t, used_t, nudge = inputs
+        states = ops.where(used_t, step(states, x_t), states)
+        return nudged(states, nudge), None
 
     first = state_map.flat_initial_state(cell, len(x))
-    sequence = (ops.swapaxes(x, 0, 1), nudges[1:])
+    used = ops.convert_to_tensor(used.T[..., None])
+    sequence = (ops.swapaxes(x, 0, 1), used, nudges[1:])
     states, _ = ops.scan(nudged_step, nudged(first, nudges[0]), sequence)
-    return ops.sum(ops.cast(states[:, : v.shape[1]], "float32") * v)
+    last = ops.cast(states[:, : v.shape[1]], nudges.dtype)
+    return ops.sum(last * ops.cast(v, nudges.dtype))

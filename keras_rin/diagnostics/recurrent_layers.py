@@ -84,6 +84,17 @@ def sequences(x, layer) -> np.ndarray:
     return x[:, ::-1].copy() if getattr(layer, "go_backwards", False) else x
 
 
+def steps_that_count(mask, x, layer) -> np.ndarray:
+    """Which time steps of sequences `x` are not masked, as a layer reads."""
+    if mask is None:
+        return np.ones(x.shape[:2], bool)
+    mask = np.asarray(ops.convert_to_numpy(mask), bool)
+    arguments.shape("mask", mask.shape, x.shape[:2])
+    if not mask.any():
+        raise ValueError("`mask` must be True at one time step or more.")
+    return mask[:, ::-1] if getattr(layer, "go_backwards", False) else mask
+
+
 def features(cell):
     """The number of features that a cell reads, `None` if it is unknown."""
     return getattr(getattr(cell, "kernel", None), "shape", [None])[0]

@@ -5,7 +5,6 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
-from keras_rin import arguments
 from keras_rin.diagnostics import recurrent_layers
 from keras_rin.diagnostics import spectrum
 from keras_rin.diagnostics.recurrent_layers import float64
@@ -72,9 +71,7 @@ def input_drift(
         raise ValueError(
             f"{layer.name} has no input kernel. Received: layer={layer}"
         )
-    used = _checked_mask(mask, x.shape[:2])
-    if getattr(layer, "go_backwards", False):
-        used = used[:, ::-1]  # as `x` is
+    used = recurrent_layers.steps_that_count(mask, x, layer)
     flat, steps = x[used], int(used.sum(axis=1).max())
     kernel, effective = float64(cell.kernel), matrices["recurrent"]
     mean = flat.mean(axis=0) @ kernel
@@ -97,16 +94,6 @@ def input_drift(
     spread = np.sqrt(np.maximum(np.diag(variance), 0) * 2.0 ** (exponent % 2))
     with np.errstate(over="ignore"):
         return np.ldexp(*drift), np.ldexp(spread, exponent // 2)
-
-
-def _checked_mask(mask, shape) -> np.ndarray:
-    if mask is None:
-        return np.ones(shape, bool)
-    mask = np.asarray(ops.convert_to_numpy(mask), bool)
-    arguments.shape("mask", mask.shape, shape)
-    if not mask.any():
-        raise ValueError("`mask` must be True at one time step or more.")
-    return mask
 
 
 def _summed(first, one_step, growth, steps):
