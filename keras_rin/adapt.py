@@ -104,8 +104,7 @@ def adapt(
                 f"for all of them. Received: layer={layer}"
             )
     if mask is not None:
-        _check_mask(mask, data, layer)
-        mask = np.asarray(ops.convert_to_numpy(mask), bool)
+        mask = _checked_mask(mask, data, layer)
     if not hasattr(data, "__iter__") and not hasattr(data, "__getitem__"):
         raise ValueError(
             "`data` must be an array or an iterable of batches. "
@@ -172,13 +171,15 @@ def _check(cell):
         )
 
 
-def _check_mask(mask, data, layer):
+def _checked_mask(mask, data, layer):
     if _is_model(layer) or not _is_array(data):
         raise ValueError(
             "`mask` is supported for an array of data and one layer only. "
             f"Received: layer={layer}, data of type {type(data).__name__}"
         )
-    arguments.shape("mask", np.shape(mask), tuple(data.shape[:2]))
+    mask = np.asarray(ops.convert_to_numpy(mask), bool)
+    arguments.shape("mask", mask.shape, tuple(data.shape[:2]))
+    return mask
 
 
 @contextlib.contextmanager

@@ -69,8 +69,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     and epochs between have NaN. What cannot be measured is NaN as well, such
     as the gradient of a layer whose inputs are not finite: it ends no
     training. Weights, random states and those of stateful layers stay as they
-    are. Time steps of `x` that are masked do not count, but in the Lyapunov
-    exponent, which is that without a mask.
+    are. Masked time steps of `x` do not count, except in the Lyapunov
+    exponent, which ignores masks.
 
     Args:
         x: Array `(batch, ...)`, or a list or dict of arrays as for `fit`: a
