@@ -140,6 +140,35 @@ def test_the_standard_error_is_that_over_sequences(rng):
     np.testing.assert_allclose(found.convergence[:, 0], expected)
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_masked_time_steps_are_left_out(rng, backwards):
+    layer = keras.layers.SimpleRNN(1, go_backwards=backwards)
+    layer.build((None, None, 1))
+    mask = rng.random((5, 30)) < [[0.9], [0.5], [0.0], [1.0], [0.7]]
+    mask[1, np.flatnonzero(mask[1])[4:]] = False  # ends within the warmup
+    x = rng.normal(size=(5, 30, 1))
+    found = lyapunov_spectrum(layer, x, warmup=5, mask=mask)
+    slopes = []
+    for one, used in zip(x[[0, 3, 4]], mask[[0, 3, 4]], strict=True):
+        jacobians = state_jacobians(layer, one[None, used], "float64")
+        slopes.append(np.log(np.abs(jacobians[0, 5:, 0, 0])))
+    means = [
+        np.concatenate([each[:steps] for each in slopes]).mean()
+        for steps in range(1, 26)
+    ]
+    np.testing.assert_allclose(found.convergence[:, 0], means)
+    np.testing.assert_allclose(found.exponents, means[-1])
+    rest = [(each - means[-1]).sum() for each in slopes]
+    error = np.std(rest, ddof=1) * np.sqrt(3) / sum(map(len, slopes))
+    np.testing.assert_allclose(found.standard_error, error)
+
+
+def test_what_a_masked_step_would_do_does_not_matter():
+    layer, mask = linear(1e30 * np.eye(2)), np.arange(20)[None] < 3
+    found = lyapunov_spectrum(layer, np.ones((1, 20, 1)), mask=mask)
+    np.testing.assert_allclose(found.exponents, np.log([1e30, 1e30]))
+
+
 def test_a_direction_that_is_lost_has_no_finite_exponent():
     layer = linear(np.diag([0.5, 0.0]))
     found = lyapunov_spectrum(layer, np.zeros((2, 9, 1)), warmup=1)
@@ -155,6 +184,10 @@ def test_bad_arguments_are_named(rng):
     for bad in (8, -1, 0.5):
         with pytest.raises(ValueError, match="`warmup` must be"):
             lyapunov_spectrum(layer, x, warmup=bad)
+    with pytest.raises(ValueError, match="below the 3 time steps"):
+        lyapunov_spectrum(layer, x, warmup=3, mask=np.arange(8)[None] < 3)
+    with pytest.raises(ValueError, match="`mask` must be"):
+        lyapunov_spectrum(layer, x, mask=np.zeros((1, 8)))
     with pytest.raises(TypeError, match="`rng` must be"):
         lyapunov_spectrum(layer, x, rng=0)
     with pytest.raises(ValueError, match="must stay finite.*at step"):

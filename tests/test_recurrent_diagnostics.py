@@ -194,6 +194,20 @@ def test_padded_time_steps_keep_no_gradient():
     assert logs["rnn_gradient_at_start"] == pytest.approx([0.5**5])
 
 
+def test_padded_time_steps_do_not_count_in_the_lyapunov_exponent():
+    tokens = np.repeat([[1, 2, 0]], [5, 4, 40], axis=1).repeat(2, axis=0)
+    rnn = keras.layers.SimpleRNN(3, name="rnn")
+    embedding = keras.layers.Embedding(3, 2, "ones", mask_zero=True)
+    model = model_of(keras.Input((None,)), embedding, rnn)
+    model.optimizer.learning_rate = 0.0
+    callback = RecurrentDiagnostics(tokens, budget=None, lyapunov=True)
+    y = np.ones((2, 1), "float32")
+    logs = model.fit(tokens, y, verbose=0, callbacks=[callback]).history
+    alone = diagnostics.lyapunov_spectrum(rnn, np.ones((1, 9, 2)))
+    found = logs["rnn_lyapunov_exponent"]
+    np.testing.assert_allclose(found, alone.exponents[0], rtol=1e-5)
+
+
 @pytest.mark.one_backend
 def test_every_gate_and_every_layer_is_followed():
     two = [keras.layers.GRUCell(3), keras.layers.SimpleRNNCell(3)]

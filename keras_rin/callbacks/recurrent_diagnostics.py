@@ -69,8 +69,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     and epochs between have NaN. What cannot be measured is NaN as well, such
     as the gradient of a layer whose inputs are not finite: it ends no
     training. Weights, random states and those of stateful layers stay as they
-    are. Masked time steps of `x` do not count, except in the Lyapunov
-    exponent, which ignores masks.
+    are. Masked time steps of `x` do not count.
 
     Args:
         x: Array `(batch, ...)`, or a list or dict of arrays as for `fit`: a
@@ -199,7 +198,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             for name, layer, x, mask in self._with_inputs():
                 values.update(_of_gradient(name, layer, x, mask))
                 if self.lyapunov:
-                    values[f"{name}_lyapunov_exponent"] = _exponent(layer, x)
+                    exponent = _exponent(layer, x, mask)
+                    values[f"{name}_lyapunov_exponent"] = exponent
                 values.update(self._follow_inputs(name, layer, x, mask))
         return values
 
@@ -301,9 +301,9 @@ def _of_gradient(name, layer, x, mask):
     return dict(zip(names, (float(sizes[-1]), float(horizon)), strict=True))
 
 
-def _exponent(layer, x):
+def _exponent(layer, x, mask):
     try:
-        found = diagnostics.lyapunov_spectrum(layer, x, exponents=1)
+        found = diagnostics.lyapunov_spectrum(layer, x, exponents=1, mask=mask)
     except ValueError:  # of weights or states that are not finite
         return math.nan
     return float(found.exponents[0])

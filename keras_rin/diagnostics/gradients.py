@@ -106,12 +106,8 @@ def gradient_norms(
 def _aligned(sequences, used):
     """The time steps that count, moved to the end of each sequence."""
     some = used.any(axis=1)
-    sequences, used = sequences[some], used[some]
-    order = np.argsort(used, axis=1, kind="stable")
-    return (
-        np.take_along_axis(sequences, order[..., None], axis=1),
-        np.take_along_axis(used, order, axis=1),
-    )
+    sequences = recurrent_layers.sorted_steps(sequences[some], used[some])
+    return sequences, np.sort(used[some], axis=1)
 
 
 def _project_last(cell, x, used, nudges, v):

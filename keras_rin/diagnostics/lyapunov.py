@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from keras_rin import arguments
 from keras_rin.diagnostics import jacobians
+from keras_rin.diagnostics import recurrent_layers
 from keras_rin.diagnostics import state_map
 
 
@@ -25,6 +26,7 @@ def lyapunov_spectrum(
     exponents: int | None = None,
     warmup: int | None = None,
     rng: np.random.Generator | None = None,
+    mask: ArrayLike | None = None,
 ) -> LyapunovSpectrum:
     """The Lyapunov exponents of a recurrent layer that is driven by sequences.
 
@@ -54,22 +56,27 @@ def lyapunov_spectrum(
             layer without input, zeros.
         exponents: Positive integer, how many of the largest exponents to
             compute, at most the size of the state. Defaults to `None`: all.
-        warmup: Integer from 0 to time - 1, the first time steps that are
-            run and not counted, while the state and Q_t settle. Defaults to
-            `None`: a tenth.
+        warmup: Integer from 0 to time - 1, the first time steps of each
+            sequence that are run and not counted, while the state and Q_t
+            settle. Defaults to `None`: a tenth.
         rng: A `numpy.random.Generator` that draws Q_0. Defaults to `None`:
             one of seed 0.
+        mask: Boolean array `(batch, time)`. Time steps where it is `False`
+            are left out, as the layer does, and time is then the most steps
+            that a sequence has left. Sequences that end within the warmup do
+            not count. Defaults to `None`.
 
     Returns:
-        A named tuple: `exponents` `(exponents,)`, the means over the
-        sequences, the largest first, in units of 1 / time step;
+        A named tuple: `exponents` `(exponents,)`, the means over all time
+        steps that count, the largest first, in units of 1 / time step;
         `standard_error` `(exponents,)`, over the sequences, NaN if there is
         one alone; `convergence` `(time - warmup, exponents)`, the exponents
         as estimated from the steps counted so far.
 
     Raises:
         ValueError: As in `state_trajectories`; if `exponents` or `warmup` is
-            no such integer; or if J_t Q_{t-1} is not finite.
+            no such integer; if `mask` has another shape or is `False`
+            everywhere; or if J_t Q_{t-1} is not finite.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:
@@ -91,7 +98,9 @@ def lyapunov_spectrum(
         networks.
     """
     cell, inputs = jacobians.read(layer, x, "float64")
-    batch, time, _ = inputs.shape
+    used = recurrent_layers.steps_that_count(mask, inputs, layer)
+    lengths = used.sum(axis=1)
+    time = int(lengths.max())
     size = sum(state_map.sizes(cell))
     exponents = size if exponents is None else exponents
     count = arguments.integer("exponents", exponents)
@@ -107,33 +116,43 @@ def lyapunov_spectrum(
             f"Received: warmup={warmup}"
         )
     rng = arguments.generator("rng", rng, seed=0)
+    longest = np.argsort(-lengths, kind="stable")[: (lengths > warmup).sum()]
+    inputs = recurrent_layers.sorted_steps(inputs[longest], ~used[longest])
+    lengths = lengths[longest]
     basis = np.linalg.qr(rng.normal(size=(count, size)).T).Q
-    of_sequence = np.zeros((batch, count))
+    of_sequence = np.zeros((len(inputs), count))
     of_step = np.zeros((time - warmup, count))
     together = max(1, state_map.VALUES // (size * count))
     with state_map.state_map(cell, "float64") as step:
-        for start in range(0, batch, together):
+        for start in range(0, len(inputs), together):
             part = slice(start, start + together)
-            for t, growth in enumerate(_growth(step, inputs[part], basis)):
+            found = _growth(step, inputs[part], lengths[part], basis)
+            for t, growth in enumerate(found):
                 if t >= warmup:
-                    of_sequence[part] += growth
+                    of_sequence[start : start + len(growth)] += growth
                     of_step[t - warmup] += growth.sum(axis=0)
-    steps = np.arange(1, len(of_step) + 1)[:, None]
+    counted = lengths - warmup
+    steps = np.minimum(counted[:, None], np.arange(1, len(of_step) + 1))
     order = np.argsort(-of_sequence.sum(axis=0), kind="stable")
     return LyapunovSpectrum(
-        of_step.sum(axis=0)[order] / (batch * len(of_step)),
-        _standard_error(of_sequence[:, order] / len(of_step)),
-        np.cumsum(of_step[:, order], axis=0) / (batch * steps),
+        of_step.sum(axis=0)[order] / counted.sum(),
+        _standard_error(of_sequence[:, order], counted[:, None]),
+        np.cumsum(of_step[:, order], axis=0) / steps.sum(axis=0)[:, None],
     )
 
 
-def _growth(step, x, basis):
-    """log |R_t[i, i]| `(batch, exponents)`, step by step."""
+def _growth(step, x, lengths, basis):
+    """log |R_t[i, i]| `(sequences, exponents)`, step by step.
+
+    The longest sequence comes first, and those that have ended drop out.
+    """
     states = step.initial(len(x))
     # Directions are rows here, columns of Q_t in the formula.
     directions = np.broadcast_to(basis.T, (len(x), *basis.T.shape))
-    for t in range(x.shape[1]):
-        states, grown = step.along(states, x[:, t], directions)
+    for t in range(lengths[0]):
+        last = (lengths > t).sum()
+        states, directions = states[:last], directions[:last]
+        states, grown = step.along(states, x[:last, t], directions)
         if not (np.isfinite(grown).all() and np.isfinite(states).all()):
             raise ValueError(
                 f"The states of {step.name} along `x`, and their Jacobians, "
@@ -145,8 +164,11 @@ def _growth(step, x, basis):
             yield np.log(np.abs(np.diagonal(r, axis1=1, axis2=2)))
 
 
-def _standard_error(each):
-    if len(each) == 1:
-        return np.full(each.shape[1], np.nan)
+def _standard_error(sums, counts):
+    """Of the ratio of the mean of the sums to that of the counts."""
+    if len(sums) == 1:
+        return np.full(sums.shape[1], np.nan)
     with np.errstate(invalid="ignore"):  # of -inf
-        return each.std(axis=0, ddof=1) / np.sqrt(len(each))
+        rest = sums - counts * (sums.sum(axis=0) / counts.sum())
+        deviation = np.sqrt((rest**2).sum(axis=0) / (len(sums) - 1))
+    return deviation * np.sqrt(len(sums)) / counts.sum()

@@ -95,6 +95,12 @@ def steps_that_count(mask, x, layer) -> np.ndarray:
     return mask[:, ::-1] if getattr(layer, "go_backwards", False) else mask
 
 
+def sorted_steps(sequences, key) -> np.ndarray:
+    """The time steps of each sequence by a key; equal ones as they were."""
+    order = np.argsort(key, axis=1, kind="stable")
+    return np.take_along_axis(sequences, order[..., None], axis=1)
+
+
 def features(cell):
     """The number of features that a cell reads, `None` if it is unknown."""
     return getattr(getattr(cell, "kernel", None), "shape", [None])[0]
