@@ -40,7 +40,7 @@ def gradient_norms(
         rng: A `numpy.random.Generator` that draws the directions. Defaults
             to `None`: one of seed 0.
         mask: Boolean array `(batch, time)`. Time steps where it is `False`
-            are left out, as the layer does: entry T - k is then k steps
+            are left out, as by the layer: entry T - k is then k steps
             before the last one of each sequence that is not, and what is
             before the first one is the initial state. Defaults to `None`.
 

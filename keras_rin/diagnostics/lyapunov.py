@@ -62,7 +62,7 @@ def lyapunov_spectrum(
         rng: A `numpy.random.Generator` that draws Q_0. Defaults to `None`:
             one of seed 0.
         mask: Boolean array `(batch, time)`. Time steps where it is `False`
-            are left out, as the layer does, and time is then the most steps
+            are left out, as by the layer, and time is then the most steps
             that a sequence has left. Sequences that end within the warmup do
             not count. Defaults to `None`.
 
