@@ -224,13 +224,16 @@ def test_every_gate_and_every_layer_is_followed():
 
 
 def test_training_goes_on_as_without_it():
+    # On Torch, Keras 3.15 trains a stateful layer for one batch alone.
+    stateful = keras.backend.backend() != "torch"
+
     def train(*callbacks):
         keras.utils.set_random_seed(1)
         first = keras.layers.LSTM(
-            3, return_sequences=True, dropout=0.3, stateful=True
+            3, return_sequences=True, dropout=0.3, stateful=stateful
         )
         second = keras.layers.GRU(
-            3, recurrent_dropout=0.3, stateful=True, seed=2
+            3, recurrent_dropout=0.3, stateful=stateful, seed=2
         )
         inputs = keras.Input(batch_shape=(4, 6, 2))
         model = model_of(inputs, first, second, run_eagerly=False)
