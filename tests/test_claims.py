@@ -1,5 +1,8 @@
 """The tables of docs/claims.md and of the README."""
 
+import numpy as np
+import pytest
+from scipy import stats
 from studies import PROTOCOL
 from studies import PROTOCOLS
 from studies import RESULTS
@@ -78,6 +81,9 @@ def test_a_section_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     text = section(record)
     told = "6 of 6 runs, 1 seed; keras 3, tensorflow 2; 5 minutes, a machine."
     assert told in text
+    beyond = {**record["runs"][0], "other": 4.0}
+    more = section({**record, "runs": [*record["runs"], beyond]})
+    assert "\n6 of 6 runs and 1 at further learning rates, 1 seed;" in more
     assert tables.of_models(study).strip() in text
 
 
@@ -149,6 +155,24 @@ def test_a_claim_is_answered_where_its_runs_are_made():
         9: [("length 1", "yes"), ("length 2", "not tested")],
         3: [],
     }
+
+
+@pytest.mark.parametrize("third, hold", [(0.04, 1), (0.035, 3)])
+def test_the_discovery_rate_is_that_of_benjamini_and_hochberg(third, hold):
+    """The k smallest of m p values hold if the k-th is at most 0.05 k / m."""
+    runs = runs_of("a", 1, 0.5, [0.4, 0.4, 0.4])
+    for layer, p in zip("bcde", (0.001, 0.03, third, 0.6), strict=True):
+        spread = 0.3 * np.sqrt(3) / stats.t.isf(p / 2, 2)
+        losses = 0.4 + 0.3 + spread * np.array([-1, 0, 1])
+        runs += runs_of(layer, 1, 0.5, losses)
+    claim = {"compare": [["a", layer] for layer in "bcde"]}
+    claim |= {"expect": "better", "within": 0.05}
+    grid = {"layer": [*"abcde"], "learning_rate": [1]}
+    protocol = {**PROTOCOL, "grid": [grid], "claims": [claim]}
+    study = verdicts.Study(protocol, {"runs": runs})
+    (text,) = pages.of_comparisons({"mine": study}).values()
+    counts = [line.split("|")[2].strip() for line in text.splitlines()[2:]]
+    assert counts == ["4", "3", str(hold), "0"]
 
 
 def test_comparisons_that_no_model_solved_are_counted_as_such():
