@@ -255,6 +255,8 @@ def test_training_goes_on_as_without_it():
         np.testing.assert_array_equal(one, other)
 
 
+# As Keras 3.6 does for several inputs, in whatever structure.
+@pytest.mark.filterwarnings("ignore:The structure of `inputs` doesn")
 def test_a_dict_of_inputs_is_read_by_their_names():
     x = {"z": np.full((2, 5, 1), 2.0), "a": np.full((2, 5, 1), 1.0)}
     inputs = {name: keras.Input((5, 1), name=name) for name in x}
