@@ -82,10 +82,7 @@ class AdamWithMultipliers(keras.optimizers.Adam):
             unused -= set(names)
             if names:
                 factor = self.multipliers[max(names, key=len)]
-                # TensorFlow passes the wrapped variable to `update_step`,
-                # under a strategy the copy of each device.
-                value = variable.value
-                for one in (variable, value, *getattr(value, "values", ())):
+                for one in _known_as(variable):
                     self._multiplier[id(one)] = factor
         if unused:
             raise ValueError(
@@ -100,3 +97,14 @@ class AdamWithMultipliers(keras.optimizers.Adam):
 
     def get_config(self):
         return {**super().get_config(), "multipliers": self.multipliers}
+
+
+def _known_as(variable):
+    """What `update_step` may be given in place of a variable.
+
+    TensorFlow gives it the wrapped variable, under a strategy the copy of each
+    device.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return [variable]
+    return [variable, variable.value, *getattr(variable.value, "values", ())]

@@ -244,7 +244,7 @@ def test_the_speed_is_relative_to_the_size_of_the_state():
 
 def test_points_of_a_line_are_not_apart_along_it(rng):
     """A line that attracts, along which the map stretches by 0.1 percent."""
-    cell = Map(lambda s: s * np.array([1.001, 0.5]))
+    cell = Map(lambda s: s * keras.ops.convert_to_tensor([1.001, 0.5], s.dtype))
     points = rng.normal(size=(30, 2)) * [1e-4, 1]
     found = fixed_points(cell, None, points, tolerance=1e-12, distance=1e-9)
     assert found.dimension.tolist() == [1] and found.unstable.tolist() == [0]

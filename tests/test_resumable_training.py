@@ -97,8 +97,9 @@ def test_training_that_was_ended_goes_on_bit_for_bit(tmp_path):
 
 
 def test_the_same_callback_resumes_from_its_file(tmp_path):
-    whole, ended = make(), make()
+    whole = make()
     fit(whole, tmp_path / "whole.npz", 3)
+    ended = make()
     resumable = ResumableTraining(tmp_path / "ended.npz")
     with pytest.raises(KeyboardInterrupt):
         fit(ended, resumable, 3, EndsAt(1))
@@ -106,6 +107,10 @@ def test_the_same_callback_resumes_from_its_file(tmp_path):
     assert_same(ended, whole)
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() == "torch",
+    reason="Keras 3.15 cannot train a stateful layer on Torch",
+)
 def test_the_states_of_stateful_layers_are_kept(tmp_path):
     def stateful():
         keras.utils.set_random_seed(7)

@@ -152,6 +152,10 @@ def test_norms_whose_squares_leave_float32_are_found(size):
     np.testing.assert_allclose(found, size * np.array([0, 2, 4]), rtol=1e-5)
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() == "torch",
+    reason="Keras 3.15 multiplies matrices in float32 on Torch",
+)
 def test_norms_of_a_float64_layer_are_in_float64():
     start = keras.initializers.Constant(1e20)
     layer = keras.layers.SimpleRNN(
