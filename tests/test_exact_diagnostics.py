@@ -74,7 +74,7 @@ def told(function, *args, **kwargs):
 
 
 def exact_radius_and_departure(matrix):
-    eigenvalues = mpmath.eig(exactly(matrix), left=False, right=False)
+    eigenvalues, _ = mpmath.eig(exactly(matrix))
     norm = mpmath.fsum(mpmath.mpf(x) ** 2 for x in matrix.ravel().tolist())
     rest = norm - mpmath.fsum(abs(x) ** 2 for x in eigenvalues)
     return max(map(abs, eigenvalues)), mpmath.sqrt(max(rest, 0))

@@ -51,7 +51,8 @@ def input_drift(
     >>> x = np.random.default_rng(0).random((64, 100, 1), "float32")
     >>> layer.build(x.shape)
     >>> drift, _ = keras_rin.diagnostics.input_drift(layer, x)
-    >>> bool(np.allclose(drift, 100 * x.mean() * layer.cell.kernel[0]))
+    >>> kernel, *_ = layer.get_weights()
+    >>> bool(np.allclose(drift, 100 * x.mean() * kernel[0]))
     True
     >>> layer.adapt(x)
     >>> drift, spread = keras_rin.diagnostics.input_drift(layer, x)
