@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import pathlib
+import platform
 import shlex
 import shutil
 import statistics
@@ -255,6 +256,7 @@ def main(_):
     record = {
         "tables": "examples.sequential_images",
         "command": shlex.join(["python", *command]),
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
         "versions": {name: version(name) for name in packages},
         "baseline": sequential_pixels.chance_accuracy(y_test),
         "runs": runs,

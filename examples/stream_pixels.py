@@ -91,7 +91,7 @@ def main(_):
     record = {
         "tables": "examples.stream_pixels",
         "command": shlex.join(["python", *command]),
-        "machine": platform.platform(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
         "versions": {name: version(name) for name in packages},
         "images": len(images),
         "percentiles": np.percentile(microseconds, PERCENTILES).tolist(),
