@@ -74,6 +74,18 @@ def test_an_earlier_peak_does_not_hide_the_memory_that_a_call_needs(before):
     assert measuring.growth(lambda: needs(100)) == pytest.approx(100, abs=2)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the memory")
+def test_the_results_of_several_calls_are_not_added_up(monkeypatch):
+    from benchmarks import diagnostics_cost
+
+    def part(units, small):
+        return {"ones": lambda: lambda: np.ones(100 * 2**20, "uint8")}
+
+    monkeypatch.setitem(diagnostics_cost.PARTS, "part", part)
+    found = diagnostics_cost.grown("part", 0, False, 3, "ones")
+    assert found == pytest.approx(100, abs=2)
+
+
 def installed(package):
     try:
         return bool(importlib.metadata.version(package))
