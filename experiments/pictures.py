@@ -77,7 +77,7 @@ def _rows(study):
         )
     axes.axvline(1, color="grey", linewidth=1)
     axes.grid(axis="y", linewidth=0.5)
-    axes.invert_yaxis()
+    axes.set_ylim(len(panels) - 0.5, -0.5)  # from the first row down
     axes.set(xlabel="normalized loss (baseline = 1)", xlim=(0, None))
     figure.legend(loc="outside upper center", ncols=len(models))
     return figure

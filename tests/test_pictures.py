@@ -87,5 +87,6 @@ def test_each_task_has_a_panel_with_the_best_model_on_top():
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
     rows = [text.get_text() for text in axes.get_yticklabels()]
     assert rows == ["add", "copy"]
+    assert axes.get_ylim() == (1.5, -0.5)  # no marker is cut
     drawn = [list(line.get_xdata()) for line in axes.lines[:2]]
     assert drawn == [[0.2, 0.3], [0.1, 0.4]]
