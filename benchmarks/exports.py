@@ -86,11 +86,8 @@ def as_litert(types=(), **converter):
 def as_a_step(activations):
     def export(model, path, calibration):
         step = streaming_step(model)
-        start = {
-            name: np.zeros((len(calibration), *one.shape[1:]), "float32")
-            for name, one in step.input.items()
-            if name != "x"
-        }
+        start = at_rest(step, len(calibration))
+        del start["x"]
         export_streaming(
             model,
             path,
@@ -112,6 +109,14 @@ def as_a_step(activations):
         return lambda x: np.stack([answer(one) for one in x])
 
     return export
+
+
+def at_rest(step, rows):
+    """Inputs and states of a step, all 0."""
+    return {
+        name: np.zeros((rows, *one.shape[1:]), "float32")
+        for name, one in step.input.items()
+    }
 
 
 def recorded(step, state, x):

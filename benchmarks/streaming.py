@@ -20,6 +20,7 @@ from ai_edge_litert.interpreter import Interpreter
 from tqdm import tqdm
 
 from benchmarks import contenders
+from benchmarks import exports
 from benchmarks import measuring
 from experiments import results
 from keras_rin.export import export_streaming
@@ -32,7 +33,6 @@ SIZES = [(1, 32), (1, 100), (64, 256)]  # features, units
 LAYERS = ["RIN", "SimpleRNN", "GRU", "LSTM"]
 # With as many parameters as a RIN of 100 units, about 10,000.
 AS_LARGE = [("GRU", 1, 57), ("LSTM", 1, 50)]
-SMALLER = {"optimizations": [tf.lite.Optimize.DEFAULT]}
 
 
 def of_litert(path):
@@ -53,7 +53,7 @@ def of_saved_model(path):
 
 FORMATS = {  # how to export, and how to call
     "float32.tflite": ({"format": "litert"}, of_litert),
-    "int8.tflite": ({"format": "litert", **SMALLER}, of_litert),
+    "int8.tflite": ({"format": "litert", **exports.SMALLER}, of_litert),
     "saved_model": ({}, of_saved_model),
 }
 
@@ -75,10 +75,7 @@ def measured(name, features, units, steps):
     model = keras.Sequential(
         [keras.Input((None, features)), contenders.KERAS_LAYERS[name](units)]
     )
-    inputs = {
-        key: np.zeros((1, *tensor.shape[1:]), "float32")
-        for key, tensor in streaming_step(model).input.items()
-    }
+    inputs = exports.at_rest(streaming_step(model), 1)
     inputs["x"] += 0.1
     record = {"layer": name, "features": features, "units": units}
     record["parameters"] = model.count_params()
@@ -87,9 +84,7 @@ def measured(name, features, units, steps):
             path = pathlib.Path(folder) / file
             export_streaming(model, path, verbose=False, **options)
             found = microseconds(load(path), {**inputs}, steps)
-            record[file] = {"microseconds": found}
-            if path.is_file():
-                record[file]["bytes"] = path.stat().st_size
+            record[file] = {"microseconds": found, "bytes": exports.size(path)}
     return record
 
 
