@@ -4,44 +4,42 @@
 sequence in pieces, and through a piece in time steps. The inputs of a piece are
 projected at once, and the gradients of W, b and U are products over a piece:
 a time step is one matrix product and the activation, in either direction, and
-only the hidden states of all steps are kept in memory. To add a kernel for a
-device, replace `identity_recurrence`.
+only the hidden states of all steps are kept in memory. `RIN` looks
+`identity_recurrence` up in this module at every call: to add a kernel for a
+device, replace it here.
 """
 
-import functools
 from operator import methodcaller
 
 import keras
 from keras import ops
+
+from keras_rin._backends import first_derivative_only
+from keras_rin._backends import pays_to_compile
+from keras_rin._backends import scan
+from keras_rin._backends import steps_at_once
+from keras_rin._backends import where
+from keras_rin._backends import with_xla
+from keras_rin._backends import without_forward_mode
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
 # A sequence has at most so many pieces, each of at least so many steps.
 MOST_PIECES, FEWEST_STEPS = 16, 16
 
-# Time steps in one iteration of a loop on a GPU, where the counter and the
-# write into the stored states are kernels of their own. CPUs gain nothing.
-STEPS_ON_GPU = 8
 
-
-def _where(condition, one, other):
-    # `keras.ops.where` takes longer in Torch than the product of a step.
-    if keras.backend.backend() == "torch":
-        return one.where(condition, other)
-    return ops.where(condition, one, other)
-
-
-def _leaky(g):
+def _times_slope(gradient):
     # The slope of Keras, which TensorFlow rounds to float32.
-    return g * -keras.activations.leaky_relu(-ops.ones((), g.dtype))
+    one = ops.ones((), gradient.dtype)
+    return gradient * -keras.activations.leaky_relu(-one)
 
 
 # dL/da from g = dL/dh, where h = phi(a), as a function of h alone.
 PULLBACKS = {
     keras.activations.linear: lambda g, h: g,
-    keras.activations.relu: lambda g, h: _where(h > 0, g, 0.0),
-    keras.activations.leaky_relu: lambda g, h: _where(h > 0, g, _leaky(g)),
-    keras.activations.elu: lambda g, h: _where(h > 0, g, g * (h + 1.0)),
+    keras.activations.relu: lambda g, h: where(h > 0, g, 0.0),
+    keras.activations.leaky_relu: lambda g, h: where(h > 0, g, _times_slope(g)),
+    keras.activations.elu: lambda g, h: where(h > 0, g, g * (h + 1.0)),
     keras.activations.tanh: lambda g, h: g * (1.0 - h * h),
     keras.activations.sigmoid: lambda g, h: g * h * (1.0 - h),
 }
@@ -82,60 +80,88 @@ def identity_recurrence(
         return_sequences: Boolean, whether to return all hidden states.
             Defaults to `True`.
         compiled: Boolean, whether TensorFlow compiles the loops with XLA even
-            if the model is not compiled. Exporters do not support such a
-            graph, so use it in training only. Defaults to `False`.
+            if the model is not compiled: in a graph that is differentiated,
+            if the number of time steps is known. Defaults to `False`.
 
     Returns:
         The hidden states h_1 to h_T `(batch, time, units)`, or h_T.
 
     Raises:
-        NotImplementedError: If a second derivative is computed.
+        NotImplementedError: If a second derivative is computed, or on JAX a
+            forward-mode derivative.
+        LookupError: On TensorFlow, in the same cases.
     """
-    run, phi = _on_backend(activation, x, compiled)
-    count = _pieces(x.shape[1])
+    batch, time, _ = ops.shape(x)
+    units, count = offset.shape[1], _count_pieces(x.shape[1])
+    # TensorFlow may know the batch size of one tensor and not of another, and
+    # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
+    initial_state = ops.reshape(initial_state, (batch, units))
+    inputs = [x, kernel, bias, initial_state, offset]
+    inputs += [] if mask is None else [ops.reshape(mask, (batch, time))]
+    # Custom gradients of TensorFlow take no variables.
+    inputs = [ops.copy(tensor) for tensor in inputs]
+    run, phi = _runner(activation, inputs, compiled)
 
+    # All tensors are arguments, because a transformation replaces arguments
+    # and does not know a tensor of the surrounding function.
     @ops.custom_gradient
     def recurrence(*inputs):
         # Otherwise, eager TensorFlow would also differentiate the loop.
-        fixed = tuple(map(ops.stop_gradient, inputs))
-        states = run(_forward)(phi, count, fixed, mask)
+        constants = _stop_gradients(inputs)
+        states = run(_forward)(phi, count, constants)
+        batch, time, _ = ops.shape(inputs[0])
+        states = ops.reshape(states, (count, time // count, batch, units))
 
         def pull_back(*args, upstream=None):
             # Torch passes `inputs` and `upstream`, other backends `upstream`.
             upstream = args[0] if upstream is None else upstream
-            g = ops.stop_gradient(upstream)
-            dz, *others = run(_backward)(activation, fixed, mask, states, g)
+            # In a branch or loop of TensorFlow this is another graph, which
+            # has to have the tensors before it calls a compiled function.
+            saved = _stop_gradients(constants)
+            all_states, d_outputs = _stop_gradients((states, upstream))
+            batch, time, _ = ops.shape(saved[0])
+            steps = [time] if return_sequences else []
+            d_outputs = ops.reshape(d_outputs, (batch, *steps, units))
+            d_x, *d_others = run(_backward)(
+                activation, saved, all_states, d_outputs
+            )
             if not _widens(kernel):
-                # Not by `kernel` itself, which JAX has traced outside.
-                dz = _times(dz, ops.transpose(fixed[1]))
-            gradients = _whole(dz), *others
-            return tuple(_once(g, upstream, *inputs) for g in gradients)
+                d_x = _project(d_x, ops.transpose(saved[1]))
+            gradients = [
+                first_derivative_only(gradient, upstream, *inputs[:5])
+                for gradient in (_join_pieces(d_x), *d_others)
+            ]
+            return *gradients, *[None] * len(inputs[5:])
 
-        return _whole(states) if return_sequences else states[-1, -1], pull_back
+        outputs = _join_pieces(states) if return_sequences else states[-1, -1]
+        return outputs, pull_back
 
-    # Copies, because custom gradients of TensorFlow take no variables.
-    return recurrence(*map(ops.copy, (x, kernel, bias, initial_state, offset)))
+    return without_forward_mode(recurrence)(*inputs)
 
 
-def _forward(phi, count, inputs, mask):
+def _stop_gradients(tensors):
+    return tuple(ops.stop_gradient(tensor) for tensor in tensors)
+
+
+def _forward(phi, count, inputs):
     """The hidden states, `(pieces, steps, batch, units)`."""
-    x, kernel, bias, initial_state, offset = inputs
+    x, kernel, bias, initial_state, offset, *mask = inputs
 
     def piece(h, p):
-        z = _times(_piece(x, count, p), kernel) + bias
-        keep = None if mask is None else _piece(mask, count, p)[..., None]
+        z = _project(_piece(x, count, p), kernel) + bias
+        keep = _piece(mask[0], count, p)[..., None] if mask else None
 
         def step(h, t):
             new = phi(z[t] + h + h @ offset)
-            h = new if mask is None else _where(keep[t], new, h)
+            h = where(keep[t], new, h) if mask else new
             return h, h
 
-        return _scan(step, h, ops.shape(z)[0], _steps_at_once())
+        return scan(step, h, ops.shape(z)[0], unroll=steps_at_once())
 
-    return _scan(piece, initial_state, count)[1]
+    return scan(piece, initial_state, count)[1]
 
 
-def _backward(activation, inputs, mask, states, upstream):
+def _backward(activation, inputs, states, upstream):
     """The gradients of x or z (in pieces), W, b, h_0 and U.
 
     Of x and z, the one with fewer values is returned: that of x can be made
@@ -143,21 +169,24 @@ def _backward(activation, inputs, mask, states, upstream):
     `upstream` is the gradient with respect to all hidden states
     `(batch, time, units)` or to the last one `(batch, units)`.
     """
-    x, kernel, bias, initial_state, offset = inputs
+    x, kernel, bias, initial_state, offset, *mask = inputs
     pull_back, transposed = PULLBACKS[activation], ops.transpose(offset)
     count, length, _, units = ops.shape(states)
-    keep = None if mask is None else _kept(mask)
+    keep = _mask_by_step(mask[0]) if mask else None
 
-    def loss_of_state(t):
+    def gradient_at_step(t):
         """The gradient of the loss by h_t alone."""
         if len(upstream.shape) == 3:
             return upstream[:, t]
-        return _at(t, count * length - 1, upstream)
+        last = count * length - 1
+        if isinstance(t, int):
+            return upstream if t == last else 0.0
+        return ops.where(t == last, upstream, 0.0)
 
-    def before(g, t):
+    def gradient_before(g, t):
         """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
         moved = g + g @ transposed
-        return moved if mask is None else _where(keep[t], moved, g)
+        return where(keep[t], moved, g) if mask else moved
 
     def piece(carry, p):
         g, d_weights = carry
@@ -166,31 +195,31 @@ def _backward(activation, inputs, mask, states, upstream):
         # The carry is not dL/dh_t, which XLA would compute twice.
         def step(g, i):
             t = p * length + i
-            g = before(g, t + 1) + loss_of_state(t)
+            g = gradient_before(g, t + 1) + gradient_at_step(t)
             pulled = pull_back(g, h[i])
-            g = pulled if mask is None else _where(keep[t], pulled, g)
+            g = where(keep[t], pulled, g) if mask else pulled
             return g, g
 
-        g, dz = _scan(step, g, length, _steps_at_once(), reverse=True)
-        if mask is not None:
-            dz = _where(_piece(mask, count, p)[..., None], dz, 0.0)
+        g, dz = scan(step, g, length, reverse=True, unroll=steps_at_once())
+        if mask:
+            dz = where(_piece(mask[0], count, p)[..., None], dz, 0.0)
         h = ops.concatenate([starts[p][None], h[:-1]])
         factors = h, _piece(x, count, p), ops.ones_like(h[..., :1])
         factors = ops.concatenate(factors, axis=-1)
-        d_weights = d_weights + _summed_products(factors, dz)
+        d_weights = d_weights + _sum_of_products(factors, dz)
         if _widens(kernel):
-            dz = _times(dz, ops.transpose(kernel))
+            dz = _project(dz, ops.transpose(kernel))
         return (g, d_weights), dz
 
     starts = ops.concatenate([initial_state[None], states[:-1, -1]])
     weights = ops.concatenate([offset, kernel, bias[None]])
     carry = ops.zeros_like(initial_state), ops.zeros_like(weights)
-    (g, d_weights), d_x = _scan(piece, carry, count, reverse=True)
+    (g, d_weights), d_x = scan(piece, carry, count, reverse=True)
     d_kernel, d_bias = d_weights[units:-1], d_weights[-1]
-    return d_x, d_kernel, d_bias, before(g, 0), d_weights[:units]
+    return d_x, d_kernel, d_bias, gradient_before(g, 0), d_weights[:units]
 
 
-def _pieces(time):
+def _count_pieces(time):
     """The number of equal pieces that a sequence is divided into.
 
     The temporary arrays of a piece, z and dL/dz, are then small compared with
@@ -208,13 +237,13 @@ def _piece(sequence, count, p):
     return ops.swapaxes(pieces[:, p], 0, 1)
 
 
-def _whole(pieces):
+def _join_pieces(pieces):
     """The sequence `(batch, time, ...)` of its pieces."""
     count, steps, *rest = ops.shape(pieces)
     return ops.swapaxes(ops.reshape(pieces, (count * steps, *rest)), 0, 1)
 
 
-def _kept(mask):
+def _mask_by_step(mask):
     """A mask `(time + 1, batch, 1)`; after the last step, nothing is kept."""
     mask = ops.pad(ops.transpose(mask), ((0, 1), (0, 0)))
     return mask[..., None]
@@ -225,100 +254,23 @@ def _widens(kernel):
     return kernel.shape[0] < kernel.shape[1]
 
 
-def _at(t, other, value):
-    if isinstance(t, int):
-        return value if t == other else 0.0
-    return ops.where(t == other, value, 0.0)
-
-
-def _times(sequence, matrix):
+def _project(sequence, matrix):
     """Multiplies all steps of a sequence by a matrix at once."""
     flat = ops.reshape(sequence, (-1, matrix.shape[0]))
     shape = (*ops.shape(sequence)[:-1], matrix.shape[1])
     return ops.reshape(flat @ matrix, shape)
 
 
-def _summed_products(one, other):
+def _sum_of_products(left, right):
     """The sum over time and batch of the outer products of two sequences."""
-    one = ops.reshape(one, (-1, one.shape[-1]))
-    return ops.transpose(one) @ ops.reshape(other, (-1, other.shape[-1]))
+    left = ops.reshape(left, (-1, left.shape[-1]))
+    return ops.transpose(left) @ ops.reshape(right, (-1, right.shape[-1]))
 
 
-def _on_backend(activation, x, compiled):
+def _runner(activation, inputs, compiled):
     """How to run a pass, and the fastest form of the activation."""
     backend = keras.backend.backend()
-    if backend == "tensorflow" and compiled and _shows_its_length(x):
-        return _with_xla, IN_XLA.get(activation, activation)
+    if backend == "tensorflow" and compiled and pays_to_compile(inputs):
+        return with_xla, IN_XLA.get(activation, activation)
     faster = {"jax": IN_XLA, "torch": IN_TORCH}.get(backend, {})
     return (lambda loop: loop), faster.get(activation, activation)
-
-
-def _shows_its_length(x):
-    """Whether compiling pays: XLA compiles each length separately."""
-    import tensorflow as tf
-
-    return not tf.executing_eagerly() and x.shape[1] is not None
-
-
-@functools.cache
-def _with_xla(loop):
-    import tensorflow as tf
-
-    return tf.function(loop, jit_compile=True, autograph=False)
-
-
-def _steps_at_once():
-    if keras.backend.backend() != "jax":
-        return 1
-    import jax
-
-    return STEPS_ON_GPU if jax.default_backend() == "gpu" else 1
-
-
-def _scan(step, carry, length, unroll=1, reverse=False):
-    """`carry, output = step(carry, t)` for all t; returns carry and outputs."""
-    if keras.backend.backend() == "tensorflow":
-        return _tensorflow_scan(step, carry, length, reverse)
-    if keras.backend.backend() == "torch":
-        return _torch_scan(step, carry, length, reverse)
-    steps = ops.arange(length)
-    return ops.scan(step, carry, steps, reverse=reverse, unroll=unroll)
-
-
-def _torch_scan(step, carry, length, reverse):
-    outputs = None
-    for t in reversed(range(length)) if reverse else range(length):
-        carry, output = step(carry, t)
-        if outputs is None:
-            outputs = output.new_empty((length, *output.shape))
-        outputs[t] = output
-    return carry, outputs
-
-
-def _tensorflow_scan(step, carry, length, reverse):
-    """Sets no `maximum_iterations`, so that XLA finds the trip count."""
-    import tensorflow as tf
-
-    def body(i, carry, outputs):
-        t = length - 1 - i if reverse else i
-        carry, output = step(carry, t)
-        return i + 1, carry, outputs.write(t, output)
-
-    outputs = tf.TensorArray(tf.nest.flatten(carry)[0].dtype, length)
-    loop = 0, carry, outputs
-    _, carry, outputs = tf.while_loop(lambda i, *_: i < length, body, loop)
-    return carry, outputs.stack()
-
-
-@ops.custom_gradient
-def _once(gradient, *made_of):
-    """The gradient, which raises an error if it is differentiated."""
-    return gradient, _no_second_derivative
-
-
-def _no_second_derivative(*args, **kwargs):
-    raise NotImplementedError(
-        "The fused recurrence supports first derivatives by backpropagation "
-        "only. For second derivatives and forward-mode differentiation, create "
-        "the layer with `fused=False`."
-    )

@@ -83,6 +83,35 @@ def test_a_residual_network_serves_without_us(rng, tmp_path, name, program):
     serve_alone(model, tmp_path / name, program, rng, shapes)
 
 
+@NEEDS_ONNX
+@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
+def test_a_call_in_training_mode_serves_without_us(rng, tmp_path):
+    inputs = keras.Input((10, 3))
+    model = keras.Model(inputs, RIN(4)(inputs, training=True))
+    serve_alone(model, tmp_path / "model.onnx", ONNX, rng, [(2, 10, 3)])
+
+
+@pytest.mark.parametrize("wrapper", [None, keras.layers.Bidirectional])
+def test_a_masked_model_is_exported(tmp_path, wrapper):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() == "torch":
+        pytest.skip(NOT_ON["torch"])
+    layer = RIN(3)
+    model = keras.Sequential(
+        [
+            keras.Input((4,), dtype="int32"),
+            keras.layers.Embedding(9, 5, mask_zero=True),
+            wrapper(layer) if wrapper else layer,
+        ]
+    )
+    tokens = np.array([[3, 4, 0, 0], [5, 1, 2, 0]], "int32")
+    model.export(tmp_path, verbose=False)
+    served = tf.saved_model.load(tmp_path)
+    answer = served.serve(tokens)
+    expected = model.predict(tokens, verbose=0)
+    np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
+
+
 def serve_alone(model, path, program, rng, shapes):
     backend = keras.backend.backend()
     if backend == "torch" or (backend == "jax" and program is ONNX):

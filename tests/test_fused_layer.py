@@ -1,5 +1,6 @@
 """The layer through the fused loop, against itself through Keras's."""
 
+import contextlib
 import dataclasses
 
 import keras
@@ -11,6 +12,7 @@ from cases import table
 from witnesses import MASKS
 from witnesses import assert_same
 
+from keras_rin import recurrence
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -148,17 +150,41 @@ def test_the_fused_layer_keeps_its_state_like_the_other(rng):
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="reads TensorFlow's graph")
-@pytest.mark.parametrize("training, loops", [(True, 1), (False, 0)])
-def test_only_training_compiles_by_itself(training, loops):
+@pytest.mark.parametrize(
+    "training, differentiated, loops",
+    [(True, True, 1), (True, False, 0), (False, True, 0)],
+)
+def test_only_training_compiles_by_itself(training, differentiated, loops):
     import tensorflow as tf
 
     layer = RIN(3)
     x = tf.ones((2, 5, 1))
-    graph = tf.function(lambda: layer(x, training=training))
     layer(x)
-    functions = graph.get_concrete_function().graph.as_graph_def().library
-    compiled = [f for f in functions.function if f.attr["_XlaMustCompile"].b]
+
+    def forward():
+        with tf.GradientTape() if differentiated else contextlib.nullcontext():
+            return layer(x, training=training)
+
+    graph = tf.function(forward).get_concrete_function().graph
+    functions = graph.as_graph_def().library.function
+    compiled = [f for f in functions if f.attr["_XlaMustCompile"].b]
     assert len(compiled) == loops
+
+
+def test_a_replaced_recurrence_is_the_one_that_runs(rng, monkeypatch):
+    x = rng.normal(size=(2, 5, 4)).astype("float32")
+    layer = RIN(3, fused=True)
+    expected = layer(x)
+    calls = []
+
+    def kernel(*args, **kwargs):
+        calls.append(args)
+        return original(*args, **kwargs)
+
+    original = recurrence.identity_recurrence
+    monkeypatch.setattr(recurrence, "identity_recurrence", kernel)
+    assert_same(layer(x), expected)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(

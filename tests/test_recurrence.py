@@ -294,10 +294,31 @@ def test_second_derivatives_are_refused(rng, by, power, compiled):
         )
         return ops.sum(states**power)
 
-    with pytest.raises(
-        NotImplementedError, match="first derivatives by backprop"
-    ):
+    error = LookupError if BACKEND == "tensorflow" else NotImplementedError
+    with pytest.raises(error, match="first derivatives by backprop"):
         traced(second_derivative, compiled)(loss, args, by)
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="has no forward mode here")
+def test_forward_mode_is_refused(rng):
+    shapes = (3, 7, 2), (2, 5), (5,), (3, 5), (5, 5)
+    args = [tensor(rng.normal(size=shape)) for shape in shapes]
+
+    def states(kernel):
+        x, _, *others = args
+        return identity_recurrence(x, kernel, *others, keras.activations.relu)
+
+    if BACKEND == "jax":
+        import jax
+
+        with pytest.raises(NotImplementedError, match="`fused=False`"):
+            jax.jvp(states, args[1:2], args[1:2])
+        return
+    import tensorflow as tf
+
+    with pytest.raises(LookupError, match="`fused=False`"):
+        with tf.autodiff.ForwardAccumulator(args[1], args[1]) as accumulator:
+            accumulator.jvp(states(args[1]))
 
 
 @pytest.mark.skipif(

@@ -10,12 +10,10 @@ from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
 from keras_rin import arguments
+from keras_rin import recurrence
 from keras_rin.adapt import adapt
 from keras_rin.layers.rin_cell import RINCell
 from keras_rin.layers.simple_rnn import converted
-from keras_rin.recurrence import BACKENDS
-from keras_rin.recurrence import PULLBACKS
-from keras_rin.recurrence import identity_recurrence
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -108,7 +106,8 @@ class RIN(keras.layers.RNN):
             to a layer with both `unroll` and `zero_output_for_mask`, for
             which Keras returns wrong outputs.
         NotImplementedError: If a gradient of the fused recurrence is
-            differentiated, or a forward-mode derivative computed.
+            differentiated, or a forward-mode derivative computed;
+            `LookupError` on TensorFlow.
 
     Example:
 
@@ -233,7 +232,7 @@ class RIN(keras.layers.RNN):
             x = x * drop[:, None]
         if mask is not None:
             mask = self._in_order(ops.cast(mask, "bool"))
-        states = identity_recurrence(
+        states = recurrence.identity_recurrence(
             x,
             self.cell.kernel,
             self.cell.bias if self.use_bias else ops.zeros(self.units, x.dtype),
@@ -260,13 +259,14 @@ class RIN(keras.layers.RNN):
     def _unsupported(self, training=True):
         """The options that the fused recurrence does not support."""
         backend, phi = keras.backend.backend(), self.activation
-        known = ", ".join(phi.__name__ for phi in PULLBACKS)
+        known = ", ".join(phi.__name__ for phi in recurrence.PULLBACKS)
         name = getattr(phi, "__name__", phi)
+        supported = phi in list(recurrence.PULLBACKS)
         rate = self.recurrent_dropout
         options = {
-            f"the backend {backend}": backend not in BACKENDS,
+            f"the backend {backend}": backend not in recurrence.BACKENDS,
             f"a {type(self.cell).__name__}": type(self.cell) is not RINCell,
-            f"activation={name!r} (only {known})": phi not in list(PULLBACKS),
+            f"activation={name!r} (only {known})": not supported,
             "unroll=True": self.unroll,
             f"recurrent_dropout={rate}": training and rate,
         }

@@ -1,0 +1,154 @@
+"""What the fused recurrence needs of a backend beyond `keras.ops`."""
+
+import functools
+
+import keras
+from keras import ops
+
+# Time steps in one iteration of a loop on a GPU, where the counter and the
+# write into the stored states are kernels of their own. CPUs gain nothing.
+STEPS_ON_GPU = 8
+
+FIRST_DERIVATIVE_ONLY = (
+    "The fused recurrence supports first derivatives by backpropagation only. "
+    "For second derivatives and forward-mode differentiation, create the "
+    "layer with `fused=False`."
+)
+
+
+def where(condition, if_true, if_false):
+    """`keras.ops.where`, which in Torch takes longer than a time step."""
+    if keras.backend.backend() == "torch":
+        return if_true.where(condition, if_false)
+    return ops.where(condition, if_true, if_false)
+
+
+def pays_to_compile(inputs):
+    """Whether XLA runs and saves time where TensorFlow is tracing.
+
+    XLA compiles each number of time steps separately. Without a gradient the
+    plain loop is as fast, and exporters know its operations.
+    """
+    import tensorflow as tf
+
+    if tf.executing_eagerly() or inputs[0].shape[1] is None:
+        return False
+    return _is_differentiated(inputs[:5]) and not _is_instrumented()
+
+
+def _is_differentiated(tensors):
+    """Whether a tape records what is traced, for which no function asks.
+
+    Under a second tape, TensorFlow prepares for a second derivative, and a
+    call returns the values that this needs as well.
+    """
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def probe(*tensors):
+        return [tf.sin(tensor[:0]) for tensor in tensors]
+
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        outputs = probe(*tensors)
+    return len(outputs[0].op.outputs) > len(outputs)
+
+
+def _is_instrumented():
+    """Whether a debugger adds operations, which XLA does not know."""
+    import tensorflow as tf
+
+    graph = tf.constant(0.0).graph
+    before = len(graph.get_operations())
+    tf.constant(0.0)
+    return len(graph.get_operations()) > before + 1
+
+
+@functools.cache
+def with_xla(loop):
+    """The loop as a function that TensorFlow compiles with XLA."""
+    import tensorflow as tf
+
+    return tf.function(loop, jit_compile=True, autograph=False)
+
+
+def steps_at_once():
+    """How many steps an iteration of the inner loop takes."""
+    if keras.backend.backend() != "jax":
+        return 1
+    import jax
+
+    return STEPS_ON_GPU if jax.default_backend() == "gpu" else 1
+
+
+def scan(step, carry, length, reverse=False, unroll=1):
+    """`carry, output = step(carry, t)` for all t; returns carry and outputs."""
+    if keras.backend.backend() == "tensorflow":
+        return _tensorflow_scan(step, carry, length, reverse)
+    if keras.backend.backend() == "torch":
+        return _torch_scan(step, carry, length, reverse)
+    steps = ops.arange(length)
+    return ops.scan(step, carry, steps, reverse=reverse, unroll=unroll)
+
+
+def _torch_scan(step, carry, length, reverse):
+    outputs = None
+    for t in reversed(range(length)) if reverse else range(length):
+        carry, output = step(carry, t)
+        if outputs is None:
+            outputs = output.new_empty((length, *output.shape))
+        outputs[t] = output
+    return carry, outputs
+
+
+def _tensorflow_scan(step, carry, length, reverse):
+    """Sets no `maximum_iterations`, so that XLA finds the trip count."""
+    import tensorflow as tf
+
+    def body(i, carry, outputs):
+        t = length - 1 - i if reverse else i
+        carry, output = step(carry, t)
+        return i + 1, carry, outputs.write(t, output)
+
+    outputs = tf.TensorArray(tf.nest.flatten(carry)[0].dtype, length)
+    loop = 0, carry, outputs
+    _, carry, outputs = tf.while_loop(lambda i, *_: i < length, body, loop)
+    return carry, outputs.stack()
+
+
+def first_derivative_only(gradient, *dependencies):
+    """The gradient, which raises an error if it is differentiated."""
+    if keras.backend.backend() != "tensorflow":
+        return _raise_if_differentiated(gradient, *dependencies)
+    import tensorflow as tf
+
+    # TensorFlow traces the gradient of a custom gradient when it saves a
+    # train step, and looks this one up only to differentiate it.
+    gradient, *_ = tf.identity_n([gradient, *dependencies])
+    return tf.raw_ops.PreventGradient(
+        input=gradient, message=FIRST_DERIVATIVE_ONLY
+    )
+
+
+@ops.custom_gradient
+def _raise_if_differentiated(gradient, *dependencies):
+    def pull_back(*args, **kwargs):
+        raise NotImplementedError(FIRST_DERIVATIVE_ONLY)
+
+    return gradient, pull_back
+
+
+def without_forward_mode(recurrence):
+    """The recurrence, with a reason in the error that JAX raises."""
+    if keras.backend.backend() != "jax":
+        return recurrence
+
+    def explained(*inputs):
+        try:
+            return recurrence(*inputs)
+        except TypeError as error:
+            if "forward-mode" not in str(error):
+                raise
+            raise NotImplementedError(FIRST_DERIVATIVE_ONLY) from error
+
+    return explained

@@ -1,0 +1,376 @@
+"""A RIN inside the transformations of TensorFlow, JAX and Keras.
+
+The reference is the SimpleRNN with V = U + I in the same transformation.
+"""
+
+import tempfile
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from keras import ops
+from witnesses import MASKS
+from witnesses import assert_same
+from witnesses import simple_rnn_of
+
+from keras_rin.layers import RIN
+
+BACKEND = keras.backend.backend()
+
+
+def loss(layer, x, mask=None):
+    return ops.sum(layer(x, mask=mask, training=True) ** 2)
+
+
+def in_cond(layer, x, mask):
+    return ops.cond(
+        ops.sum(x) < 1e9,
+        lambda: loss(layer, x, mask),
+        lambda: loss(layer, 2 * x, mask),
+    )
+
+
+def recomputed(layer, x, mask):
+    return keras.remat(lambda x: loss(layer, x, mask))(x)
+
+
+def by_row(map_function):
+    """The loss as a sum over sequences, each in a transformation."""
+
+    def summed(layer, x, mask):
+        rows = (x,) if mask is None else (x, mask)
+        return ops.sum(
+            map_function(
+                lambda row: loss(layer, *(part[None] for part in row)), rows
+            )
+        )
+
+    return summed
+
+
+class TensorFlow:
+    """Each method returns a loss and its gradients by x and the weights."""
+
+    def eager(layer, x, mask, value=loss):
+        import tensorflow as tf
+
+        x = tf.convert_to_tensor(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = value(layer, x, mask)
+        return total, *tape.gradient(total, [x, *layer.trainable_weights])
+
+    def function(layer, x, mask, value=loss, of=eager, **kwargs):
+        import tensorflow as tf
+
+        arguments = [x] if mask is None else [x, mask]
+        step = tf.function(
+            lambda x, mask=None: of(layer, x, mask, value), **kwargs
+        )
+        return step(*map(tf.constant, arguments))
+
+    def unknown_length(layer, x, mask):
+        return TensorFlow._unknown(layer, x, mask, 2)
+
+    def unknown_batch_size(layer, x, mask):
+        return TensorFlow._unknown(layer, x, mask, 1)
+
+    def _unknown(layer, x, mask, axes):
+        import tensorflow as tf
+
+        signature = [
+            tf.TensorSpec((*[None] * axes, *array.shape[axes:]), array.dtype)
+            for array in (x, mask)
+            if array is not None
+        ]
+        return TensorFlow.function(layer, x, mask, input_signature=signature)
+
+    def mask_of_unknown_batch_size(layer, x, mask):
+        import tensorflow as tf
+
+        def value(layer, x, mask):
+            if mask is not None:
+                mask = tf.boolean_mask(mask, [True] * len(mask))
+            return loss(layer, x, mask)
+
+        return TensorFlow.function(layer, x, mask, value)
+
+    def cond(layer, x, mask):
+        return TensorFlow.function(layer, x, mask, in_cond)
+
+    def switch_case(layer, x, mask):
+        import tensorflow as tf
+
+        def value(layer, x, mask):
+            branches = [lambda n=n: loss(layer, n * x, mask) for n in (1, 2)]
+            index = tf.cast(tf.reduce_sum(x) < 1e9, "int32")
+            return tf.switch_case(index, branches)
+
+        return TensorFlow.function(layer, x, mask, value)
+
+    def while_loop(layer, x, mask):
+        import tensorflow as tf
+
+        def value(layer, x, mask):
+            return tf.while_loop(
+                lambda n, total: n < 2,
+                lambda n, total: (n + 1, loss(layer, x + total, mask)),
+                (0, 0.0),
+                maximum_iterations=2,
+            )[1]
+
+        return TensorFlow.function(layer, 0.1 * x, mask, value)
+
+    def map_fn(layer, x, mask):
+        import tensorflow as tf
+
+        def map_function(function, rows):
+            return tf.map_fn(function, rows, fn_output_signature="float32")
+
+        return TensorFlow.function(layer, x, mask, by_row(map_function))
+
+    def persistent_tape(layer, x, mask):
+        import tensorflow as tf
+
+        def of(layer, x, mask, value):
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                total = value(layer, x, mask)
+            weights = tape.gradient(total, layer.trainable_weights)
+            return total, tape.gradient(total, x), *weights
+
+        return TensorFlow.function(layer, x, mask, of=of)
+
+    def jacobian(layer, x, mask):
+        import tensorflow as tf
+
+        def of(layer, x, mask, value):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                outputs = layer(x, mask=mask, training=True)
+            sources = [x, *layer.trainable_weights]
+            return outputs, *tape.jacobian(outputs, sources)
+
+        return TensorFlow.function(layer, x, mask, of=of)
+
+    def tape_outside(layer, x, mask):
+        import tensorflow as tf
+
+        return TensorFlow.eager(layer, x, mask, tf.function(loss))
+
+    def saved_model(layer, x, mask):
+        import tensorflow as tf
+
+        module = tf.Module()
+        module.weights = [variable.value for variable in layer.variables]
+        module.step = tf.function(
+            lambda x: TensorFlow.eager(layer, x, mask),
+            input_signature=[tf.TensorSpec(x.shape, x.dtype)],
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            tf.saved_model.save(module, folder)
+            restored = tf.saved_model.load(folder)
+            return restored.step(tf.constant(x))
+
+    def check_numerics(layer, x, mask):
+        import tensorflow as tf
+
+        tf.debugging.enable_check_numerics()
+        try:
+            return TensorFlow.function(layer, x, mask)
+        finally:
+            tf.debugging.disable_check_numerics()
+
+    def dumping_debugger(layer, x, mask):
+        import tensorflow as tf
+
+        debugging = tf.debugging.experimental
+        with tempfile.TemporaryDirectory() as folder:
+            debugging.enable_dump_debug_info(folder, "FULL_HEALTH")
+            try:
+                return TensorFlow.function(layer, x, mask)
+            finally:
+                debugging.disable_dump_debug_info()
+
+    def xla(layer, x, mask):
+        return TensorFlow.function(layer, x, mask, jit_compile=True)
+
+    def recomputation(layer, x, mask):
+        return TensorFlow.function(layer, x, mask, recomputed)
+
+
+class JAX:
+    """Each method returns a loss and its gradients by x and the weights."""
+
+    def grad(layer, x, mask, value=loss, inner=None, outer=None):
+        import jax
+
+        variables = layer.trainable_variables
+
+        def total(x, weights, mask):
+            pairs = zip(variables, weights, strict=True)
+            with keras.StatelessScope(state_mapping=pairs):
+                return value(layer, x, mask)
+
+        weights = [variable.value for variable in variables]
+        total = inner(total) if inner else total
+        derivative = jax.value_and_grad(total, (0, 1))
+        derivative = outer(derivative) if outer else derivative
+        total, (by_x, by_weights) = derivative(x, weights, mask)
+        return total, by_x, *by_weights
+
+    def grad_of_jit(layer, x, mask):
+        import jax
+
+        return JAX.grad(layer, x, mask, inner=jax.jit)
+
+    def jit(layer, x, mask, value=loss):
+        import jax
+
+        return JAX.grad(layer, x, mask, value, outer=jax.jit)
+
+    def checkpoint(layer, x, mask):
+        import jax
+
+        return JAX.grad(layer, x, mask, inner=jax.checkpoint, outer=jax.jit)
+
+    def vmap(layer, x, mask):
+        import jax
+
+        value = by_row(lambda function, rows: jax.vmap(function)(rows))
+        return JAX.grad(layer, x, mask, value)
+
+    def lax_map(layer, x, mask):
+        import jax
+
+        return JAX.grad(layer, x, mask, by_row(jax.lax.map))
+
+    def scan(layer, x, mask):
+        import jax
+
+        def map_function(function, rows):
+            return jax.lax.scan(lambda c, row: (c, function(row)), 0, rows)[1]
+
+        return JAX.grad(layer, x, mask, by_row(map_function))
+
+    def lax_cond(layer, x, mask):
+        import jax
+
+        def value(layer, x, mask):
+            def branch(factor):
+                return lambda x, mask: loss(layer, factor * x, mask)
+
+            positive, negative = branch(1.0), branch(2.0)
+            return jax.lax.cond(x.sum() < 1e9, positive, negative, x, mask)
+
+        return JAX.jit(layer, x, mask, value)
+
+    def cond(layer, x, mask):
+        return JAX.jit(layer, x, mask, in_cond)
+
+    def leak_checks(layer, x, mask):
+        import jax
+
+        with jax.check_tracer_leaks():
+            return JAX.jit(layer, x, mask)
+
+    def export(layer, x, mask):
+        import jax
+
+        def outer(function):
+            def call(*arguments):
+                program = jax.export.export(jax.jit(function))(*arguments)
+                return jax.export.deserialize(program.serialize()).call(
+                    *arguments
+                )
+
+            return call
+
+        return JAX.grad(layer, x, mask, outer=outer)
+
+    def recomputation(layer, x, mask):
+        return JAX.jit(layer, x, mask, recomputed)
+
+
+class Torch:
+    """Each method returns a loss and its gradients by x and the weights."""
+
+    def eager(layer, x, mask, value=loss):
+        import torch
+
+        x = ops.convert_to_tensor(x).requires_grad_()
+        total = value(layer, x, mask)
+        weights = [variable.value for variable in layer.trainable_variables]
+        return total, *torch.autograd.grad(total, [x, *weights])
+
+    def cond(layer, x, mask):
+        return Torch.eager(layer, x, mask, in_cond)
+
+    def checkpoint(layer, x, mask):
+        import torch.utils.checkpoint
+
+        def value(layer, x, mask):
+            return torch.utils.checkpoint.checkpoint(
+                lambda x: loss(layer, x, mask), x, use_reentrant=False
+            )
+
+        return Torch.eager(layer, x, mask, value)
+
+
+BACKENDS = {"tensorflow": TensorFlow, "jax": JAX, "torch": Torch}
+TRANSFORMATIONS = {
+    name: function
+    for name, function in vars(BACKENDS[BACKEND]).items()
+    if not name.startswith("_")
+}
+
+
+def assert_same_as_simple_rnn(
+    transform, mask, time=7, units=3, features=2, batch=3, seed=0, **options
+):
+    rng = np.random.default_rng(seed)
+    options = {"return_sequences": True, **options}
+    layer = RIN(units, fused=True, **options)
+    layer.build((None, None, features))
+    layer.set_weights(
+        [
+            (0.3 * rng.normal(size=weight.shape)).astype("float32")
+            for weight in layer.get_weights()
+        ]
+    )
+    x = rng.normal(size=(batch, time, features)).astype("float32")
+    mask = MASKS[mask](time, batch)
+    mask = None if mask is None else mask.T
+    actual, expected = (
+        TRANSFORMATIONS[transform](layer, x, mask)
+        for layer in (layer, simple_rnn_of(layer))
+    )
+    for value, reference in zip(actual, expected, strict=True):
+        assert_same(value, reference, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMATIONS)
+def test_a_rin_is_the_simple_rnn_in_every_transformation(transform):
+    assert_same_as_simple_rnn(transform, "alternating")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.each_backend
+@pytest.mark.parametrize("transform", TRANSFORMATIONS)
+@settings(max_examples=5, deadline=None)
+@given(
+    mask=st.sampled_from(sorted(MASKS)),
+    time=st.sampled_from([1, 3, 32]),  # the last in two pieces
+    units=st.integers(1, 4),
+    features=st.integers(1, 4),
+    batch=st.integers(1, 3),
+    activation=st.sampled_from(["relu", "tanh", "sigmoid", "linear", "elu"]),
+    return_sequences=st.booleans(),
+    go_backwards=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_so_is_any_rin(transform, mask, **options):
+    assert_same_as_simple_rnn(transform, mask, **options)
