@@ -1,8 +1,10 @@
 """Offset: an initializer of the effective matrix of a layer that stores U."""
 
 import keras
+from keras import ops
 from keras.initializers import Initializer
 
+from keras_rin.initializers import half_precision
 from keras_rin.initializers import square
 
 
@@ -11,6 +13,8 @@ class Offset(keras.initializers.Initializer):
     """Initializes a recurrent offset such that U + I has a given distribution.
 
     U = V - I, where V is drawn by `initializer`
+
+    For weights of bfloat16 or float16, V and U are computed in float32.
 
     A `keras_rin.layers.RIN` with `recurrent_initializer=Offset(initializer)`
     has the same initial effective recurrent matrix V as a
@@ -36,8 +40,10 @@ class Offset(keras.initializers.Initializer):
         self.initializer = known(initializer)
 
     def __call__(self, shape, dtype=None):
-        identity = square.shift(self, shape, 0, dtype)
-        return self.initializer(shape, dtype=dtype) - identity
+        dtype = keras.backend.standardize_dtype(dtype)
+        wide = half_precision.compute_dtype(self, dtype)
+        identity = square.shift(self, shape, 0, wide)
+        return ops.cast(self.initializer(shape, dtype=wide) - identity, dtype)
 
     def get_config(self):
         return {"initializer": keras.initializers.serialize(self.initializer)}

@@ -5,6 +5,7 @@ from keras import ops
 from keras.initializers import Initializer
 
 from keras_rin import arguments
+from keras_rin.initializers import half_precision
 from keras_rin.initializers import square
 from keras_rin.initializers.offset import Offset
 from keras_rin.initializers.offset import known
@@ -77,7 +78,10 @@ class PerGate(keras.initializers.Initializer):
             )
         of_one = (*shape[:-1], shape[-1] // self.gates)
         try:
-            parts = [gate(of_one, dtype=dtype) for gate in self._one_a_gate()]
+            parts = [
+                half_precision.draw(gate, of_one, dtype)
+                for gate in self._one_a_gate()
+            ]
         except ValueError as error:
             hint = square.gates_hint(shape, "...")
             raise ValueError(f"{error}{hint}") from error

@@ -43,6 +43,16 @@ def shift(initializer, shape, k, dtype, gain=None):
     return ones if gain is None else weight(initializer, gain, dtype) * ones
 
 
+def check_range(initializer, dtype):
+    """Raises an error if a number within is beyond the range of the dtype."""
+    for name, value in getattr(initializer, "__dict__", {}).items():
+        if isinstance(value, float):
+            weight(initializer, name, dtype)
+        for inner in keras.tree.flatten(value):
+            if isinstance(inner, keras.initializers.Initializer):
+                check_range(inner, dtype)
+
+
 def weight(initializer, gain, dtype):
     """A number of the initializer, which times 0 must be 0 in this dtype."""
     value = getattr(initializer, gain)

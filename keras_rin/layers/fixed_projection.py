@@ -7,6 +7,7 @@ from keras import ops
 from keras.initializers import Initializer
 
 from keras_rin import arguments
+from keras_rin.initializers import half_precision
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -73,7 +74,7 @@ class FixedProjection(keras.layers.Layer):
         self.kernel = self.add_weight(
             name="kernel",
             shape=(features, self.units),
-            initializer=self.kernel_initializer,
+            initializer=half_precision.of_a_layer(self.kernel_initializer),
             trainable=False,
         )
 

@@ -9,6 +9,7 @@ from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
 from keras_rin import arguments
+from keras_rin.initializers import half_precision
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -72,7 +73,7 @@ class LinearResidual(keras.layers.Layer):
         self.kernel = self.add_weight(
             name="kernel",
             shape=(features, features),
-            initializer=self.kernel_initializer,
+            initializer=half_precision.of_a_layer(self.kernel_initializer),
             regularizer=self.kernel_regularizer,
             constraint=self.kernel_constraint,
         )

@@ -9,6 +9,7 @@ from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
 from keras_rin.initializers import SmallVarianceNormal
+from keras_rin.initializers import half_precision
 
 
 class ResidualBranch(keras.layers.Layer):
@@ -52,14 +53,14 @@ class ResidualBranch(keras.layers.Layer):
         self.kernel = self.add_weight(
             name="kernel",
             shape=kernel_shape,
-            initializer=self.kernel_initializer,
+            initializer=half_precision.of_a_layer(self.kernel_initializer),
             regularizer=self.kernel_regularizer,
             constraint=self.kernel_constraint,
         )
         self.output_kernel = self.add_weight(
             name="output_kernel",
             shape=output_shape,
-            initializer=self.output_initializer,
+            initializer=half_precision.of_a_layer(self.output_initializer),
             regularizer=self.output_regularizer,
             constraint=self.output_constraint,
         )

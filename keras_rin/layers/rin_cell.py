@@ -8,6 +8,7 @@ from keras import ops
 from keras.initializers import Initializer
 
 from keras_rin import arguments
+from keras_rin.initializers import half_precision
 from keras_rin.layers.offset_options import warn_of_effective
 from keras_rin.layers.simple_rnn import converted
 
@@ -113,6 +114,10 @@ class RINCell(keras.layers.SimpleRNNCell):
             self.recurrent_regularizer,
             self.recurrent_constraint,
         )
+
+    def add_weight(self, *args, initializer=None, **kwargs):
+        initializer = half_precision.of_a_layer(initializer)
+        return super().add_weight(*args, initializer=initializer, **kwargs)
 
     @classmethod
     def from_simple_rnn_cell(cls, cell, **kwargs):
