@@ -57,7 +57,8 @@ def test_in_rin_chain_identity_less_one_is_the_same_chain():
 
 
 def test_in_rin_a_chain_comes_on_top_of_the_identity():
-    layer = RIN(3, recurrent_initializer=Chain(0.5))
+    with pytest.warns(UserWarning, match="Offset"):
+        layer = RIN(3, recurrent_initializer=Chain(0.5))
     layer.build((None, None, 1))
     expected = np.eye(3) + 0.5 * np.eye(3, k=1)
     assert_same(layer.effective_recurrent_kernel, expected)

@@ -7,6 +7,7 @@ from witnesses import assert_same
 from witnesses import to_numpy
 
 from keras_rin.constraints import Orthogonal
+from keras_rin.initializers import Offset
 from keras_rin.initializers import PerGate
 from keras_rin.layers import RIN
 
@@ -94,9 +95,10 @@ def test_each_gate_is_made_orthogonal_by_itself(rng, gates):
 def test_training_leaves_the_recurrence_orthogonal(
     rng, layer, gates, offset, jit_compile
 ):
+    initializer = PerGate("glorot_uniform", gates=gates)
     rnn = layer(
         8,
-        recurrent_initializer=PerGate("glorot_uniform", gates=gates),
+        recurrent_initializer=Offset(initializer) if offset else initializer,
         recurrent_constraint=Orthogonal(offset, gates),
     )
     model = keras.Sequential([rnn, keras.layers.Dense(1)])

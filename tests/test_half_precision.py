@@ -108,7 +108,9 @@ LAYERS = {
         ["kernel"],
     ),
     "LinearResidual": (
-        lambda initializer, dtype: LinearResidual(initializer, dtype=dtype),
+        lambda initializer, dtype: LinearResidual(
+            type(initializer)(0.1, initializer.seed), dtype=dtype
+        ),
         (4,),
         ["kernel"],
     ),

@@ -114,7 +114,7 @@ def test_a_deep_transition_is_followed_through_both(rng):
 
 
 def test_beyond_float64_the_drift_is_infinite():
-    start = keras.initializers.Identity(10.0)
+    start = keras.initializers.Constant(10.0)
     layer = RIN(1, kernel_initializer="ones", recurrent_initializer=start)
     layer.build((None, None, 1))
     assert np.isinf(input_drift(layer, np.ones((1, 1000, 1)))[0]).all()

@@ -10,6 +10,7 @@ from keras.regularizers import Regularizer
 
 from keras_rin import arguments
 from keras_rin.initializers import half_precision
+from keras_rin.layers.offset_options import warn_of_effective
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -67,6 +68,7 @@ class LinearResidual(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        warn_of_effective(self, "kernel")
 
     def build(self, input_shape):
         features = arguments.features(self.name, input_shape)

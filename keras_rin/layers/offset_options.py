@@ -1,54 +1,122 @@
 """Warnings about options that are meant for an effective matrix V = U + I."""
 
+import inspect
 import warnings
 
 import keras
 
+from keras_rin import callers
 from keras_rin.constraints import Orthogonal
+from keras_rin.initializers import Chain
+from keras_rin.initializers import ChainIdentity
+from keras_rin.initializers import FeedbackChain
+from keras_rin.initializers import PartialIdentity
+from keras_rin.initializers import PerGate
+from keras_rin.initializers import Ramp
 from keras_rin.regularizers import IdentityOffsetL2
 
+# An offset of Keras's initializers with at most this spectral radius can be
+# what the user means: the hidden state grows by a factor of up to 1.1 a step.
+SMALL = 0.1
 
-def warn_of_effective(layer, initializer, regularizer, constraint):
-    """Warns where an option of the recurrent kernel expects V, not U."""
+
+def warn_of_effective(layer, weight):
+    """Warns where an option of `weight` expects V, and the layer stores U."""
+    initializer, regularizer, constraint = (
+        getattr(layer, f"{weight}_{option}")
+        for option in ("initializer", "regularizer", "constraint")
+    )
+    advice = {
+        "initializer": _instead_of_initializer(initializer, weight),
+        "regularizer": _instead_of_regularizer(regularizer),
+        "constraint": _instead_of_constraint(constraint),
+    }
+    kind = "RIN" if type(layer).__name__ == "RINCell" else type(layer).__name__
+    for option, (effect, remedy) in advice.items():
+        if remedy:
+            warnings.warn(
+                f"{kind} stores the offset U of its matrix U + I: {effect}. "
+                f"Pass `{weight}_{option}={remedy}.",
+                stacklevel=callers.stacklevel(),
+            )
+
+
+def _instead_of_initializer(initializer, weight):
+    """What the initializer does as that of U, and what to pass instead."""
+    if isinstance(initializer, PerGate) and initializer.gates == 1:
+        (initializer,) = keras.tree.flatten(initializer.initializer)
     if _of_gain_one(initializer, keras.initializers.Identity):
-        _warn(
-            layer,
-            "recurrent_initializer",
+        return (
             "the identity makes the effective matrix U + I equal to 2 I",
-            '="zeros"` for an identity recurrence',
+            '"zeros"` for the identity',
         )
-    elif _of_gain_one(initializer, keras.initializers.Orthogonal):
-        _warn(
-            layer,
-            "recurrent_initializer",
+    if _of_gain_one(initializer, keras.initializers.Orthogonal):
+        return (
             "an orthogonal U gives U + I a spectral radius of about 2",
-            '=Offset("orthogonal")` for an orthogonal recurrence',
+            'Offset("orthogonal")` for an orthogonal matrix',
         )
-    if isinstance(regularizer, IdentityOffsetL2):
-        _warn(
-            layer,
-            "recurrent_regularizer",
-            "IdentityOffsetL2 pulls U + I towards 2 I",
-            f"=keras.regularizers.L2({regularizer.l2})` to penalize the "
-            "distance from the identity",
+    if _is_effective(initializer, weight):
+        code = _code(initializer)
+        return (
+            f"{code} without Offset adds the identity to its matrix",
+            f"Offset({code})` to make U + I that matrix",
         )
-    if isinstance(constraint, Orthogonal) and not constraint.offset:
-        _warn(
-            layer,
-            "recurrent_constraint",
-            "Orthogonal() makes U orthogonal, not U + I",
-            "=Orthogonal(offset=True)` for an orthogonal recurrence",
-        )
+    return None, None
+
+
+def _instead_of_regularizer(regularizer):
+    if not isinstance(regularizer, IdentityOffsetL2):
+        return None, None
+    return (
+        "IdentityOffsetL2 pulls U + I towards 2 I",
+        f"keras.regularizers.L2({regularizer.l2})` to penalize the distance "
+        "from the identity",
+    )
+
+
+def _instead_of_constraint(constraint):
+    if not isinstance(constraint, Orthogonal) or constraint.offset:
+        return None, None
+    return (
+        "Orthogonal() makes U orthogonal, not U + I",
+        "Orthogonal(offset=True)` for an orthogonal matrix",
+    )
 
 
 def _of_gain_one(initializer, kind):
     return isinstance(initializer, kind) and initializer.gain == 1
 
 
-def _warn(layer, option, effect, remedy):
-    kind = "RIN" if type(layer).__name__ == "RINCell" else type(layer).__name__
-    warnings.warn(
-        f"{kind} stores the offset U of its recurrent matrix U + I: {effect}. "
-        f"Pass `{option}{remedy}.",
-        stacklevel=4,
+def _is_effective(initializer, weight):
+    """Whether an initializer describes V and not an offset."""
+    if isinstance(initializer, ChainIdentity):
+        return initializer.identity_gain >= 0
+    if isinstance(initializer, keras.initializers.Identity):
+        return initializer.gain > SMALL
+    if isinstance(initializer, keras.initializers.Orthogonal):
+        return abs(initializer.gain) > SMALL
+    if isinstance(initializer, keras.initializers.VarianceScaling):
+        # The spectral radius is about the root of the scale.
+        return weight == "recurrent" and initializer.scale > SMALL**2
+    ours = Chain, FeedbackChain, PartialIdentity, Ramp
+    return isinstance(initializer, ours)
+
+
+def _code(initializer):
+    """The initializer as a user would write it, without its seed."""
+    kind = type(initializer)
+    values = {
+        name: getattr(initializer, name, None)
+        for name in inspect.signature(kind).parameters
+        if name != "seed"
+    }
+    options = ", ".join(
+        f"{name}={value!r}"
+        for name, value in values.items()
+        if value is not None
     )
+    name = kind.__name__
+    if kind.__module__.partition(".")[0] == "keras":
+        # Older versions have `IdentityInitializer` under both names.
+        name = f"keras.initializers.{name.removesuffix('Initializer')}"
+    return f"{name}({options})"

@@ -108,12 +108,7 @@ class RINCell(keras.layers.SimpleRNNCell):
             recurrent_initializer=recurrent_initializer or _small_normal(),
             **kwargs,
         )
-        warn_of_effective(
-            self,
-            self.recurrent_initializer,
-            self.recurrent_regularizer,
-            self.recurrent_constraint,
-        )
+        warn_of_effective(self, "recurrent")
 
     def add_weight(self, *args, initializer=None, **kwargs):
         initializer = half_precision.of_a_layer(initializer)
