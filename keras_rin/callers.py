@@ -20,3 +20,12 @@ def stacklevel():
 
 def _package(frame):
     return frame.f_globals.get("__name__", "").partition(".")[0]
+
+
+def are_within(function):
+    """Whether `function` has been called and has not returned yet."""
+    code = inspect.unwrap(function).__code__
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None

@@ -1,5 +1,6 @@
 """A warning names the line of the user, however Keras came to it."""
 
+import functools
 import inspect
 import warnings
 
@@ -55,3 +56,18 @@ def test_other_modules_are_those_of_the_user(module):
 def test_without_a_user_every_frame_is_passed_over(monkeypatch):
     monkeypatch.setattr(callers, "_package", lambda frame: "keras")
     assert callers.stacklevel() == len(inspect.stack()) + 1
+
+
+def test_a_function_that_runs_is_found():
+    def outer(inner):
+        return inner()
+
+    def running():
+        return callers.are_within(outer)
+
+    @functools.wraps(outer)
+    def wrapper(inner):
+        return outer(inner)
+
+    assert outer(running) and not running()
+    assert outer(lambda: callers.are_within(wrapper))

@@ -10,7 +10,17 @@ from keras.regularizers import Regularizer
 
 from keras_rin import arguments
 from keras_rin.initializers import half_precision
+from keras_rin.layers import offset_file
 from keras_rin.layers.offset_options import warn_of_effective
+
+DENSE = offset_file.Counterpart(
+    "Dense",
+    "dense",
+    "linear_residual",
+    "kernel",
+    "Load the file into a model with keras.layers.Dense(use_bias=False) in "
+    "place of LinearResidual, and set the kernel A = W - I.",
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -80,6 +90,14 @@ class LinearResidual(keras.layers.Layer):
             constraint=self.kernel_constraint,
         )
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        offset_file.mark(store)
+
+    def load_own_variables(self, store):
+        weights = offset_file.own_weights(self, store, DENSE)
+        super().load_own_variables(weights)
 
     def call(self, x):
         x = ops.cast(x, self.compute_dtype)  # integers too

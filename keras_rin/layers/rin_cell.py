@@ -9,8 +9,19 @@ from keras.initializers import Initializer
 
 from keras_rin import arguments
 from keras_rin.initializers import half_precision
+from keras_rin.layers import offset_file
 from keras_rin.layers.offset_options import warn_of_effective
 from keras_rin.layers.simple_rnn import converted
+
+SIMPLE_RNN_CELL = offset_file.Counterpart(
+    "SimpleRNNCell",
+    "simple_rnn_cell",
+    "rin_cell",
+    "recurrent_kernel",
+    "Load the file into a model with keras.layers.SimpleRNN (or SimpleRNNCell) "
+    "in place of RIN (or RINCell), and convert its layers with "
+    "`RIN.from_simple_rnn` (or `RINCell.from_simple_rnn_cell`).",
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -162,6 +173,17 @@ class RINCell(keras.layers.SimpleRNNCell):
             )
         offset = getattr(self, name)
         return offset + ops.eye(self.units, dtype=offset.dtype)
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        offset_file.mark(store)
+
+    def load_own_variables(self, store):
+        # A subclass of more weights cannot be taken for a SimpleRNNCell.
+        of_keras = len(self.weights) == 2 + self.use_bias
+        counterpart = SIMPLE_RNN_CELL if of_keras else None
+        weights = offset_file.own_weights(self, store, counterpart)
+        super().load_own_variables(weights)
 
     def project(self, x):
         """The projected input x W + b, independent of the hidden state."""

@@ -1,0 +1,310 @@
+"""A file of weights says whether a matrix is the offset U or V = U + I.
+
+Every warning that a test does not expect is an error in these tests.
+"""
+
+import warnings
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+from cases import first_of
+from cases import needs_keras
+from test_saved_files import OF_RELEASES
+from test_saved_files import model_of_a_release
+from witnesses import assert_same
+
+from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
+from keras_rin.layers import LinearResidual
+from keras_rin.layers import NoisyRNN
+from keras_rin.layers import RINCell
+from keras_rin.layers import offset_file
+
+SimpleRNN, SimpleRNNCell = keras.layers.SimpleRNN, keras.layers.SimpleRNNCell
+RNN, TimeDistributed = keras.layers.RNN, keras.layers.TimeDistributed
+
+
+class Own(keras.layers.Layer):
+    """A layer of a user's, with recurrent layers in a list and a dict."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        self.parts, self.named = [first], {"second": second}
+
+    def build(self, shape):
+        self.parts[0].build(shape)
+        self.named["second"].build((*shape[:-1], 4))
+
+    def call(self, x):
+        return self.named["second"](self.parts[0](x))
+
+
+# name: (layer of a recurrent layer and a cell, input shape). Keras finds the
+# class by itself where a layer or cell is an element of a list.
+WITHIN = {
+    "Bidirectional": (
+        lambda layer, cell: keras.layers.Bidirectional(layer(4)),
+        (5, 3),
+    ),
+    "TimeDistributed": (
+        lambda layer, cell: TimeDistributed(layer(4)),
+        (2, 5, 3),
+    ),
+    "RNN": (lambda layer, cell: RNN(cell(4)), (5, 3)),
+    "NoisyRNN": (lambda layer, cell: NoisyRNN(cell(4), 0.0), (5, 3)),
+    "without a bias": (
+        lambda layer, cell: RNN(cell(4, use_bias=False)),
+        (5, 3),
+    ),
+    "wrapper in a wrapper": (
+        lambda layer, cell: TimeDistributed(
+            keras.layers.Bidirectional(layer(4))
+        ),
+        (2, 5, 3),
+    ),
+    "nested model": (
+        lambda layer, cell: keras.Sequential(
+            [keras.Input((5, 3)), keras.layers.Bidirectional(layer(4))]
+        ),
+        (5, 3),
+    ),
+    "no wrapper": (lambda layer, cell: layer(4), (5, 3)),
+    "stacked cells": (lambda layer, cell: RNN([cell(4), cell(2)]), (5, 3)),
+    "own layer": (
+        lambda layer, cell: Own(layer(4, return_sequences=True), layer(2)),
+        (5, 3),
+    ),
+}
+IN_A_LIST = "no wrapper", "stacked cells", "own layer"
+CASES = pytest.mark.parametrize(("make", "shape"), WITHIN.values(), ids=WITHIN)
+
+
+def model_of(layer, shape):
+    return keras.Sequential([keras.Input(shape), layer])
+
+
+def randomized(model, rng):
+    model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
+    return model
+
+
+def pair(make, shape, rng):
+    """Two models of one shape, of SimpleRNN and of RIN."""
+    return [
+        randomized(model_of(make(*classes), shape), rng)
+        for classes in ((SimpleRNN, SimpleRNNCell), (RIN, RINCell))
+    ]
+
+
+def without_marker(monkeypatch):
+    """From here on, files are those of earlier versions."""
+    monkeypatch.setattr(offset_file, "mark", lambda store: None)
+
+
+@CASES
+def test_weights_of_a_simple_rnn_are_refused(make, shape, rng, tmp_path):
+    simple, rin = pair(make, shape, rng)
+    simple.save_weights(tmp_path / "w.weights.h5")
+    before = rin.get_weights()
+    with pytest.raises(ValueError, match="effective.*RIN.from_simple_rnn"):
+        rin.load_weights(tmp_path / "w.weights.h5")
+    for weight, expected in zip(rin.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+@CASES
+def test_a_simple_rnn_refuses_weights_of_a_rin(make, shape, rng, tmp_path):
+    simple, rin = pair(make, shape, rng)
+    rin.save_weights(tmp_path / "w.weights.h5")
+    with pytest.raises(ValueError, match="variables, but received"):
+        simple.load_weights(tmp_path / "w.weights.h5")
+
+
+def test_a_bias_more_does_not_hide_the_marker(rng, tmp_path):
+    rin = model_of(RNN(RINCell(4, use_bias=False)), (5, 3))
+    rin.save_weights(tmp_path / "w.weights.h5")
+    with pytest.raises(ValueError, match="could not be loaded"):
+        model_of(RNN(SimpleRNNCell(4)), (5, 3)).load_weights(
+            tmp_path / "w.weights.h5"
+        )
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@CASES
+def test_weights_of_a_rin_come_back(
+    make, shape, marked, rng, tmp_path, monkeypatch
+):
+    """Those of earlier versions, too: they are named as those of a RIN."""
+    if not marked:
+        without_marker(monkeypatch)
+    rin = randomized(model_of(make(RIN, RINCell), shape), rng)
+    weights = rin.get_weights()
+    rin.save_weights(tmp_path / "w.weights.h5")
+    randomized(rin, rng).load_weights(tmp_path / "w.weights.h5")
+    for weight, expected in zip(rin.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+@OF_RELEASES
+def test_weights_of_a_release_still_load(file, rng, tmp_path):
+    with zipfile.ZipFile(file) as archive:
+        archive.extract("model.weights.h5", tmp_path)
+    model = randomized(model_of_a_release(file), rng)
+    model.load_weights(tmp_path / "model.weights.h5")
+    data = np.load(file.with_suffix(".npz"))
+    assert_same(model(data["x"]), data["y"], rtol=1e-4)
+
+
+def named(kind, name="mine"):
+    return model_of(RNN(kind(4, name=name)), (5, 3))
+
+
+@pytest.mark.parametrize("kind", [RINCell, SimpleRNNCell])
+def test_a_cell_of_another_name_is_warned_of(kind, rng, tmp_path, monkeypatch):
+    """Such a file without a marker can be of either class."""
+    without_marker(monkeypatch)
+    source = randomized(named(kind), rng)
+    source.save_weights(tmp_path / "w.weights.h5")
+    target = named(RINCell)
+    with pytest.warns(UserWarning, match="RIN.from_simple_rnn") as caught:
+        target.load_weights(tmp_path / "w.weights.h5")
+    assert [warning.filename for warning in caught] == [__file__]
+    assert_same(target.get_weights()[1], source.get_weights()[1])
+
+
+@pytest.mark.parametrize("name", ["mine", "rin_cell_3", "simple_rnn_cells"])
+def test_a_whole_model_of_an_earlier_version_loads(
+    name, rng, tmp_path, monkeypatch
+):
+    """Its config names the class, so that its weights are no question."""
+    without_marker(monkeypatch)
+    model = randomized(named(RINCell, name), rng)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    x = rng.normal(size=(2, 5, 3)).astype("float32")
+    assert_same(loaded(x), model(x))
+
+
+def test_weights_in_a_whole_model_are_checked_too(rng, tmp_path):
+    """`load_weights` reads a `.keras` file without its config."""
+    simple, rin = pair(*WITHIN["Bidirectional"], rng)
+    for model, other in ((simple, rin), (rin, simple)):
+        model.save(tmp_path / "model.keras")
+        with pytest.raises(ValueError, match="could not be loaded"):
+            other.load_weights(tmp_path / "model.keras")
+
+
+def test_mismatches_are_skipped_if_asked_for(rng, tmp_path):
+    simple, rin = pair(*WITHIN["Bidirectional"], rng)
+    simple.save_weights(tmp_path / "w.weights.h5")
+    before = rin.get_weights()
+    with pytest.warns(UserWarning, match="RIN.from_simple_rnn"):
+        rin.load_weights(tmp_path / "w.weights.h5", skip_mismatch=True)
+    for weight, expected in zip(rin.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+def test_a_deep_transition_is_of_no_class_of_keras(rng, tmp_path, monkeypatch):
+    for use_bias in (True, False):
+        cell = DeepTransitionRINCell(4, use_bias=use_bias, name="mine")
+        model = randomized(model_of(RNN(cell), (5, 3)), rng)
+        weights = model.get_weights()
+        for mark in (offset_file.mark, lambda store: None):
+            monkeypatch.setattr(offset_file, "mark", mark)
+            model.save_weights(tmp_path / "w.weights.h5")
+            randomized(model, rng).load_weights(tmp_path / "w.weights.h5")
+            assert_same(model.get_weights()[1], weights[1])
+
+
+def dense_or_residual(kind):
+    options = {} if kind is LinearResidual else {"units": 3, "use_bias": False}
+    return model_of(TimeDistributed(kind(**options)), (5, 3))
+
+
+def test_a_linear_residual_is_no_dense(rng, tmp_path):
+    """y = x + x A and y = x W have weights of one shape."""
+    file = tmp_path / "w.weights.h5"
+    residual = randomized(dense_or_residual(LinearResidual), rng)
+    dense = randomized(dense_or_residual(keras.layers.Dense), rng)
+    dense.save_weights(file)
+    with pytest.raises(ValueError, match="`kernel` of Dense.*W - I"):
+        residual.load_weights(file)
+    residual.save_weights(file)
+    with pytest.raises(ValueError, match="variables, but received"):
+        dense.load_weights(file)
+
+
+def test_a_linear_residual_comes_back(rng, tmp_path, monkeypatch):
+    file = tmp_path / "w.weights.h5"
+    residual = randomized(dense_or_residual(LinearResidual), rng)
+    weights = residual.get_weights()
+    for mark in (offset_file.mark, lambda store: None):
+        monkeypatch.setattr(offset_file, "mark", mark)
+        residual.save_weights(file)
+        randomized(residual, rng).load_weights(file)
+        assert_same(residual.get_weights()[0], weights[0])
+
+
+def test_a_file_without_the_layer_is_refused(rng, tmp_path):
+    model_of(keras.layers.Dense(4), (5, 3)).save_weights(
+        tmp_path / "w.weights.h5"
+    )
+    rin = model_of(RIN(4), (5, 3))
+    with pytest.raises(ValueError, match="no weights of rin_cell"):
+        rin.load_weights(tmp_path / "w.weights.h5")
+
+
+@pytest.mark.parametrize("dtype", first_of([("float32",), ("bfloat16",)]))
+@needs_keras("3.12", "this Keras does not split files of weights")
+def test_a_file_in_parts_is_marked_too(dtype, rng, tmp_path):
+    make, shape = WITHIN["Bidirectional"]
+    path = tmp_path / "w.weights.json"
+    simple, rin = (
+        randomized(model_of(make(layer, None), shape), rng)
+        for layer in (SimpleRNN, RIN)
+    )
+    weights = rin.get_weights()
+    rin.save_weights(path, max_shard_size=1e-7)
+    assert len(list(tmp_path.glob("*.h5"))) > 1
+    randomized(rin, rng).load_weights(path)
+    for weight, expected in zip(rin.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+    with pytest.raises(ValueError, match="variables, but received"):
+        simple.load_weights(path)
+    simple.save_weights(path, max_shard_size=1e-7)
+    with pytest.raises(ValueError, match="RIN.from_simple_rnn"):
+        rin.load_weights(path)
+
+
+def test_a_store_of_another_kind_is_warned_of(rng):
+    """A dict, as the editor of Keras passes, has no names."""
+    simple, cell = SimpleRNNCell(4), RINCell(4)
+    for layer in (simple, cell):
+        layer.build((None, 3))
+    store = {}
+    simple.save_own_variables(store)
+    with pytest.warns(UserWarning, match="RIN.from_simple_rnn"):
+        cell.load_own_variables(store)
+    store = {}
+    cell.save_own_variables(store)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cell.load_own_variables(store)
+    with pytest.raises(ValueError, match="variables, but received"):
+        simple.load_own_variables(store)
+
+
+@needs_keras("3.10", "this Keras has no editor of files")
+def test_the_editor_of_keras_reads_a_marked_file(rng, tmp_path):
+    """It leaves out the weights within wrappers and recurrent layers."""
+    first, second = (str(tmp_path / f"{n}.weights.h5") for n in (1, 2))
+    model = randomized(model_of(LinearResidual(), (3,)), rng)
+    weights = model.get_weights()
+    model.save_weights(first)
+    editor = keras.saving.KerasFileEditor(first)
+    assert editor.compare(model)["status"] == "success"
+    editor.save(second)
+    randomized(model, rng).load_weights(second)
+    assert_same(model.get_weights()[0], weights[0])
