@@ -72,8 +72,10 @@ def test_a_tensor_comes_back_as_an_array(tmp_path):
 
 
 def test_a_log_that_no_file_holds_is_warned_of(tmp_path):
-    with pytest.warns(UserWarning, match="log of type object cannot be kept"):
+    match = "log of type object cannot be kept"
+    with pytest.warns(UserWarning, match=match) as caught:
         found = written(tmp_path / "a", history={"log": [object()]}).history
+    assert caught[0].filename == __file__
     assert found == {"log": [None]}
 
 

@@ -129,7 +129,7 @@ def test_a_wrong_mode_and_a_missing_metric_are_named(tmp_path):
 def test_epochs_without_validation_are_passed_over(tmp_path):
     keep, model = KeepBest(tmp_path / "best.keras"), make()
     y = X[:, :1]
-    with pytest.warns(UserWarning, match="was not validated"):
+    with pytest.warns(UserWarning, match="was not validated") as caught:
         model.fit(
             X,
             y,
@@ -139,6 +139,7 @@ def test_epochs_without_validation_are_passed_over(tmp_path):
             callbacks=[keep],
             verbose=0,
         )
+    assert caught[0].filename == __file__
     best = keras.models.load_model(tmp_path / "best.keras")
     assert best.evaluate(X, y, verbose=0) == pytest.approx(keep.best)
     assert keep.best == min(model.history.history["val_loss"])

@@ -1,7 +1,10 @@
+import functools
+
 import numpy as np
 import pytest
 from scipy.linalg import LinAlgWarning
 from scipy.special import digamma
+from test_callers import function_of
 
 from keras_rin.diagnostics import henrici_departure
 from keras_rin.diagnostics import numerical_radius
@@ -155,6 +158,18 @@ def test_what_double_precision_does_not_determine_is_warned_of(
     matrix = jordan_in_another_basis(rng, value)
     with pytest.warns(LinAlgWarning, match="does not determine the .* of"):
         function(matrix)
+
+
+def test_a_warning_within_a_callback_names_the_line_of_fit(rng):
+    matrix = jordan_in_another_basis(rng, 0.9)
+    callback = function_of(
+        "keras_rin.callbacks.recurrent_diagnostics",
+        functools.partial(spectral_radius, matrix),
+    )
+    fit = function_of("keras.src.trainers.trainer", callback)
+    with pytest.warns(LinAlgWarning) as caught:
+        fit()
+    assert caught[0].filename == __file__
 
 
 def test_the_rest_of_a_response_that_rounding_left_is_warned_of(rng):

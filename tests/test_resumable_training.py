@@ -299,8 +299,12 @@ def test_a_rate_that_was_changed_in_the_script_is_warned_of(tmp_path):
     path = tmp_path / "state.npz"
     fit_tiny(tiny(keras.optimizers.SGD(0.25)), path, 1)
     other = tiny(keras.optimizers.SGD(0.5))
-    with pytest.warns(UserWarning, match=r"is \[0.25\], .* not \[0.5\], w"):
+    with pytest.warns(
+        UserWarning, match=r"is \[0.25\], .* not \[0.5\], w"
+    ) as caught:
         fit_tiny(other, path, 2)
+    lines = [w.filename for w in caught if w.category is UserWarning]
+    assert lines == [__file__]
     assert float(other.optimizer.learning_rate) == 0.25
 
 

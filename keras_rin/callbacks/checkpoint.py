@@ -9,6 +9,7 @@ import warnings
 import keras
 import numpy as np
 
+from keras_rin import callers
 from keras_rin import files
 
 TEXTS = ("history", "model", "settings")
@@ -28,16 +29,12 @@ class Checkpoint:
 
 
 def write(path, checkpoint):
-    logged = []
+    logged, refused = [], []
 
     def reference(value):
         array = _array(value)
         if array is None:
-            warnings.warn(
-                f"A log of type {type(value).__name__} cannot be kept in "
-                f"{path}. A training that is resumed has None there.",
-                stacklevel=2,
-            )
+            refused.append(type(value).__name__)
             return None
         logged.append(array)
         return {ARRAY: len(logged) - 1, "dtype": array.dtype.name}
@@ -48,6 +45,12 @@ def write(path, checkpoint):
         )
         for name in TEXTS
     }
+    for kind in refused:
+        warnings.warn(
+            f"A log of type {kind} cannot be kept in {path}. A training that "
+            "is resumed has None there.",
+            stacklevel=callers.stacklevel(),
+        )
     named = {f"log_{i}": array for i, array in enumerate(logged)}
     if checkpoint.generator is not None:
         named["torch"] = checkpoint.generator

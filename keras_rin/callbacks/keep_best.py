@@ -8,6 +8,7 @@ from typing import Literal
 import keras
 import numpy as np
 
+from keras_rin import callers
 from keras_rin import files
 
 
@@ -102,7 +103,7 @@ class KeepBest(keras.callbacks.Callback):
                 warnings.warn(
                     f"KeepBest saves no model before an epoch has "
                     f"{self.monitor!r}: this one was not validated.",
-                    stacklevel=2,
+                    stacklevel=callers.stacklevel(),
                 )
             return
         self._missing = None

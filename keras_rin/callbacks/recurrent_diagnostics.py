@@ -12,6 +12,7 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import arguments
+from keras_rin import callers
 from keras_rin import diagnostics
 from keras_rin.diagnostics import recurrent_layers
 from keras_rin.within import calls_of
@@ -222,7 +223,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 f"fluctuations by {spread:.0f}. Such training often "
                 "diverges: call keras_rin.adapt(model, x) on the training "
                 "data before fit, or normalize the inputs.",
-                stacklevel=2,
+                stacklevel=callers.stacklevel(),
             )
         return dict(zip(names, (drift, spread), strict=True))
 

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_rin import callers
 from keras_rin import files
 from keras_rin.callbacks import checkpoint
 from keras_rin.callbacks import model_description
@@ -213,7 +214,7 @@ class ResumableTraining(keras.callbacks.Callback):
                 f"The learning rate is {restored}, as in {self.path}, and not "
                 f"{compiled}, with which the model was compiled. To change it "
                 "on the way use a callback.",
-                stacklevel=2,
+                stacklevel=callers.stacklevel(),
             )
 
     def _write(self, arrays):

@@ -11,6 +11,8 @@ import warnings
 import numpy as np
 import scipy
 
+from keras_rin import callers
+
 ROUNDING = np.finfo("float64").eps
 TOLERANCE = 1e-6  # relative: a result that rounding moves by more is doubtful
 
@@ -99,5 +101,5 @@ def warn(what, one, other):
         f"entries by rounding takes it from {one:.6g} to {other:.6g}, and the "
         "true value may differ by more",
         scipy.linalg.LinAlgWarning,
-        stacklevel=3,
+        stacklevel=callers.stacklevel(),
     )
