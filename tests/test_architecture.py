@@ -108,11 +108,6 @@ def test_every_script_is_in_a_folder_of_the_table():
     assert found == {folder.split("/")[0] for folder in FOLDERS} | {"docs"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_no_file_is_long(path):
-    assert len(path.read_text().splitlines()) <= 400
-
-
 def test_every_file_of_ours_has_its_tests():
     for path in FILES:
         if not path.stem.startswith("_"):  # private, tested by their users

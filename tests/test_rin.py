@@ -1,3 +1,5 @@
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +10,10 @@ from cases import table
 from witnesses import assert_same
 from witnesses import to_numpy
 
+from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
+from keras_rin.layers import DeepTransitionRINCell
+from keras_rin.layers import RINCell
 
 MASKS = {
     "leading": [0, 0, 1, 1, 1, 1],
@@ -424,3 +429,28 @@ def test_stateful_needs_a_batch_size():
 def test_unknown_arguments_are_refused():
     with pytest.raises(ValueError, match="Unrecognized keyword.*'unit'"):
         RIN(3, unit=4)
+
+
+@pytest.mark.parametrize(
+    "ours, of_keras",
+    [
+        (RIN, keras.layers.SimpleRNN),
+        (RINCell, keras.layers.SimpleRNNCell),
+        (DeepTransitionRINCell, keras.layers.SimpleRNNCell),
+    ],
+)
+def test_the_positional_arguments_are_those_of_keras(ours, of_keras):
+    assert positional_arguments(ours) == positional_arguments(of_keras)
+    layer = ours(
+        3, "tanh", True, "glorot_uniform", Offset("orthogonal"), "ones"
+    )
+    assert layer.activation is keras.activations.tanh
+    assert isinstance(layer.bias_initializer, keras.initializers.Ones)
+
+
+def positional_arguments(layer):
+    return [
+        parameter.name
+        for parameter in inspect.signature(layer).parameters.values()
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]

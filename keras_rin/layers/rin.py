@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 from keras import ops
+from keras.constraints import Constraint
 from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
@@ -57,7 +58,6 @@ class RIN(keras.layers.RNN):
         recurrent_dropout: Float in [0, 1], fraction of the hidden state to
             drop in the product h_{t-1} U, never on the identity path.
             Defaults to 0.
-        seed: Integer, random seed of the dropout masks. Defaults to `None`.
         return_sequences: Boolean, whether to return the full sequence of
             outputs or the last output. Defaults to `False`.
         return_state: Boolean, whether to return the last hidden state in
@@ -68,6 +68,7 @@ class RIN(keras.layers.RNN):
             initial state of sample i in the next batch. Defaults to `False`.
         unroll: Boolean, whether to unroll the loop, for short sequences.
             Defaults to `False`.
+        seed: Integer, random seed of the dropout masks. Defaults to `None`.
         zero_output_for_mask: Boolean, whether the outputs of masked time
             steps are zeros rather than the previous output. Defaults to
             `False`.
@@ -127,35 +128,46 @@ class RIN(keras.layers.RNN):
         use_bias: bool = True,
         kernel_initializer: str | Initializer = "glorot_uniform",
         recurrent_initializer: str | Initializer | None = None,
-        *,
+        bias_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        recurrent_regularizer: str | Regularizer | None = None,
+        bias_regularizer: str | Regularizer | None = None,
         activity_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        recurrent_constraint: str | Constraint | None = None,
+        bias_constraint: str | Constraint | None = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
         return_sequences: bool = False,
         return_state: bool = False,
         go_backwards: bool = False,
         stateful: bool = False,
         unroll: bool = False,
+        seed: int | None = None,
+        *,
         zero_output_for_mask: bool = False,
         fused: bool | str = "auto",
-        name: str | None = None,
-        dtype: str | keras.DTypePolicy | None = None,
-        trainable: bool = True,
         **kwargs: Any,
     ):
-        of_the_layer = {
-            option: kwargs.pop(option)
-            for option in ("autocast", "input_dim", "input_shape")
-            if option in kwargs
-        }
         cell = RINCell(
             units,
             activation=activation,
             use_bias=use_bias,
             kernel_initializer=kernel_initializer,
             recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
             name="rin_cell",
-            dtype=dtype,
-            trainable=trainable,
-            **kwargs,
+            dtype=kwargs.get("dtype"),
+            trainable=kwargs.get("trainable", True),
         )
         super().__init__(
             cell,
@@ -166,10 +178,7 @@ class RIN(keras.layers.RNN):
             unroll=unroll,
             zero_output_for_mask=zero_output_for_mask,
             activity_regularizer=activity_regularizer,
-            name=name,
-            dtype=dtype,
-            trainable=trainable,
-            **of_the_layer,
+            **kwargs,
         )
         self.input_spec = keras.InputSpec(ndim=3)
         self.fused = fused

@@ -5,7 +5,9 @@ from typing import Any
 
 import keras
 from keras import ops
+from keras.constraints import Constraint
 from keras.initializers import Initializer
+from keras.regularizers import Regularizer
 
 from keras_rin import arguments
 from keras_rin.initializers import half_precision
@@ -107,16 +109,39 @@ class RINCell(keras.layers.SimpleRNNCell):
         use_bias: bool = True,
         kernel_initializer: str | Initializer = "glorot_uniform",
         recurrent_initializer: str | Initializer | None = None,
+        bias_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        recurrent_regularizer: str | Regularizer | None = None,
+        bias_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        recurrent_constraint: str | Constraint | None = None,
+        bias_constraint: str | Constraint | None = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
         **kwargs: Any,
     ):
-        for name in ("dropout", "recurrent_dropout"):
-            arguments.finite_number(name, kwargs.get(name, 0), 0, 1)
+        for name, rate in (
+            ("dropout", dropout),
+            ("recurrent_dropout", recurrent_dropout),
+        ):
+            arguments.finite_number(name, rate, 0, 1)
         super().__init__(
             arguments.integer("units", units),
             activation=activation,
             use_bias=use_bias,
             kernel_initializer=kernel_initializer,
             recurrent_initializer=recurrent_initializer or _small_normal(),
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
             **kwargs,
         )
         warn_of_effective(self, "recurrent")
