@@ -58,6 +58,19 @@ def test_the_file_is_of_the_best_epoch(tmp_path, values, options, saved, best):
     assert epochs_saved(path, values, **options) == (saved, best)
 
 
+def test_a_relative_path_is_of_the_folder_where_the_callback_was_made(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    keep = KeepBest("best.keras", "loss")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    os.chdir(elsewhere)
+    make().fit(X, X[:, :1], callbacks=[keep], verbose=0)
+    assert list(elsewhere.iterdir()) == []
+    assert keras.models.load_model(tmp_path / "best.keras").built
+
+
 def test_it_keeps_what_model_checkpoint_keeps(tmp_path):
     """Without a fault, the file is the one of Keras's own callback."""
     files = [tmp_path / name for name in ("ours.keras", "keras.keras")]

@@ -96,6 +96,22 @@ def test_training_that_was_ended_goes_on_bit_for_bit(tmp_path):
     assert_same(ended, whole)
 
 
+def test_a_relative_path_is_of_the_folder_where_the_callback_was_made(
+    tmp_path, monkeypatch
+):
+    """Training that changes the folder writes one file, and resumes from it."""
+    monkeypatch.chdir(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    changes = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: os.chdir(elsewhere)
+    )
+    fit(make(), "state.npz", 2, changes)
+    assert list(elsewhere.iterdir()) == []
+    os.chdir(tmp_path)
+    assert ResumableTraining("state.npz").epoch == 2
+
+
 def test_the_same_callback_resumes_from_its_file(tmp_path):
     whole = make()
     fit(whole, tmp_path / "whole.npz", 3)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import pathlib
 import warnings
 from typing import Literal
 
@@ -27,7 +28,8 @@ class KeepBest(keras.callbacks.Callback):
 
     Args:
         filepath: The file, with the suffix `.keras`. Folders on the way to it
-            are made.
+            are made. A relative path is made absolute here, so that training
+            may change the current folder.
         monitor: String, name of the metric in the logs of `fit`. Defaults to
             `"val_loss"`.
         mode: `"min"` if lower values are better, `"max"` if higher ones are.
@@ -79,7 +81,8 @@ class KeepBest(keras.callbacks.Callback):
                 "`filepath` must be one file, without braces, and end in "
                 f"'.keras'. Received: filepath={path!r}"
             )
-        self.filepath, self.monitor, self.mode = filepath, monitor, mode
+        self.filepath = pathlib.Path(path).absolute()
+        self.monitor, self.mode = monitor, mode
         self.best = initial_value_threshold
         # Logs without the metric, as long as none had it.
         self._missing: dict | None = {}

@@ -57,7 +57,8 @@ class ResumableTraining(keras.callbacks.Callback):
 
     Args:
         path: The file, by custom with the suffix `.npz`. A symbolic link stays
-            one.
+            one. A relative path is made absolute here, so that training may
+            change the current folder.
         settings: Dict of JSON values, what else the training depends on, such
             as the command line of a script. Defaults to `None`, an empty dict.
 
@@ -94,7 +95,7 @@ class ResumableTraining(keras.callbacks.Callback):
         self, path: str | os.PathLike, settings: dict[str, Any] | None = None
     ):
         super().__init__()
-        self.path = pathlib.Path(path)
+        self.path = pathlib.Path(path).absolute()
         self.settings = _as_json(settings)
         self._seen = _stamp(self.path)
         self._saved = checkpoint.read(self.path)
