@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import warnings
 from typing import Any
 
 import keras
@@ -12,9 +13,14 @@ from numpy.typing import ArrayLike
 from keras_rin import arguments
 from keras_rin.within import calls_of
 from keras_rin.within import hidden_states
+from keras_rin.within import hides_steps
 from keras_rin.within import in_order_of
+from keras_rin.within import is_functional
+from keras_rin.within import layers_within
 from keras_rin.within import mask_of
 from keras_rin.within import restored
+from keras_rin.within import slices
+from keras_rin.within import wrapped
 
 CHUNK = 2**20  # number of values that are converted to float64 at a time
 
@@ -43,9 +49,11 @@ def adapt(
     adapted to the output of the layers before it, which are adapted first.
     The following layers are adapted: RIN, `SimpleRNN`, `NoisyRNN` and
     `keras.layers.RNN` of their cells and of `DeepTransitionRINCell` (its
-    first bias, b_1), alone, stacked or in `keras.layers.Bidirectional`. All
-    other layers are unchanged. Gated layers need no centering, and chain and
-    orthogonal initialization, which do not integrate, do not benefit from it.
+    first bias, b_1), alone, stacked, or in `keras.layers.Bidirectional`,
+    `keras.layers.TimeDistributed` or a model inside. Inside another layer,
+    such as one of your own, their inputs are unknown: a warning names them.
+    All other layers are unchanged. Gated layers need no centering, and chain
+    and orthogonal initialization, which do not integrate, do not benefit.
 
     Args:
         layer: A built recurrent layer, or a Sequential or functional model
@@ -90,12 +98,7 @@ def adapt(
     batch_size = arguments.integer("batch_size", batch_size)
     _check_built(layer)
     cells = list(_cells(layer))
-    if not cells:
-        raise ValueError(
-            f"{layer.name} has no RIN or SimpleRNN layer to adapt. If it is a "
-            "model that is neither Sequential nor functional, adapt its "
-            f"recurrent layers one by one. Received: layer={layer}"
-        )
+    _check_skipped(layer, cells)
     for number, cell in enumerate(cells):
         _check(cell)
         if any(cell is other for other in cells[:number]):
@@ -116,8 +119,8 @@ def adapt(
             "takes one pass over the data: pass an array, a list of batches "
             f"or a dataset. Received: data={data!r}, an iterator"
         )
-    size = batch_size if _is_model(layer) else None
-    inputs = layer.inputs if _is_model(layer) else []
+    size = batch_size if is_functional(layer) else None
+    inputs = layer.inputs if is_functional(layer) else []
 
     def batches():
         made = _batches(data, mask, size, inputs)
@@ -127,31 +130,50 @@ def adapt(
         _adapt(layer, batches)
 
 
-def _is_model(layer):
-    return hasattr(layer, "layers") and bool(getattr(layer, "inputs", None))
-
-
-def _inner(layer):
-    """The layers inside a wrapper that read its own input, or `None`."""
-    if hasattr(layer, "forward_layer"):  # Bidirectional
-        return [layer.forward_layer, layer.backward_layer]
-    return None
-
-
 def _cells(layer):
     """All cells inside that have a drive x W + b to center."""
-    if _is_model(layer):
+    if is_functional(layer):
         inner = layer.layers
     elif isinstance(layer, keras.layers.StackedRNNCells):
         inner = layer.cells
     elif isinstance(getattr(layer, "cell", None), keras.layers.Layer):
         inner = [layer.cell]
     else:
-        inner = _inner(layer) or []
+        inner = wrapped(layer)
     if isinstance(layer, keras.layers.SimpleRNNCell):
         yield layer
     for one in inner:
         yield from _cells(one)
+
+
+def _check_skipped(layer, cells):
+    skipped = ", ".join(_skipped(layer, cells))
+    if not cells:
+        one_by_one = f" whose inputs are known: adapt {skipped} one by one"
+        raise ValueError(
+            f"{layer.name} has no RIN or SimpleRNN layer to adapt"
+            f"{one_by_one * bool(skipped)}. Received: layer={layer}"
+        )
+    if skipped:
+        warnings.warn(
+            f"Layers of {layer.name} are not adapted: {skipped}, since their "
+            "inputs within another layer are unknown. Adapt each by "
+            "keras_rin.adapt(layer, its_inputs).",
+            stacklevel=3,
+        )
+
+
+def _skipped(layer, cells):
+    """Names of the recurrent layers inside whose cells are none of these."""
+    known = set(map(id, cells))
+    for inner in layers_within(layer, ends_at=_is_recurrent):
+        if _is_recurrent(inner) and not known & set(map(id, _cells(inner))):
+            yield inner.name
+
+
+def _is_recurrent(layer):
+    kinds = (keras.layers.RNN, keras.layers.SimpleRNNCell)
+    return isinstance(layer, kinds) and any(_cells(layer))
 
 
 def _check_built(layer):
@@ -172,7 +194,8 @@ def _check(cell):
 
 
 def _checked_mask(mask, data, layer):
-    if _is_model(layer) or not _is_array(data):
+    wraps = isinstance(layer, keras.layers.TimeDistributed)
+    if wraps or is_functional(layer) or not _is_array(data):
         raise ValueError(
             "`mask` is supported for an array of data and one layer only. "
             f"Received: layer={layer}, data of type {type(data).__name__}"
@@ -198,12 +221,14 @@ def _only_biases_change(layer, biases):
 
 def _adapt(layer, batches):
     """`batches()` returns a new iterator over pairs of inputs and mask."""
-    if _is_model(layer):
+    if is_functional(layer):
         layers = [one for one in layer.layers if any(_cells(one))]
         inputs, calls = calls_of(layers, layer)
         for one, of_one in zip(layers, calls, strict=True):
             _adapt(one, _reaching(one, inputs, of_one, batches))
-    elif inner := _inner(layer):
+    elif isinstance(layer, keras.layers.TimeDistributed):
+        _adapt(layer.layer, lambda: itertools.starmap(slices, batches()))
+    elif inner := wrapped(layer):
         for one in inner:
             _adapt(one, batches)
     else:
@@ -228,10 +253,10 @@ def _reaching(layer, inputs, calls, batches):
     def outputs():
         with restored(hidden_states(before)):
             for data, mask in batches():
-                if mask is None:
-                    yield before.predict_on_batch(data)
-                else:  # of a model inside of another one
+                if hides_steps(mask):  # of a model inside of another one
                     yield before(data, training=False, mask=mask)
+                else:
+                    yield before.predict_on_batch(data)
 
     return outputs
 

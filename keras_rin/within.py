@@ -65,9 +65,45 @@ def calls_of(layers, model):
     return copy.inputs, [calls[id(layer)] for layer in layers]
 
 
+def is_functional(layer):
+    """Whether it is a Sequential or functional model, with known inputs."""
+    return hasattr(layer, "layers") and bool(getattr(layer, "inputs", None))
+
+
+def wrapped(layer):
+    """The layers that a wrapper of Keras for recurrent layers calls."""
+    if isinstance(layer, keras.layers.Bidirectional):
+        return [layer.forward_layer, layer.backward_layer]
+    if isinstance(layer, keras.layers.TimeDistributed):
+        return [layer.layer]
+    return []
+
+
+def slices(x, mask=None):
+    """What `TimeDistributed` passes to its layer, all of it in one batch.
+
+    A recurrent layer needs a mask with an axis for the time steps of a slice.
+    Ones without this axis are of inputs that have no mask.
+    """
+
+    def joined(array):
+        array = ops.convert_to_numpy(array)
+        return array.reshape(-1, *array.shape[2:])
+
+    has_steps = mask is not None and len(mask.shape) > 2
+    return joined(x), joined(mask) if has_steps else None
+
+
 def mask_of(x, mask=None):
     """The mask that reaches a layer with x, ones if there is none."""
     return _Mask()(x) if mask is None else mask
+
+
+def hides_steps(masks):
+    """Whether masks, or the one mask, are False at some time step."""
+    return masks is not None and not all(
+        ops.convert_to_numpy(mask).all() for mask in keras.tree.flatten(masks)
+    )
 
 
 class _Mask(keras.layers.Layer):

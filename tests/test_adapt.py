@@ -14,6 +14,7 @@ from keras_rin.layers import RINCell
 from keras_rin.tasks import adding
 
 RNN = keras.layers.RNN
+WAYS = ("forward", "backward")
 KINDS = {
     "RIN": lambda **kw: RIN(5, **kw),
     "RNN(RINCell)": lambda **kw: RNN(RINCell(5, **kw), **kw),
@@ -151,6 +152,107 @@ def test_a_model_of_two_inputs_within_a_model_is_adapted(x):
     keras_rin.adapt(keras.Model(outer, within([outer, doubled])), x)
     assert_centered(layers[0].cell, x)
     assert_centered(layers[1].cell, 2 * x)
+
+
+@pytest.mark.one_backend
+@pytest.mark.filterwarnings("error:.*does not support masking")
+def test_a_model_within_a_model_gets_no_mask_where_there_is_none(x):
+    rin = RIN(4)
+    within = [keras.Input((None, 2)), Twice(lambda x: 2 * x), rin]
+    before = keras.Input((None, 2)), keras.layers.Rescaling(2.0)
+    keras_rin.adapt(keras.Sequential([*before, keras.Sequential(within)]), x)
+    assert_centered(rin.cell, 4 * x)
+
+
+def of_documents(x):
+    """Documents of five sentences of six words each."""
+    return x.reshape(40, 5, 6, 2)
+
+
+WITHIN = {
+    "layer": lambda rin: rin,
+    "model": lambda rin: keras.Sequential([keras.layers.Rescaling(1.0), rin]),
+    "Bidirectional": lambda rin: keras.layers.Bidirectional(rin),
+    "TimeDistributed": lambda rin: keras.Sequential(
+        [
+            keras.layers.Reshape((3, 2, 2)),
+            keras.layers.TimeDistributed(rin),
+            keras.layers.Flatten(),
+        ]
+    ),
+}
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("kind", WITHIN)
+def test_a_layer_in_time_distributed_is_adapted(kind, x):
+    words, sentences = RIN(4), RIN(3)
+    inner = WITHIN[kind](words)
+    outer = keras.layers.TimeDistributed(inner)
+    model = keras.Sequential([keras.Input((5, 6, 2)), outer, sentences])
+    keras_rin.adapt(model, of_documents(x))
+    for layer in (getattr(inner, f"{way}_layer", words) for way in WAYS):
+        assert_centered(layer.cell, x, within=1e-5)
+    assert_centered(sentences.cell, outer(of_documents(x)), within=1e-5)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("kind", ["layer", "model"])
+def test_masked_time_steps_in_time_distributed_do_not_count(kind, x):
+    documents = of_documents(x)
+    documents[::2, :, 4:] = 0
+    words, masking = RIN(4), keras.layers.Masking()
+    inner = keras.layers.TimeDistributed(WITHIN[kind](words))
+    model = keras.Sequential([keras.Input((5, 6, 2)), masking, inner])
+    keras_rin.adapt(model, documents)
+    counts = (documents != 0).any(axis=-1)
+    assert_centered(words.cell, documents, counts, within=1e-5)
+
+
+@pytest.mark.one_backend
+def test_time_distributed_by_itself_is_adapted(x):
+    inner = RIN(4)
+    layer = keras.layers.TimeDistributed(inner)
+    layer.build((None, 5, 6, 2))
+    keras_rin.adapt(layer, of_documents(x))
+    assert_centered(inner.cell, x)
+    with pytest.raises(ValueError, match="`mask` is supported for an array"):
+        keras_rin.adapt(layer, of_documents(x), mask=np.ones((40, 5)))
+
+
+class Block(keras.layers.Layer):
+    """A layer of a user's own around a recurrent one."""
+
+    def __init__(self, inside):
+        super().__init__()
+        self.inside = inside
+
+    def build(self, shape):
+        self.inside.build(shape)
+
+    def call(self, x):
+        return self.inside(x)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_layer_whose_inputs_are_unknown_is_named(wrapped, x):
+    inside, rin = RIN(2, return_sequences=True, name="inside"), RIN(4)
+    block = Block(keras.layers.Bidirectional(inside) if wrapped else inside)
+    lstm = keras.layers.LSTM(2, return_sequences=True)
+    inputs = keras.Input((None, 2))
+    model = keras.Sequential([inputs, block, Block(lstm), rin])
+    before = [weight.numpy() for weight in block.weights]
+    with pytest.warns(UserWarning) as caught:
+        keras_rin.adapt(model, x)
+    ours = [one for one in caught if one.category is UserWarning]
+    (message,) = [str(warning.message) for warning in ours]
+    names = "forward_inside, backward_inside" if wrapped else "inside"
+    assert f"not adapted: {names}," in message
+    assert "keras_rin.adapt(layer, its_inputs)" in message
+    for weight, value in zip(block.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, value)
+    assert_centered(rin.cell, Block(lstm)(block(x)), within=1e-5)
 
 
 class OfOwnArguments(keras.Model):
@@ -396,6 +498,10 @@ REFUSED = {
     "called twice": (called_twice, "called exactly once"),
     "shared cell": (shared_cell, "the cell of several layers"),
     "subclassed": (Subclassed, "one by one"),
+    "inside another layer": (
+        lambda: keras.Sequential([keras.Input((None, 2)), Block(RIN(4))]),
+        "whose inputs are known: adapt rin.* one by one",
+    ),
     "not a layer": (lambda: "RIN", "Received: layer='RIN'"),
 }
 

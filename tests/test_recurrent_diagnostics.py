@@ -505,11 +505,47 @@ def test_the_budget_is_a_share(budget):
 
 
 @pytest.mark.one_backend
-def test_a_layer_in_a_wrapper_has_no_gradient_logs():
+def test_layers_in_wrappers_and_in_models_inside_are_followed():
     both_ways = keras.layers.Bidirectional(RIN(3, name="rin"))
-    logs, _ = fit(model_of(both_ways), epochs=1, x=data()[0])
-    assert "forward_rin_spectral_radius" in logs
-    assert not [name for name in logs if "gradient" in name]
+    thrice = keras.layers.Rescaling(3.0)
+    model = model_of(thrice, keras.Sequential([thrice, both_ways]))
+    x, _ = data()
+    logs, _ = fit(model, epochs=1, x=x)
+    for way in ("forward", "backward"):
+        layer = getattr(both_ways, f"{way}_layer")
+        drift, _ = diagnostics.input_drift(layer, 9 * x)
+        sizes = diagnostics.gradient_norms(layer, 9 * x)
+        for quantity, value in (
+            ("input_drift", abs(drift).max()),
+            ("gradient_at_start", sizes[0]),
+        ):
+            found = logs[f"{way}_rin_{quantity}"][-1]
+            np.testing.assert_allclose(found, value, rtol=1e-3)
+
+
+@pytest.mark.one_backend
+def test_layers_whose_inputs_are_unknown_are_named_once():
+    class Block(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.rnn = keras.layers.SimpleRNN(
+                2, return_sequences=True, name="inside"
+            )
+
+        def call(self, x):
+            return self.rnn(x)
+
+    cells = [keras.layers.GRUCell(2, name="gru"), keras.layers.SimpleRNNCell(2)]
+    stack = keras.layers.RNN(cells, return_sequences=True)
+    model = model_of(keras.Input((6, 2)), Block(), stack, RIN(3, name="rin"))
+    model.optimizer.learning_rate = 0.0
+    with pytest.warns(UserWarning) as caught:
+        logs, _ = fit(model, x=data()[0])
+    ours = [one for one in caught if one.category is UserWarning]
+    (message,) = [str(one.message) for one in ours]
+    assert f"drift of inside, gru, {cells[1].name} are not" in message
+    assert "gradient_norms(layer, its_inputs)" in message
+    assert {name[:3] for name in logs if "gradient" in name} == {"rin"}
 
 
 def test_layers_inside_a_layer_of_ones_own_are_followed():
@@ -536,7 +572,7 @@ def test_all_logs_of_a_layer_have_its_name():
     logs, _ = fit(model, epochs=1, x=data()[0])
     assert {"rin_spectral_radius", "rin#2_spectral_radius"} <= logs.keys()
     gradients = {name for name in logs if name.endswith("gradient_at_start")}
-    assert gradients == {"rin#2_gradient_at_start"}
+    assert gradients == {"rin_gradient_at_start", "rin#2_gradient_at_start"}
 
 
 def test_the_memory_leaves_out_inputs_that_are_not_read():

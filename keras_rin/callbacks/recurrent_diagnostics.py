@@ -14,11 +14,9 @@ from numpy.typing import ArrayLike
 from keras_rin import arguments
 from keras_rin import callers
 from keras_rin import diagnostics
+from keras_rin.callbacks.layer_inputs import LayerInputs
 from keras_rin.diagnostics import recurrent_layers
-from keras_rin.within import calls_of
-from keras_rin.within import in_order_of
 from keras_rin.within import layers_within
-from keras_rin.within import mask_of
 
 THRESHOLD = 0.01
 # Default RINs that the inputs move by 17 learn to add, by 34 about a third of
@@ -45,8 +43,10 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
       every spectral radius, and is 1 for an isometry; NaN where W amplifies
       beyond double precision;
 
-    and with `x`, for the first call of each recurrent layer that a Sequential
-    or functional model has directly, not in a wrapper or in a model inside:
+    and with `x`, for the first call of each recurrent layer of a Sequential
+    or functional model, also in `Bidirectional`, `TimeDistributed` or a model
+    inside. In another layer, such as one of your own, or in a stack of cells
+    inputs are unknown, and a warning names the layer:
 
     - `gradient_at_start`: the norm of the gradient of the last state with
       respect to the initial one;
@@ -138,7 +138,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self.seconds = 0.0
         self._longest = 0.0
         self._unknown = {}
-        self._before = None
+        self._inputs = None
         self._named = None
         self._warned = False
         self._check_x()
@@ -234,8 +234,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         return self._named
 
     def _find_layers(self):
-        within = layers_within(self.model, ends_at=_has_matrices)
-        layers = [one for one in within if _has_matrices(one)]
+        has_matrices = recurrent_layers.has_matrices
+        within = layers_within(self.model, ends_at=has_matrices)
+        layers = [layer for layer in within if has_matrices(layer)]
         if not layers:
             raise ValueError(
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
@@ -253,42 +254,25 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     def _with_inputs(self):
         """Each recurrent layer with what it reads of `x`, and its mask."""
         names = {id(layer): name for name, layer in self._layers()}
-        layers = [one for one in self.model.layers if id(one) in names]
-        if self._before is None:
-            self._before = layers and _model_up_to(self.model, layers)
-        if not self._before:
-            return
-        layers, before = self._before
-        x = in_order_of(self.model.inputs, self.x)
-        with recurrent_layers.undisturbed(self.model):
-            read = before(x, training=False)
-        for layer, x, mask in zip(layers, *read, strict=True):
-            x = ops.convert_to_numpy(ops.cast(x, "float32"))
-            yield names[id(layer)], layer, x, ops.convert_to_numpy(mask)
+        if self._inputs is None:
+            self._inputs = LayerInputs(self.model)
+            known = set(map(id, self._inputs.layers))
+            _warn_of_unknown_inputs(
+                [name for key, name in names.items() if key not in known]
+            )
+        for layer, x, mask in self._inputs(self.x):
+            yield names[id(layer)], layer, x, mask
 
 
-def _has_matrices(layer):
-    try:
-        return bool(diagnostics.recurrent_matrices(layer))
-    except ValueError:
-        return False
-
-
-def _model_up_to(model, layers):
-    """The layers that are called, and a model of what they first read."""
-    if not getattr(model, "inputs", None):
-        raise ValueError(
-            "`x` needs a Sequential or functional model, whose inputs are "
-            f"known. Received: a model of type {type(model).__name__}"
+def _warn_of_unknown_inputs(names):
+    if names:
+        warnings.warn(
+            f"Gradient and input drift of {', '.join(names)} are not followed, "
+            "since the inputs within another layer are unknown. Measure them "
+            "by gradient_norms(layer, its_inputs) and input_drift(layer, "
+            "its_inputs) of keras_rin.diagnostics.",
+            stacklevel=2,
         )
-    inputs, calls = calls_of(layers, model)
-    called, read, masks = [], [], []
-    for layer, of_layer in zip(layers, calls, strict=True):
-        for (x, *_), (mask, *_) in of_layer[:1]:
-            called.append(layer)
-            read.append(x)
-            masks.append(mask_of(x, mask))
-    return called and (called, keras.Model(inputs, [read, masks]))
 
 
 def _of_gradient(name, layer, x, mask):

@@ -68,6 +68,14 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
     return matrices
 
 
+def has_matrices(layer) -> bool:
+    """Whether it is a built recurrent layer or cell with such matrices."""
+    try:
+        return bool(recurrent_matrices(layer))
+    except ValueError:
+        return False
+
+
 def sequences(x, layer) -> np.ndarray:
     """The sequences in the order in which a layer reads them, in float64."""
     cell = built_cell(layer)

@@ -1,0 +1,106 @@
+"""What recurrent layers read, wherever they are in a model."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_rin.callbacks.layer_inputs import LayerInputs
+from keras_rin.layers import RIN
+
+
+def twice():
+    return keras.layers.Rescaling(2.0)
+
+
+def sequential(*layers, shape=(6, 2)):
+    return keras.Sequential([keras.Input(shape), *layers])
+
+
+@pytest.fixture
+def x(rng):
+    return rng.normal(size=(4, 6, 2)).astype("float32")
+
+
+def assert_reads(model, x, expected):
+    """`expected` has (layer, x, mask) in the order of the model."""
+    calls = list(LayerInputs(model)(x))
+    assert [layer for layer, *_ in calls] == [layer for layer, *_ in expected]
+    for (_, x, mask), (_, expected_x, expected_mask) in zip(
+        calls, expected, strict=True
+    ):
+        np.testing.assert_allclose(x, expected_x, rtol=1e-5)
+        np.testing.assert_array_equal(mask, expected_mask)
+
+
+def test_layers_and_those_of_wrappers_and_models_inside(x):
+    first = keras.layers.GRU(2, return_sequences=True)
+    both_ways = keras.layers.Bidirectional(RIN(3))
+    model = sequential(twice(), first, sequential(twice(), both_ways))
+    steps = np.ones((4, 6), bool)
+    read = 2 * np.asarray(first(2 * x))
+    directions = both_ways.forward_layer, both_ways.backward_layer
+    expected = [(layer, read, steps) for layer in directions]
+    assert_reads(model, x, [(first, 2 * x, steps), *expected])
+
+
+def test_a_model_inside_with_two_inputs(x):
+    inputs, rins = [keras.Input((6, 2)) for _ in "ab"], [RIN(2), RIN(3)]
+    outputs = [rin(x) for rin, x in zip(rins, inputs, strict=True)]
+    inside = keras.Model(inputs, keras.layers.Concatenate()(outputs))
+    outer = keras.Input((6, 2))
+    model = keras.Model(outer, inside([outer, twice()(outer)]))
+    steps = np.ones((4, 6), bool)
+    assert_reads(model, x, [(rins[0], x, steps), (rins[1], 2 * x, steps)])
+
+
+def test_of_two_calls_the_first(x):
+    inside, inputs = sequential(RIN(2)), keras.Input((6, 2))
+    outputs = [inside(inputs), inside(twice()(inputs))]
+    model = keras.Model(inputs, keras.layers.Add()(outputs))
+    steps = np.ones((4, 6), bool)
+    assert_reads(model, x, [(inside.layers[-1], x, steps)])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_slices_of_time_distributed(masked, inside, x):
+    documents = np.stack([x, x + 1, x - 1], axis=1)
+    documents[:2, :, 3:] = 0
+    rin = RIN(3)
+    masking = [keras.layers.Masking()] * masked
+    words = sequential(rin) if inside else rin
+    outer = keras.layers.TimeDistributed(words)
+    model = sequential(*masking, outer, shape=(3, 6, 2))
+    sentences = documents.reshape(12, 6, 2)
+    steps = (sentences != 0).any(axis=-1) | (not masked)
+    assert_reads(model, documents, [(rin, sentences, steps)])
+
+
+def test_a_mask_reaches_a_model_inside(x):
+    x[:2, 3:] = 0
+    rin = RIN(3)
+    inside = sequential(rin)
+    inside.supports_masking = True
+    model = sequential(keras.layers.Masking(), inside)
+    assert_reads(model, x, [(rin, x, (x != 0).any(axis=-1))])
+
+
+@pytest.mark.filterwarnings("error:.*does not support masking")
+def test_a_model_inside_gets_no_mask_where_there_is_none(x):
+    rin = RIN(2)
+    unmasked = keras.layers.Lambda(lambda x: 2 * x)
+    model = sequential(twice(), sequential(unmasked, rin))
+    assert_reads(model, x, [(rin, 4 * x, np.ones((4, 6), bool))])
+
+
+def test_those_of_a_layer_of_ones_own_are_unknown(x):
+    class Block(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.rnn = keras.layers.SimpleRNN(1)
+
+        def call(self, x):
+            return self.rnn(x)
+
+    inputs = LayerInputs(sequential(Block()))
+    assert inputs.layers == list(inputs(x)) == []
