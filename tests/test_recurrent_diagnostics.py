@@ -1,6 +1,4 @@
-import csv
 import math
-import os
 import types
 
 import keras
@@ -11,7 +9,9 @@ from witnesses import to_numpy
 
 import keras_rin
 from keras_rin import diagnostics
+from keras_rin.callbacks import KeepBest
 from keras_rin.callbacks import RecurrentDiagnostics
+from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.callbacks import ResumableTraining
 from keras_rin.callbacks import recurrent_diagnostics
 from keras_rin.initializers import Chain
@@ -293,25 +293,48 @@ def test_x_is_made_of_arrays(x):
         fit(model_of(RIN(3)), x=x)
 
 
-@pytest.mark.one_backend
-def test_a_csv_logger_after_it_writes_all(tmp_path):
-    path = tmp_path / "log.csv"
-    layer = keras.layers.SimpleRNN(3, name="rnn")
-    fit(model_of(layer), keras.callbacks.CSVLogger(path), epochs=3)
-    rows = list(csv.DictReader(path.read_text().splitlines()))
-    assert len(rows) == 3
-    assert all(float(row["rnn_spectral_radius"]) > 0 for row in rows)
+def followed_model():
+    return model_of(keras.Input((6, 2)), keras.layers.SimpleRNN(2, name="rnn"))
 
 
-LOGGERS = {
+RADIUS = "rnn_spectral_radius"
+READERS = {
     "CSVLogger": lambda folder: keras.callbacks.CSVLogger(folder / "log.csv"),
-    "ModelCheckpoint": lambda folder: keras.callbacks.ModelCheckpoint(
-        folder / "best.keras",
-        monitor="rnn_spectral_radius",
-        mode="max",
-        save_best_only=True,
-    ),
+    "History": lambda folder: keras.callbacks.History(),
     "ResumableTraining": lambda folder: ResumableTraining(folder / "a.npz"),
+    "Reads": lambda folder: Reads(),
+    "LambdaCallback": lambda folder: keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: None
+    ),
+}
+MONITORS = {
+    "EarlyStopping": lambda folder: keras.callbacks.EarlyStopping(
+        RADIUS, mode="max"
+    ),
+    "KeepBest": lambda folder: KeepBest(folder / "a.keras", RADIUS, "max"),
+    "ModelCheckpoint": lambda folder: keras.callbacks.ModelCheckpoint(
+        folder / "best.keras", RADIUS, mode="max", save_best_only=True
+    ),
+}
+WITHOUT_LOGS = {
+    "RestoreOnNaN": lambda folder: RestoreOnNaN(),
+    "LearningRateScheduler": lambda folder: (
+        keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)
+    ),
+    "EarlyStopping": lambda folder: keras.callbacks.EarlyStopping("loss"),
+    "Callback": lambda folder: keras.callbacks.Callback(),
+}
+HAS_READ = {
+    "CSVLogger": lambda reader, folder: (
+        RADIUS in (folder / "log.csv").read_text()
+    ),
+    "History": lambda reader, folder: len(reader.history[RADIUS]) == 1,
+    "ResumableTraining": lambda reader, folder: RADIUS in reader.history,
+    "Reads": lambda reader, folder: RADIUS in reader.read,
+    "LambdaCallback": lambda reader, folder: True,
+    "EarlyStopping": lambda reader, folder: reader.best > 0,
+    "KeepBest": lambda reader, folder: reader.best > 0,
+    "ModelCheckpoint": lambda reader, folder: (folder / "best.keras").exists(),
 }
 
 
@@ -321,43 +344,78 @@ class Reads(keras.callbacks.Callback):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("logger", LOGGERS)
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_callbacks_find_its_logs_wherever_they_stand(tmp_path, logger, place):
-    model = model_of(keras.Input((6, 2)), keras.layers.SimpleRNN(2, name="rnn"))
-    reads = [Reads(), LOGGERS[logger](tmp_path), Reads()]
-    callbacks = [*reads[:place], RecurrentDiagnostics(), *reads[place:]]
-    model.fit(*data(), verbose=0, callbacks=callbacks)
-    found = {
-        "CSVLogger": lambda: (tmp_path / "log.csv").read_text(),
-        "ModelCheckpoint": lambda: os.listdir(tmp_path) == ["best.keras"],
-        "ResumableTraining": lambda: reads[1].history["rnn_spectral_radius"],
-    }
-    assert found[logger]()
-    for one in (reads[0].read, reads[2].read):
-        assert "rnn_spectral_radius" in one
-    if logger == "CSVLogger":
-        assert "rnn_spectral_radius" in found[logger]()
+@pytest.mark.parametrize("kind", READERS | MONITORS)
+def test_callbacks_after_it_read_its_logs(tmp_path, kind):
+    reader = (READERS | MONITORS)[kind](tmp_path)
+    fit(followed_model(), reader, epochs=1)
+    assert HAS_READ[kind](reader, tmp_path)
 
 
 @pytest.mark.one_backend
-def test_every_callback_is_told_of_the_beginning_once():
+@pytest.mark.parametrize("kind", READERS)
+def test_a_reader_before_it_is_named(tmp_path, kind):
+    callbacks = [READERS[kind](tmp_path), RecurrentDiagnostics(), Reads()]
+    with pytest.warns(UserWarning) as caught:
+        followed_model().fit(*data(), verbose=0, callbacks=callbacks)
+    ours = [one for one in caught if one.category is UserWarning]
+    (message,) = [str(one.message) for one in ours]
+    assert f"callbacks=[RecurrentDiagnostics(...), {kind}(...)]" in message
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("kind", WITHOUT_LOGS)
+def test_what_loses_nothing_before_it_is_not_named(tmp_path, kind):
+    callbacks = [WITHOUT_LOGS[kind](tmp_path), RecurrentDiagnostics()]
+    followed_model().fit(*data(), verbose=0, callbacks=callbacks)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("kind", ["EarlyStopping", "ModelCheckpoint"])
+def test_of_what_monitors_its_logs_before_it_keras_warns(tmp_path, kind):
+    callbacks = [MONITORS[kind](tmp_path), RecurrentDiagnostics()]
+    with pytest.warns(UserWarning, match=f"{RADIUS}.* available"):
+        followed_model().fit(*data(), verbose=0, callbacks=callbacks)
+
+
+@pytest.mark.one_backend
+def test_keep_best_of_its_logs_before_it_is_refused(tmp_path):
+    callbacks = [MONITORS["KeepBest"](tmp_path), RecurrentDiagnostics()]
+    with pytest.raises(ValueError, match=r"must be one of \['loss'\]"):
+        followed_model().fit(*data(), verbose=0, callbacks=callbacks)
+
+
+@pytest.mark.one_backend
+def test_in_a_loop_of_ones_own_it_writes_its_logs():
+    model, callback, logs = followed_model(), RecurrentDiagnostics(), {}
+    held = [Reads(), callback, model.fit(*data(), verbose=0)]  # no list of fit
+    callback.set_model(model)
+    callback.on_train_begin()
+    callback.on_epoch_end(0, logs)
+    assert logs[RADIUS] > 0
+    assert held[1] is callback
+
+
+@pytest.mark.one_backend
+def test_the_order_of_the_callbacks_is_that_of_the_list():
     told = []
 
-    class Begins(keras.callbacks.Callback):
+    class Tells(keras.callbacks.Callback):
         def on_train_begin(self, logs=None):
             told.append(self)
 
-    first, second, third = Begins(), Begins(), Begins()
-    one, other = RecurrentDiagnostics(), RecurrentDiagnostics(prefix="b_")
-    model = model_of(keras.Input((6, 2)), keras.layers.SimpleRNN(2))
-    model.fit(*data(), verbose=0, callbacks=[first, one, second, other, third])
-    assert told == [first, second, third]
+        def on_epoch_end(self, epoch, logs=None):
+            told.append(RADIUS in logs)
+
+    first, second = Tells(), Tells()
+    callbacks = [first, RecurrentDiagnostics(), second]
+    with pytest.warns(UserWarning, match="Tells"):
+        followed_model().fit(*data(), verbose=0, callbacks=callbacks)
+    assert told == [first, second, False, True]
 
 
 @pytest.mark.one_backend
 def test_several_on_one_model_need_a_prefix_each():
-    model = model_of(keras.Input((6, 2)), keras.layers.SimpleRNN(2, name="rnn"))
+    model = followed_model()
     x, _ = data()
 
     def fit_with(*prefixes):
@@ -365,12 +423,12 @@ def test_several_on_one_model_need_a_prefix_each():
         both = [RecurrentDiagnostics(x, prefix=p) for x, p in pairs]
         return model.fit(*data(), verbose=0, callbacks=both).history
 
-    with pytest.raises(ValueError, match="a `prefix` each.* prefix='a' twice"):
+    with pytest.raises(ValueError, match="a `prefix` each.* prefix='a'"):
         fit_with("a", "a")
     logs = fit_with("", "twice_")
     once, twice = logs["rnn_input_drift"], logs["twice_rnn_input_drift"]
     assert once != twice
-    assert logs["rnn_spectral_radius"] == logs["twice_rnn_spectral_radius"]
+    assert logs[RADIUS] == logs["twice_rnn_spectral_radius"]
     with pytest.raises(ValueError, match="`prefix` must be a string"):
         RecurrentDiagnostics(prefix=3)
 

@@ -1,7 +1,7 @@
 """Diagnostics that follow a model while it trains."""
 
 import collections
-import inspect
+import gc
 import math
 import time
 import warnings
@@ -15,6 +15,7 @@ from keras_rin import arguments
 from keras_rin import callers
 from keras_rin import diagnostics
 from keras_rin.callbacks.layer_inputs import LayerInputs
+from keras_rin.callbacks.restore_on_nan import RestoreOnNaN
 from keras_rin.diagnostics import recurrent_layers
 from keras_rin.within import layers_within
 
@@ -22,10 +23,21 @@ THRESHOLD = 0.01
 # Default RINs that the inputs move by 17 learn to add, by 34 about a third of
 # them, by 68 hardly any: docs/claims.md#adding and the two after it.
 DRIFT_LIMIT = 30
+# Callbacks that do something at the end of an epoch, but read no logs.
+WITHOUT_LOGS = (
+    keras.callbacks.BackupAndRestore,
+    keras.callbacks.LearningRateScheduler,
+    RestoreOnNaN,
+)
 
 
 class RecurrentDiagnostics(keras.callbacks.Callback):
     """Adds what the recurrent kernels of a model are like to the epoch logs.
+
+    Place it first in `callbacks`. Those after it, such as `EarlyStopping`,
+    `CSVLogger` and `ModelCheckpoint`, read its logs; those before it do not,
+    and are named in a warning when `fit` begins. `History`, which `fit` adds
+    last, always has them. In a loop of your own, call it first.
 
     For each matrix W of `keras_rin.diagnostics.recurrent_matrices`, in every
     recurrent layer of the model, the logs gain `{layer}_{quantity}`, or
@@ -61,10 +73,6 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     A drift beyond 30, and beyond the spread, gives a warning that names
     `keras_rin.adapt`, once, before the first epoch if the model is built.
 
-    When `fit` begins, this callback moves before all others, so that those
-    which read logs, such as `keras.callbacks.CSVLogger`, find the new ones
-    wherever they stand in the list. In a loop of your own, call it first.
-
     A measurement takes time, which `seconds` counts. The first is made after
     the first epoch; the next ones follow where they keep within the budget,
     and epochs between have NaN. What cannot be measured is NaN as well, such
@@ -88,10 +96,11 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     Raises:
         ValueError: If `budget` is not such a number or `prefix` no string,
             or if `lyapunov` is asked for without `x`; when training begins,
-            if `x` is not finite, or another of these callbacks has the same
-            `prefix`; then, or for a model not yet built after the first
-            epoch, if it has no layer with a recurrent kernel, or if `x` is
-            given for a model that is neither Sequential nor functional.
+            if `x` is not finite; then, or for a model not yet built after the
+            first epoch, if it has no layer with a recurrent kernel, or if `x`
+            is given for a model that is neither Sequential nor functional;
+            after the first epoch, if the logs have one of its names already,
+            as those of another of these callbacks with the same `prefix`.
 
     Example:
 
@@ -131,10 +140,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self.budget = math.inf if budget is None else budget
 
     def on_train_begin(self, logs=None):
-        # Logs are one dict that the callbacks receive in the order of their
-        # list, and what comes before this one would read it too early. No
-        # public hook of Keras shows the list to a callback: its caller has it.
-        self._to_front(inspect.currentframe().f_back.f_locals.get("self"))
+        _warn_of_early_readers(self)
         self.seconds = 0.0
         self._longest = 0.0
         self._unknown = {}
@@ -159,23 +165,15 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             self.seconds += took
             self._longest = max(self._longest, took)
             self._unknown = dict.fromkeys(values, math.nan)
-            logs.update(values)
         else:
-            logs.update(self._unknown)
-
-    def _to_front(self, caller):
-        if not isinstance(caller, keras.callbacks.CallbackList):
-            return
-        others = [one for one in caller.callbacks if one is not self]
-        for one in others:
-            ours = isinstance(one, RecurrentDiagnostics)
-            if ours and one.prefix == self.prefix:
-                raise ValueError(
-                    "Several RecurrentDiagnostics on one model need a "
-                    "`prefix` each, or their logs have the same names. "
-                    f"Received: prefix={self.prefix!r} twice"
-                )
-        caller.callbacks[:] = [self, *others]
+            values = self._unknown
+        if twice := sorted(values.keys() & logs.keys()):
+            raise ValueError(
+                f"The logs have {twice[0]!r} already. Several "
+                "RecurrentDiagnostics on one model need a `prefix` each. "
+                f"Received: prefix={self.prefix!r}"
+            )
+        logs.update(values)
 
     def _check_x(self):
         for one in [] if self.x is None else keras.tree.flatten(self.x):
@@ -262,6 +260,45 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             )
         for layer, x, mask in self._inputs(self.x):
             yield names[id(layer)], layer, x, mask
+
+
+def _warn_of_early_readers(callback):
+    """Names callbacks that the logs of this one reach too late.
+
+    Those that monitor one log alone are left out: without it, Keras warns.
+    """
+    readers = [
+        type(reader).__name__
+        for reader in _callbacks_before(callback)
+        if not isinstance(reader, (RecurrentDiagnostics, *WITHOUT_LOGS))
+        and not hasattr(reader, "monitor")
+        and getattr(reader.on_epoch_end, "__func__", None)
+        is not keras.callbacks.Callback.on_epoch_end
+    ]
+    if readers:
+        order = ["RecurrentDiagnostics", *readers]
+        warnings.warn(
+            f"RecurrentDiagnostics adds its logs after {', '.join(readers)} "
+            "has read them. Write callbacks=["
+            f"{', '.join(f'{name}(...)' for name in order)}].",
+            stacklevel=2,
+        )
+
+
+def _callbacks_before(callback):
+    """Those before it in the list that `fit` calls.
+
+    Keras shows the list to no callback, but the garbage collector knows what
+    refers to one. `fit` adds a History to its list, and gives all in it the
+    same `params`.
+    """
+    history = getattr(callback.model, "history", None)
+    for holder in gc.get_referrers(callback):
+        if isinstance(holder, list) and any(one is history for one in holder):
+            params = [getattr(one, "params", None) for one in holder]
+            if all(given is callback.params for given in params):
+                return holder[: holder.index(callback)]
+    return []
 
 
 def _warn_of_unknown_inputs(names):
