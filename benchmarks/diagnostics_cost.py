@@ -231,6 +231,9 @@ if __name__ == "__main__":
     parts = [*PARTS, "callback"]
     default = ["matrices", "layers", "callback"]
     flags.DEFINE_multi_enum("part", default, parts, "What to measure.")
-    flags.DEFINE_integer("units", 512, "Units of matrices and layers.", 1)
+    flags.register_validator(
+        "part", lambda v: len({*v}) == len(v), "Give each value once."
+    )
+    flags.DEFINE_integer("units", 512, "Units of matrices and layers.", 2)
     flags.DEFINE_integer("repeats", 3, "Measurements of each diagnostic.", 1)
     measuring.main(__file__, measure, tables)

@@ -26,10 +26,12 @@ def main(file, measure, tables):
     flags.DEFINE_string(
         "output", f"docs/results/{name}", "Directory of results and tables."
     )
+    flags.register_validator("output", str.strip, "Name a directory.")
     flags.DEFINE_bool("smoke", False, "Check with one tiny size.")
 
     def run(argv):
-        del argv
+        if argv[1:]:
+            raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
         logging.set_verbosity(logging.ERROR)
         output = results.prepare(FLAGS.output)
         record = {"tables": f"benchmarks.{name}", **measure()}

@@ -16,6 +16,7 @@ import pathlib
 import statistics
 
 import keras
+from absl import app
 from absl import flags
 from matplotlib.figure import Figure
 from tqdm import tqdm
@@ -209,6 +210,9 @@ def measure():
         makers = {name: makers[name] for name in IN_GRID}
     sizes = [(2, 5, 1, 3)] if FLAGS.smoke else GRID if FLAGS.grid else SIZES
     sizes = [size for size in sizes if gflop(size) <= FLAGS.most_gflop]
+    if not sizes:
+        limit = f"--most_gflop={FLAGS.most_gflop}"
+        raise app.UsageError(f"No size has so little work. Received: {limit}")
     cases = list(itertools.product(sizes, FLAGS.mode))
     records = [one for case in tqdm(cases) for one in measured(makers, *case)]
     picture = pathlib.Path(FLAGS.output) / "ratios.png"
@@ -224,4 +228,9 @@ if __name__ == "__main__":
     flags.DEFINE_bool("bfloat16", False, "Measure mixed_bfloat16.")
     flags.DEFINE_float("most_gflop", 1e6, "Skip sizes with more work per step.")
     flags.DEFINE_multi_enum("mode", modes, modes, "Kind of step.")
+    flags.register_validator(
+        "mode", lambda v: len({*v}) == len(v), "Give each value once."
+    )
+    for name in ("seconds", "most_gflop"):
+        flags.register_validator(name, lambda v: v > 0, "It must be above 0.")
     measuring.main(__file__, measure, tables)

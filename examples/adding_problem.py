@@ -141,7 +141,9 @@ def draw(runs):
     return figure
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     rng, runs = np.random.default_rng(0), []
@@ -184,6 +186,16 @@ if __name__ == "__main__":
     )
     flags.DEFINE_integer("epochs", 10, "Epochs of training.", lower_bound=1)
     flags.DEFINE_float("learning_rate", None, "Instead of each layer's own.")
-    flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several.")
+    flags.DEFINE_multi_integer("seed", [0], "One run for each.", 0, 2**32 - 1)
     flags.DEFINE_multi_enum("layers", names, names, "Layers to train.")
+    flags.register_validator("output", str.strip, "Name a folder.")
+    for name in ("layers", "seed"):
+        flags.register_validator(
+            name, lambda v: len({*v}) == len(v), "Give each value once."
+        )
+    flags.register_validator(
+        "learning_rate",
+        lambda rate: rate is None or 0 < rate < np.inf,
+        "It must be above 0.",
+    )
     app.run(main)

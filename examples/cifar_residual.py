@@ -209,7 +209,9 @@ def tables(record):
     return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     if FLAGS.mixed_precision:
         keras.config.set_dtype_policy(f"mixed_{FLAGS.mixed_precision}")
     folder = pathlib.Path(FLAGS.output)
@@ -249,8 +251,14 @@ if __name__ == "__main__":
     flags.DEFINE_bool("flip", True, "Mirror them too.")
     flags.DEFINE_bool("small", False, "The network for two cores.")
     flags.DEFINE_integer("epochs", None, "Instead of 154, or 12.", 1)
-    flags.DEFINE_integer("seed", 0, "Seed of the weights and the batches.")
+    flags.DEFINE_integer(
+        "seed", 0, "Seed of the weights and the batches.", 0, 2**32 - 1
+    )
     flags.DEFINE_multi_enum("initializer", names[:1], names, "To compare.")
     flags.DEFINE_enum("mixed_precision", None, ["bfloat16", "float16"], "Type.")
     flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
+    flags.register_validator("output", str.strip, "Name a folder.")
+    flags.register_validator(
+        "initializer", lambda v: len({*v}) == len(v), "Give each value once."
+    )
     app.run(main)

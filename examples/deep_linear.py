@@ -177,7 +177,9 @@ def draw(curves):
     return figure
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     curves, targets = {}, {}
@@ -215,7 +217,16 @@ if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/deep_linear", "Folder to write to.")
     flags.DEFINE_integer("depth", 20, "Layers for each target.", lower_bound=3)
     flags.DEFINE_multi_enum("targets", names, names, "Targets to learn.")
-    flags.DEFINE_multi_integer("depths", [2, 4, 8, 16, 32, 64], "To compare.")
+    flags.DEFINE_multi_integer(
+        "depths", [2, 4, 8, 16, 32, 64], "To compare.", 1
+    )
     flags.DEFINE_integer("steps", 1_500, "Updates, at most.", lower_bound=1)
-    flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "Gaussian draws.")
+    flags.DEFINE_multi_integer(
+        "seed", [0, 1, 2, 3, 4], "Gaussian draws.", 0, 2**32 - 1
+    )
+    flags.register_validator("output", str.strip, "Name a folder.")
+    for name in ("depths", "seed", "targets"):
+        flags.register_validator(
+            name, lambda v: len({*v}) == len(v), "Give each value once."
+        )
     app.run(main)

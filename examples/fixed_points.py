@@ -136,7 +136,9 @@ def draw(analyses, folder):
     figure.savefig(folder / "spectra.png", dpi=120)
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     runs, analyses = [], {}
@@ -165,6 +167,11 @@ if __name__ == "__main__":
     names = list(NETWORKS)
     flags.DEFINE_string("output", "runs/fixed_points", "Folder to write to.")
     flags.DEFINE_multi_enum("network", names[:3], names, "Networks to train.")
-    flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several.")
+    flags.DEFINE_multi_integer("seed", [0], "One run for each.", 0, 2**32 - 1)
     flags.DEFINE_integer("updates", UPDATES, "Updates of the training.", 1)
+    flags.register_validator("output", str.strip, "Name a folder.")
+    for name in ("network", "seed"):
+        flags.register_validator(
+            name, lambda v: len({*v}) == len(v), "Give each value once."
+        )
     app.run(main)

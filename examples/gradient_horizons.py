@@ -74,7 +74,9 @@ def draw(norms):
     return figure
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     x, _ = adding.generate(np.random.default_rng(0), 16, FLAGS.length)
@@ -99,4 +101,5 @@ if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/gradient_horizons", "Folder to write.")
     flags.DEFINE_integer("length", 1_000, "Time steps.", lower_bound=2)
     flags.DEFINE_integer("units", 100, "Units of each layer.", lower_bound=1)
+    flags.register_validator("output", str.strip, "Name a folder.")
     app.run(main)

@@ -131,7 +131,9 @@ def train(folder, checkpoint):
     return resumable.history["loss"]
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint = folder / f"training-{FLAGS.process}.npz"
@@ -165,7 +167,13 @@ if __name__ == "__main__":
     flags.DEFINE_integer("process", 0, "Number of this process.", 0)
     flags.DEFINE_integer("units", 32, "Units of the RIN.", 1)
     flags.DEFINE_integer("samples", 2_000, "Training samples.", 1)
-    flags.DEFINE_integer("length", 50, "Time steps.", 1)
+    flags.DEFINE_integer("length", 50, "Time steps.", 2)
     flags.DEFINE_integer("epochs", 2, "Epochs of training.", 1)
     flags.DEFINE_bool("resume", False, "Continue an earlier run in OUTPUT.")
+    flags.register_validator("output", str.strip, "Name a folder.")
+    flags.register_multi_flags_validator(
+        ["process", "processes"],
+        lambda flag: flag["process"] < flag["processes"],
+        "Processes are numbered from 0 to PROCESSES - 1.",
+    )
     app.run(main)

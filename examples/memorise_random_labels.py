@@ -96,7 +96,9 @@ def draw(runs):
     return figure
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     command = os.path.relpath(__file__), *sys.argv[1:]
@@ -119,6 +121,10 @@ if __name__ == "__main__":
     points = [200, 1_000, 5_000, 20_000, 100_000]
     output = "runs/memorise_random_labels"
     flags.DEFINE_string("output", output, "Folder to write to.")
-    flags.DEFINE_multi_integer("points", points, "Repeat the flag.")
+    flags.DEFINE_multi_integer("points", points, "Repeat the flag.", 1)
     flags.DEFINE_integer("classes", 10, "Classes of labels.", lower_bound=1)
+    flags.register_validator("output", str.strip, "Name a folder.")
+    flags.register_validator(
+        "points", lambda v: len({*v}) == len(v), "Give each value once."
+    )
     app.run(main)

@@ -154,7 +154,9 @@ def draw_decoding(record):
     return figure
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     cases = list(itertools.product(NETWORKS, FLAGS.seed))
@@ -178,6 +180,12 @@ def main(_):
 if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/memory_curves", "Folder to write to.")
     flags.DEFINE_integer("units", 100, "Units of each network.", lower_bound=2)
-    flags.DEFINE_integer("samples", 2_000, "To decode from.", lower_bound=2)
-    flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "Repeat the flag.")
+    flags.DEFINE_integer("samples", 2_000, "To decode from.", lower_bound=4)
+    flags.DEFINE_multi_integer(
+        "seed", [0, 1, 2, 3, 4], "Repeat the flag.", 0, 2**32 - 1
+    )
+    flags.register_validator("output", str.strip, "Name a folder.")
+    flags.register_validator(
+        "seed", lambda v: len({*v}) == len(v), "Give each value once."
+    )
     app.run(main)

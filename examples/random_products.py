@@ -67,7 +67,9 @@ def tables(record):
     return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     cases = list(itertools.product([False, True], FACTORS))
@@ -90,4 +92,5 @@ if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/random_products", "Folder to write to.")
     flags.DEFINE_integer("units", 100, "Size of a matrix.", lower_bound=1)
     flags.DEFINE_integer("draws", 200, "Pairs to compare.", lower_bound=1)
+    flags.register_validator("output", str.strip, "Name a folder.")
     app.run(main)

@@ -234,7 +234,9 @@ def save_best_rin(runs, x, folder):
     print(f"Best RIN: {file} and {saved}, which answer the same.")
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -284,7 +286,15 @@ if __name__ == "__main__":
     flags.DEFINE_integer("units", 100, "Units of each layer.", 1)
     flags.DEFINE_integer("epochs", 40, "Epochs of training.", 1)
     flags.DEFINE_integer("batch_size", 32, "Batch size.", 1)
-    flags.DEFINE_float("learning_rate", 0.001, "Learning rate of Adam.", 0)
-    flags.DEFINE_multi_integer("seed", [0], "Repeat the flag for several.")
+    flags.DEFINE_float("learning_rate", 0.001, "Learning rate of Adam.")
+    flags.DEFINE_multi_integer("seed", [0], "One run for each.", 0, 2**32 - 1)
     flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
+    flags.register_validator("output", str.strip, "Name a folder.")
+    for name in ("layers", "seed"):
+        flags.register_validator(
+            name, lambda v: len({*v}) == len(v), "Give each value once."
+        )
+    flags.register_validator(
+        "learning_rate", lambda rate: 0 < rate < np.inf, "It must be above 0."
+    )
     app.run(main)

@@ -141,7 +141,9 @@ def draw(runs):
     return figure
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     cases = list(itertools.product(MODELS, FLAGS.length, FLAGS.seed))
@@ -164,7 +166,14 @@ def main(_):
 if __name__ == "__main__":
     lengths = [10, 30, 100, 300, 1_000, 3_000, 10_000]
     flags.DEFINE_string("output", "runs/state_growth", "Folder to write to.")
-    flags.DEFINE_multi_integer("length", lengths, "Sequence lengths.")
+    flags.DEFINE_multi_integer("length", lengths, "Sequence lengths.", 3)
     flags.DEFINE_integer("units", 50, "Units of each layer.", lower_bound=1)
-    flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "One run for each.")
+    flags.DEFINE_multi_integer(
+        "seed", [0, 1, 2, 3, 4], "One run for each.", 0, 2**32 - 1
+    )
+    flags.register_validator("output", str.strip, "Name a folder.")
+    for name in ("length", "seed"):
+        flags.register_validator(
+            name, lambda v: len({*v}) == len(v), "Give each value once."
+        )
     app.run(main)

@@ -74,7 +74,9 @@ def tables(record):
     }
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,4 +111,5 @@ if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/stream_pixels", "Folder to write to.")
     flags.DEFINE_string("model", best, "The .keras file to run.")
     flags.DEFINE_integer("images", 360, "Images to run, at most.", 1)
+    flags.register_validator("output", str.strip, "Name a folder.")
     app.run(main)

@@ -83,7 +83,9 @@ def draw(runs):
     return figure
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,4 +120,5 @@ if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/variance_growth", "Folder to write.")
     flags.DEFINE_integer("filters", 64, "Channels of each block.", 1)
     flags.DEFINE_integer("draws", 3, "Draws of noise and kernels.", 1)
+    flags.register_validator("output", str.strip, "Name a folder.")
     app.run(main)

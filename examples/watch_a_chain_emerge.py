@@ -124,7 +124,9 @@ def draw_chains(chains):
     return figure
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     chains, runs = zip(*map(train, FLAGS.seed), strict=True)
@@ -152,5 +154,11 @@ if __name__ == "__main__":
     flags.DEFINE_string("output", output, "Folder to write to.")
     flags.DEFINE_integer("units", 50, "Units of the layer.", lower_bound=2)
     flags.DEFINE_integer("epochs", 60, "Epochs of training.", lower_bound=1)
-    flags.DEFINE_multi_integer("seed", [0, 1, 2, 3, 4], "One network each.")
+    flags.DEFINE_multi_integer(
+        "seed", [0, 1, 2, 3, 4], "One network each.", 0, 2**32 - 1
+    )
+    flags.register_validator("output", str.strip, "Name a folder.")
+    flags.register_validator(
+        "seed", lambda v: len({*v}) == len(v), "Give each value once."
+    )
     app.run(main)

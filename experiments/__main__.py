@@ -70,7 +70,9 @@ def wanted_runs(study, settings):
     return beyond or runner.missing(study, settings)
 
 
-def main(_):
+def main(argv):
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     output = results.prepare(FLAGS.output)
     try:
         # Read before the runs, which may take a night and outlast an edit.
@@ -129,4 +131,11 @@ if __name__ == "__main__":
     flags.DEFINE_string(
         "ray_address", None, "Address of a Ray cluster that makes the runs."
     )
+    flags.register_validator("output", str.strip, "Name a directory.")
+    for name in ("run", "protocol"):
+        flags.register_validator(
+            name,
+            lambda v: len({pathlib.Path(one).stem for one in v}) == len(v),
+            "Give each name once.",
+        )
     app.run(main)

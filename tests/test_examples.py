@@ -111,6 +111,27 @@ def test_an_example_writes_its_tables_and_pictures(name, tmp_path):
     )
 
 
+# The smallest values that the flags take.
+SMALLEST = {
+    "adding_problem": ("length=2", "samples=1", "epochs=1", "layers=RIN"),
+    "deep_linear": ("depth=3", "depths=1", "steps=1", "seed=0"),
+    "gradient_horizons": ("length=2", "units=1"),
+    "many_devices": ("units=1", "samples=1", "length=2", "epochs=1"),
+    "memorise_random_labels": ("points=1", "classes=1"),
+    "memory_curves": ("units=2", "samples=4", "seed=0"),
+    "random_products": ("units=1", "draws=1"),
+    "state_growth": ("length=3", "units=1", "seed=0"),
+    "variance_growth": ("filters=1", "draws=1"),
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", SMALLEST)
+def test_the_smallest_values_run(name, tmp_path):
+    run(name, tmp_path, *(f"--{flag}" for flag in SMALLEST[name]))
+    assert (tmp_path / "results.json").exists()
+
+
 @pytest.mark.exhaustive
 def test_deep_linear(tmp_path):
     targets = "eigenvalue -0.5", "rotation by 30 degrees"

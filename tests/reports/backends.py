@@ -42,7 +42,8 @@ AREAS = {
     "|autodiff|gated_cells|state_map|jacobians|lyapunov|fixed_points)[.]",
     "plots": "(curves|drawing|spectra|states)[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
-    "|restore_on_nan|checkpoint|model_description|every_optimizer|kills|files)[.]",
+    "|layer_inputs|restore_on_nan|checkpoint|model_description"
+    "|every_optimizer|kills|files)[.]",
     "saving and loading": "saved_files[.]",
     "export, SavedModel": r"export[.].*\[SavedModel\]",
     "export, ONNX": r"export[.].*(\[ONNX\]|onnx)",
@@ -53,7 +54,7 @@ AREAS = {
     "multiple devices": "many_devices[.]",
     "tasks": "(adding|babi|copying|character_stream|flip_flop"
     "|sequential_pixels)[.]",
-    "examples": "(examples|interrupts)[.]",
+    "examples": "(examples|flags|interrupts)[.]",
     "benchmarks": "benchmarks[.]",
     "experiments": "(claims|findings|pictures|protocols|runner|tables|training"
     "|verdicts)[.]",
@@ -122,7 +123,8 @@ def tables(record):
 
 
 def main(argv):
-    del argv
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     output = results.prepare(FLAGS.output)
     found = {
         backend: sorted(REPORTS.glob(f"{backend}*.xml")) for backend in BACKENDS
@@ -146,4 +148,5 @@ if __name__ == "__main__":
     flags.DEFINE_string(
         "output", "docs/results/backends", "Directory of results and tables."
     )
+    flags.register_validator("output", str.strip, "Name a directory.")
     app.run(main)

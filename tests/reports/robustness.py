@@ -48,7 +48,8 @@ def tables(record):
 
 
 def main(argv):
-    del argv
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     paths = sorted(REPORTS.glob("tensorflow*.xml"))
     if not paths:
         raise app.UsageError(f"There is no {REPORTS}/tensorflow.xml")
@@ -72,4 +73,5 @@ if __name__ == "__main__":
     flags.DEFINE_string(
         "output", "docs/results/robustness", "Directory of the tables."
     )
+    flags.register_validator("output", str.strip, "Name a directory.")
     app.run(main)

@@ -104,7 +104,8 @@ def _skipped(rows):
 
 
 def main(argv):
-    del argv
+    if argv[1:]:
+        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     output, runs = results.prepare(FLAGS.output), results.prepare(REPORTS)
     for name, row in ROWS.items():
         if FLAGS.only in ("", name) and not (runs / f"{name}.xml").exists():
@@ -119,5 +120,6 @@ if __name__ == "__main__":
     flags.DEFINE_string(
         "output", "docs/results/versions", "Directory of results and tables."
     )
-    flags.DEFINE_string("only", "", "Name of the one row to run.")
+    flags.DEFINE_enum("only", "", ["", *ROWS], "Name of the one row to run.")
+    flags.register_validator("output", str.strip, "Name a directory.")
     app.run(main)
