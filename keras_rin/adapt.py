@@ -11,6 +11,7 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import arguments
+from keras_rin import callers
 from keras_rin.within import calls_of
 from keras_rin.within import hidden_states
 from keras_rin.within import hides_steps
@@ -159,7 +160,7 @@ def _check_skipped(layer, cells):
             f"Layers of {layer.name} are not adapted: {skipped}, since their "
             "inputs within another layer are unknown. Adapt each by "
             "keras_rin.adapt(layer, its_inputs).",
-            stacklevel=3,
+            stacklevel=callers.stacklevel(),
         )
 
 

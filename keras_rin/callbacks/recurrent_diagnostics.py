@@ -281,7 +281,7 @@ def _warn_of_early_readers(callback):
             f"RecurrentDiagnostics adds its logs after {', '.join(readers)} "
             "has read them. Write callbacks=["
             f"{', '.join(f'{name}(...)' for name in order)}].",
-            stacklevel=2,
+            stacklevel=callers.stacklevel(),
         )
 
 
@@ -294,9 +294,11 @@ def _callbacks_before(callback):
     """
     history = getattr(callback.model, "history", None)
     for holder in gc.get_referrers(callback):
-        if isinstance(holder, list) and any(one is history for one in holder):
-            params = [getattr(one, "params", None) for one in holder]
-            if all(given is callback.params for given in params):
+        if isinstance(holder, list) and any(
+            member is history for member in holder
+        ):
+            params = [getattr(member, "params", None) for member in holder]
+            if all(shared is callback.params for shared in params):
                 return holder[: holder.index(callback)]
     return []
 
@@ -308,7 +310,7 @@ def _warn_of_unknown_inputs(names):
             "since the inputs within another layer are unknown. Measure them "
             "by gradient_norms(layer, its_inputs) and input_drift(layer, "
             "its_inputs) of keras_rin.diagnostics.",
-            stacklevel=2,
+            stacklevel=callers.stacklevel(),
         )
 
 
