@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from scipy import special
 from witnesses import to_numpy
 
 from keras_rin.diagnostics import state_map
@@ -76,3 +77,66 @@ def test_layers_within_the_cell_compute_in_float64_too():
             assert {one.variable_dtype for one in every} == {"float32"}
             raise KeyError
     assert {one.compute_dtype for one in every} == {"float32"}
+
+
+SELU = 1.0507009873554805, 1.6732632423543772
+# In float64, of the activations of Keras that work on each number by itself.
+EXACT = {
+    "celu": lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
+    "elu": lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))),
+    "exponential": np.exp,
+    "gelu": lambda z: z * special.ndtr(z),
+    "hard_shrink": lambda z: np.where(np.abs(z) > 0.5, z, 0),
+    "hard_sigmoid": lambda z: np.clip(z / 6 + 0.5, 0, 1),
+    "hard_silu": lambda z: z * np.clip(z / 6 + 0.5, 0, 1),
+    "hard_tanh": lambda z: np.clip(z, -1, 1),
+    "leaky_relu": lambda z: np.where(z > 0, z, 0.2 * z),
+    "linear": lambda z: z,
+    "log_sigmoid": special.log_expit,
+    "mish": lambda z: z * np.tanh(np.logaddexp(0, z)),
+    "relu": lambda z: np.maximum(z, 0),
+    "relu6": lambda z: np.clip(z, 0, 6),
+    "selu": lambda z: (
+        SELU[0] * np.where(z > 0, z, SELU[1] * np.expm1(np.minimum(z, 0)))
+    ),
+    "sigmoid": special.expit,
+    "silu": lambda z: z * special.expit(z),
+    "soft_shrink": lambda z: np.sign(z) * np.maximum(np.abs(z) - 0.5, 0),
+    "softplus": lambda z: np.logaddexp(0, z),
+    "softsign": lambda z: z / (1 + np.abs(z)),
+    "sparse_plus": lambda z: np.where(z < 1, np.maximum(z + 1, 0) ** 2 / 4, z),
+    "sparse_sigmoid": lambda z: np.clip((z + 1) / 2, 0, 1),
+    "squareplus": lambda z: (z + np.sqrt(z**2 + 4)) / 2,
+    "tanh": np.tanh,
+    "tanh_shrink": lambda z: z - np.tanh(z),
+}
+
+
+@pytest.mark.parametrize("activation", EXACT)
+def test_activations_of_keras_are_computed_in_float64(activation):
+    if not hasattr(keras.activations, activation):
+        pytest.skip("not in this version of Keras")
+    layer = keras.layers.SimpleRNN(1, activation)
+    cell = built(layer, features=1)
+    layer.set_weights([np.ones((1, 1)), np.zeros((1, 1)), np.zeros(1)])
+    z = np.linspace(-8, 8, 401)[:, None]
+    with state_map.state_map(cell, "float64") as step:
+        found = step.next(np.zeros_like(z), z)
+    np.testing.assert_allclose(found, EXACT[activation](z), 1e-14, 1e-14)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "leaky_relu", "tanh"])
+def test_slopes_of_activations_are_computed_in_float64(activation):
+    """J = phi'(z) where V = 1 and there is no input."""
+    layer = keras.layers.SimpleRNN(1, activation)
+    cell = built(layer, features=1)
+    layer.set_weights([np.ones((1, 1)), np.ones((1, 1)), np.zeros(1)])
+    z = np.linspace(-4, 4, 32)[:, None]  # without 0, where there is none
+    with state_map.state_map(cell, "float64") as step:
+        found = step.jacobians(z, np.zeros_like(z))[:, 0]
+    slopes = {
+        "gelu": special.ndtr(z) + z * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi),
+        "leaky_relu": np.where(z > 0, 1, 0.2),
+        "tanh": 1 - np.tanh(z) ** 2,
+    }
+    np.testing.assert_allclose(found, slopes[activation], 1e-13, 1e-13)

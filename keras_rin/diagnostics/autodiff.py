@@ -4,6 +4,7 @@ The three backends meet here and nowhere else in the diagnostics.
 """
 
 import contextlib
+import math
 
 import keras
 from keras import ops
@@ -132,9 +133,29 @@ def _float64_kept_by_torch():
 
 
 def exact_activation(function):
-    """The same function where Keras computes it in float32 from float64."""
-    if keras.backend.backend() == "jax" and function is keras.activations.tanh:
+    """The same function where Keras computes it in float32 from float64.
+
+    Or rounds a constant of it, as TensorFlow does.
+    """
+    return _exact(keras.backend.backend()).get(function, function)
+
+
+def _exact(backend):
+    if backend == "jax":
         import jax
 
-        return jax.numpy.tanh
-    return function
+        return {keras.activations.tanh: jax.numpy.tanh}
+    if backend == "tensorflow":
+        return {
+            keras.activations.gelu: _gelu,
+            keras.activations.leaky_relu: _leaky_relu,
+        }
+    return {}
+
+
+def _gelu(x):
+    return x * (1 + ops.erf(x / math.sqrt(2))) / 2
+
+
+def _leaky_relu(x):
+    return ops.where(x > 0, x, 0.2 * x)

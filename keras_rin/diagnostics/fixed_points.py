@@ -69,7 +69,8 @@ def fixed_points(
     Only what the searches reach is found: take initial states from where the
     network goes, such as a few hundred rows of `state_trajectories`, with some
     noise added. Everything is computed in float64, whatever the dtype of the
-    layer. The cost is of order initial_states state^3 iterations; what is
+    layer, except for what a cell or an activation of your own computes in
+    float32. The cost is of order initial_states state^3 iterations; what is
     computed on the way takes initial_states state^2 numbers a few times.
 
     Args:

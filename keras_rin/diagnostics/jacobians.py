@@ -27,7 +27,8 @@ def state_trajectories(
             from a zero state as well, and its own state stays as it is. With
             `go_backwards=True` the layer reads `x` from its end.
         dtype: `"float32"` or `"float64"`, in which the cell computes whatever
-            the dtype of its weights. Defaults to `"float32"`.
+            the dtype of its weights. What a cell or an activation of your own
+            computes in float32 stays in float32. Defaults to `"float32"`.
 
     Returns:
         An array `(batch, time + 1, state)` of this dtype, from s_0 to s_T;
@@ -79,7 +80,8 @@ def state_jacobians(
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, as in `state_trajectories`.
         dtype: `"float32"` or `"float64"`, in which the cell computes whatever
-            the dtype of its weights. Defaults to `"float32"`.
+            the dtype of its weights. What a cell or an activation of your own
+            computes in float32 stays in float32. Defaults to `"float32"`.
 
     Returns:
         An array `(batch, time, state, state)` of this dtype.

@@ -46,9 +46,10 @@ def lyapunov_spectrum(
     has an exponent of -inf or, by rounding, of about -36 or below for each
     step in which it is.
 
-    Everything is computed in float64, whatever the dtype of the layer. The
-    cost is of order batch time state^2 exponents. What is computed on the way
-    takes a few hundred MB at most.
+    Everything is computed in float64, whatever the dtype of the layer, except
+    for what a cell or an activation of your own computes in float32. The cost
+    is of order batch time state^2 exponents. What is computed on the way takes
+    a few hundred MB at most.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
