@@ -5,6 +5,9 @@ from keras import ops
 
 from keras_rin import arguments
 
+# Steps in which the smallest number of a dtype grows to 1.
+MOST_STEPS = {"float32": 150, "float64": 1150}
+
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class Orthogonal(keras.constraints.Constraint):
@@ -18,13 +21,18 @@ class Orthogonal(keras.constraints.Constraint):
 
     The decomposition is not computed. The Newton-Schulz iteration
     X <- X (3 I - X^T X) / 2 has the same limit, consists of matrix products,
-    and takes about five steps if the weight is close to orthogonal after the
-    update.
+    and takes five steps if the weight is close to orthogonal after the
+    update. From further away it takes up to 130 steps more, a number that
+    grows with the logarithm of the condition number.
 
-    If the matrix is singular, the nearest orthogonal matrix is not unique,
-    and the result can remain singular. NaN is propagated. On a GPU that
-    computes matrix products in TF32, the result is orthogonal to that
-    precision.
+    A finite weight of any scale and condition number becomes orthogonal. If
+    the matrix is singular, the nearest orthogonal matrix is not unique, and
+    the result is one of them. Singular values below 1e-37 of the Frobenius
+    norm (1e-307 in float64) count as 0. If the condition number exceeds 1e7
+    (1e16) and neither rows nor columns are graded, rounding the entries of W
+    changes the nearest orthogonal matrix, and the result is the nearest one
+    to a matrix within rounding of W. NaN is propagated. On a GPU that computes
+    matrix products in TF32, the result is orthogonal to that precision.
 
     Args:
         offset: Boolean, whether the weight is the offset U from the identity,
@@ -91,26 +99,59 @@ def _nearest_orthogonal(x, identity):
     def excess(x):
         return ops.matmul(ops.transpose(x, (0, 2, 1)), x) - identity
 
-    def far(x, e):
-        return ops.max(_norm(e)) > 0.25
+    def is_far(x, e):
+        return ops.any(_norm(e) > 0.25)
 
     def step(x, e):
-        x = x - ops.matmul(x, e) / 2
+        # With 0.9, small singular values grow by 1.9 in place of 1.5, and
+        # those at 1 still converge.
+        factor = ops.cast(ops.where(_norm(e) < 0.9, 0.5, 0.9), x.dtype)
+        x = x - factor * ops.matmul(x, e)
         return x, excess(x)
 
-    # Within this distance the iteration converges. From further away it needs
-    # a spectral norm below sqrt(3), which the Frobenius norm bounds.
+    def approach(x, e):
+        steps = MOST_STEPS[keras.backend.standardize_dtype(x.dtype)]
+        return ops.while_loop(is_far, step, (x, e), maximum_iterations=steps)
+
+    def from_afar():
+        # The iteration needs a spectral norm of at most 1, which the
+        # Frobenius norm bounds.
+        y = ops.where(near, x, _shrunk(x))
+        y, e = approach(y, excess(y))
+        # Singular values of 0 have remained.
+        y = ops.where(_norm(e) > 0.25, y + _missing(y, e, identity), y)
+        return y, excess(y)
+
+    # Within this distance the iteration converges.
+    e = excess(x)
+    near = _norm(e) < 0.9
+    x, e = ops.cond(ops.all(near), lambda: (x, e), from_afar)
+    x, e = approach(x, e)
+    # Convergence is quadratic: 0.25, 5e-2, 2e-3, 2e-6, 2e-12, 0.
+    for _ in range(4):
+        x = x - ops.matmul(x, e) / 2
+        e = excess(x)
+    return x - ops.matmul(x, e) / 2
+
+
+def _missing(x, e, identity):
+    """A map of the null space of a partial isometry to that of its transpose.
+
+    A random one, because that of the identity is 0 for a chain.
+    """
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    size = 0.5 * identity.shape[0] ** -0.5  # a spectral norm of about 1
+    noise = keras.random.normal(identity.shape, 0, size, dtype, seed=0)
+    left = ops.matmul(x, ops.transpose(x, (0, 2, 1))) - identity
+    return ops.matmul(ops.matmul(left, noise), e)
+
+
+def _shrunk(x):
     largest = ops.max(ops.abs(x), axis=(1, 2), keepdims=True)
     # Squares stay in range; twice, for 1 / 3e38 is 0 to many processors.
     root = ops.sqrt(ops.where(largest > 0, largest, 1))
-    shrunk = x / root / root
-    shrunk = shrunk / ops.maximum(_norm(shrunk), keras.config.epsilon())
-    x = ops.where(_norm(excess(x)) < 1, x, shrunk)
-    x, e = ops.while_loop(far, step, (x, excess(x)), maximum_iterations=100)
-    # Convergence is quadratic: 0.25, 5e-2, 2e-3, 2e-6, 2e-12, 0.
-    for _ in range(5):
-        x, e = step(x, e)
-    return x
+    x = x / root / root
+    return x / ops.maximum(_norm(x), keras.config.epsilon())
 
 
 def _norm(x):

@@ -1,4 +1,5 @@
 import keras
+import mpmath
 import numpy as np
 import pytest
 from cases import first_of
@@ -126,8 +127,118 @@ def test_a_thousand_updates_do_not_wear_it_out(rng):
         start = kernel
 
 
-def test_a_matrix_of_zeros_stays_finite():
-    assert_same(Orthogonal()(np.zeros((3, 3), "float32")), np.zeros((3, 3)))
+def exactly_nearest(matrix):
+    """By the singular value decomposition, in 80 digits."""
+    with mpmath.workdps(80):
+        left, _, right = mpmath.svd_r(mpmath.matrix(matrix.tolist()))
+        return np.array((left * right).tolist(), "float64")
+
+
+def graded(rng, units, condition):
+    """Matrices in float32 whose nearest one rounding of entries keeps."""
+    scales = np.logspace(0, -np.log10(condition), units)
+    gaussian = rng.normal(size=(units, units))
+    some, others = rng.permuted([scales, scales], axis=1)
+    return {
+        "diagonal": np.diag(np.sqrt(condition) * some),
+        "rows": some[:, None] * gaussian,
+        "columns": gaussian * some,
+        "rows and columns": np.sqrt(np.outer(some, others)) * gaussian,
+        "rows of an orthogonal matrix": some[:, None] * nearest(gaussian),
+    }
+
+
+@pytest.mark.parametrize("units", [2, 7])
+@pytest.mark.parametrize("condition", [1e10, 1e20, 1e30])
+def test_a_graded_matrix_has_its_nearest_one(rng, units, condition):
+    for name, matrix in graded(rng, units, condition).items():
+        matrix = matrix.astype("float32")
+        made = to_numpy(Orthogonal()(matrix))
+        expected = exactly_nearest(matrix.astype("float64"))
+        np.testing.assert_allclose(made, expected, atol=2e-5, err_msg=name)
+        assert departure(made) < 2e-6, name
+
+
+def test_a_graded_matrix_of_float64_has_its_nearest_one(rng, float64):
+    if keras.backend.backend() == "torch":
+        pytest.skip("Keras 3.15 multiplies float64 matrices in float32")
+    matrix = np.logspace(0, -250, 4)[:, None] * rng.normal(size=(4, 4))
+    made = to_numpy(Orthogonal()(keras.ops.convert_to_tensor(matrix)))
+    with mpmath.workdps(600):
+        left, _, right = mpmath.svd_r(mpmath.matrix(matrix.tolist()))
+        expected = np.array((left * right).tolist(), "float64")
+    np.testing.assert_allclose(made, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_graded_matrix_of_16_bits_has_its_nearest_one(rng, dtype):
+    matrix = np.logspace(4, -4, 5)[:, None] * rng.normal(size=(5, 5))
+    matrix = keras.ops.cast(matrix, dtype)
+    expected = nearest(to_numpy(keras.ops.cast(matrix, "float32")))
+    assert_same(keras.ops.cast(Orthogonal()(matrix), "float32"), expected, 0.01)
+
+
+def test_a_compiled_training_step_reaches_it_too(rng):
+    rnn = keras.layers.SimpleRNN(3, recurrent_constraint=Orthogonal())
+    model = keras.Sequential([keras.Input((4, 1)), rnn])
+    model.compile(keras.optimizers.SGD(0.0), "mse", jit_compile=COMPILER)
+    kernel, _, bias = rnn.get_weights()
+    recurrent = graded(rng, 3, 1e30)["rows and columns"].astype("float32")
+    rnn.set_weights([kernel, recurrent, bias])
+    model.fit(np.zeros((2, 4, 1)), np.zeros((2, 3)), verbose=0)
+    expected = exactly_nearest(recurrent.astype("float64"))
+    np.testing.assert_allclose(rnn.get_weights()[1], expected, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.zeros((3, 3)),
+        np.eye(5, k=1),
+        np.diag([1.0, 1.0, 0.0]),
+        1e20 * np.outer([1.0, 2.0, 3.0], [1.0, 0.0, -1.0]),
+        np.diag([1e30, 1e-30]),
+        np.full((4, 4), -1e-3),
+    ],
+    ids=["zeros", "chain", "projection", "rank 1", "1e-60", "constant"],
+)
+def test_a_singular_matrix_becomes_one_of_its_nearest(matrix):
+    """One that is nearest has the inner product sum_i sigma_i with W."""
+    made = to_numpy(Orthogonal()(matrix.astype("float32"))).astype("float64")
+    assert departure(made) < 2e-6
+    nuclear = np.linalg.norm(matrix, "nuc")
+    assert np.sum(made * matrix) >= nuclear * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("units", [1, 2, 3, 6])
+def test_singular_matrices_of_integers_become_orthogonal(rng, units):
+    """A hundred of half the rank, which rounding may leave as it is."""
+    left, right = rng.integers(-2, 3, size=(2, 100, units, units // 2))
+    products = np.einsum("mir,mjr->mij", left, right)
+    kernel = np.concatenate(products, axis=1).astype("float32")
+    made = np.split(to_numpy(Orthogonal(gates=100)(kernel)), 100, axis=1)
+    assert max(map(departure, made)) < 2e-6
+
+
+def test_nan_of_one_gate_stays_there(rng):
+    kernel = rng.normal(size=(4, 8)).astype("float32")
+    kernel[0, 0] = np.nan
+    first, second = np.split(to_numpy(Orthogonal(gates=2)(kernel)), 2, axis=1)
+    assert np.isnan(first).all()
+    np.testing.assert_allclose(second, nearest(kernel[:, 4:]), atol=1e-5)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() == "jax",
+    reason="JAX traces both sides of a condition",
+)
+def test_after_an_update_it_takes_ten_products(rng, monkeypatch):
+    counts, matmul = [], keras.ops.matmul
+    monkeypatch.setattr(
+        "keras.ops.matmul", lambda *two: counts.append(1) or matmul(*two)
+    )
+    Orthogonal()(matrices(rng, 20)["after an update"].astype("float32"))
+    assert len(counts) == 10
 
 
 def test_nan_is_not_hidden():
