@@ -84,7 +84,7 @@ def run(name, seed):
         "loss": loss,
         "combinations": len(np.unique(np.sign(outputs[near]), axis=0)),
         "stable": int(found.stable.sum()),
-        "saddles": int((found.unstable > 0).sum()),
+        "saddles": int((found.expanding > 0).sum()),
         "unconverged": len(found.unconverged_states),
         "exponent": float(spectrum.exponents[0]),
     }

@@ -31,9 +31,9 @@ def test_two_units_that_hold_a_bit_each_have_nine_points(rng):
     assert {tuple(np.round(s, 6) + 0.0) for s in found.states} == expected
     assert len(found.states) == 9
     at_zero = np.abs(found.states) < 1e-3
-    np.testing.assert_array_equal(found.unstable, at_zero.sum(axis=1))
+    np.testing.assert_array_equal(found.expanding, at_zero.sum(axis=1))
     np.testing.assert_array_equal(found.stable, ~at_zero.any(axis=1))
-    assert found.unstable.tolist() == sorted(found.unstable)
+    assert found.expanding.tolist() == sorted(found.expanding)
     slopes = np.where(at_zero, 2, 2 * (1 - root**2))
     np.testing.assert_allclose(
         found.eigenvalues, -np.sort(-slopes, axis=1), rtol=1e-6
@@ -77,14 +77,14 @@ def test_an_identity_without_input_is_one_continuum(rng):
     found = fixed_points(layer, [0.0], np.abs(starts(rng, 3)))
     assert len(found.states) == 1 and len(found.members[0]) == 60
     assert found.dimension.tolist() == [3] and found.starts.tolist() == [60]
-    assert not found.stable.any() and found.unstable.tolist() == [0]
+    assert not found.stable.any() and found.expanding.tolist() == [0]
 
 
 def test_a_line_attractor_is_one_line_and_a_ring_one_ring(rng):
     line = np.array([0.6, 0.8, 0.0])
     layer = simple_rnn(np.outer(line, line), None)
     found = fixed_points(layer, None, starts(rng, 3))
-    assert found.dimension.tolist() == [1] and found.unstable.tolist() == [0]
+    assert found.dimension.tolist() == [1] and found.expanding.tolist() == [0]
     (members,) = found.members
     np.testing.assert_allclose(
         members, np.outer(members @ line, line), atol=1e-6
@@ -93,7 +93,7 @@ def test_a_line_attractor_is_one_line_and_a_ring_one_ring(rng):
     cell.build((None, 1))
     found = fixed_points(cell, None, [[0, 0], *starts(rng, 2)])
     assert found.dimension.tolist() == [1, 0]
-    assert found.unstable.tolist() == [0, 2]
+    assert found.expanding.tolist() == [0, 2]
     radii = np.linalg.norm(found.members[0], axis=1)
     np.testing.assert_allclose(radii, np.ones(len(radii)), atol=1e-6)
 
@@ -125,7 +125,7 @@ def test_lines_side_by_side_are_several(rng):
     cell.build((None, 1))
     found = fixed_points(cell, None, starts(rng, 2, 90))
     assert found.dimension.tolist() == [1, 1, 1]
-    assert found.unstable.tolist() == [0, 0, 1]
+    assert found.expanding.tolist() == [0, 0, 1]
     assert sorted(np.round(found.states[:, 0])) == [-1, 0, 1]
 
 
@@ -134,7 +134,7 @@ def test_an_isolated_point_with_an_eigenvalue_near_1_stays_isolated(rng):
     layer = simple_rnn(np.diag([1.002, 0.5]))
     found = fixed_points(layer, None, 0.1 * starts(rng, 2))
     assert found.dimension.tolist() == [0, 0, 0]
-    assert found.unstable.tolist() == [0, 0, 1]
+    assert found.expanding.tolist() == [0, 0, 1]
 
 
 def test_slow_points_are_no_fixed_points(rng):
@@ -177,6 +177,8 @@ def test_weights_and_dtype_stay(rng):
         ({"tolerance": 0}, "`tolerance` must be a finite number"),
         ({"distance": -1}, "`distance` must be a finite number"),
         ({"iterations": 0}, "`iterations` must be an integer"),
+        ({"modulus_tolerance": -1e-9}, "`modulus_tolerance` must be a finite"),
+        ({"modulus_tolerance": 1.5}, "`modulus_tolerance` must be a finite"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
@@ -247,4 +249,167 @@ def test_points_of_a_line_are_not_apart_along_it(rng):
     cell = Map(lambda s: s * keras.ops.convert_to_tensor([1.001, 0.5], s.dtype))
     points = rng.normal(size=(30, 2)) * [1e-4, 1]
     found = fixed_points(cell, None, points, tolerance=1e-12, distance=1e-9)
-    assert found.dimension.tolist() == [1] and found.unstable.tolist() == [0]
+    assert found.dimension.tolist() == [1] and found.expanding.tolist() == [0]
+
+
+def linear_rin(matrix):
+    """h V, in float64."""
+    units = len(matrix)
+    layer = RIN(units, activation=None, dtype="float64")
+    layer.build((None, None, 1))
+    offset = matrix - np.eye(units)
+    layer.set_weights([np.ones((1, units)), offset, np.zeros(units)])
+    return layer
+
+
+def kinds(found):
+    return [
+        count.tolist()
+        for count in (found.contracting, found.neutral, found.expanding)
+    ]
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        -np.eye(2),
+        np.array([[0.0, 1.0], [-1.0, 0.0]]),
+        *(
+            np.linalg.qr(np.random.default_rng(seed).normal(size=(20, 20))).Q
+            for seed in range(3)
+        ),
+    ],
+    ids=["-I", "quarter turn", "orthogonal", "orthogonal 2", "orthogonal 3"],
+)
+def test_an_orthogonal_map_neither_attracts_nor_repels(rng, float64, matrix):
+    states = starts(rng, len(matrix), 10)
+    state = states[0]
+    for _ in range(2000):
+        state = state @ matrix
+    norms = np.linalg.norm(state), np.linalg.norm(states[0])
+    np.testing.assert_allclose(*norms, rtol=1e-12)
+    found = fixed_points(linear_rin(matrix), None, states)
+    assert kinds(found) == [[0], [len(matrix)], [0]]
+    assert found.stable.tolist() == [False]
+
+
+@pytest.mark.parametrize("turn", [False, True], ids=["scaling", "rotation"])
+@pytest.mark.parametrize(
+    "modulus, tolerance, kind",
+    [
+        (1 - 1e-5, 1e-6, 0),
+        (1 - 1e-7, 1e-6, 1),
+        (1 + 1e-7, 1e-6, 1),
+        (1 + 1e-5, 1e-6, 2),
+        (1 - 1e-7, 1e-9, 0),
+        (1 + 1e-7, 1e-9, 2),
+        (0.9, 0.2, 1),
+    ],
+)
+def test_moduli_within_the_tolerance_are_neutral(
+    rng, float64, turn, modulus, tolerance, kind
+):
+    """-1 in place of 1: there the fixed point is well determined."""
+    angle = np.pi - turn
+    rotation = [
+        [np.cos(angle), np.sin(angle)],
+        [-np.sin(angle), np.cos(angle)],
+    ]
+    found = fixed_points(
+        linear_rin(modulus * np.array(rotation)),
+        None,
+        starts(rng, 2, 10),
+        modulus_tolerance=tolerance,
+    )
+    assert kinds(found) == [[2 * (k == kind)] for k in range(3)]
+    assert found.stable.tolist() == [kind == 0]
+
+
+DEGENERATE = {
+    "double roots": (lambda h: h + h**2 * (h - 1) ** 2, [0, 1]),
+    "attracting": (lambda h: h - 0.1 * h**3, [0]),
+    "repelling": (lambda h: h + 0.1 * h**3, [0]),
+    "attracting from one side": (lambda h: h + h**2, [0]),
+    "triple, not at 0": (lambda h: h - (h - 0.7) ** 3, [0.7]),
+    "quadruple": (lambda h: h + (h - 0.7) ** 4, [0.7]),
+    "quintuple": (lambda h: h - h**5, [0]),
+    "period doubling": (lambda h: -h + 0.1 * h**3, [0]),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case, seed):
+    """Beside a direction that contracts."""
+    function, roots = DEGENERATE[case]
+
+    def step(states):
+        h, other = keras.ops.split(states, 2, axis=-1)
+        return keras.ops.concatenate([function(h), 0.5 * other], axis=-1)
+
+    initial_states = np.random.default_rng(seed).normal(size=(60, 2))
+    initial_states[0] = 0  # a search that begins at a root
+    found = fixed_points(Map(step), None, initial_states)
+    near = np.abs(found.states[:, 0]) < 2  # -h + 0.1 h^3 has others
+    order = np.argsort(found.states[near, 0])
+    np.testing.assert_allclose(found.states[near][order, 0], roots, atol=0.03)
+    assert (found.contracting[near] == 1).all()
+    assert (found.neutral[near] == 1).all()
+    assert (found.dimension == 0).all() and not found.stable.any()
+    assert {len(members) for members in found.members} == {1}
+    assert found.starts.sum() + len(found.unconverged_states) == 60
+
+
+@pytest.mark.parametrize("gain", [1 + 1e-9, 1 + 2e-6, 1 + 1e-5])
+def test_three_points_at_a_bifurcation(rng, float64, gain):
+    """h = tanh(g h): 0 and +-sqrt(3 (g - 1)), of slopes g and 3 - 2 g."""
+    layer = linear_rin(np.array([[gain]]))
+    layer.cell.activation = keras.activations.tanh
+    found = fixed_points(layer, None, 0.01 * starts(rng, 1))
+    if gain < 1 + 1e-6:
+        assert found.neutral.all() and not found.stable.any()
+        return
+    assert kinds(found) == [[1, 1, 0], [0] * 3, [0, 0, 1]]
+    outer = np.sqrt(3 * (gain - 1))
+    states = np.sort(found.states[:, 0])
+    np.testing.assert_allclose(states, [-outer, 0, outer], atol=1e-7)
+
+
+@pytest.mark.parametrize("units", [2, 5, 12, 20])
+def test_a_jordan_block_at_1_is_neutral_in_any_basis(rng, float64, units):
+    """Rounding moves its eigenvalues by eps^(1 / units), up to 0.16."""
+    basis = np.linalg.qr(rng.normal(size=(units, units))).Q
+    block = -np.eye(units) + np.eye(units, k=1)
+    for matrix in (block, basis.T @ block @ basis):
+        found = fixed_points(linear_rin(matrix), None, starts(rng, units, 5))
+        assert kinds(found) == [[0], [units], [0]]
+
+
+def test_a_chain_contracts_whatever_its_gain(rng, float64):
+    """Its eigenvalues are on the diagonal, in whatever order of the units."""
+    order = rng.permutation(20)
+    chain = -0.9 * np.eye(20) + 3 * np.eye(20, k=1)
+    layer = linear_rin(chain[np.ix_(order, order)])
+    found = fixed_points(layer, None, np.zeros((1, 20)))
+    assert kinds(found) == [[20], [0], [0]] and found.stable.all()
+
+
+@pytest.mark.parametrize(
+    "matrix, dimension, neutral",
+    [
+        (np.diag([1, 0.995, 0.5]), 1, 1),
+        (np.diag([1, 1, 0.5]), 2, 2),
+        (np.diag([1, -1, 1.5]), 1, 2),
+        (np.eye(3) + np.eye(3, k=1), 1, 3),
+    ],
+    ids=["slow beside it", "plane", "all kinds", "Jordan block"],
+)
+def test_the_dimension_is_that_of_the_null_space(
+    rng, float64, matrix, dimension, neutral
+):
+    found = fixed_points(linear_rin(matrix), None, starts(rng, 3))
+    nullity = 3 - np.linalg.matrix_rank(matrix - np.eye(3))
+    assert found.dimension.tolist() == [dimension] == [nullity]
+    assert found.neutral.tolist() == [neutral]
+    rest = (found.members[0] @ matrix) - found.members[0]
+    np.testing.assert_allclose(rest, np.zeros_like(rest), atol=1e-8)

@@ -61,3 +61,33 @@ def test_a_change_of_a_millionth_is_doubtful():
     assert spectrum.doubtful(1.0, 1 + 2e-6)
     assert not spectrum.doubtful(1.0, 1 + 5e-7)
     assert not spectrum.doubtful(0.0, 1e-13, at_least=1e-12)
+
+
+@pytest.mark.parametrize("units", [3, 30])
+def test_a_well_conditioned_eigenvalue_is_neutral_within_the_tolerance(
+    rng, units
+):
+    basis = rng.normal(size=(units, units))
+    moduli = 1 + np.array([2e-6, -2e-6, 5e-7] + [-0.5] * (units - 3))
+    matrix = basis @ np.diag(moduli) @ np.linalg.inv(basis)
+    values, neutral = spectrum.neutral(matrix, 1e-6, spectrum.ROUNDING)
+    np.testing.assert_allclose(
+        np.sort(np.abs(values)), np.sort(moduli), rtol=1e-9
+    )
+    assert np.abs(values[neutral] - 1) == pytest.approx([5e-7], rel=1e-3)
+
+
+def test_a_jordan_block_away_from_the_circle_is_not_neutral(rng):
+    """Its eigenvalues are computed within 0.09 of 0.8, and one at 0.5."""
+    block = 0.8 * np.eye(15) + np.eye(15, k=1)
+    block[0, 0] = 0.5
+    basis = np.linalg.qr(rng.normal(size=(15, 15))).Q
+    _, neutral = spectrum.neutral(
+        basis.T @ block @ basis, 1e-6, 15 * spectrum.ROUNDING
+    )
+    assert not neutral.any()
+
+
+def test_a_matrix_of_zeros_has_no_neutral_eigenvalue():
+    values, neutral = spectrum.neutral(np.zeros((3, 3)), 1e-6, 1e-14)
+    assert not values.any() and not neutral.any()

@@ -10,7 +10,9 @@ POINTS = FixedPoints(
     speeds=np.zeros(3),
     jacobians=np.zeros((3, 3, 3)),
     eigenvalues=np.zeros((3, 3), complex),
-    unstable=np.array([0, 0, 2]),
+    contracting=np.array([3, 2, 1]),
+    neutral=np.array([0, 1, 0]),
+    expanding=np.array([0, 0, 2]),
     dimension=np.array([0, 1, 0]),
     members=[
         np.array([[3.0, 0, 0]]),
@@ -50,13 +52,36 @@ def test_fixed_points_are_projected_on_the_plane_of_the_trajectories(rng):
 def test_states_of_one_number_are_drawn_on_a_line():
     members = [np.array([[-1.0]]), np.array([[1.0]])]
     found = POINTS._replace(
-        unstable=np.array([0, 0]), dimension=np.array([0, 0]), members=members
+        contracting=np.array([1, 1]),
+        neutral=np.array([0, 0]),
+        expanding=np.array([0, 0]),
+        dimension=np.array([0, 0]),
+        members=members,
     )
     drawn = drawn_lines(plots.fixed_points(found))["stable (2)"]
     np.testing.assert_allclose(drawn, [[-1, 1], [0, 0]])
 
 
+def test_kinds_of_points_have_a_label_each():
+    states = np.arange(10.0).reshape(5, 1, 2)
+    found = POINTS._replace(
+        contracting=np.array([2, 1, 0, 1, 0]),
+        neutral=np.array([0, 1, 2, 0, 0]),
+        expanding=np.array([0, 0, 0, 1, 2]),
+        dimension=np.array([0, 0, 1, 0, 0]),
+        members=list(states),
+    )
+    labels = list(drawn_lines(plots.fixed_points(found)))
+    assert labels == [
+        "neutral in 1 (1)",
+        "stable (1)",
+        "saddle, 1 unstable (1)",
+        "source, 2 unstable (1)",
+        "continuum of dimension 1 (1)",
+    ]
+
+
 def test_with_nothing_to_draw_it_says_so():
-    found = POINTS._replace(members=[], unstable=[], dimension=[])
+    found = POINTS._replace(members=[])
     with pytest.raises(ValueError, match="has no fixed point"):
         plots.fixed_points(found)

@@ -10,6 +10,10 @@ from numpy.typing import ArrayLike
 from keras_rin import arguments
 from keras_rin.diagnostics import jacobians
 from keras_rin.diagnostics import recurrent_layers
+from keras_rin.diagnostics import spectrum
+from keras_rin.diagnostics.fixed_point_search import Search
+from keras_rin.diagnostics.fixed_point_search import shifted
+from keras_rin.diagnostics.fixed_point_search import squared_sizes
 from keras_rin.diagnostics.state_map import state_map
 
 # An eigenvalue this close to 1 may belong to a continuum of fixed points.
@@ -17,6 +21,9 @@ NEAR_ONE = 1e-2
 # Between two points of a continuum lies a third. It is looked for off the
 # middle, where between two stable points a saddle may be.
 BETWEEN, ASIDE = 0.38, 0.1
+# Searches end at some distance from a degenerate root, each at another. Points
+# within so many times `distance` are one root and no continuum.
+ONE_ROOT = 300
 
 
 class FixedPoints(typing.NamedTuple):
@@ -26,7 +33,9 @@ class FixedPoints(typing.NamedTuple):
     speeds: np.ndarray
     jacobians: np.ndarray
     eigenvalues: np.ndarray
-    unstable: np.ndarray
+    contracting: np.ndarray
+    neutral: np.ndarray
+    expanding: np.ndarray
     dimension: np.ndarray
     members: list
     starts: np.ndarray
@@ -35,11 +44,8 @@ class FixedPoints(typing.NamedTuple):
 
     @property
     def stable(self):
-        """Whether each is an isolated fixed point that attracts its vicinity.
-
-        `(points,)`, Boolean.
-        """
-        return (self.unstable == 0) & (self.dimension == 0)
+        """Whether all directions of each contract, `(points,)`, Boolean."""
+        return (self.neutral == 0) & (self.expanding == 0)
 
 
 def fixed_points(
@@ -49,6 +55,7 @@ def fixed_points(
     tolerance: float = 1e-16,
     distance: float = 1e-4,
     iterations: int = 100,
+    modulus_tolerance: float = 1e-6,
 ) -> FixedPoints:
     """The fixed points of a recurrent layer under a constant input.
 
@@ -61,10 +68,19 @@ def fixed_points(
     local minima of the speed, or run out of iterations, and are returned
     apart.
 
-    Points closer than `distance` are one. An eigenvalue of the Jacobian
-    d F / d s at 1 says that a fixed point may not be isolated. Such points
-    between which further ones are found are a continuum, such as a line
-    attractor, which is reported as one point with its members.
+    The eigenvalues of the Jacobian d F / d s say what a point does to states
+    nearby. A direction contracts if the modulus of its eigenvalue is below 1,
+    expands if it is above 1, and is neutral if it is 1 within
+    `modulus_tolerance`, or as far as rounding may have moved it. A point is
+    stable if all directions contract. If none expands and some are neutral,
+    the eigenvalues do not decide: a rotation keeps its distance, while
+    h - h^3 attracts and h + h^3 repels.
+
+    Points closer than `distance` are one. Searches end further away from a
+    degenerate root, one with an eigenvalue of 1, and Newton's method then
+    brings them together. Points with an eigenvalue near 1 between which further
+    ones are found are a continuum, such as a line attractor, which is reported
+    as one point with its members.
 
     Only what the searches reach is found: take initial states from where the
     network goes, such as a few hundred rows of `state_trajectories`, with some
@@ -86,18 +102,22 @@ def fixed_points(
             to 1e-4.
         iterations: Positive integer, at most, for each search. Defaults to
             100.
+        modulus_tolerance: Number from 0 to 1, how far from 1 the modulus of a
+            neutral eigenvalue is at most. Defaults to 1e-6, for weights that
+            are rounded to float32, and for degenerate roots, whose eigenvalue
+            is computed to 1e-8 or so.
 
     Returns:
-        A named tuple with an entry for each fixed point, stable ones first:
-        `states` `(points, state)`; `speeds` `(points,)`; `jacobians`
+        A named tuple with an entry for each fixed point, stable ones first,
+        then by the number of expanding directions: `states`
+        `(points, state)`; `speeds` `(points,)`; `jacobians`
         `(points, state, state)`, J[i, j] = d F_i / d s_j; `eigenvalues`
-        `(points, state)`, the largest modulus first; `unstable` `(points,)`,
-        the number of eigenvalues of modulus above 1, the dimension of the
-        unstable space: 0 for a stable point, otherwise a saddle;
-        `dimension` `(points,)`, 0 for an isolated point, and for a continuum
-        the number of eigenvalues within 0.01 of 1, which do not count as
-        unstable; `members`, a list of arrays `(members, state)`, the states of
-        one continuum, the only state of an isolated point; `starts`
+        `(points, state)`, the largest modulus first; `contracting`, `neutral`
+        and `expanding`, each `(points,)`, how many directions are of this
+        kind, in total the size of the state; `dimension` `(points,)`, 0 for an
+        isolated point, for a continuum the number of directions along it, all
+        of them neutral; `members`, a list of arrays `(members, state)`, the
+        states of one continuum, the only state of an isolated point; `starts`
         `(points,)`, how many searches ended there. And of the searches that
         did not converge `unconverged_states` `(searches, state)` and
         `unconverged_speeds` `(searches,)`. The property `stable` is a Boolean
@@ -107,8 +127,9 @@ def fixed_points(
         ValueError: If the layer has no single cell or no weights yet, if its
             weights are not finite, if `inputs` or `initial_states` has
             another shape or is not finite, if `tolerance` or `distance` is
-            not positive or `iterations` is no positive integer, or if F is
-            not finite at an initial state.
+            not positive, `iterations` no positive integer or
+            `modulus_tolerance` not in [0, 1], or if F is not finite at an
+            initial state.
 
     Example:
 
@@ -123,7 +144,9 @@ def fixed_points(
     array([[-0.958],
            [ 0.958],
            [ 0.   ]])
-    >>> found.unstable
+    >>> found.stable
+    array([ True,  True, False])
+    >>> found.expanding
     array([0, 0, 1])
 
     Reference:
@@ -136,42 +159,52 @@ def fixed_points(
     tolerance = arguments.finite_number("tolerance", tolerance, positive)
     distance = arguments.finite_number("distance", distance, positive)
     iterations = arguments.integer("iterations", iterations)
+    modulus_tolerance = arguments.finite_number(
+        "modulus_tolerance", modulus_tolerance, 0, 1
+    )
     with state_map(cell, "float64") as step:
         search = Search(step, x, tolerance, iterations)
         first = search.check(initial_states)
         states, speeds = search.minimize(first)
         converged = search.has_converged(states, speeds)
-        left = ~converged
-        slow = states[left], speeds[left]
+        slow = states[~converged], speeds[~converged]
         states, speeds = states[converged], speeds[converged]
-        norms = np.linalg.norm([*first, *states], axis=1)
-        places, starts = _distinct(states, speeds, distance * norms.max())
-        states, speeds = states[places], speeds[places]
+        distance *= np.linalg.norm([*first, *states], axis=1).max()
+        counts = np.ones(len(states), int)
+        states, speeds, counts = _distinct(states, speeds, counts, distance)
+        # Only one of each, because this takes longer than the searches.
+        states, speeds = search.refine(states, speeds)
+        states, speeds, counts = _distinct(states, speeds, counts, distance)
         matrices = search.jacobians(states)
-        eigenvalues = _by_modulus(np.linalg.eigvals(matrices))
-        groups = _continua(states, eigenvalues, search)
-    near = np.abs(eigenvalues - 1) <= NEAR_ONE
-    found = []
+        groups = _continua(states, matrices, search)
+    points = []
     for group in groups:
-        members = states[group]
-        middle = np.linalg.norm(members - members.mean(axis=0), axis=1)
-        place = group[middle.argmin()]
-        apart = near[place] if len(group) > 1 else np.zeros_like(near[place])
-        unstable = (np.abs(eigenvalues[place]) > 1) & ~apart
-        total = starts[group].sum()
-        found.append((unstable.sum(), apart.sum(), place, members, total))
-    found.sort(key=lambda one: one[:3])
-    unstable, dimension, places, members, starts = (
-        zip(*found, strict=True) if found else ((),) * 5
+        place, members, is_continuum = _members(
+            states, group, ONE_ROOT * distance
+        )
+        # At a double root a residual of r leaves eigenvalues off by sqrt(r).
+        speed = (speeds[group] / squared_sizes(states[group])).max()
+        allowed = max(modulus_tolerance, 4 * speed**0.25)
+        dimension = is_continuum * _null_dimension(matrices[place], allowed)
+        eigenvalues, neutral = _eigenvalues(matrices[place], allowed)
+        expanding = ~neutral & (np.abs(eigenvalues) > 1)
+        kind = expanding.sum(), neutral.sum(), dimension
+        starts = counts[group].sum()
+        points.append((*kind, place, eigenvalues, members, starts))
+    points.sort(key=lambda point: point[:4])
+    *columns, eigenvalues, members, starts = (
+        zip(*points, strict=True) if points else ((),) * 7
     )
-    places = np.array(places, int)
+    expanding, neutral, dimension, places = np.array(columns, int)
     return FixedPoints(
         states[places],
         speeds[places],
         matrices[places],
-        eigenvalues[places],
-        np.array(unstable, int),
-        np.array(dimension, int),
+        np.reshape(np.array(eigenvalues, complex), states[places].shape),
+        states.shape[1] - expanding - neutral,
+        neutral,
+        expanding,
+        dimension,
         list(members),
         np.array(starts, int),
         *slow,
@@ -186,118 +219,60 @@ def _constant_input(cell, inputs):
     return arguments.vector("inputs", inputs, features or inputs.size)
 
 
-class Search:
-    """Minimizes the speed from many states, each with a damping of its own."""
-
-    def __init__(self, step, x, tolerance, iterations):
-        self._step, self._x = step, x
-        self._tolerance, self._iterations = tolerance, iterations
-
-    def check(self, states):
-        states = arguments.real_array("initial_states", states)
-        if states.ndim != 2 or states.shape[1] != self._step.size:
-            raise ValueError(
-                "`initial_states` must have the shape (initial_states, "
-                f"{self._step.size}). Received: initial_states of shape "
-                f"{states.shape}"
-            )
-        states = arguments.finite_array("initial_states", states)
-        if not len(states):
-            raise ValueError("`initial_states` must not be empty.")
-        if not np.isfinite(self._residuals(states)).all():
-            raise ValueError(
-                f"{self._step.name} must map `initial_states` to finite "
-                "states. Received: initial_states up to "
-                f"{np.abs(states).max():.3g}"
-            )
-        return states
-
-    def has_converged(self, states, speeds):
-        return speeds <= self._tolerance * np.maximum(1, _squares(states))
-
-    def jacobians(self, states):
-        if not len(states):
-            return np.zeros((0, self._step.size, self._step.size))
-        return self._step.jacobians(states, self._inputs(states))
-
-    def minimize(self, states):
-        """Where the searches end, and the speeds there."""
-        states = states.copy()
-        speeds = _squares(self._residuals(states))
-        damping = np.full(len(states), 1e-3)
-        for _ in range(self._iterations):
-            ended = self.has_converged(states, speeds) | (damping > 1e8)
-            active = np.flatnonzero(~ended)
-            if not active.size:
-                break
-            steps, flat = _steps(
-                self._residuals(states[active]),
-                self.jacobians(states[active]),
-                damping[active],
-            )
-            trial = states[active] + steps
-            trial_speeds = _squares(self._residuals(trial))
-            better = trial_speeds < speeds[active]
-            # Where no direction leads down, and little is gained: a slow point.
-            stalled = flat & (trial_speeds > 0.9 * speeds[active])
-            damping[active] *= np.where(better, 0.1, 10)
-            damping[active[stalled]] = np.inf
-            damping = np.maximum(damping, 1e-12)
-            states[active[better]] = trial[better]
-            speeds[active[better]] = trial_speeds[better]
-        return states, speeds
-
-    def _residuals(self, states):
-        return self._step.next(states, self._inputs(states)) - states
-
-    def _inputs(self, states):
-        return np.broadcast_to(self._x, (len(states), len(self._x)))
-
-
-def _steps(residuals, matrices, damping):
-    """The d that minimizes |r + A d|^2 + damping scale |d|^2, A = J - I.
-
-    And whether r is orthogonal to the columns of A, to 1 %.
-    """
-    matrices = matrices - np.eye(matrices.shape[-1])
-    transposed = np.swapaxes(matrices, 1, 2)
-    normal = transposed @ matrices
-    diagonal = np.einsum("sii->si", normal)
-    gradients = (transposed @ residuals[:, :, None])[:, :, 0]
-    lengths = np.sqrt(diagonal * _squares(residuals)[:, None])
-    flat = (np.abs(gradients) <= 0.01 * lengths).all(axis=1)
-    diagonal += (damping * (diagonal.mean(axis=1) + 1e-300))[:, None]
-    return -np.linalg.solve(normal, gradients[:, :, None])[:, :, 0], flat
-
-
-def _squares(vectors):
-    with np.errstate(over="ignore"):
-        return (vectors**2).sum(axis=1)
-
-
-def _distinct(states, speeds, distance):
-    """The slowest of each group of close states, and how many are in it."""
+def _distinct(states, speeds, starts, distance):
+    """The slowest of each group of close states, and the starts of all."""
     places, counts = [], []
     left = np.argsort(speeds, kind="stable")
     while left.size:
         away = np.linalg.norm(states[left] - states[left[0]], axis=1) > distance
         places.append(left[0])
-        counts.append((~away).sum())
+        counts.append(starts[left[~away]].sum())
         left = left[away]
-    return np.array(places, int), np.array(counts, int)
+    places = np.array(places, int)
+    return states[places], speeds[places], np.array(counts, int)
 
 
-def _by_modulus(eigenvalues):
-    order = np.argsort(-np.abs(eigenvalues), axis=1, kind="stable")
-    return np.take_along_axis(eigenvalues, order, axis=1)
+def _members(states, group, one_root):
+    """The middle one of a group, its members, and whether it is a continuum.
+
+    A group no larger than `one_root` is a single point.
+    """
+    away = np.linalg.norm(states[group] - states[group].mean(axis=0), axis=1)
+    place = group[away.argmin()]
+    is_continuum = 2 * away.max() > one_root
+    return place, states[group if is_continuum else [place]], is_continuum
 
 
-def _continua(states, eigenvalues, search):
+def _eigenvalues(matrix, tolerance):
+    """The eigenvalues of a Jacobian by modulus, and which are neutral.
+
+    Rounding leaves a state s uncertain by eps |s| over the smallest singular
+    value of J - I, or by sqrt(eps) |s| where this is 0, and J with it.
+    """
+    smallest = np.linalg.svd(shifted(matrix), compute_uv=False)[-1]
+    smallest = max(smallest, np.sqrt(spectrum.ROUNDING))
+    error = spectrum.ROUNDING * (len(matrix) + 1 / smallest)
+    eigenvalues, neutral = spectrum.neutral(matrix, tolerance, error)
+    order = np.argsort(-np.abs(eigenvalues), kind="stable")
+    return eigenvalues[order], neutral[order]
+
+
+def _null_dimension(matrix, tolerance):
+    """How many directions J maps to themselves: at least 1 in a continuum.
+
+    Not how many eigenvalues are 1, which are more in a Jordan block.
+    """
+    singular_values = np.linalg.svd(shifted(matrix), compute_uv=False)
+    return max(1, np.count_nonzero(singular_values <= tolerance))
+
+
+def _continua(states, matrices, search):
     """Indices of the points that are isolated, and of those of a continuum.
 
     Of points with an eigenvalue at 1 those are linked that are neighbours in
     the shortest tree through all of them and have a fixed point between them.
     """
+    eigenvalues = np.linalg.eigvals(matrices)
     near = (np.abs(eigenvalues - 1) <= NEAR_ONE).any(axis=1)
     alone = [np.array([place]) for place in np.flatnonzero(~near)]
     near = np.flatnonzero(near)
@@ -308,7 +283,7 @@ def _continua(states, eigenvalues, search):
     tree = scipy.sparse.csgraph.minimum_spanning_tree(apart).tocoo()
     one, other = states[near[tree.row]], states[near[tree.col]]
     between = one + BETWEEN * (other - one)
-    ends, speeds = search.minimize(between)
+    ends, speeds = search.refine(*search.minimize(between))
     moved = np.linalg.norm(ends - between, axis=1) <= ASIDE * tree.data
     linked = moved & search.has_converged(ends, speeds)
     tree.data[~linked] = 0

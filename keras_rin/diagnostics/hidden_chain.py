@@ -38,8 +38,9 @@ def hidden_chain(
 
     positive from units that peak early to units that peak late. A layer that
     hides a chain has larger mean weights at small positive differences than
-    at negative ones; in a pure chain they are zero but at 1. Units that the
-    pulse never excites have no place and are left out.
+    at negative ones; in a pure chain they are zero but at 1. Units whose
+    response is exactly 0 at all steps have no place and are left out; one
+    that only rounding excites has a place.
 
     Args:
         layer: A built recurrent layer or cell of Keras: SimpleRNN,

@@ -37,7 +37,9 @@ def lyapunov_spectrum(
     at which the i-th direction grows: a volume of the first i directions grows
     like exp(t (exponent_1 + ... + exponent_i)). With a largest exponent above
     0 two close states separate, and gradients explode; below 0 the state
-    forgets where it began, after 1 / |exponent| time steps. An identity
+    forgets where it began, after 1 / |exponent| time steps. The sign of an
+    exponent is not determined within a few `standard_error` of 0, nor within
+    1e-7 if the weights are float32. An identity
     recurrence without activation has exponents of 0, a linear one
     log |eigenvalue| of its effective matrix. The sum of all exponents is the
     mean of log |det J_t|.

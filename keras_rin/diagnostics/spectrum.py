@@ -87,6 +87,41 @@ def radii(matrix):
     return np.abs(eigenvalues(matrix)).max(axis=1)
 
 
+def neutral(matrix, tolerance, error):
+    """The eigenvalues, and which have a modulus of 1 within the tolerance.
+
+    Or within the error of the matrix, relative to its norm: a change as large
+    as this error moves the eigenvalue onto the unit circle, at its own angle.
+    In a Jordan block of k units an error e moves it by e^(1/k).
+
+    Returns:
+        Complex array and Boolean array, `(units,)`.
+    """
+    parts = [
+        _neutral_of_block(matrix[np.ix_(units, units)], tolerance, error)
+        for units in blocks(matrix)
+    ]
+    values, at_one = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return values, at_one
+
+
+def _neutral_of_block(block, tolerance, error):
+    block = _balanced(block)
+    error = error * np.linalg.norm(block)
+    values, left, right = scipy.linalg.eig(block, left=True)
+    with np.errstate(divide="ignore"):
+        sensitivity = 1 / np.abs(np.sum(left.conj() * right, axis=0))
+    distance = np.abs(np.abs(values) - 1)
+    at_one = distance <= tolerance
+    # The sensitivity alone, of first order, is no bound: it may be infinite.
+    unsure = ~at_one & (distance <= len(block) * error * sensitivity)
+    for k in np.flatnonzero(unsure):
+        shifted = block - np.exp(1j * np.angle(values[k])) * np.eye(len(block))
+        change = scipy.linalg.svdvals(shifted)[-1]
+        at_one[k] = change <= error
+    return values, at_one
+
+
 def doubtful(one, other, at_least=0.0):
     """Whether rounding moves a result by more than the tolerance."""
     allowed = np.maximum(TOLERANCE * np.abs(one), at_least)

@@ -21,8 +21,9 @@ def fixed_points(
 
     The components are those of the fixed points and the trajectories together.
 
-    Stable points are filled circles, saddles open markers, by the dimension
-    of their unstable space, and members of a continuum dots.
+    Stable points are filled circles, points with expanding directions, which
+    the legend calls unstable, open markers by their number, points with neutral
+    directions alone plus signs, and members of a continuum dots.
 
     Args:
         found: The result of `keras_rin.diagnostics.fixed_points`.
@@ -67,28 +68,38 @@ def fixed_points(
 
     for line in lines:
         ax.plot(*plane(line).T[:2], "-", color="0.75", linewidth=0.6, zorder=1)
-    kinds: dict[tuple, list] = {}
-    for entry in zip(
-        found.dimension, found.unstable, found.members, strict=True
-    ):
-        kinds.setdefault(entry[:2], []).append(entry[2])
-    for (dimension, unstable), members in sorted(kinds.items()):
-        label, style = _kind_of_point(dimension, unstable, len(members))
-        points = plane(np.concatenate(members)).T[:2]
-        ax.plot(*points, linestyle="none", label=label, zorder=3, **style)
+    points: dict[tuple, list] = {}
+    counts = found.dimension, found.expanding, found.neutral, found.contracting
+    for *kind, members in zip(*counts, found.members, strict=True):
+        points.setdefault(_kind_of_point(*kind), []).append(members)
+    for (dimension, expanding, name), members in sorted(points.items()):
+        label = f"{name} ({len(members)})"
+        style = _style(dimension, expanding, name)
+        place = plane(np.concatenate(members)).T[:2]
+        ax.plot(*place, linestyle="none", label=label, zorder=3, **style)
     ax.set_xlabel("first principal component")
     ax.set_ylabel("second principal component")
-    if kinds:  # below, where it hides no point
+    if points:  # below, where it hides no point
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     return ax.figure
 
 
-def _kind_of_point(dimension, unstable, count):
+def _kind_of_point(dimension, expanding, neutral, contracting):
+    """The dimension of a continuum, expanding directions, and the name."""
     if dimension:
-        label = f"continuum of dimension {dimension} ({count})"
-        return label, {"marker": ".", "markersize": 3, "color": "#1f77b4"}
-    if not unstable:
-        return f"stable ({count})", {"marker": "o", "color": "black"}
-    marker = ["x", "s", "^", "D"][min(unstable, 4) - 1]
-    style = {"marker": marker, "color": "#d95f02", "markerfacecolor": "white"}
-    return f"saddle, {unstable} unstable ({count})", style
+        name = f"continuum of dimension {dimension}"
+    elif expanding:
+        name = "saddle" if contracting or neutral else "source"
+    else:
+        name = f"neutral in {neutral}" if neutral else "stable"
+    name += f", {expanding} unstable" if expanding else ""
+    return dimension, expanding, name
+
+
+def _style(dimension, expanding, name):
+    if dimension:
+        return {"marker": ".", "markersize": 3, "color": "#1f77b4"}
+    if name == "stable":
+        return {"marker": "o", "color": "black"}
+    marker = ["+", "x", "s", "^", "D"][min(expanding, 4)]
+    return {"marker": marker, "color": "#d95f02", "markerfacecolor": "white"}

@@ -39,7 +39,8 @@ AREAS = {
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
-    "|autodiff|gated_cells|state_map|jacobians|lyapunov|fixed_points)[.]",
+    "|autodiff|gated_cells|state_map|jacobians|lyapunov|fixed_points"
+    "|fixed_point_search)[.]",
     "plots": "(curves|drawing|spectra|states)[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
     "|layer_inputs|restore_on_nan|checkpoint|model_description"
