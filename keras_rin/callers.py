@@ -12,7 +12,7 @@ def stacklevel():
     number differs by version. `warnings.warn` can leave out files since
     Python 3.12 only.
     """
-    frame, level = inspect.currentframe().f_back, 1
+    frame, level = inspect.currentframe(), 0
     while frame is not None and _package(frame) in WITHIN:
         frame, level = frame.f_back, level + 1
     return level

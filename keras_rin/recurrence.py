@@ -45,14 +45,14 @@ PULLBACKS = {
 }
 
 # Methods of Torch tensors, faster for the same reason.
-IN_TORCH = {
+IN_TORCH: dict = {
     getattr(keras.activations, name): methodcaller(name)
     for name in ("relu", "tanh", "sigmoid")
 }
 
 # XLA computes a plain ReLU twice, for the state and for the array of stored
 # states, but a selection only once. Both propagate NaN.
-IN_XLA = {keras.activations.relu: lambda a: ops.where(a <= 0, 0.0, a)}
+IN_XLA: dict = {keras.activations.relu: lambda a: ops.where(a <= 0, 0.0, a)}
 
 
 def identity_recurrence(
@@ -149,11 +149,11 @@ def _forward(phi, count, inputs):
 
     def piece(h, p):
         z = _project(_piece(x, count, p), kernel) + bias
-        keep = _piece(mask[0], count, p)[..., None] if mask else None
+        keep = [_piece(tensor, count, p)[..., None] for tensor in mask]
 
         def step(h, t):
             new = phi(z[t] + h + h @ offset)
-            h = where(keep[t], new, h) if mask else new
+            h = where(keep[0][t], new, h) if mask else new
             return h, h
 
         return scan(step, h, ops.shape(z)[0], unroll=steps_at_once())
@@ -172,7 +172,7 @@ def _backward(activation, inputs, states, upstream):
     x, kernel, bias, initial_state, offset, *mask = inputs
     pull_back, transposed = PULLBACKS[activation], ops.transpose(offset)
     count, length, _, units = ops.shape(states)
-    keep = _mask_by_step(mask[0]) if mask else None
+    keep = [_mask_by_step(tensor) for tensor in mask]
 
     def gradient_at_step(t):
         """The gradient of the loss by h_t alone."""
@@ -186,7 +186,7 @@ def _backward(activation, inputs, states, upstream):
     def gradient_before(g, t):
         """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
         moved = g + g @ transposed
-        return where(keep[t], moved, g) if mask else moved
+        return where(keep[0][t], moved, g) if mask else moved
 
     def piece(carry, p):
         g, d_weights = carry
@@ -197,7 +197,7 @@ def _backward(activation, inputs, states, upstream):
             t = p * length + i
             g = gradient_before(g, t + 1) + gradient_at_step(t)
             pulled = pull_back(g, h[i])
-            g = where(keep[t], pulled, g) if mask else pulled
+            g = where(keep[0][t], pulled, g) if mask else pulled
             return g, g
 
         g, dz = scan(step, g, length, reverse=True, unroll=steps_at_once())
@@ -272,5 +272,5 @@ def _runner(activation, inputs, compiled):
     backend = keras.backend.backend()
     if backend == "tensorflow" and compiled and pays_to_compile(inputs):
         return with_xla, IN_XLA.get(activation, activation)
-    faster = {"jax": IN_XLA, "torch": IN_TORCH}.get(backend, {})
+    faster: dict = {"jax": IN_XLA, "torch": IN_TORCH}.get(backend, {})
     return (lambda loop: loop), faster.get(activation, activation)

@@ -1,6 +1,8 @@
 """What is within a layer or model: layers, inputs, hidden states."""
 
 import contextlib
+from collections.abc import Iterable
+from typing import Any
 
 import keras
 from keras import ops
@@ -23,22 +25,22 @@ def layers_within(layer, ends_at=lambda layer: False):
     Each comes once, in the order of the attributes that hold them. Those
     within a layer that it `ends_at` are left out.
     """
-    found, seen, waiting = [], set(), [layer]
+    layers, seen, waiting = [], set(), [layer]
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+        value = waiting.pop()
+        if id(value) in seen:
             continue
-        seen.add(id(one))
-        inner = []
-        if isinstance(one, keras.layers.Layer):
-            found.append(one)
-            inner = [] if ends_at(one) else vars(one).values()
-        elif isinstance(one, dict):  # keys may have no order
-            inner = one.values()
-        elif isinstance(one, list | tuple):
-            inner = one
-        waiting += reversed(list(inner))
-    return found
+        seen.add(id(value))
+        members: Iterable[Any] = []
+        if isinstance(value, keras.layers.Layer):
+            layers.append(value)
+            members = [] if ends_at(value) else vars(value).values()
+        elif isinstance(value, dict):  # keys may have no order
+            members = value.values()
+        elif isinstance(value, list | tuple):
+            members = value
+        waiting += reversed(list(members))
+    return layers
 
 
 def calls_of(layers, model):
@@ -47,7 +49,7 @@ def calls_of(layers, model):
     For each layer, [(tensors that it reads, masks that it is given), ...]: a
     mask may be `None`.
     """
-    calls = {id(layer): [] for layer in layers}
+    calls: dict[int, list] = {id(layer): [] for layer in layers}
 
     def record(layer, *args, **kwargs):
         if id(layer) in calls:

@@ -51,18 +51,14 @@ def write(path, checkpoint):
             "is resumed has None there.",
             stacklevel=callers.stacklevel(),
         )
-    named = {f"log_{i}": array for i, array in enumerate(logged)}
+    named: dict = {f"log_{i}": array for i, array in enumerate(logged)}
     if checkpoint.generator is not None:
         named["torch"] = checkpoint.generator
+    named |= {name: np.bytes_(text) for name, text in texts.items()}
+    named["epoch"] = np.asarray(checkpoint.epoch)
     with files.replacing(path, "The checkpoint") as new:
         with new.open("wb") as file:
-            np.savez(
-                file,
-                *checkpoint.arrays,
-                **named,
-                **{name: np.bytes_(text) for name, text in texts.items()},
-                epoch=checkpoint.epoch,
-            )
+            np.savez(file, *checkpoint.arrays, **named)
 
 
 def _array(value):

@@ -49,8 +49,8 @@ def model_differences(saved, now):
     that both have are compared.
     """
     all_keys = saved.get("keras") == now["keras"]
-    parts = [{**one, "keras": "", "rates": ""} for one in (saved, now)]
-    return differences(*parts, all_keys)
+    ignored = {"keras": "", "rates": ""}
+    return differences({**saved, **ignored}, {**now, **ignored}, all_keys)
 
 
 def differences(saved, now, all_keys=True):
@@ -122,10 +122,12 @@ def _names(value):
 
 def _ranks(names):
     """For each name what it is called where numbers count by their order."""
-    groups = {}
+    groups: dict[str, list] = {}
     for name in names:
-        base, number = re.fullmatch(r"(.*?)(?:_(\d+))?", name, re.S).groups()
-        groups.setdefault(base, []).append((int(number or 0), name))
+        base, _, number = name.rpartition("_")
+        if not (base and re.fullmatch(r"\d+", number)):
+            base, number = name, "0"
+        groups.setdefault(base, []).append((int(number), name))
     return {
         name: f"{base}#{rank}" if rank else base
         for base, group in groups.items()

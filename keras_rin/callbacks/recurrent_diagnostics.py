@@ -207,11 +207,11 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             return {}
         names = f"{name}_input_drift", f"{name}_input_spread"
         try:
-            drift, spread = diagnostics.input_drift(layer, x, mask)
+            drifts, spreads = diagnostics.input_drift(layer, x, mask)
         except ValueError:  # of weights or inputs that are not finite
             return dict.fromkeys(names, math.nan)
-        most = np.argmax(abs(drift))
-        drift, spread = float(abs(drift[most])), float(spread[most])
+        most = np.argmax(abs(drifts))
+        drift, spread = float(abs(drifts[most])), float(spreads[most])
         if drift > max(DRIFT_LIMIT, spread) and not self._warned:
             self._warned = True
             steps = mask.sum(axis=1).max()
@@ -240,7 +240,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
                 f"Received: a model with {self.model.layers}"
             )
-        of_name = collections.Counter()
+        of_name: collections.Counter = collections.Counter()
         named = []
         for layer in layers:
             of_name[layer.name] += 1

@@ -59,7 +59,7 @@ class RestoreOnNaN(keras.callbacks.Callback):
     """
 
     def on_train_begin(self, logs=None):
-        self._kept = collections.deque(maxlen=2)
+        self._kept: collections.deque = collections.deque(maxlen=2)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch, self._states = epoch, None

@@ -99,7 +99,7 @@ class ResumableTraining(keras.callbacks.Callback):
         self.settings = _as_json(settings)
         self._seen = _stamp(self.path)
         self._saved = checkpoint.read(self.path)
-        self._described = None
+        self._described: dict = {}
         self._within_epoch = False
         self.epoch, self.history = 0, {}
         if self._saved is not None:

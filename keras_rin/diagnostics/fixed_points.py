@@ -228,8 +228,8 @@ def _distinct(states, speeds, starts, distance):
         places.append(left[0])
         counts.append(starts[left[~away]].sum())
         left = left[away]
-    places = np.array(places, int)
-    return states[places], speeds[places], np.array(counts, int)
+    slowest = np.array(places, int)
+    return states[slowest], speeds[slowest], np.array(counts, int)
 
 
 def _members(states, group, one_root):

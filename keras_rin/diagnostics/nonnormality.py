@@ -300,12 +300,13 @@ def product_versus_power(
 
 def _log_radii(units, factors, rng, normalize):
     """Of W_1^n and of W_1 ... W_n, which is kept at norm 1 on the way."""
-    first, product, log_size = None, np.eye(units), 0.0
-    for _ in range(factors):
+    product, log_size = np.eye(units), 0.0
+    for factor in range(factors):
         matrix = rng.normal(scale=units**-0.5, size=(units, units))
         if normalize:
             matrix /= spectrum.radii(matrix)[0]
-        first = matrix if first is None else first
+        if factor == 0:
+            first = matrix
         product = product @ matrix
         size = np.linalg.norm(product)
         product /= size

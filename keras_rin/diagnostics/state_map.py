@@ -27,8 +27,8 @@ def flat_step(cell):
     ends = np.cumsum(sizes(cell)).tolist()
 
     def step(states, inputs):
-        parts = zip([0, *ends], ends, strict=False)
-        parts = [states[:, start:end] for start, end in parts]
+        bounds = zip([0, *ends], ends, strict=False)
+        parts = [states[:, start:end] for start, end in bounds]
         _, new = cell(inputs, parts, training=False)
         return ops.concatenate(keras.tree.flatten(new), axis=-1)
 
@@ -124,9 +124,9 @@ class StateMap:
         states = [self.initial(len(x))]
         for t in range(x.shape[1]):
             states.append(self.next(states[-1], x[:, t]))
-        states = np.stack(states, axis=1)
-        self.check(states)
-        return states
+        trajectory = np.stack(states, axis=1)
+        self.check(trajectory)
+        return trajectory
 
     def check(self, states):
         finite = np.isfinite(states).all(axis=(0, 2))

@@ -207,7 +207,7 @@ OPERATIONS = {
 def check_what_is_said(layer, args, kwargs):
     """Refuses a layer of `stepwise` that some steps show to be none."""
     rng = np.random.default_rng(0)
-    examples = {}
+    examples: dict[int, np.ndarray] = {}
 
     def call(steps):
         def example(one):

@@ -103,7 +103,7 @@ def reseeded(initializer, k):
     # A random initializer of Keras returns the same values at every call.
     if isinstance(initializer, Offset):
         return Offset(reseeded(initializer.initializer, k))
-    config = getattr(initializer, "get_config", dict)()
+    config: dict = getattr(initializer, "get_config", dict)()
     if "seed" not in config or isinstance(config["seed"], dict):
         return initializer  # not random, or its seed generator advances
     if isinstance(config["seed"], int):

@@ -119,8 +119,8 @@ class ResidualDenseStack(ResidualBranch):
         weights = [self.kernel, self.output_kernel]
         if self.use_bias:
             weights.append(self.bias)
-        weights = tuple(ops.convert_to_tensor(weight) for weight in weights)
-        return ops.scan(block, x, weights)[0]
+        tensors = tuple(ops.convert_to_tensor(weight) for weight in weights)
+        return ops.scan(block, x, tensors)[0]
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -113,7 +113,9 @@ def _file(folder, task, kind):
 
 def _samples(path):
     """Lists of (story, question, answer), each a list of words."""
-    samples, story, last = [], [], 0
+    samples: list[tuple] = []
+    story: list[list[str]] = []
+    last = 0
     lines = path.read_text(encoding="utf-8").splitlines()
     for at, line in enumerate(lines, start=1):
         number, _, rest = line.partition(" ")

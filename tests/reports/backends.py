@@ -31,10 +31,10 @@ AREAS = {
     "|noisy_rnn|linear_residual|residual_branch|residual_conv2d"
     "|residual_dense|residual_dense_stack|fixed_projection"
     "|identity_trajectories|offset_options|simple_rnn)[.]",
-    "fused recurrence": "(recurrence|fused_layer)[.]",
+    "fused recurrence": "(recurrence|fused_layer|transformations)[.]",
     "initializers, regularizers, constraints": "(chains|offset|partial_identity"
-    "|per_gate|small_variance_normal|square|regularizers|constraints"
-    "|optimizers)[.]",
+    "|per_gate|half_precision|small_variance_normal|square|regularizers"
+    "|constraints|optimizers)[.]",
     "models, constructions": "(residual_convnet|near_identity|perfect_fit"
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
@@ -45,7 +45,7 @@ AREAS = {
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
     "|layer_inputs|restore_on_nan|checkpoint|model_description"
     "|every_optimizer|kills|files)[.]",
-    "saving and loading": "saved_files[.]",
+    "saving and loading": "(saved_files|offset_file)[.]",
     "export, SavedModel": r"export[.].*\[SavedModel\]",
     "export, ONNX": r"export[.].*(\[ONNX\]|onnx)",
     "streaming step": "(streaming_step|stepwise|cell_step|streamed_graphs)[.]",
@@ -60,7 +60,7 @@ AREAS = {
     "experiments": "(claims|findings|pictures|protocols|runner|tables|training"
     "|verdicts)[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|cases|insert_tables|language|mathematics|pages|reports"
+    "|backends|callers|cases|insert_tables|language|mathematics|pages|reports"
     "|robustness|version|versions|within)[.]",
 }
 
