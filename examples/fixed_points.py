@@ -67,15 +67,19 @@ def analyse(layer, seed):
     trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
     starts = rng.permutation(np.concatenate(trajectories))[:400]
     starts = starts + 0.3 * rng.normal(size=starts.shape)
-    found = diagnostics.fixed_points(layer, np.zeros(3), starts)
-    return trajectories, found, diagnostics.lyapunov_spectrum(layer, x[:10])
+    fixed_points = diagnostics.fixed_points(layer, np.zeros(3), starts)
+    return (
+        trajectories,
+        fixed_points,
+        diagnostics.lyapunov_spectrum(layer, x[:10]),
+    )
 
 
 def run(name, seed):
     model, loss = train(name, seed)
     layer, read_out = model.layers
-    trajectories, found, spectrum = analyse(layer, seed)
-    outputs = read_out(found.states[found.stable, :UNITS])
+    trajectories, fixed_points, spectrum = analyse(layer, seed)
+    outputs = read_out(fixed_points.states[fixed_points.stable, :UNITS])
     outputs = keras.ops.convert_to_numpy(outputs)
     near = np.all(np.abs(np.abs(outputs) - 1) < 0.5, axis=1)
     record = {
@@ -83,13 +87,13 @@ def run(name, seed):
         "seed": seed,
         "loss": loss,
         "combinations": len(np.unique(np.sign(outputs[near]), axis=0)),
-        "stable": int(found.stable.sum()),
-        "saddles": int((found.expanding > 0).sum()),
-        "unconverged": len(found.unconverged_states),
+        "stable": int(fixed_points.stable.sum()),
+        "saddles": int((fixed_points.expanding > 0).sum()),
+        "unconverged": len(fixed_points.unconverged_states),
         "exponent": float(spectrum.exponents[0]),
     }
     print(record)
-    return record, (trajectories, found, spectrum)
+    return record, (trajectories, fixed_points, spectrum)
 
 
 def tables(record):
@@ -99,10 +103,10 @@ def tables(record):
     rows = []
     for name in dict.fromkeys(run["network"] for run in record["runs"]):
         runs = [run for run in record["runs"] if run["network"] == name]
-        found = ", ".join(str(run["combinations"]) for run in runs)
+        combinations = ", ".join(str(run["combinations"]) for run in runs)
         keys = ["stable", "saddles", "unconverged", "exponent"]
         loss, *others = (spread(runs, key) for key in ["loss", *keys])
-        rows.append([name, loss, found, *others])
+        rows.append([name, loss, combinations, *others])
     return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 
 
@@ -120,15 +124,15 @@ def draw(analyses, folder):
     figure = Figure((9, 4.8 * rows), layout="constrained")
     axes = figure.subplots(rows, 2, squeeze=False).ravel()
     pairs = zip(axes, analyses.items(), strict=False)
-    for ax, (name, (trajectories, found, _)) in pairs:
-        plots.fixed_points(found, trajectories, ax)
+    for ax, (name, (trajectories, fixed_points, _)) in pairs:
+        plots.fixed_points(fixed_points, trajectories, ax)
         ax.set_title(name)
     figure.savefig(folder / "fixed_points.png", dpi=120)
     figure = Figure((10, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     spectra, eigenvalues = {}, {}
-    for name, (_, found, spectra[name]) in analyses.items():
-        eigenvalues[name] = found.eigenvalues[found.stable]
+    for name, (_, fixed_points, spectra[name]) in analyses.items():
+        eigenvalues[name] = fixed_points.eigenvalues[fixed_points.stable]
     plots.jacobian_spectra(eigenvalues, left)
     left.set_title("Jacobians at stable fixed points")
     plots.lyapunov_spectra(spectra, right)

@@ -99,7 +99,7 @@ def values(runs, key, name, length):
 
 def tables(record):
     """{file: table in Markdown}: median, lowest and highest of the seeds."""
-    runs, made = record["runs"], {}
+    runs, tables = record["runs"], {}
     lengths = sorted({run["length"] for run in runs})
     lengths = [n for n in lengths if n in (10, 100, 1_000, 10_000)] or lengths
     header = ["model", *(f"{length:,} steps" for length in lengths)]
@@ -108,10 +108,10 @@ def tables(record):
             [name, *(spread(values(runs, key, name, n)) for n in lengths)]
             for name in MODELS
         ]
-        made[f"{key}.md"] = tabulate(
+        tables[f"{key}.md"] = tabulate(
             rows, header, "github", disable_numparse=True
         )
-    return made
+    return tables
 
 
 def spread(of):

@@ -53,19 +53,16 @@ def growth(name, filters, blocks):
         )
         x = block(x)
         deviations.append(np.std(keras.ops.convert_to_numpy(x)))
-    return [float(one / deviations[0]) for one in deviations[1:]]
+    return [float(value / deviations[0]) for value in deviations[1:]]
 
 
 def tables(record):
     """{file: table in Markdown}: median over the draws."""
-    rows = [
-        [run["initializer"]]
-        + [
-            f"{statistics.median(one[block - 1] for one in run['draws']):,.5g}"
-            for block in SHOWN
-        ]
-        for run in record["runs"]
-    ]
+    rows = []
+    for run in record["runs"]:
+        blocks = [[draw[block - 1] for draw in run["draws"]] for block in SHOWN]
+        medians = [f"{statistics.median(block):,.5g}" for block in blocks]
+        rows.append([run["initializer"], *medians])
     header = ["initializer of both kernels", *(f"block {n}" for n in SHOWN)]
     return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
 

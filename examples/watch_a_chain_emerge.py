@@ -118,9 +118,9 @@ def draw_chains(chains):
     figure = Figure(figsize=(9, 4), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for number, when in enumerate(("before", "after")):
-        found = [pair[number] for pair in chains]
-        plots.hidden_chain(found, FLAGS.units // 2, panels[number])
-        panels[number].set_title(f"{when} training, {len(found)} networks")
+        hidden_chains = [pair[number] for pair in chains]
+        plots.hidden_chain(hidden_chains, FLAGS.units // 2, panels[number])
+        panels[number].set_title(f"{when} training, {len(chains)} networks")
     return figure
 
 
