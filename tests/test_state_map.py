@@ -31,17 +31,17 @@ def test_chunks_change_nothing(rng, monkeypatch):
     states, x = rng.normal(size=(11, 4)), rng.normal(size=(11, 2))
     directions = rng.normal(size=(11, 1, 4))
     with state_map.state_map(cell, "float64") as step:
-        whole = step.along(states, x, directions)
+        whole = step.directional(states, x, directions)
         for values in (4, 12):
             monkeypatch.setattr(state_map, "VALUES", values)
-            parts = step.along(states, x, directions)
+            parts = step.directional(states, x, directions)
             for one, other in zip(whole, parts, strict=True):
                 np.testing.assert_allclose(one, other, atol=1e-14)
         columns = np.einsum(
             "sij,skj->ski", step.jacobians(states, x), directions
         )
         many = np.repeat(directions, 3, axis=1)
-        _, all_three = step.along(states, x, many)
+        _, all_three = step.directional(states, x, many)
     np.testing.assert_allclose(whole[1], columns, atol=1e-14)
     np.testing.assert_allclose(all_three, np.repeat(columns, 3, 1), atol=1e-14)
 

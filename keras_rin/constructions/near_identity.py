@@ -61,16 +61,16 @@ def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
     depth = arguments.integer("depth", depth)
     matrix = _invertible(matrix)
     if depth == 1:
-        return _kept(matrix[None] - np.eye(len(matrix)), matrix)
+        return _with_checked_product(matrix[None] - np.eye(len(matrix)), matrix)
     left, values, axes = np.linalg.svd(matrix)
     logs = np.log(values)
     logs[np.abs(logs) < ROUNDING] = 0
     angles, planes = _planes(left @ axes)
-    stretches = _split(logs, angles, depth)
-    first = axes.T * np.expm1(logs / max(stretches, 1)) @ axes
-    last = _turned(angles / max(depth - stretches, 1), planes)
-    factors = [first] * stretches + [last] * (depth - stretches)
-    return _kept(np.stack(factors), matrix)
+    stretches = _number_of_stretches(logs, angles, depth)
+    stretch = axes.T * np.expm1(logs / max(stretches, 1)) @ axes
+    rotation = _rotation_offset(angles / max(depth - stretches, 1), planes)
+    factors = [stretch] * stretches + [rotation] * (depth - stretches)
+    return _with_checked_product(np.stack(factors), matrix)
 
 
 def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
@@ -108,7 +108,7 @@ def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
         with np.errstate(over="ignore"):
             layer.set_weights([factor.T])
     stored = [layer.get_weights()[0] for layer in layers]
-    _kept(np.stack(stored).transpose(0, 2, 1), matrix)
+    _with_checked_product(np.stack(stored).transpose(0, 2, 1), matrix)
     return model
 
 
@@ -176,8 +176,8 @@ def gradient_lower_bound(
     excess = np.sum(error @ sigma * error)
     tau = np.linalg.norm(factors, ord=2, axis=(1, 2)).max()
     slope = max(1 - tau, 0.0) ** (2 * (len(factors) - 1))
-    least = max(spectrum[0] / scale, 0.0)
-    bound = 4 * len(factors) * slope * least * max(excess, 0.0)
+    smallest = max(spectrum[0] / scale, 0.0)
+    bound = 4 * len(factors) * slope * smallest * max(excess, 0.0)
     root = size * scale
     return float(bound * root * root) if bound else 0.0
 
@@ -196,15 +196,15 @@ def _spectrum(sigma):
     return values
 
 
-def _kept(factors, matrix):
+def _with_checked_product(factors, matrix):
     """The factors, checked to have the product R in their dtype."""
     dtype = keras.backend.standardize_dtype(factors.dtype)
     exact, eye = factors.astype("float64"), np.eye(factors.shape[1])
-    first = sum(np.array_equal(factor, exact[0]) for factor in exact)
+    repeats = sum(np.array_equal(factor, exact[0]) for factor in exact)
     with np.errstate(over="ignore", invalid="ignore"):
-        product = np.linalg.matrix_power(eye + exact[0], first)
-        rest = np.linalg.matrix_power(eye + exact[-1], len(exact) - first)
-        error = np.abs(rest @ product - matrix).max() / np.abs(matrix).max()
+        product = np.linalg.matrix_power(eye + exact[0], repeats)
+        rotation = np.linalg.matrix_power(eye + exact[-1], len(exact) - repeats)
+        error = np.abs(rotation @ product - matrix).max() / np.abs(matrix).max()
     if not error <= ALLOWED[dtype]:
         raise ValueError(
             f"`matrix` is lost to rounding in I + A_i in {dtype}: the product "
@@ -240,9 +240,9 @@ def _planes(rotation):
     blocks, basis = scipy.linalg.schur(rotation, output="real")
     d = len(rotation)
     paired = np.flatnonzero(np.diag(blocks, -1))
-    alone = np.setdiff1d(np.arange(d), [*paired, *(paired + 1)])
+    unpaired = np.setdiff1d(np.arange(d), [*paired, *(paired + 1)])
     # A rotation has an even number of eigenvalues -1: each pair is half a turn.
-    half_turns = alone[np.diag(blocks)[alone] < 0].reshape(-1, 2)
+    half_turns = unpaired[np.diag(blocks)[unpaired] < 0].reshape(-1, 2)
     sines, cosines = blocks[paired + 1, paired], np.diag(blocks)[paired]
     angles = np.append(
         np.arctan2(sines, cosines), np.full(len(half_turns), np.pi)
@@ -252,7 +252,7 @@ def _planes(rotation):
     return angles[turning], basis[:, pairs[turning]]
 
 
-def _split(logs, angles, depth):
+def _number_of_stretches(logs, angles, depth):
     """The number of factors of P for which the largest norm is smallest."""
     stretches = np.arange(depth + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -267,10 +267,10 @@ def _split(logs, angles, depth):
     return int(np.argmin(np.maximum(stretched, turned)))
 
 
-def _turned(angles, planes):
+def _rotation_offset(angles, planes):
     """T - I for the rotation T by the angles in their planes."""
-    one, other = planes[:, :, 0], planes[:, :, 1]
+    first, second = planes[:, :, 0], planes[:, :, 1]
     shrink = -2 * np.sin(angles / 2) ** 2
-    within = (one * shrink) @ one.T + (other * shrink) @ other.T
-    across = (other * np.sin(angles)) @ one.T
+    within = (first * shrink) @ first.T + (second * shrink) @ second.T
+    across = (second * np.sin(angles)) @ first.T
     return within + across - across.T

@@ -22,7 +22,7 @@ class NoGap(Exception):
         self.point = point
 
 
-def unit_of(z, start, stop, targets, enough):
+def separating_neurons(z, start, stop, targets, enough):
     """The neurons that move the points `start` to `stop` and no later one.
 
     Args:
@@ -62,11 +62,11 @@ def _directions(z, start, stop, enough):
         weak = np.flatnonzero(gaps < np.minimum(enough, bound / 2))
         if weak.size == 0:
             break
-        turned = _unit_length(normals[weak])
-        found, rivals = _gaps(z, start, weak, turned)
-        better = found > gaps[weak]
-        directions[weak[better]] = turned[better]
-        gaps[weak[better]] = found[better]
+        new_directions = _unit_length(normals[weak])
+        new_gaps, rivals = _gaps(z, start, weak, new_directions)
+        better = new_gaps > gaps[weak]
+        directions[weak[better]] = new_directions[better]
+        gaps[weak[better]] = new_gaps[better]
         normals[weak] = _nearest_on_segment(
             normals[weak], points[weak] - z[rivals]
         )
@@ -86,12 +86,12 @@ def _gaps(z, start, columns, directions):
         if first == start:
             early = np.arange(columns[-1] + 1) <= columns[:, None]
             scores[:, : columns[-1] + 1][early] = -np.inf
-        top = scores.argmax(axis=1)
-        value = np.take_along_axis(scores, top[:, None], 1)[:, 0]
-        rivals = np.where(value > best, first + top, rivals)
+        closest = scores.argmax(axis=1)
+        value = np.take_along_axis(scores, closest[:, None], 1)[:, 0]
+        rivals = np.where(value > best, first + closest, rivals)
         best = np.maximum(best, value)
-    own = np.sum(z[start + columns] * directions, axis=1)
-    return np.minimum((own - best) / 2, 1), rivals
+    point_scores = np.sum(z[start + columns] * directions, axis=1)
+    return np.minimum((point_scores - best) / 2, 1), rivals
 
 
 def _nearest_on_segment(a, b):

@@ -94,12 +94,14 @@ def perfect_fit(
     cloud, widths = _Cloud(points, labels), _widths(*points.shape)
     stack = _Stack(cloud, width or widths[0])
     if stack.lost > ALLOWED:
-        wider = _wide_enough(cloud, [w for w in widths if w > stack.width])
+        wider = _narrowest_sufficient_stack(
+            cloud, [w for w in widths if w > stack.width]
+        )
         if width is not None or wider is None:
-            raise ValueError(_too_narrow(stack, wider, places))
+            raise ValueError(_width_error(stack, wider, places))
         stack = wider
     model = _model(cloud, stack)
-    _try(model, points, labels, places)
+    _check_predictions(model, points, labels, places)
     return PerfectFit(model, float(stack.margin))
 
 
@@ -139,14 +141,14 @@ def _checked(x, y):
 
 def _distinct(x, y):
     """The distinct points, their labels and first indices in `x`."""
-    points, first, where = np.unique(
+    points, first, inverse = np.unique(
         x, axis=0, return_index=True, return_inverse=True
     )
-    where = where.reshape(-1)
-    contradicted = y != y[first][where]
+    inverse = inverse.reshape(-1)
+    contradicted = y != y[first][inverse]
     if contradicted.any():
         i = contradicted.argmax()
-        j = first[where[i]]
+        j = first[inverse[i]]
         raise ValueError(
             "Identical points must have the same label. Received: "
             f"x[{j}] and x[{i}] are the same in float32, y[{j}]={y[j]} and "
@@ -173,7 +175,7 @@ class _Cloud:
         steps = np.sign(exponent) * (abs(exponent) > RANGE)
         self.factor = float(2.0 ** (-SHIFT * steps))
         points = points * self.factor
-        # In the precision in which the network subtracts it.
+        # The network subtracts the mean in float32.
         self.mean = points.mean(axis=0).astype("float32")
         centred = points - self.mean
         # A feature of tiny variance would need a weight beyond float32.
@@ -218,16 +220,16 @@ class _Stack:
         roundoff = np.finfo("float32").eps * (1 + np.sqrt(width) / 4) / spacing
         reach = cloud.reach(self.order, self.projection)
         for i, start in enumerate(range(0, n, self.hidden)):
-            self._add(i, start, z, targets, reach[start], roundoff)
+            self._add_block(i, start, z, targets, reach[start], roundoff)
             if self.lost > ALLOWED:
                 break
 
-    def _add(self, i, start, z, targets, reach, roundoff):
+    def _add_block(self, i, start, z, targets, reach, roundoff):
         """Computes block i, which moves the points from `start` on."""
         rows = slice(start, min(start + self.hidden, len(z)))
         neurons = range(rows.stop - start)
         try:
-            u, t, gaps, v, fires = peeling.unit_of(
+            u, t, gaps, v, fires = peeling.separating_neurons(
                 z, start, rows.stop, targets[rows], ENOUGH * reach
             )
         except peeling.NoGap as error:
@@ -256,9 +258,9 @@ def _corners(classes, k):
     levels = 2
     while levels**k < classes:
         levels += 1
-    corners, rest = np.empty((classes, k)), np.arange(classes)
+    corners, codes = np.empty((classes, k)), np.arange(classes)
     for axis in range(k):
-        rest, corners[:, axis] = np.divmod(rest, levels)
+        codes, corners[:, axis] = np.divmod(codes, levels)
     corners -= corners.max(axis=0) / 2
     return corners / (levels - 1), 1 / (levels - 1)
 
@@ -302,34 +304,34 @@ def _model(cloud, stack):
     return model
 
 
-def _try(model, points, labels, places):
+def _check_predictions(model, points, labels, places):
     """Runs the network on its points, on the current backend and device."""
     for start in range(0, len(points), BATCH):
         part = slice(start, start + BATCH)
         logits = model(points[part].astype("float32"), training=False)
         logits = keras.ops.convert_to_numpy(logits)
-        found = np.where(np.isnan(logits).any(1), -1, logits.argmax(1))
-        wrong = np.flatnonzero(found != labels[part])
+        predictions = np.where(np.isnan(logits).any(1), -1, logits.argmax(1))
+        wrong = np.flatnonzero(predictions != labels[part])
         if wrong.size:
             i = start + wrong[0]
             raise ValueError(
                 "The network does not fit in the precision of this device: it "
-                f"gives x[{places[i]}] the class {found[wrong[0]]} instead of "
-                f"{labels[i]}. Possible reasons are features of very "
-                "different scales and products of less than float32 "
+                f"gives x[{places[i]}] the class {predictions[wrong[0]]} "
+                f"instead of {labels[i]}. Possible reasons are features of "
+                "very different scales and products of less than float32 "
                 "precision. Received: numbers in x of magnitudes from "
                 f"{np.abs(points).min():.2g} to {np.abs(points).max():.2g}"
             )
 
 
-def _wide_enough(cloud, widths):
+def _narrowest_sufficient_stack(cloud, widths):
     for width in widths:
         stack = _Stack(cloud, width)
         if stack.lost <= ALLOWED:
             return stack
 
 
-def _too_narrow(stack, wider, places):
+def _width_error(stack, wider, places):
     remedy = f"`width={wider.width}` suffices" if wider else "no width suffices"
     return (
         f"In float32 this fit fails at width {stack.width}, {remedy}: another "

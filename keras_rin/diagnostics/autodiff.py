@@ -50,10 +50,10 @@ def directional(function, point, direction):
     return value, derivative
 
 
-def jacobians(function, points, others):
+def jacobians(function, points, inputs):
     """The Jacobian of each row, J_ij = d f_i / d p_j, `(rows, size, size)`.
 
-    Each row of f(points, others) depends on the rows of the same number alone.
+    Each row of f(points, inputs) depends on the rows of the same index alone.
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":
@@ -61,19 +61,19 @@ def jacobians(function, points, others):
 
         with tf.GradientTape() as tape:
             tape.watch(points)
-            values = function(points, others)
+            values = function(points, inputs)
         return tape.batch_jacobian(values, points)
 
-    def of_one(point, other):
-        return function(point[None], other[None])[0]
+    def row_function(point, row_inputs):
+        return function(point[None], row_inputs[None])[0]
 
     if backend == "jax":
         import jax
 
-        return jax.vmap(jax.jacrev(of_one))(points, others)
+        return jax.vmap(jax.jacrev(row_function))(points, inputs)
     import torch
 
-    return torch.func.vmap(torch.func.jacrev(of_one))(points, others)
+    return torch.func.vmap(torch.func.jacrev(row_function))(points, inputs)
 
 
 def compiled(function, shapes, dtype):
@@ -89,17 +89,17 @@ def compiled(function, shapes, dtype):
     if backend == "tensorflow":
         import tensorflow as tf
 
-        # Called as a graph, or TensorFlow warns of too many functions.
+        # TensorFlow warns of too many functions unless a graph is called.
         signature = [tf.TensorSpec(shape, dtype) for shape in shapes]
         function = tf.function(function).get_concrete_function(*signature)
 
-    def of_arrays(*arrays):
+    def call_with_arrays(*arrays):
         tensors = [ops.convert_to_tensor(array, dtype) for array in arrays]
         return keras.tree.map_structure(
             ops.convert_to_numpy, function(*tensors)
         )
 
-    return of_arrays
+    return call_with_arrays
 
 
 def float64_allowed(dtype="float64"):
@@ -114,22 +114,22 @@ def float64_allowed(dtype="float64"):
 
         return experimental.enable_x64(True)
     if backend == "torch" and dtype == "float64":
-        return _float64_kept_by_torch()
+        return _torch_float64_mode()
     return contextlib.nullcontext()
 
 
-def _float64_kept_by_torch():
+def _torch_float64_mode():
     """Keras 3.15 casts to float32 before it multiplies matrices."""
     import torch
 
-    class KeepsFloat64(torch.overrides.TorchFunctionMode):
+    class PreserveFloat64(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
             if function is torch.Tensor.to and torch.float32 in args:
                 if args[0].dtype == torch.float64:
                     return args[0]
             return function(*args, **(kwargs or {}))
 
-    return KeepsFloat64()
+    return PreserveFloat64()
 
 
 def exact_activation(function):
@@ -137,10 +137,10 @@ def exact_activation(function):
 
     Or rounds a constant of it, as TensorFlow does.
     """
-    return _exact(keras.backend.backend()).get(function, function)
+    return _exact_activations(keras.backend.backend()).get(function, function)
 
 
-def _exact(backend):
+def _exact_activations(backend):
     if backend == "jax":
         import jax
 

@@ -75,7 +75,7 @@ def first_signal_r2(
     vector = arguments.vector("input_vector", input_vector, units)
     noise = arguments.finite_number("noise", noise, at_least=0)
     steps = arguments.integer("steps", units if steps is None else steps)
-    # With fewer a read-out fits anything, and R^2 says nothing.
+    # With fewer samples the decoder fits every signal exactly.
     samples = arguments.integer("samples", samples, at_least=units + 2)
     rng = arguments.generator("rng", rng, seed=0)
     signals = rng.normal(size=(steps, 2 * samples))

@@ -2,7 +2,8 @@
 
 Whitened, the state has the covariance I. There the Fisher information of a
 past input is the squared length of its trace, and the matrix that takes one
-step is a contraction even where W amplifies. All here is computed there.
+step is a contraction even where W amplifies. This module computes in these
+coordinates.
 """
 
 import numpy as np
@@ -75,10 +76,10 @@ def fisher_memory_curve(
         Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
         systems.
     """
-    noise = _variance(noise)
-    encoder, step, _ = _whitened(recurrent_matrix, horizon)
-    lags = _lags(lags, horizon, len(step))
-    trace = _input(input_vector, encoder) @ encoder
+    noise = _noise_variance(noise)
+    encoder, step, _ = _whitened_network(recurrent_matrix, horizon)
+    lags = _number_of_lags(lags, horizon, len(step))
+    trace = _input_vector(input_vector, encoder) @ encoder
     trace = trace / np.sqrt(noise)
     curve = np.empty(lags)
     for lag in range(lags):
@@ -128,9 +129,9 @@ def total_memory(
         Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
         systems.
     """
-    noise = _variance(noise)
+    noise = _noise_variance(noise)
     memory = spatial_memory_matrix(recurrent_matrix, horizon=horizon)
-    vector = _input(input_vector, memory) / np.sqrt(noise)
+    vector = _input_vector(input_vector, memory) / np.sqrt(noise)
     return float(vector @ memory @ vector)
 
 
@@ -170,8 +171,8 @@ def spatial_memory_matrix(
         Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
         systems.
     """
-    noise = _variance(noise)
-    encoder, _, powers = _whitened(recurrent_matrix, horizon)
+    noise = _noise_variance(noise)
+    encoder, _, powers = _whitened_network(recurrent_matrix, horizon)
     memory = encoder @ powers @ encoder.T / noise
     return (memory + memory.T) / 2
 
@@ -210,7 +211,7 @@ def optimal_input_vector(
     return vector * np.sign(vector[np.abs(vector).argmax()]) + 0.0
 
 
-def _variance(noise):
+def _noise_variance(noise):
     noise = arguments.finite_number("noise", noise, at_least=0)
     if noise == 0:
         raise ValueError(
@@ -220,11 +221,11 @@ def _variance(noise):
     return noise
 
 
-def _input(input_vector, matrix):
+def _input_vector(input_vector, matrix):
     return arguments.vector("input_vector", input_vector, len(matrix))
 
 
-def _lags(lags, horizon, units):
+def _number_of_lags(lags, horizon, units):
     if lags is None:
         return units if horizon is None else horizon
     lags = arguments.integer("lags", lags)
@@ -236,21 +237,21 @@ def _lags(lags, horizon, units):
     return lags
 
 
-def _whitened(recurrent_matrix, horizon):
+def _whitened_network(recurrent_matrix, horizon):
     """The network in the coordinates x = h R^-1, where C = R^T R.
 
     Returns R^-1, which takes inputs there; A = R W R^-1, which takes one
     step there; and the sum of A^k (A^k)^T. Noise has the variance 1.
     """
     matrix = arguments.square_matrix("recurrent_matrix", recurrent_matrix)
-    steps = _steps(matrix, horizon)
+    steps = _number_of_steps(matrix, horizon)
     with np.errstate(over="ignore", invalid="ignore"):
         factor = _covariance_factor(matrix, steps)
-        encoder = _right_solved(np.eye(len(matrix)), factor)
-        step = _right_solved(factor @ matrix, factor)
+        encoder = _solve_right(np.eye(len(matrix)), factor)
+        step = _solve_right(factor @ matrix, factor)
         powers = _sum_of_powers(step, steps)
         trace = np.sum(encoder.T @ encoder * powers)
-    # This law does not hold by construction: rounding shows in it.
+    # The trace is the number of units only if rounding has little effect.
     if not abs(trace / len(matrix) - 1) <= 1e-6:
         raise ValueError(
             "`recurrent_matrix` amplifies too much for double precision: the "
@@ -261,21 +262,24 @@ def _whitened(recurrent_matrix, horizon):
     return encoder, step, powers
 
 
-def _steps(matrix, horizon):
+def _number_of_steps(matrix, horizon):
     if horizon is not None:
         return arguments.integer("horizon", horizon)
-    radius, other = spectrum.radii(matrix)
-    if max(radius, other) >= 1 - 1e-6:
-        known = ""
-        if spectrum.doubtful(radius, other):
-            known = f", or {other:.7g} after a change of W by rounding"
+    radius, perturbed_radius = spectrum.radii(matrix)
+    if max(radius, perturbed_radius) >= 1 - 1e-6:
+        alternative = ""
+        if spectrum.doubtful(radius, perturbed_radius):
+            alternative = (
+                f", or {perturbed_radius:.7g} after a change of W by rounding"
+            )
         raise ValueError(
             "`recurrent_matrix` must have a spectral radius below 1, so that "
             "the noise decays, or pass `horizon`, the number of steps over "
             "which it accumulates. "
-            f"Received: a spectral radius of {radius:.7g}{known}"
+            f"Received: a spectral radius of {radius:.7g}{alternative}"
         )
-    return 2**60  # for ever: the loops below end when nothing is left
+    # The loops over steps end early, when the power of the matrix vanishes.
+    return 2**60
 
 
 def _covariance_factor(matrix, steps):
@@ -291,12 +295,12 @@ def _covariance_factor(matrix, steps):
             break
         growth = _qr_factor(eye, power)
         factor = growth @ factor
-        power = growth @ power @ _right_solved(power, growth)
+        power = growth @ power @ _solve_right(power, growth)
         if bit == "1":
             stepped = factor @ matrix
             longer = _qr_factor(eye, stepped)
-            growth = _right_solved(longer, factor)
-            power = _right_solved(growth @ power @ stepped, longer)
+            growth = _solve_right(longer, factor)
+            power = _solve_right(growth @ power @ stepped, longer)
             factor = longer
     return factor
 
@@ -316,12 +320,12 @@ def _sum_of_powers(step, steps):
     return total
 
 
-def _qr_factor(one, other):
-    """The QR factor R of both, R^T R = one^T one + other^T other."""
-    return np.linalg.qr(np.vstack([one, other]), mode="r")
+def _qr_factor(top, bottom):
+    """R of the stacked matrices, R^T R = top^T top + bottom^T bottom."""
+    return np.linalg.qr(np.vstack([top, bottom]), mode="r")
 
 
-def _right_solved(matrix, factor):
+def _solve_right(matrix, factor):
     """matrix @ factor^-1, a triangular solve."""
     return scipy.linalg.solve_triangular(
         factor, matrix.T, trans="T", check_finite=False

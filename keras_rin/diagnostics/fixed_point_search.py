@@ -5,7 +5,7 @@ import numpy as np
 from keras_rin import arguments
 from keras_rin.diagnostics import spectrum
 
-# A larger tolerance asks for slow points, which are to stay where they are.
+# With a larger tolerance slow points are wanted, which refining would move.
 FIXED = 1e-16
 # The speed by which rounding moves a state, and the singular value of J - I
 # along a continuum if weights are rounded to float32.
@@ -56,7 +56,7 @@ class Search:
             active = np.flatnonzero(~ended)
             if not active.size:
                 break
-            steps, flat = _steps(
+            steps, flat = _damped_steps(
                 self._residuals(states[active]),
                 self.jacobians(states[active]),
                 damping[active],
@@ -64,7 +64,8 @@ class Search:
             trial = states[active] + steps
             trial_speeds = _squares(self._residuals(trial))
             better = trial_speeds < speeds[active]
-            # Where no direction leads down, and little is gained: a slow point.
+            # A search that gains little where no direction leads down has
+            # reached a slow point.
             stalled = flat & (trial_speeds > 0.9 * speeds[active])
             damping[active] *= np.where(better, 0.1, 10)
             damping[active[stalled]] = np.inf
@@ -82,7 +83,7 @@ class Search:
         rounded = ROUNDED * squared_sizes(states)
         active = np.flatnonzero((speeds > rounded) & (self._tolerance <= FIXED))
         # A whole step is too long where the residual is largest between roots.
-        shares = np.ones(len(states))
+        step_sizes = np.ones(len(states))
         for _ in range(self._iterations):
             if not active.size:
                 break
@@ -90,14 +91,16 @@ class Search:
             matrices = shifted(self.jacobians(states[active]))
             inverses = np.linalg.pinv(matrices, rcond=FLAT)
             steps = -(inverses @ residuals[:, :, None])[:, :, 0]
-            trial = states[active] + shares[active, None] * steps
+            trial = states[active] + step_sizes[active, None] * steps
             trial_speeds = _squares(self._residuals(trial))
-            better = trial_speeds < (1 - shares[active] / 2) * speeds[active]
+            better = (
+                trial_speeds < (1 - step_sizes[active] / 2) * speeds[active]
+            )
             states[active[better]] = trial[better]
             speeds[active[better]] = trial_speeds[better]
-            shares[active] *= np.where(better, 4, 0.25)
-            shares = np.minimum(shares, 1)
-            useful = (speeds > rounded) & (shares > 1e-3)
+            step_sizes[active] *= np.where(better, 4, 0.25)
+            step_sizes = np.minimum(step_sizes, 1)
+            useful = (speeds > rounded) & (step_sizes > 1e-3)
             active = active[useful[active]]
         return states, speeds
 
@@ -108,7 +111,7 @@ class Search:
         return np.broadcast_to(self._x, (len(states), len(self._x)))
 
 
-def _steps(residuals, matrices, damping):
+def _damped_steps(residuals, matrices, damping):
     """The d that minimizes |r + A d|^2 + damping scale |d|^2, A = J - I.
 
     And whether r is orthogonal to the columns of A, to 1 %.

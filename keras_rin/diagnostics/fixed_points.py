@@ -18,12 +18,12 @@ from keras_rin.diagnostics.state_map import state_map
 
 # An eigenvalue this close to 1 may belong to a continuum of fixed points.
 NEAR_ONE = 1e-2
-# Between two points of a continuum lies a third. It is looked for off the
-# middle, where between two stable points a saddle may be.
+# Between two points of a continuum lies a third. The search for it begins off
+# the middle, because a saddle may lie in the middle of two stable points.
 BETWEEN, ASIDE = 0.38, 0.1
-# Searches end at some distance from a degenerate root, each at another. Points
-# within so many times `distance` are one root and no continuum.
-ONE_ROOT = 300
+# Searches end at various distances from a degenerate root. Points within this
+# multiple of `distance` are therefore a single root and no continuum.
+SAME_ROOT = 300
 
 
 class FixedPoints(typing.NamedTuple):
@@ -164,43 +164,43 @@ def fixed_points(
     )
     with state_map(cell, "float64") as step:
         search = Search(step, x, tolerance, iterations)
-        first = search.check(initial_states)
-        states, speeds = search.minimize(first)
+        checked_states = search.check(initial_states)
+        states, speeds = search.minimize(checked_states)
         converged = search.has_converged(states, speeds)
         slow = states[~converged], speeds[~converged]
         states, speeds = states[converged], speeds[converged]
-        distance *= np.linalg.norm([*first, *states], axis=1).max()
+        distance *= np.linalg.norm([*checked_states, *states], axis=1).max()
         counts = np.ones(len(states), int)
         states, speeds, counts = _distinct(states, speeds, counts, distance)
-        # Only one of each, because this takes longer than the searches.
+        # Duplicates are dropped, because refining takes longer than searching.
         states, speeds = search.refine(states, speeds)
         states, speeds, counts = _distinct(states, speeds, counts, distance)
         matrices = search.jacobians(states)
         groups = _continua(states, matrices, search)
     points = []
     for group in groups:
-        place, members, is_continuum = _members(
-            states, group, ONE_ROOT * distance
+        index, members, is_continuum = _members(
+            states, group, SAME_ROOT * distance
         )
         # At a double root a residual of r leaves eigenvalues off by sqrt(r).
         speed = (speeds[group] / squared_sizes(states[group])).max()
         allowed = max(modulus_tolerance, 4 * speed**0.25)
-        dimension = is_continuum * _null_dimension(matrices[place], allowed)
-        eigenvalues, neutral = _eigenvalues(matrices[place], allowed)
+        dimension = is_continuum * _null_dimension(matrices[index], allowed)
+        eigenvalues, neutral = _eigenvalues(matrices[index], allowed)
         expanding = ~neutral & (np.abs(eigenvalues) > 1)
         kind = expanding.sum(), neutral.sum(), dimension
         starts = counts[group].sum()
-        points.append((*kind, place, eigenvalues, members, starts))
+        points.append((*kind, index, eigenvalues, members, starts))
     points.sort(key=lambda point: point[:4])
     *columns, eigenvalues, members, starts = (
         zip(*points, strict=True) if points else ((),) * 7
     )
-    expanding, neutral, dimension, places = np.array(columns, int)
+    expanding, neutral, dimension, indices = np.array(columns, int)
     return FixedPoints(
-        states[places],
-        speeds[places],
-        matrices[places],
-        np.reshape(np.array(eigenvalues, complex), states[places].shape),
+        states[indices],
+        speeds[indices],
+        matrices[indices],
+        np.reshape(np.array(eigenvalues, complex), states[indices].shape),
         states.shape[1] - expanding - neutral,
         neutral,
         expanding,
@@ -221,26 +221,28 @@ def _constant_input(cell, inputs):
 
 def _distinct(states, speeds, starts, distance):
     """The slowest of each group of close states, and the starts of all."""
-    places, counts = [], []
-    left = np.argsort(speeds, kind="stable")
-    while left.size:
-        away = np.linalg.norm(states[left] - states[left[0]], axis=1) > distance
-        places.append(left[0])
-        counts.append(starts[left[~away]].sum())
-        left = left[away]
-    slowest = np.array(places, int)
+    indices, counts = [], []
+    remaining = np.argsort(speeds, kind="stable")
+    while remaining.size:
+        offsets = states[remaining] - states[remaining[0]]
+        is_distant = np.linalg.norm(offsets, axis=1) > distance
+        indices.append(remaining[0])
+        counts.append(starts[remaining[~is_distant]].sum())
+        remaining = remaining[is_distant]
+    slowest = np.array(indices, int)
     return states[slowest], speeds[slowest], np.array(counts, int)
 
 
-def _members(states, group, one_root):
-    """The middle one of a group, its members, and whether it is a continuum.
+def _members(states, group, root_distance):
+    """The middle state of a group, its members, and whether it is a continuum.
 
-    A group no larger than `one_root` is a single point.
+    A group no larger than `root_distance` is a single point.
     """
-    away = np.linalg.norm(states[group] - states[group].mean(axis=0), axis=1)
-    place = group[away.argmin()]
-    is_continuum = 2 * away.max() > one_root
-    return place, states[group if is_continuum else [place]], is_continuum
+    offsets = states[group] - states[group].mean(axis=0)
+    distances = np.linalg.norm(offsets, axis=1)
+    index = group[distances.argmin()]
+    is_continuum = 2 * distances.max() > root_distance
+    return index, states[group if is_continuum else [index]], is_continuum
 
 
 def _eigenvalues(matrix, tolerance):
@@ -274,19 +276,19 @@ def _continua(states, matrices, search):
     """
     eigenvalues = np.linalg.eigvals(matrices)
     near = (np.abs(eigenvalues - 1) <= NEAR_ONE).any(axis=1)
-    alone = [np.array([place]) for place in np.flatnonzero(~near)]
+    isolated = [np.array([index]) for index in np.flatnonzero(~near)]
     near = np.flatnonzero(near)
     if len(near) < 2:
-        return alone + [near] * len(near)
-    distances = scipy.spatial.distance
-    apart = distances.squareform(distances.pdist(states[near]))
-    tree = scipy.sparse.csgraph.minimum_spanning_tree(apart).tocoo()
-    one, other = states[near[tree.row]], states[near[tree.col]]
-    between = one + BETWEEN * (other - one)
-    ends, speeds = search.refine(*search.minimize(between))
-    moved = np.linalg.norm(ends - between, axis=1) <= ASIDE * tree.data
-    linked = moved & search.has_converged(ends, speeds)
+        return isolated + [near] * len(near)
+    distances = scipy.spatial.distance.pdist(states[near])
+    distances = scipy.spatial.distance.squareform(distances)
+    tree = scipy.sparse.csgraph.minimum_spanning_tree(distances).tocoo()
+    first, second = states[near[tree.row]], states[near[tree.col]]
+    between = first + BETWEEN * (second - first)
+    refined, speeds = search.refine(*search.minimize(between))
+    is_near = np.linalg.norm(refined - between, axis=1) <= ASIDE * tree.data
+    linked = is_near & search.has_converged(refined, speeds)
     tree.data[~linked] = 0
     tree.eliminate_zeros()
     _, labels = scipy.sparse.csgraph.connected_components(tree, directed=False)
-    return alone + [near[labels == k] for k in range(labels.max() + 1)]
+    return isolated + [near[labels == k] for k in range(labels.max() + 1)]

@@ -15,9 +15,10 @@ from keras import ops
 from keras_rin.diagnostics import autodiff
 from keras_rin.diagnostics import recurrent_layers
 
-# Of functions of each number by itself, those that gates have.
+# The closed form needs activations that act on each number by itself.
 ELEMENTWISE = {"hard_sigmoid", "linear", "relu", "sigmoid", "tanh"}
-ROWS = 8  # Jacobians at a time: their sum stays in the processor's cache
+# The sum over gates of so many Jacobians stays in the processor's cache.
+ROWS = 8
 
 
 def simple_rnn(cell, x, z, h):
@@ -38,16 +39,16 @@ def gru(cell, x, z, h):
     return [update * h + (1 - update) * new]
 
 
-def unit_of(cell):
+def unit_step(cell):
     """The step of one unit by itself, `None` if it is not known."""
     step = UNITS.get(type(cell))
     if keras.saving.get_registered_name(type(cell)) == "keras_rin>RINCell":
         step = simple_rnn
     if step is None or (step is gru and not cell.reset_after):
         return None
-    known = [getattr(keras.activations, name) for name in ELEMENTWISE]
+    elementwise = [getattr(keras.activations, name) for name in ELEMENTWISE]
     activations = cell.activation, getattr(cell, *SECOND)
-    return step if all(phi in known for phi in activations) else None
+    return step if all(phi in elementwise for phi in activations) else None
 
 
 UNITS = {
@@ -77,7 +78,7 @@ class GatedCell:
         p are the sums of the gates, and after these the states.
         """
         h = states[:, : self.units]
-        x, z = self._sums(h, inputs)
+        x, z = self._gate_sums(h, inputs)
         old = ops.stack(ops.split(states, self.states, axis=1))
 
         def new_states(p):
@@ -86,34 +87,37 @@ class GatedCell:
             return ops.stack(new)
 
         p = ops.concatenate([z, old])
-        found = []
+        slopes = []
         for k in range(self.gates + self.states):
-            one = np.zeros((self.gates + self.states, 1, 1))
-            one[k] = 1
-            direction = ops.ones_like(p) * ops.convert_to_tensor(one, p.dtype)
-            found.append(autodiff.directional(new_states, p, direction)[1])
-        return ops.transpose(ops.stack(found), (2, 0, 1, 3))
+            unit_vector = np.zeros((self.gates + self.states, 1, 1))
+            unit_vector[k] = 1
+            unit_vector = ops.convert_to_tensor(unit_vector, p.dtype)
+            direction = ops.ones_like(p) * unit_vector
+            slopes.append(autodiff.directional(new_states, p, direction)[1])
+        return ops.transpose(ops.stack(slopes), (2, 0, 1, 3))
 
     def jacobians(self, slopes):
         rows, units = len(slopes), np.arange(self.units)
         shape = (rows, self.states, self.units, self.states, self.units)
-        found = np.zeros(shape, self._dtype)
+        jacobians = np.zeros(shape, self._dtype)
         for k in range(self.states):
             for start in range(0, rows, ROWS):
                 part = slice(start, start + ROWS)
-                found[part, k, :, 0] = sum(
+                jacobians[part, k, :, 0] = sum(
                     slopes[part, g, k, :, None] * matrix
                     for g, matrix in enumerate(self._matrices)
                 )
             for old in range(self.states):
                 direct = slopes[:, self.gates + old, k]
-                found[:, k, units, old, units] += direct
+                jacobians[:, k, units, old, units] += direct
         size = self.states * self.units
-        return found.reshape(rows, size, size)
+        return jacobians.reshape(rows, size, size)
 
-    def _sums(self, h, inputs):
+    def _gate_sums(self, h, inputs):
         kernels = self._cell.kernel, self._cell.recurrent_kernel
-        kernel, recurrent = (ops.cast(one, self._dtype) for one in kernels)
+        kernel, recurrent = (
+            ops.cast(weight, self._dtype) for weight in kernels
+        )
         x, z = ops.matmul(inputs, kernel), ops.matmul(h, recurrent)
         z = z + h if self._offset else z
         if self._cell.bias is not None:
@@ -121,4 +125,6 @@ class GatedCell:
             x, z = (
                 (x + bias[0], z + bias[1]) if bias.ndim == 2 else (x + bias, z)
             )
-        return (ops.stack(ops.split(one, self.gates, axis=1)) for one in (x, z))
+        return (
+            ops.stack(ops.split(sums, self.gates, axis=1)) for sums in (x, z)
+        )

@@ -76,8 +76,8 @@ def gradient_norms(
     directions = arguments.integer("directions", directions)
     rng = arguments.generator("rng", rng, seed=0)
     sequences = recurrent_layers.sequences(x, layer)
-    used = recurrent_layers.steps_that_count(mask, sequences, layer)
-    sequences, used = _aligned(sequences, used)
+    used = recurrent_layers.unmasked_steps(mask, sequences, layer)
+    sequences, used = _align_steps(sequences, used)
     sizes = state_map.sizes(cell)
     count = min(directions, sizes[0])
     basis = np.linalg.qr(rng.normal(size=(sizes[0], count)))[0].T
@@ -88,11 +88,11 @@ def gradient_norms(
     shape = sequences.shape[1] + 1, len(sequences), sum(sizes)
     with recurrent_layers.undisturbed(cell), autodiff.float64_allowed(dtype):
         inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
-        slopes = autodiff.gradient(
+        gradients = autodiff.gradient(
             lambda nudges: _project_last(cell, inputs, used, nudges, v),
             ops.zeros(shape, dtype),
         )
-    squares = np.asarray(ops.convert_to_numpy(slopes), "float64") ** 2
+    squares = np.asarray(ops.convert_to_numpy(gradients), "float64") ** 2
     norms = np.sqrt(squares.sum(axis=2).mean(axis=1))
     if np.isnan(norms).any():
         raise ValueError(
@@ -103,11 +103,13 @@ def gradient_norms(
     return norms
 
 
-def _aligned(sequences, used):
+def _align_steps(sequences, used):
     """The time steps that count, moved to the end of each sequence."""
-    some = used.any(axis=1)
-    sequences = recurrent_layers.sorted_steps(sequences[some], used[some])
-    return sequences, np.sort(used[some], axis=1)
+    has_steps = used.any(axis=1)
+    sequences = recurrent_layers.sorted_steps(
+        sequences[has_steps], used[has_steps]
+    )
+    return sequences, np.sort(used[has_steps], axis=1)
 
 
 def _project_last(cell, x, used, nudges, v):
@@ -122,9 +124,11 @@ def _project_last(cell, x, used, nudges, v):
         states = ops.where(used_t, step(states, x_t), states)
         return nudged(states, nudge), None
 
-    first = state_map.flat_initial_state(cell, len(x))
+    initial_state = state_map.flat_initial_state(cell, len(x))
     used = ops.convert_to_tensor(used.T[..., None])
     sequence = (ops.swapaxes(x, 0, 1), used, nudges[1:])
-    states, _ = ops.scan(nudged_step, nudged(first, nudges[0]), sequence)
+    states, _ = ops.scan(
+        nudged_step, nudged(initial_state, nudges[0]), sequence
+    )
     last = ops.cast(states[:, : v.shape[1]], nudges.dtype)
     return ops.sum(last * ops.cast(v, nudges.dtype))

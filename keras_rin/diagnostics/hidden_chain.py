@@ -91,9 +91,9 @@ def hidden_chain(
     rng = arguments.generator("rng", rng, seed=0)
     matrices = recurrent_layers.recurrent_matrices(layer)
     activity = _pulse_response(layer, steps, pulse)
-    order = _order(activity, rng)
+    order = _peak_order(activity, rng)
     profiles = {
-        gate: _profile(matrix[np.ix_(order, order)])
+        gate: _mean_weights(matrix[np.ix_(order, order)])
         for gate, matrix in matrices.items()
     }
     return HiddenChain(
@@ -126,10 +126,10 @@ def _pulse_response(layer, steps, pulse):
     x = np.zeros((1, steps + 1, features))
     x[0, 0] = pulse
     with recurrent_layers.undisturbed(cell):
-        along = keras.layers.RNN(
+        rnn = keras.layers.RNN(
             cell, return_sequences=True, dtype=cell.dtype_policy
         )
-        response = along(ops.convert_to_tensor(x, cell.compute_dtype))
+        response = rnn(ops.convert_to_tensor(x, cell.compute_dtype))
     response = ops.convert_to_numpy(ops.cast(response, "float32"))[0]
     if not np.isfinite(response).all():
         raise ValueError(
@@ -139,7 +139,7 @@ def _pulse_response(layer, steps, pulse):
     return response.astype("float64")
 
 
-def _order(activity, rng):
+def _peak_order(activity, rng):
     size = np.abs(activity)
     excited = np.flatnonzero(size.max(axis=0))
     if len(excited) < 2:
@@ -151,12 +151,12 @@ def _order(activity, rng):
     return excited[np.lexsort((rng.random(len(peak)), peak))]
 
 
-def _profile(matrix):
+def _mean_weights(matrix):
     n = len(matrix)
     diagonals = [np.diagonal(matrix, k) for k in range(1 - n, n)]
     mean = np.array([weights.mean() for weights in diagonals])
     error = np.full(2 * n - 1, np.nan)
-    for place, weights in enumerate(diagonals):
+    for index, weights in enumerate(diagonals):
         if len(weights) > 1:
-            error[place] = weights.std(ddof=1) / np.sqrt(len(weights))
+            error[index] = weights.std(ddof=1) / np.sqrt(len(weights))
     return mean, error

@@ -51,7 +51,7 @@ def state_trajectories(
             [1., 1.],
             [2., 2.]]], dtype=float32)
     """
-    cell, inputs = read(layer, x, dtype)
+    cell, inputs = cell_and_sequences(layer, x, dtype)
     with state_map(cell, dtype) as step:
         return step.trajectory(inputs)
 
@@ -102,14 +102,14 @@ def state_jacobians(
     array([[0., 0.],
            [1., 0.]], dtype=float32)
     """
-    cell, inputs = read(layer, x, dtype)
+    cell, inputs = cell_and_sequences(layer, x, dtype)
     batch, time, features = inputs.shape
     with state_map(cell, dtype) as step:
         states = step.trajectory(inputs)[:, :-1]
-        found = step.jacobians(
+        matrices = step.jacobians(
             states.reshape(-1, step.size), inputs.reshape(-1, features)
         )
-    return found.reshape(batch, time, step.size, step.size)
+    return matrices.reshape(batch, time, step.size, step.size)
 
 
 def checked_cell(layer):
@@ -118,7 +118,7 @@ def checked_cell(layer):
     return cell
 
 
-def read(layer, x, dtype):
+def cell_and_sequences(layer, x, dtype):
     """The cell of a layer, and the sequences that it reads, both checked."""
     if dtype not in DTYPES:
         raise ValueError(

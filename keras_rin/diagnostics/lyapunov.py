@@ -100,8 +100,8 @@ def lyapunov_spectrum(
         and Abbott, 2023, Lyapunov spectra of chaotic recurrent neural
         networks.
     """
-    cell, inputs = jacobians.read(layer, x, "float64")
-    used = recurrent_layers.steps_that_count(mask, inputs, layer)
+    cell, inputs = jacobians.cell_and_sequences(layer, x, "float64")
+    used = recurrent_layers.unmasked_steps(mask, inputs, layer)
     lengths = used.sum(axis=1)
     time = int(lengths.max())
     size = sum(state_map.sizes(cell))
@@ -123,24 +123,24 @@ def lyapunov_spectrum(
     inputs = recurrent_layers.sorted_steps(inputs[longest], ~used[longest])
     lengths = lengths[longest]
     basis = np.linalg.qr(rng.normal(size=(count, size)).T).Q
-    of_sequence = np.zeros((len(inputs), count))
-    of_step = np.zeros((time - warmup, count))
-    together = max(1, state_map.VALUES // (size * count))
+    sequence_growth = np.zeros((len(inputs), count))
+    step_growth = np.zeros((time - warmup, count))
+    chunk = max(1, state_map.VALUES // (size * count))
     with state_map.state_map(cell, "float64") as step:
-        for start in range(0, len(inputs), together):
-            part = slice(start, start + together)
-            found = _growth(step, inputs[part], lengths[part], basis)
-            for t, growth in enumerate(found):
+        for start in range(0, len(inputs), chunk):
+            part = slice(start, start + chunk)
+            growths = _growth(step, inputs[part], lengths[part], basis)
+            for t, growth in enumerate(growths):
                 if t >= warmup:
-                    of_sequence[start : start + len(growth)] += growth
-                    of_step[t - warmup] += growth.sum(axis=0)
-    counted = lengths - warmup
-    steps = np.minimum(counted[:, None], np.arange(1, len(of_step) + 1))
-    order = np.argsort(-of_sequence.sum(axis=0), kind="stable")
+                    sequence_growth[start : start + len(growth)] += growth
+                    step_growth[t - warmup] += growth.sum(axis=0)
+    counts = lengths - warmup
+    steps = np.minimum(counts[:, None], np.arange(1, len(step_growth) + 1))
+    order = np.argsort(-sequence_growth.sum(axis=0), kind="stable")
     return LyapunovSpectrum(
-        of_step.sum(axis=0)[order] / counted.sum(),
-        _standard_error(of_sequence[:, order], counted[:, None]),
-        np.cumsum(of_step[:, order], axis=0) / steps.sum(axis=0)[:, None],
+        step_growth.sum(axis=0)[order] / counts.sum(),
+        _standard_error(sequence_growth[:, order], counts[:, None]),
+        np.cumsum(step_growth[:, order], axis=0) / steps.sum(axis=0)[:, None],
     )
 
 
@@ -153,9 +153,9 @@ def _growth(step, x, lengths, basis):
     # Directions are rows here, columns of Q_t in the formula.
     directions = np.broadcast_to(basis.T, (len(x), *basis.T.shape))
     for t in range(lengths[0]):
-        last = (lengths > t).sum()
-        states, directions = states[:last], directions[:last]
-        states, grown = step.along(states, x[:last, t], directions)
+        active = (lengths > t).sum()
+        states, directions = states[:active], directions[:active]
+        states, grown = step.directional(states, x[:active, t], directions)
         if not (np.isfinite(grown).all() and np.isfinite(states).all()):
             raise ValueError(
                 f"The states of {step.name} along `x`, and their Jacobians, "
@@ -168,10 +168,10 @@ def _growth(step, x, lengths, basis):
 
 
 def _standard_error(sums, counts):
-    """Of the ratio of the mean of the sums to that of the counts."""
+    """The standard error of the ratio of mean sum to mean count."""
     if len(sums) == 1:
         return np.full(sums.shape[1], np.nan)
     with np.errstate(invalid="ignore"):  # of -inf
-        rest = sums - counts * (sums.sum(axis=0) / counts.sum())
-        deviation = np.sqrt((rest**2).sum(axis=0) / (len(sums) - 1))
+        residuals = sums - counts * (sums.sum(axis=0) / counts.sum())
+        deviation = np.sqrt((residuals**2).sum(axis=0) / (len(sums) - 1))
     return deviation * np.sqrt(len(sums)) / counts.sum()

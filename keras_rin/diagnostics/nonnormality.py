@@ -39,9 +39,9 @@ def spectral_radius(recurrent_matrix: ArrayLike) -> float:
     0.9
     """
     matrix = arguments.square_matrix("recurrent_matrix", recurrent_matrix)
-    radius, other = spectrum.radii(matrix)
-    if spectrum.doubtful(radius, other):
-        spectrum.warn("spectral radius", radius, other)
+    radius, perturbed_radius = spectrum.radii(matrix)
+    if spectrum.doubtful(radius, perturbed_radius):
+        spectrum.warn("spectral radius", radius, perturbed_radius)
     return float(radius)
 
 
@@ -86,7 +86,7 @@ def henrici_departure(recurrent_matrix: ArrayLike) -> float:
     shrunk = np.abs(spectrum.eigenvalues(matrix)) / (size or 1)
     departures = size * np.sqrt(np.maximum(1 - np.sum(shrunk**2, axis=1), 0))
     if departures[0] < size / 10:
-        departures = _above_the_diagonal(matrix)
+        departures = _schur_departures(matrix)
     departures = np.ldexp(departures, exponent)
     floor = np.ldexp(1e-12 * size, exponent)
     if spectrum.doubtful(departures[0], departures[1], floor):
@@ -94,8 +94,8 @@ def henrici_departure(recurrent_matrix: ArrayLike) -> float:
     return float(departures[0])
 
 
-def _above_the_diagonal(matrix):
-    """Of the Schur form, of the matrix and of one within rounding of it."""
+def _schur_departures(matrix):
+    """Norms above the diagonal of the Schur forms of W and of W perturbed."""
     rng, parts = np.random.default_rng(0), []
     outside = matrix.copy()
     for units in spectrum.blocks(matrix):
@@ -103,7 +103,9 @@ def _above_the_diagonal(matrix):
         outside[np.ix_(units, units)] = 0
         if len(units) > 1:
             pair = (block, spectrum.perturbed(block, rng))
-            forms = [scipy.linalg.schur(one, "complex")[0] for one in pair]
+            forms = [
+                scipy.linalg.schur(matrix, "complex")[0] for matrix in pair
+            ]
             parts.append([np.linalg.norm(np.triu(t, k=1)) for t in forms])
     parts.append([np.linalg.norm(outside)] * 2)
     return np.linalg.norm(parts, axis=0)
@@ -207,34 +209,34 @@ def transient_amplification(
     units = len(matrix)
     state = arguments.vector("input_vector", input_vector, units)
     steps = arguments.integer("steps", units if steps is None else steps)
-    sizes, others = _sizes(matrix, state, steps)
-    unsure = np.flatnonzero(spectrum.doubtful(sizes, others))
-    if unsure.size:
-        first = unsure[0]
-        what = f"amplification from step {first} on"
-        spectrum.warn(what, sizes[first], others[first])
-    return sizes
+    norms, perturbed_norms = _response_norms(matrix, state, steps)
+    doubtful = np.flatnonzero(spectrum.doubtful(norms, perturbed_norms))
+    if doubtful.size:
+        step = doubtful[0]
+        quantity = f"amplification from step {step} on"
+        spectrum.warn(quantity, norms[step], perturbed_norms[step])
+    return norms
 
 
-def _sizes(matrix, state, steps):
-    """Twice, the second time with the errors that rounding may make.
+def _response_norms(matrix, state, steps):
+    """The norms of the states, and those with errors of the size of rounding.
 
     Powers of 2 are kept apart, so that nothing overflows on the way.
     """
     rng = np.random.default_rng(0)
     matrix, growth = spectrum.scaled(matrix)
     states, exponent = spectrum.scaled(np.stack([state, state]))
-    sizes, powers = np.empty((steps + 1, 2)), np.empty(steps + 1, "int64")
+    norms, powers = np.empty((steps + 1, 2)), np.empty(steps + 1, "int64")
     for k in range(steps + 1):
         if k:
             slack = np.abs(states[1]) @ np.abs(matrix)
             states = states @ matrix
             states[1] += spectrum.ROUNDING * slack * rng.normal(size=len(slack))
-            states, more = spectrum.scaled(states)
-            exponent += growth + more
-        sizes[k], powers[k] = np.linalg.norm(states, axis=1), exponent
+            states, change = spectrum.scaled(states)
+            exponent += growth + change
+        norms[k], powers[k] = np.linalg.norm(states, axis=1), exponent
     with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(sizes.T, np.clip(powers, -5000, 5000).astype("int32"))
+        return np.ldexp(norms.T, np.clip(powers, -5000, 5000).astype("int32"))
 
 
 class ProductVersusPower(typing.NamedTuple):
@@ -299,7 +301,7 @@ def product_versus_power(
 
 
 def _log_radii(units, factors, rng, normalize):
-    """Of W_1^n and of W_1 ... W_n, which is kept at norm 1 on the way."""
+    """Log spectral radii of W_1^n and W_1 ... W_n, computed at norm 1."""
     product, log_size = np.eye(units), 0.0
     for factor in range(factors):
         matrix = rng.normal(scale=units**-0.5, size=(units, units))

@@ -57,12 +57,12 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
             f"{layer.name} has no recurrent kernel of shape (units, gates * "
             f"units). Received: layer={layer}, recurrent_kernel shape={shape}"
         )
-    # Not U + I of the cell, which is rounded to the dtype of the weights.
+    # The cell rounds its own U + I to the dtype of the weights.
     identity = np.eye(shape[0])
     offset = identity * hasattr(cell, "effective_recurrent_kernel")
     parts = np.split(float64(kernel), shape[1] // shape[0], axis=1)
     parts = [part + offset for part in parts]
-    matrices = dict(zip(_names(cell, len(parts)), parts, strict=True))
+    matrices = dict(zip(_gate_names(cell, len(parts)), parts, strict=True))
     if hasattr(cell, "effective_transition_kernel"):
         matrices["transition"] = float64(cell.transition_kernel) + identity
     return matrices
@@ -81,8 +81,12 @@ def sequences(x, layer) -> np.ndarray:
     cell = built_cell(layer)
     width = features(cell)
     x = arguments.real_array("x", x)
-    fits = x.ndim == 3 and width in (None, x.shape[-1])
-    if not fits or not x.size or not finite_in(cell.compute_dtype, x):
+    has_valid_shape = x.ndim == 3 and width in (None, x.shape[-1])
+    if (
+        not has_valid_shape
+        or not x.size
+        or not finite_in(cell.compute_dtype, x)
+    ):
         raise ValueError(
             "`x` must be finite and of shape (batch, time, "
             f"{width or 'features'}). Received: x of shape {x.shape}, its "
@@ -92,7 +96,7 @@ def sequences(x, layer) -> np.ndarray:
     return x[:, ::-1].copy() if getattr(layer, "go_backwards", False) else x
 
 
-def steps_that_count(mask, x, layer) -> np.ndarray:
+def unmasked_steps(mask, x, layer) -> np.ndarray:
     """Which time steps of sequences `x` are not masked, as a layer reads."""
     if mask is None:
         return np.ones(x.shape[:2], bool)
@@ -121,7 +125,7 @@ def finite_in(dtype, x):
 
 
 def check_weights(cell):
-    """Nothing that is computed with NaN says anything."""
+    """Raises an error if a weight is NaN or infinite."""
     for weight in cell.weights:
         values = float64(weight.value)
         if not np.isfinite(values).all():
@@ -136,9 +140,9 @@ def float64(tensor):
     return np.asarray(ops.convert_to_numpy(tensor), "float64")
 
 
-def _names(cell, count):
-    for kind, names in GATES.items():
-        if isinstance(cell, kind):
+def _gate_names(cell, count):
+    for cell_class, names in GATES.items():
+        if isinstance(cell, cell_class):
             return names
     return [f"gate_{k}" for k in range(count)] if count > 1 else ["recurrent"]
 
@@ -172,16 +176,17 @@ def built_cell(layer):
 @contextlib.contextmanager
 def undisturbed(cell):
     """Leaves random and hidden states and dropout masks as they were."""
-    kept = [v for v in cell.variables if not v.trainable]
+    variables = [v for v in cell.variables if not v.trainable]
+    variables += hidden_states(cell)
     try:
-        with restored([*kept, *hidden_states(cell)]), _torch_generator_kept():
+        with restored(variables), _forked_torch_generator():
             yield
     finally:
         for name in ("reset_dropout_mask", "reset_recurrent_dropout_mask"):
             getattr(cell, name, lambda: None)()
 
 
-def _torch_generator_kept():
+def _forked_torch_generator():
     """Keras drops out by Torch's own generator where a layer has no seed."""
     if keras.backend.backend() != "torch":
         return contextlib.nullcontext()

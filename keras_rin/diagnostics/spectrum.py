@@ -51,25 +51,27 @@ def eigenvalues(matrix):
         Complex array `(2, units)`, in the same order of blocks.
     """
     rng = np.random.default_rng(0)
-    pairs = [_of_block(matrix[np.ix_(u, u)], rng) for u in blocks(matrix)]
+    pairs = [
+        _block_eigenvalues(matrix[np.ix_(u, u)], rng) for u in blocks(matrix)
+    ]
     return np.concatenate(pairs, axis=1)
 
 
-def _of_block(block, rng):
+def _block_eigenvalues(block, rng):
     if len(block) == 1:
         return np.repeat(block.astype("complex128"), 2, axis=0)
     balanced, exponent = scaled(_balanced(block))
-    found = [
-        np.linalg.eigvals(one).astype("complex128")
-        for one in (balanced, perturbed(balanced, rng))
+    pair = [
+        np.linalg.eigvals(matrix).astype("complex128")
+        for matrix in (balanced, perturbed(balanced, rng))
     ]
-    return np.ldexp(np.real(found), exponent) + 1j * np.ldexp(
-        np.imag(found), exponent
+    return np.ldexp(np.real(pair), exponent) + 1j * np.ldexp(
+        np.imag(pair), exponent
     )
 
 
 def _balanced(block):
-    """Of the same eigenvalues, by scales of the units, and nearer to normal.
+    """A block of the same eigenvalues, scaled by units to be nearer to normal.
 
     Where units are linked as in a tree, as in a chain with feedback, scales
     exist that make both weights of each link equal in size.
@@ -98,43 +100,45 @@ def neutral(matrix, tolerance, error):
         Complex array and Boolean array, `(units,)`.
     """
     parts = [
-        _neutral_of_block(matrix[np.ix_(units, units)], tolerance, error)
+        _neutral_eigenvalues(matrix[np.ix_(units, units)], tolerance, error)
         for units in blocks(matrix)
     ]
-    values, at_one = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return values, at_one
+    values, is_neutral = (
+        np.concatenate(part) for part in zip(*parts, strict=True)
+    )
+    return values, is_neutral
 
 
-def _neutral_of_block(block, tolerance, error):
+def _neutral_eigenvalues(block, tolerance, error):
     block = _balanced(block)
     error = error * np.linalg.norm(block)
     values, left, right = scipy.linalg.eig(block, left=True)
     with np.errstate(divide="ignore"):
         sensitivity = 1 / np.abs(np.sum(left.conj() * right, axis=0))
     distance = np.abs(np.abs(values) - 1)
-    at_one = distance <= tolerance
+    is_neutral = distance <= tolerance
     # The sensitivity alone, of first order, is no bound: it may be infinite.
-    unsure = ~at_one & (distance <= len(block) * error * sensitivity)
-    for k in np.flatnonzero(unsure):
+    is_doubtful = ~is_neutral & (distance <= len(block) * error * sensitivity)
+    for k in np.flatnonzero(is_doubtful):
         shifted = block - np.exp(1j * np.angle(values[k])) * np.eye(len(block))
         change = scipy.linalg.svdvals(shifted)[-1]
-        at_one[k] = change <= error
-    return values, at_one
+        is_neutral[k] = change <= error
+    return values, is_neutral
 
 
-def doubtful(one, other, at_least=0.0):
+def doubtful(value, perturbed_value, at_least=0.0):
     """Whether rounding moves a result by more than the tolerance."""
-    allowed = np.maximum(TOLERANCE * np.abs(one), at_least)
-    with np.errstate(invalid="ignore"):  # inf is inf
-        return np.abs(one - other) > allowed
+    allowed = np.maximum(TOLERANCE * np.abs(value), at_least)
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN
+        return np.abs(value - perturbed_value) > allowed
 
 
-def warn(what, one, other):
+def warn(quantity, value, perturbed_value):
     warnings.warn(
-        f"Double precision does not determine the {what} of "
+        f"Double precision does not determine the {quantity} of "
         "`recurrent_matrix`, which is far from normal: a change of its "
-        f"entries by rounding takes it from {one:.6g} to {other:.6g}, and the "
-        "true value may differ by more",
+        f"entries by rounding takes it from {value:.6g} to "
+        f"{perturbed_value:.6g}, and the true value may differ by more",
         scipy.linalg.LinAlgWarning,
         stacklevel=callers.stacklevel(),
     )

@@ -72,7 +72,7 @@ def input_drift(
         raise ValueError(
             f"{layer.name} has no input kernel. Received: layer={layer}"
         )
-    used = recurrent_layers.steps_that_count(mask, x, layer)
+    used = recurrent_layers.unmasked_steps(mask, x, layer)
     flat, steps = x[used], int(used.sum(axis=1).max())
     kernel, effective = float64(cell.kernel), matrices["recurrent"]
     mean = flat.mean(axis=0) @ kernel
@@ -82,14 +82,14 @@ def input_drift(
     factor = (flat - flat.mean(axis=0)) @ kernel
     covariance = factor.T @ factor / len(flat)
     if "transition" in matrices:
-        second = matrices["transition"]
-        mean, effective = mean @ second, effective @ second
-        covariance = second.T @ covariance @ second
+        transition = matrices["transition"]
+        mean, effective = mean @ transition, effective @ transition
+        covariance = transition.T @ covariance @ transition
         if has_bias:
             mean += float64(cell.transition_bias)
     matrix, growth = spectrum.scaled(effective)
-    drift = _summed(mean, lambda v: v @ matrix, growth, steps)
-    variance, exponent = _summed(
+    drift = _power_sum(mean, lambda v: v @ matrix, growth, steps)
+    variance, exponent = _power_sum(
         covariance, lambda c: matrix.T @ c @ matrix, 2 * growth, steps
     )
     spread = np.sqrt(np.maximum(np.diag(variance), 0) * 2.0 ** (exponent % 2))
@@ -97,18 +97,18 @@ def input_drift(
         return np.ldexp(*drift), np.ldexp(spread, exponent // 2)
 
 
-def _summed(first, one_step, growth, steps):
-    """The sum of what 0 to steps - 1 steps make of it, and its power of 2.
+def _power_sum(term, advance, growth, steps):
+    """The sum of a term after 0 to steps - 1 steps, and its power of 2.
 
     A step times 2^growth is one of the layer; nothing overflows on the way.
     """
-    first, start = spectrum.scaled(first)
-    total, exponent = np.zeros_like(first), start
+    term, start = spectrum.scaled(term)
+    total, exponent = np.zeros_like(term), start
     for _ in range(steps):
         exponent += growth
-        total = one_step(total) + np.ldexp(first, start - exponent)
-        total, more = spectrum.scaled(total)
-        exponent += more
+        total = advance(total) + np.ldexp(term, start - exponent)
+        total, change = spectrum.scaled(total)
+        exponent += change
     return total, exponent
 
 
@@ -158,8 +158,8 @@ def state_norms(layer: keras.Layer, x: ArrayLike) -> np.ndarray:
     total = np.zeros(x.shape[1] + 1)
     with recurrent_layers.undisturbed(cell):
         for start in range(0, len(x), BATCH):
-            part = x[start : start + BATCH].astype(dtype)
-            sizes, shares = model.predict_on_batch(part)
+            batch = x[start : start + BATCH].astype(dtype)
+            sizes, shares = model.predict_on_batch(batch)
             squares = (
                 np.where(sizes < np.inf, shares, 1)
                 * sizes.astype("float64") ** 2

@@ -14,7 +14,7 @@ from keras_rin.diagnostics import gated_cells
 from keras_rin.diagnostics import recurrent_layers
 from keras_rin.within import layers_within
 
-# Of one temporary array; a call has a few of them for each gate.
+# The size of a temporary array; a call has a few of them for each gate.
 VALUES = 2**22
 
 
@@ -36,11 +36,11 @@ def flat_step(cell):
 
 
 def flat_initial_state(cell, rows):
-    """What `keras.layers.RNN` begins with: zeros, unless the cell says more."""
-    make = getattr(cell, "get_initial_state", None)
-    if make is None:
+    """The initial state of `keras.layers.RNN`: zeros, or that of the cell."""
+    get_initial_state = getattr(cell, "get_initial_state", None)
+    if get_initial_state is None:
         return ops.zeros((rows, sum(sizes(cell))), cell.compute_dtype)
-    parts = keras.tree.flatten(make(batch_size=rows))
+    parts = keras.tree.flatten(get_initial_state(batch_size=rows))
     return ops.concatenate(parts, axis=-1)
 
 
@@ -51,31 +51,31 @@ def state_map(cell, dtype):
     Weights are cast as they are read, so that nothing of the cell is copied
     and all of it is afterwards as before.
     """
-    kept = [
+    previous = [
         (layer, name, getattr(layer, name))
         for layer in layers_within(cell)
         for name in ("dtype_policy", "activation", "recurrent_activation")
         if hasattr(layer, name)
     ]
-    unit = gated_cells.unit_of(cell)
+    unit = gated_cells.unit_step(cell)
     allowed = autodiff.float64_allowed(dtype)
     with allowed, recurrent_layers.undisturbed(cell):
         try:
-            for layer, name, value in kept:
+            for layer, name, value in previous:
                 setattr(layer, name, _in_dtype(value, dtype))
             yield StateMap(cell, dtype, unit)
         finally:
-            for layer, name, value in kept:
+            for layer, name, value in previous:
                 setattr(layer, name, value)
 
 
 def _in_dtype(value, dtype):
     if isinstance(value, keras.DTypePolicy):
-        return _ComputesIn(dtype, value.variable_dtype)
+        return _ComputeDtypePolicy(dtype, value.variable_dtype)
     return autodiff.exact_activation(value)
 
 
-class _ComputesIn(keras.DTypePolicy):
+class _ComputeDtypePolicy(keras.DTypePolicy):
     def __init__(self, compute_dtype, variable_dtype):
         super().__init__(variable_dtype)
         self._computes_in = compute_dtype
@@ -102,12 +102,14 @@ class StateMap:
         """F(s, x), `(rows, state)`."""
         return self._run(self._next, 1, states, inputs)[0]
 
-    def along(self, states, inputs, directions):
+    def directional(self, states, inputs, directions):
         """F(s, x), and J d for k directions d, `(rows, k, state)`."""
         count = directions.shape[1]
         if 2 * count < self.size:
-            return self._run(self._along, count, states, inputs, directions)
-        # One state for all directions costs less than one for each.
+            return self._run(
+                self._directional, count, states, inputs, directions
+            )
+        # For many directions a Jacobian costs less than copies of the state.
         matrices = np.swapaxes(self.jacobians(states, inputs), 1, 2)
         return self.next(states, inputs), directions @ matrices
 
@@ -146,18 +148,19 @@ class StateMap:
     def _jacobians(self, states, inputs):
         return [autodiff.jacobians(self._step, states, inputs)]
 
-    def _along(self, states, inputs, directions):
+    def _directional(self, states, inputs, directions):
         count = directions.shape[1]
         inputs = ops.repeat(inputs, count, axis=0)
-        new, found = autodiff.directional(
+        new, derivatives = autodiff.directional(
             lambda s: self._step(s, inputs),
             ops.repeat(states, count, axis=0),
             ops.reshape(directions, (-1, self.size)),
         )
-        return new[::count], ops.reshape(found, (-1, count, self.size))
+        derivatives = ops.reshape(derivatives, (-1, count, self.size))
+        return new[::count], derivatives
 
     def _run(self, method, count, *arrays):
-        """In chunks, as one array for each that the method returns.
+        """Runs a method in chunks, and returns its outputs as arrays.
 
         The chunks are of few sizes, powers of 2: each is compiled on JAX.
         """
@@ -165,16 +168,16 @@ class StateMap:
         if key not in self._compiled:
             shapes = [(None, *array.shape[1:]) for array in arrays]
             self._compiled[key] = autodiff.compiled(method, shapes, self.dtype)
-        total, most = len(arrays[0]), max(1, VALUES // (count * self.size))
+        total, chunk = len(arrays[0]), max(1, VALUES // (count * self.size))
         results = []
-        for start in range(0, total, most):
-            rows = min(most, total - start)
-            wanted = np.arange(min(most, 1 << (rows - 1).bit_length()))
-            places = start + np.minimum(wanted, rows - 1)
-            found = self._compiled[key](*(array[places] for array in arrays))
+        for start in range(0, total, chunk):
+            rows = min(chunk, total - start)
+            padded = np.arange(min(chunk, 1 << (rows - 1).bit_length()))
+            indices = start + np.minimum(padded, rows - 1)
+            outputs = self._compiled[key](*(array[indices] for array in arrays))
             if not start:
-                shapes = [(total, *part.shape[1:]) for part in found]
+                shapes = [(total, *output.shape[1:]) for output in outputs]
                 results = [np.empty(shape, self.dtype) for shape in shapes]
-            for result, part in zip(results, found, strict=True):
-                result[start : start + rows] = part[:rows]
+            for result, output in zip(results, outputs, strict=True):
+                result[start : start + rows] = output[:rows]
         return results

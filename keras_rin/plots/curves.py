@@ -72,11 +72,11 @@ def gradient_norms(
     """
     ax = drawing.axes(ax)
     for name, norm in drawing.named("norms", norms).items():
-        back = np.asarray(norm)[::-1]
-        (line,) = ax.plot(np.where(back > 0, back, np.nan), label=name)
-        if not back[-1]:
-            last = np.flatnonzero(back)[-1:]
-            ax.plot(last, back[last], "x", color=line.get_color())
+        by_lag = np.asarray(norm)[::-1]
+        (line,) = ax.plot(np.where(by_lag > 0, by_lag, np.nan), label=name)
+        if not by_lag[-1]:
+            last = np.flatnonzero(by_lag)[-1:]
+            ax.plot(last, by_lag[last], "x", color=line.get_color())
     ax.set_yscale("log")
     ax.set_xlabel("lag T - t (time steps)")
     ax.set_ylabel(r"gradient norm $\|\partial h_T / \partial s_t\|$")
@@ -115,17 +115,20 @@ def hidden_chain(
     """
     ax = drawing.axes(ax)
     networks = found if isinstance(found, list) else [found]
-    most = min(len(one.order) for one in networks) - 1
-    reach = most if reach is None else arguments.integer("reach", reach)
-    reach = min(reach, most)
+    largest = min(len(network.order) for network in networks) - 1
+    reach = largest if reach is None else arguments.integer("reach", reach)
+    reach = min(reach, largest)
     difference = np.arange(-reach, reach + 1)
     for gate in networks[0].mean_weight:
-        means = [_within(one, one.mean_weight[gate], reach) for one in networks]
+        means = [
+            _within_reach(network, network.mean_weight[gate], reach)
+            for network in networks
+        ]
         if len(networks) > 1:
             error = np.std(means, axis=0, ddof=1) / np.sqrt(len(networks))
         else:
             error = networks[0].standard_error[gate]
-            error = _within(networks[0], error, reach)
+            error = _within_reach(networks[0], error, reach)
         error = np.nan_to_num(error)
         mean = np.mean(means, axis=0)
         drawing.band(ax, difference, mean - error, mean, mean + error, gate)
@@ -136,8 +139,8 @@ def hidden_chain(
     return ax.figure
 
 
-def _within(found, profile, reach):
-    return profile[np.abs(found.difference) <= reach]
+def _within_reach(network, profile, reach):
+    return profile[np.abs(network.difference) <= reach]
 
 
 def learning_curves(
@@ -177,8 +180,8 @@ def learning_curves(
         by_epoch = list(zip_longest(*runs, fillvalue=np.nan))
         epochs = np.arange(1, len(by_epoch) + 1)
         low, middle, high = (
-            [np.nanquantile(scores, share) for scores in by_epoch]
-            for share in (0, 0.5, 1)
+            [np.nanquantile(scores, quantile) for scores in by_epoch]
+            for quantile in (0, 0.5, 1)
         )
         drawing.band(ax, epochs, low, middle, high, name)
     if baseline is not None:

@@ -59,10 +59,11 @@ def eigenvalues(
     spectrum = np.linalg.eigvals(matrix)
     side = 1.2 * max(1, np.abs(spectrum).max())
     if len(levels):
-        # Eigenvalues are inside of each contour, so that one which does not
-        # cross a circle around all of them is inside of the circle.
-        half = np.exp(1j * np.linspace(0, np.pi, points))
-        while _distances(matrix, side * half).min() < 10.0 ** max(levels):
+        # Each contour encloses an eigenvalue, so a contour that does not
+        # cross a circle around all eigenvalues lies inside the circle.
+        half_circle = np.exp(1j * np.linspace(0, np.pi, points))
+        radius = 10.0 ** max(levels)
+        while _distances(matrix, side * half_circle).min() < radius:
             side *= 1.2
         grid = np.linspace(-side, side, points)
         distance = _smallest_singular_values(matrix, grid)
@@ -82,7 +83,7 @@ def eigenvalues(
 
 
 def _smallest_singular_values(matrix, grid):
-    """Of z I - W on a square grid of z; W is real, so half of it suffices."""
+    """Those of z I - W on a square grid; W is real, so half of it suffices."""
     lower = grid[: (len(grid) + 1) // 2]
     values = [_distances(matrix, grid + 1j * y) for y in lower]
     mirrored = values[: len(grid) // 2][::-1]
@@ -162,10 +163,12 @@ def lyapunov_spectra(spectra: dict[str, Any], ax: "Axes | None" = None) -> Any:
     """
     ax = drawing.axes(ax)
     ax.axhline(0, color="grey", linewidth=0.8)
-    for name, found in drawing.named("spectra", spectra).items():
-        index = np.arange(1, len(found.exponents) + 1)
-        middle = np.where(np.isfinite(found.exponents), found.exponents, np.nan)
-        error = np.nan_to_num(found.standard_error)
+    for name, spectrum in drawing.named("spectra", spectra).items():
+        index = np.arange(1, len(spectrum.exponents) + 1)
+        middle = np.where(
+            np.isfinite(spectrum.exponents), spectrum.exponents, np.nan
+        )
+        error = np.nan_to_num(spectrum.standard_error)
         drawing.band(ax, index, middle - error, middle, middle + error, name)
     ax.set_xlabel("index i")
     ax.set_ylabel("Lyapunov exponent (1 / time step)")

@@ -58,16 +58,18 @@ def fixed_points(
             "`found` has no fixed point: pass `trajectories` to draw them. "
             "Received: trajectories=None"
         )
-    every = np.concatenate([*lines, *found.members])
-    center = every.mean(axis=0)
-    _, _, components = np.linalg.svd(every - center, full_matrices=False)
+    states = np.concatenate([*lines, *found.members])
+    center = states.mean(axis=0)
+    _, _, components = np.linalg.svd(states - center, full_matrices=False)
 
-    def plane(states):
+    def project(points):
         # A state of one number has no second component.
-        return np.pad((states - center) @ components[:2].T, [(0, 0), (0, 1)])
+        return np.pad((points - center) @ components[:2].T, [(0, 0), (0, 1)])
 
     for line in lines:
-        ax.plot(*plane(line).T[:2], "-", color="0.75", linewidth=0.6, zorder=1)
+        ax.plot(
+            *project(line).T[:2], "-", color="0.75", linewidth=0.6, zorder=1
+        )
     points: dict[tuple, list] = {}
     counts = found.dimension, found.expanding, found.neutral, found.contracting
     for *kind, members in zip(*counts, found.members, strict=True):
@@ -75,11 +77,12 @@ def fixed_points(
     for (dimension, expanding, name), members in sorted(points.items()):
         label = f"{name} ({len(members)})"
         style = _style(dimension, expanding, name)
-        place = plane(np.concatenate(members)).T[:2]
-        ax.plot(*place, linestyle="none", label=label, zorder=3, **style)
+        coordinates = project(np.concatenate(members)).T[:2]
+        ax.plot(*coordinates, linestyle="none", label=label, zorder=3, **style)
     ax.set_xlabel("first principal component")
     ax.set_ylabel("second principal component")
-    if points:  # below, where it hides no point
+    if points:
+        # A legend below the axes hides no point.
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     return ax.figure
 

@@ -63,12 +63,14 @@ def read(
     """
     task = arguments.integer("task", task)
     splits = [_samples(_file(folder, task, kind)) for kind in ("train", "test")]
-    together = [sample for samples in splits for sample in samples]
-    found = {word for parts in together for part in parts for word in part}
-    words = ["", *sorted(found)]
-    place = {word: number for number, word in enumerate(words)}
-    sizes = [max(map(len, parts)) for parts in zip(*together, strict=True)]
-    train, test = (_arrays(samples, place, sizes) for samples in splits)
+    all_samples = [sample for samples in splits for sample in samples]
+    vocabulary = {
+        word for parts in all_samples for part in parts for word in part
+    }
+    words = ["", *sorted(vocabulary)]
+    index = {word: number for number, word in enumerate(words)}
+    sizes = [max(map(len, parts)) for parts in zip(*all_samples, strict=True)]
+    train, test = (_arrays(samples, index, sizes) for samples in splits)
     return train, test, words
 
 
@@ -117,9 +119,9 @@ def _samples(path):
     story: list[list[str]] = []
     last = 0
     lines = path.read_text(encoding="utf-8").splitlines()
-    for at, line in enumerate(lines, start=1):
-        number, _, rest = line.partition(" ")
-        text, *answer = (field.strip() for field in rest.split("\t"))
+    for line_number, line in enumerate(lines, start=1):
+        number, _, content = line.partition(" ")
+        text, *answer = (field.strip() for field in content.split("\t"))
         words = WORD.findall(text.lower())
         if number == "1":
             story, last = [], 0
@@ -127,9 +129,10 @@ def _samples(path):
         is_question = words and story and len(answer) == 2 and answer[0]
         if number != str(last + 1) or not (is_statement or is_question):
             raise ValueError(
-                f"{path}, line {at}: expected the line number {last + 1} or 1 "
-                "and a statement or, after a statement, a question, its answer "
-                f"and its facts separated by tabs. Received: {line!r}"
+                f"{path}, line {line_number}: expected the line number "
+                f"{last + 1} or 1 and a statement or, after a statement, a "
+                "question, its answer and its facts separated by tabs. "
+                f"Received: {line!r}"
             )
         last += 1
         if is_question:
@@ -141,10 +144,10 @@ def _samples(path):
     return samples
 
 
-def _arrays(samples, place, sizes):
+def _arrays(samples, index, sizes):
     arrays = [np.zeros((len(samples), size), "int32") for size in sizes]
     for row, parts in enumerate(samples):
         for array, part in zip(arrays, parts, strict=True):
-            array[row, : len(part)] = [place[word] for word in part]
+            array[row, : len(part)] = [index[word] for word in part]
     stories, questions, answers = arrays
     return stories, questions, answers[:, 0]

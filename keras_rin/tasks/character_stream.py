@@ -24,7 +24,7 @@ def alphabet(text: str) -> str:
     >>> keras_rin.tasks.character_stream.alphabet("banana")
     'abn'
     """
-    return "".join(sorted(set(_checked(text))))
+    return "".join(sorted(set(_checked_text(text))))
 
 
 def generate(
@@ -69,7 +69,7 @@ def generate(
     """
     streams = arguments.integer("streams", streams)
     length = arguments.integer("length", length)
-    codes = _encode(_checked(text), characters)
+    codes = _encode(_checked_text(text), characters)
     part = len(codes) // streams
     windows = (part - 1) // length
     if windows < 1:
@@ -81,9 +81,9 @@ def generate(
     parts = codes[: streams * part].reshape(streams, part)
 
     def cut(start):
-        kept = parts[:, start : start + windows * length]
-        kept = kept.reshape(streams, windows, length).swapaxes(0, 1)
-        return kept.reshape(windows * streams, length)
+        rows = parts[:, start : start + windows * length]
+        rows = rows.reshape(streams, windows, length).swapaxes(0, 1)
+        return rows.reshape(windows * streams, length)
 
     return cut(0), cut(1)
 
@@ -106,12 +106,12 @@ def baseline_loss(text: str) -> float:
     >>> round(keras_rin.tasks.character_stream.baseline_loss("abab"), 4)
     0.6931
     """
-    counts = np.array(list(collections.Counter(_checked(text)).values()))
+    counts = np.array(list(collections.Counter(_checked_text(text)).values()))
     shares = counts / counts.sum()
     return float(-(shares * np.log(shares)).sum())
 
 
-def _checked(text):
+def _checked_text(text):
     if not isinstance(text, str) or not text:
         raise ValueError(
             "`text` must be a string of at least one character. "
@@ -121,16 +121,16 @@ def _checked(text):
 
 
 def _encode(text, characters):
-    place = {c: k for k, c in enumerate(characters)}
-    if len(place) != len(characters):
+    index = {c: k for k, c in enumerate(characters)}
+    if len(index) != len(characters):
         raise ValueError(
             "`characters` must contain each character only once. "
             f"Received: characters={characters!r}"
         )
-    unknown = set(text) - set(place)
+    unknown = set(text) - set(index)
     if unknown:
         raise ValueError(
             "`characters` must contain every character of the text. "
             f"Missing: {''.join(sorted(unknown))!r}"
         )
-    return np.array([place[c] for c in text], "int32")
+    return np.array([index[c] for c in text], "int32")

@@ -60,12 +60,12 @@ def generate(
     copied = arguments.integer("copied", copied)
     symbols = arguments.integer("symbols", symbols)
     length = arguments.integer("length", length, at_least=2 * copied + 1)
-    shown = rng.integers(1, symbols + 1, size=(samples, copied))
+    recalled = rng.integers(1, symbols + 1, size=(samples, copied))
     sequence = np.zeros((samples, length), "int32")
-    sequence[:, :copied] = shown
+    sequence[:, :copied] = recalled
     sequence[:, -copied - 1] = symbols + 1
     y = np.zeros((samples, length), "int32")
-    y[:, -copied:] = shown
+    y[:, -copied:] = recalled
     return np.eye(symbols + 2, dtype="float32")[sequence], y
 
 

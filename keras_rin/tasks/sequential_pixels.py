@@ -119,8 +119,12 @@ def _class_shares(labels):
 
 def _checked_order(order, steps):
     order = np.asarray(order)
-    whole = np.issubdtype(order.dtype, np.integer) and order.ndim == 1
-    if not whole or not np.array_equal(np.sort(order), np.arange(steps)):
+    is_integer_vector = (
+        np.issubdtype(order.dtype, np.integer) and order.ndim == 1
+    )
+    if not is_integer_vector or not np.array_equal(
+        np.sort(order), np.arange(steps)
+    ):
         raise ValueError(
             f"`order` must be a permutation of the {steps} pixels. "
             f"Received: order of shape {order.shape} and dtype {order.dtype}"
