@@ -1,6 +1,6 @@
 """Identity-parametrized and non-normal layers for Keras 3."""
 
-# First, for it refuses other versions of Keras.
+# This import is the first, because it refuses unsupported versions of Keras.
 from keras_rin.version import __version__
 
 # isort: split

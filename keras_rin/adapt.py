@@ -101,8 +101,8 @@ def adapt(
     cells = list(_cells(layer))
     _check_skipped(layer, cells)
     for number, cell in enumerate(cells):
-        _check(cell)
-        if any(cell is other for other in cells[:number]):
+        _check_cell(cell)
+        if any(cell is previous for previous in cells[:number]):
             raise ValueError(
                 f"{cell.name} is the cell of several layers, and has one bias "
                 f"for all of them. Received: layer={layer}"
@@ -124,8 +124,8 @@ def adapt(
     inputs = layer.inputs if is_functional(layer) else []
 
     def batches():
-        made = _batches(data, mask, size, inputs)
-        return itertools.islice(made, steps)
+        pairs = _batches(data, mask, size, inputs)
+        return itertools.islice(pairs, steps)
 
     with _only_biases_change(layer, [cell.bias for cell in cells]):
         _adapt(layer, batches)
@@ -143,17 +143,17 @@ def _cells(layer):
         inner = wrapped(layer)
     if isinstance(layer, keras.layers.SimpleRNNCell):
         yield layer
-    for one in inner:
-        yield from _cells(one)
+    for inner_layer in inner:
+        yield from _cells(inner_layer)
 
 
 def _check_skipped(layer, cells):
-    skipped = ", ".join(_skipped(layer, cells))
+    skipped = ", ".join(_skipped_names(layer, cells))
     if not cells:
-        one_by_one = f" whose inputs are known: adapt {skipped} one by one"
+        remedy = f" whose inputs are known: adapt {skipped} one by one"
         raise ValueError(
             f"{layer.name} has no RIN or SimpleRNN layer to adapt"
-            f"{one_by_one * bool(skipped)}. Received: layer={layer}"
+            f"{remedy * bool(skipped)}. Received: layer={layer}"
         )
     if skipped:
         warnings.warn(
@@ -164,7 +164,7 @@ def _check_skipped(layer, cells):
         )
 
 
-def _skipped(layer, cells):
+def _skipped_names(layer, cells):
     """Names of the recurrent layers inside whose cells are none of these."""
     known = set(map(id, cells))
     for inner in layers_within(layer, ends_at=_is_recurrent):
@@ -185,7 +185,7 @@ def _check_built(layer):
         )
 
 
-def _check(cell):
+def _check_cell(cell):
     _check_built(cell)
     if not cell.use_bias:
         raise ValueError(
@@ -209,49 +209,50 @@ def _checked_mask(mask, data, layer):
 @contextlib.contextmanager
 def _only_biases_change(layer, biases):
     """Restores the states and, after an error, the biases."""
-    ours = set(map(id, biases))  # not trainable in a frozen layer
+    bias_ids = set(map(id, biases))  # not trainable in a frozen layer
     states = [
         variable
         for variable in (*layer.variables, *hidden_states(layer))
-        if not variable.trainable and id(variable) not in ours
+        if not variable.trainable and id(variable) not in bias_ids
     ]
-    with restored([*biases, *states]) as before:
+    with restored([*biases, *states]) as copies:
         yield
-        del before[: len(biases)]
+        del copies[: len(biases)]
 
 
 def _adapt(layer, batches):
     """`batches()` returns a new iterator over pairs of inputs and mask."""
     if is_functional(layer):
-        layers = [one for one in layer.layers if any(_cells(one))]
+        layers = [inner for inner in layer.layers if any(_cells(inner))]
         inputs, calls = calls_of(layers, layer)
-        for one, of_one in zip(layers, calls, strict=True):
-            _adapt(one, _reaching(one, inputs, of_one, batches))
+        for inner, layer_calls in zip(layers, calls, strict=True):
+            _adapt(inner, _layer_inputs(inner, inputs, layer_calls, batches))
     elif isinstance(layer, keras.layers.TimeDistributed):
         _adapt(layer.layer, lambda: itertools.starmap(slices, batches()))
-    elif inner := wrapped(layer):
-        for one in inner:
-            _adapt(one, batches)
+    elif wrapped_layers := wrapped(layer):
+        for inner in wrapped_layers:
+            _adapt(inner, batches)
     else:
         _adapt_cells(layer, batches)
 
 
-def _reaching(layer, inputs, calls, batches):
+def _layer_inputs(layer, inputs, calls, batches):
     """The inputs of `layer` in a model, with their mask."""
     if len(calls) != 1:
         raise ValueError(
             f"{layer.name} must be called exactly once by its model, for its "
             f"inputs to be known. Received: {len(calls)} calls"
         )
-    ((read, masks),) = calls
-    unchanged = len(inputs) == len(read) == 1 and read[0] is inputs[0]
+    ((tensors, masks),) = calls
+    unchanged = len(inputs) == len(tensors) == 1 and tensors[0] is inputs[0]
     if unchanged and masks == [None]:
         return batches  # without a copy
-    masks = list(map(mask_of, read, masks))
-    before = keras.Model(_alone(inputs), [_alone(read), _alone(masks)])
+    masks = list(map(mask_of, tensors, masks))
+    outputs = [_unwrap_single(tensors), _unwrap_single(masks)]
+    before = keras.Model(_unwrap_single(inputs), outputs)
     before.supports_masking = True  # its outputs have masks of their own
 
-    def outputs():
+    def input_batches():
         with restored(hidden_states(before)):
             for data, mask in batches():
                 if hides_steps(mask):  # of a model inside of another one
@@ -259,7 +260,7 @@ def _reaching(layer, inputs, calls, batches):
                 else:
                     yield before.predict_on_batch(data)
 
-    return outputs
+    return input_batches
 
 
 def _adapt_cells(layer, batches):
@@ -268,19 +269,19 @@ def _adapt_cells(layer, batches):
     for number, cell in enumerate(cells):
         for simple in _cells(cell):
             backwards = getattr(layer, "go_backwards", False)
-            below = _through(cells[:number], batches, backwards)
-            means = _means(below, simple, layer.name)
+            below = _stack_outputs(cells[:number], batches, backwards)
+            means = _feature_means(below, simple, layer.name)
             kernel = np.asarray(ops.convert_to_numpy(simple.kernel), "float64")
             simple.bias.assign(-means @ kernel)
 
 
-def _through(cells, batches, backwards):
+def _stack_outputs(cells, batches, backwards):
     """The outputs of the lower cells of a stack, in their order."""
     if not cells:
         yield from batches()
         return
-    kind = cells[0].compute_dtype
-    features = keras.Input((None, cells[0].kernel.shape[0]), dtype=kind)
+    dtype = cells[0].compute_dtype
+    features = keras.Input((None, cells[0].kernel.shape[0]), dtype=dtype)
     mask = keras.Input((None,), dtype="bool")
     outputs = features
     for cell in cells:
@@ -289,48 +290,52 @@ def _through(cells, batches, backwards):
         )
         outputs = layer(outputs, mask=mask)
     below = keras.Model([features, mask], outputs)
-    for x, counts in batches():
-        counts = np.ones(x.shape[:2], "bool") if counts is None else counts
+    for x, is_unmasked in batches():
+        if is_unmasked is None:
+            is_unmasked = np.ones(x.shape[:2], "bool")
         if backwards:
-            x, counts = (
-                np.flip(ops.convert_to_numpy(one), 1) for one in (x, counts)
+            x, is_unmasked = (
+                np.flip(ops.convert_to_numpy(array), 1)
+                for array in (x, is_unmasked)
             )
-        yield below.predict_on_batch([x, counts]), counts
+        yield below.predict_on_batch([x, is_unmasked]), is_unmasked
 
 
-def _means(batches, cell, name):
+def _feature_means(batches, cell, name):
     """The mean of each feature over the unmasked time steps."""
     features = cell.kernel.shape[0]
     total, count = np.zeros(features), 0
     for x, mask in batches:
-        x = _checked(x, features, name)
+        x = _checked_array(x, features, name)
         weights = np.ones(x.shape[:2])
         if mask is not None:
             weights = np.asarray(ops.convert_to_numpy(mask), "float64")
             x = np.where(weights[..., None], x, 0)
         total += weights.reshape(-1) @ x.reshape(-1, features).astype("float64")
         count += weights.sum()
-    bad = np.flatnonzero(~np.isfinite(total)).tolist()
-    if bad or not count:
-        which = f"NaN or infinity in features {bad}" if bad else "no time step"
+    not_finite = np.flatnonzero(~np.isfinite(total)).tolist()
+    if not_finite or not count:
+        fault = "no time step"
+        if not_finite:
+            fault = f"NaN or infinity in features {not_finite}"
         raise ValueError(
             f"`data` must be finite, with at least one time step for {name}. "
-            f"Received: {which}"
+            f"Received: {fault}"
         )
     return total / count
 
 
-def _checked(x, features, name):
-    kind = keras.backend.standardize_dtype(x.dtype)
+def _checked_array(x, features, name):
+    dtype = keras.backend.standardize_dtype(x.dtype)
     if len(x.shape) != 3 or x.shape[-1] != features:
         raise ValueError(
             f"{name} expects data of shape (batch, time, {features}). "
             f"Received: data of shape {tuple(x.shape)}"
         )
-    if not keras.backend.is_float_dtype(kind):
+    if not keras.backend.is_float_dtype(dtype):
         raise ValueError(
             f"{name} must be adapted to floating-point data, as in training. "
-            f"Received: data of dtype {kind}"
+            f"Received: data of dtype {dtype}"
         )
     return ops.convert_to_numpy(x)
 
@@ -339,12 +344,13 @@ def _is_array(data):
     return isinstance(data, np.ndarray) or keras.ops.is_tensor(data)
 
 
-def _alone(of_each):
-    """What there is of each input, without a list if that is one.
+def _unwrap_single(values):
+    """The value of a list of length 1, a longer list unchanged.
 
-    On Torch `predict_on_batch` does not take the one without its list.
+    On Torch, `predict_on_batch` does not take a single array for a model that
+    was created with a list of length 1.
     """
-    return of_each[0] if len(of_each) == 1 else of_each
+    return values[0] if len(values) == 1 else values
 
 
 def _batches(data, mask, size, inputs):
@@ -357,9 +363,9 @@ def _batches(data, mask, size, inputs):
             )
         for batch in data:
             x = keras.utils.unpack_x_y_sample_weight(batch)[0]
-            yield _alone(in_order_of(inputs, x)), None
+            yield _unwrap_single(in_order_of(inputs, x)), None
         return
-    data = _alone(in_order_of(inputs, data))
+    data = _unwrap_single(in_order_of(inputs, data))
     first = keras.tree.flatten(data)[0]
     if size is None:
         size = max(1, CHUNK // max(1, int(np.prod(first.shape[1:]))))

@@ -71,9 +71,10 @@ def shape(name, received, expected):
         )
 
 
-def known_to_differ(size, other):
+def known_to_differ(size, expected):
     # While a model is being traced, a size can be None or a tensor.
-    return isinstance(size, int) and isinstance(other, int) and size != other
+    are_known = isinstance(size, int) and isinstance(expected, int)
+    return are_known and size != expected
 
 
 def real_array(name, value) -> np.ndarray:

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_rin import arguments
 
-# Steps in which the smallest number of a dtype grows to 1.
+# The smallest number of a dtype grows to 1 in this number of steps.
 MOST_STEPS = {"float32": 150, "float64": 1150}
 
 
@@ -116,10 +116,10 @@ def _nearest_orthogonal(x, identity):
     def from_afar():
         # The iteration needs a spectral norm of at most 1, which the
         # Frobenius norm bounds.
-        y = ops.where(near, x, _shrunk(x))
+        y = ops.where(near, x, _scaled_to_unit_norm(x))
         y, e = approach(y, excess(y))
-        # Singular values of 0 have remained.
-        y = ops.where(_norm(e) > 0.25, y + _missing(y, e, identity), y)
+        # The iteration leaves singular values of 0 unchanged.
+        y = ops.where(_norm(e) > 0.25, y + _null_space_map(y, e, identity), y)
         return y, excess(y)
 
     # Within this distance the iteration converges.
@@ -134,10 +134,10 @@ def _nearest_orthogonal(x, identity):
     return x - ops.matmul(x, e) / 2
 
 
-def _missing(x, e, identity):
+def _null_space_map(x, e, identity):
     """A map of the null space of a partial isometry to that of its transpose.
 
-    A random one, because that of the identity is 0 for a chain.
+    The map is random, because that of the identity is 0 for a chain.
     """
     dtype = keras.backend.standardize_dtype(x.dtype)
     size = 0.5 * identity.shape[0] ** -0.5  # a spectral norm of about 1
@@ -146,9 +146,10 @@ def _missing(x, e, identity):
     return ops.matmul(ops.matmul(left, noise), e)
 
 
-def _shrunk(x):
+def _scaled_to_unit_norm(x):
     largest = ops.max(ops.abs(x), axis=(1, 2), keepdims=True)
-    # Squares stay in range; twice, for 1 / 3e38 is 0 to many processors.
+    # The squares then stay in range. The root divides twice, because many
+    # processors round 1 / 3e38 to 0.
     root = ops.sqrt(ops.where(largest > 0, largest, 1))
     x = x / root / root
     return x / ops.maximum(_norm(x), keras.config.epsilon())

@@ -82,8 +82,8 @@ class AdamWithMultipliers(keras.optimizers.Adam):
             unused -= set(names)
             if names:
                 factor = self.multipliers[max(names, key=len)]
-                for one in _known_as(variable):
-                    self._multiplier[id(one)] = factor
+                for alias in _aliases(variable):
+                    self._multiplier[id(alias)] = factor
         if unused:
             raise ValueError(
                 "`multipliers` has names that match no trainable weight: "
@@ -99,11 +99,11 @@ class AdamWithMultipliers(keras.optimizers.Adam):
         return {**super().get_config(), "multipliers": self.multipliers}
 
 
-def _known_as(variable):
-    """What `update_step` may be given in place of a variable.
+def _aliases(variable):
+    """The objects that `update_step` may receive in place of a variable.
 
-    TensorFlow gives it the wrapped variable, under a strategy the copy of each
-    device.
+    TensorFlow passes the wrapped variable and, under a strategy, the copy of
+    each device.
     """
     if keras.backend.backend() != "tensorflow":
         return [variable]

@@ -8,13 +8,13 @@ OLDEST_KERAS = {"tensorflow": "3.6", "jax": "3.10"}
 KERAS_BEYOND = "4.0"
 
 
-def check_keras(found, backend):
-    """Raises an ImportError if Keras `found`, a version, is not supported."""
+def check_keras(keras_version, backend):
+    """Raises an ImportError if this version of Keras is not supported."""
     oldest = OLDEST_KERAS.get(backend, OLDEST_KERAS["tensorflow"])
-    if not number(oldest) <= number(found) < number(KERAS_BEYOND):
+    if not number(oldest) <= number(keras_version) < number(KERAS_BEYOND):
         raise ImportError(
             f"keras_rin {__version__} supports Keras >= {oldest}, "
-            f"< {KERAS_BEYOND} on {backend}. Found: Keras {found}"
+            f"< {KERAS_BEYOND} on {backend}. Found: Keras {keras_version}"
         )
 
 

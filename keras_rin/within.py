@@ -10,13 +10,13 @@ from keras import ops
 
 def hidden_states(layer):
     """The states of the stateful layers within, each once."""
-    found = {
+    states_by_id = {
         id(state): state
-        for one in layers_within(layer)
-        if isinstance(one, keras.layers.RNN)
-        for state in keras.tree.flatten(getattr(one, "states", None) or [])
+        for inner in layers_within(layer)
+        if isinstance(inner, keras.layers.RNN)
+        for state in keras.tree.flatten(getattr(inner, "states", None) or [])
     }
-    return list(found.values())
+    return list(states_by_id.values())
 
 
 def layers_within(layer, ends_at=lambda layer: False):
@@ -25,12 +25,12 @@ def layers_within(layer, ends_at=lambda layer: False):
     Each comes once, in the order of the attributes that hold them. Those
     within a layer that it `ends_at` are left out.
     """
-    layers, seen, waiting = [], set(), [layer]
+    layers, visited, waiting = [], set(), [layer]
     while waiting:
         value = waiting.pop()
-        if id(value) in seen:
+        if id(value) in visited:
             continue
-        seen.add(id(value))
+        visited.add(id(value))
         members: Iterable[Any] = []
         if isinstance(value, keras.layers.Layer):
             layers.append(value)
@@ -53,10 +53,10 @@ def calls_of(layers, model):
 
     def record(layer, *args, **kwargs):
         if id(layer) in calls:
-            first = next(iter([*args, *kwargs.values()]))
-            read, masks = keras.tree.flatten(first), kwargs.get("mask")
-            masks = [None] * len(read) if masks is None else masks
-            calls[id(layer)].append((read, keras.tree.flatten(masks)))
+            inputs = next(iter([*args, *kwargs.values()]))
+            tensors, masks = keras.tree.flatten(inputs), kwargs.get("mask")
+            masks = [None] * len(tensors) if masks is None else masks
+            calls[id(layer)].append((tensors, keras.tree.flatten(masks)))
         return layer(*args, **kwargs)
 
     copy = keras.models.clone_model(
@@ -88,12 +88,12 @@ def slices(x, mask=None):
     Ones without this axis are of inputs that have no mask.
     """
 
-    def joined(array):
+    def merge_axes(array):
         array = ops.convert_to_numpy(array)
         return array.reshape(-1, *array.shape[2:])
 
     has_steps = mask is not None and len(mask.shape) > 2
-    return joined(x), joined(mask) if has_steps else None
+    return merge_axes(x), merge_axes(mask) if has_steps else None
 
 
 def mask_of(x, mask=None):
@@ -124,7 +124,7 @@ class _Mask(keras.layers.Layer):
 def in_order_of(inputs, data):
     """A list with the data of each input of a model."""
     if isinstance(data, dict):
-        names = [one.name for one in inputs]
+        names = [tensor.name for tensor in inputs]
         if names and data.keys() >= set(names):
             return [data[name] for name in names]
     return keras.tree.flatten(data)  # dicts by key, as Keras orders inputs
@@ -133,9 +133,9 @@ def in_order_of(inputs, data):
 @contextlib.contextmanager
 def restored(variables):
     """Restores those variables that are left in the list it returns."""
-    before = [(v, ops.copy(v.value)) for v in variables]
+    copies = [(v, ops.copy(v.value)) for v in variables]
     try:
-        yield before
+        yield copies
     finally:
-        for variable, value in before:
+        for variable, value in copies:
             variable.assign(value)

@@ -639,7 +639,7 @@ def test_the_memory_leaves_out_inputs_that_are_not_read():
     kernel, offset, bias = layer.get_weights()
     kernel[1] = 0
     layer.set_weights([kernel, offset, bias])
-    found = recurrent_diagnostics._of_matrices("rin", layer)
+    found = recurrent_diagnostics._matrix_logs("rin", layer)
     matrix = diagnostics.recurrent_matrices(layer)["recurrent"]
     row = kernel[0] / np.linalg.norm(kernel[0])
     expected = diagnostics.total_memory(matrix, row, horizon=4)

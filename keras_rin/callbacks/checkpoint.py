@@ -32,7 +32,7 @@ def write(path, checkpoint):
     logged, refused = [], []
 
     def reference(value):
-        array = _array(value)
+        array = _as_array(value)
         if array is None:
             refused.append(type(value).__name__)
             return None
@@ -51,18 +51,18 @@ def write(path, checkpoint):
             "is resumed has None there.",
             stacklevel=callers.stacklevel(),
         )
-    named: dict = {f"log_{i}": array for i, array in enumerate(logged)}
+    entries: dict = {f"log_{i}": array for i, array in enumerate(logged)}
     if checkpoint.generator is not None:
-        named["torch"] = checkpoint.generator
-    named |= {name: np.bytes_(text) for name, text in texts.items()}
-    named["epoch"] = np.asarray(checkpoint.epoch)
+        entries["torch"] = checkpoint.generator
+    entries |= {name: np.bytes_(text) for name, text in texts.items()}
+    entries["epoch"] = np.asarray(checkpoint.epoch)
     with files.replacing(path, "The checkpoint") as new:
         with new.open("wb") as file:
-            np.savez(file, *checkpoint.arrays, **named)
+            np.savez(file, *checkpoint.arrays, **entries)
 
 
-def _array(value):
-    """An array of what is none of JSON's types; None where there is none."""
+def _as_array(value):
+    """The value as an array; `None` if NumPy has no numeric array of it."""
     if keras.ops.is_tensor(value):
         value = keras.ops.convert_to_numpy(value)
     try:
@@ -90,7 +90,7 @@ def read(path):
             str(path),
         ) from error
     try:
-        return _parsed(content)
+        return _parse(content)
     except Exception as error:  # a damaged archive raises this and that
         raise ValueError(
             f"{path} cannot be read as a checkpoint ({error}). "
@@ -98,27 +98,27 @@ def read(path):
         ) from error
 
 
-def _parsed(content):
-    saved = _arrays_in(content)
-    missing = [name for name in ("epoch", *TEXTS) if name not in saved]
+def _parse(content):
+    entries = _entries(content)
+    missing = [name for name in ("epoch", *TEXTS) if name not in entries]
     if missing:
         raise ValueError(f"it has no {', '.join(missing)}")
-    epoch = saved.pop("epoch")
+    epoch = entries.pop("epoch")
     if epoch.shape or epoch.dtype.kind not in "iu" or epoch < 0:
         raise ValueError(f"its epoch is {epoch}, not a number of epochs")
-    texts = {name: json.loads(saved.pop(name).item()) for name in TEXTS}
+    texts = {name: json.loads(entries.pop(name).item()) for name in TEXTS}
     for name, text in texts.items():
         if not isinstance(text, dict):
             raise ValueError(f"its {name} is a {type(text).__name__}")
-    logged = [saved.pop(name) for name in list(saved) if name[:4] == "log_"]
-    texts["history"] = _with_arrays(texts["history"], logged)
-    _check(texts["history"], epoch)
-    generator = saved.pop("torch", None)
-    arrays = [saved[f"arr_{i}"] for i in range(len(saved))]
+    logged = [entries.pop(name) for name in list(entries) if name[:4] == "log_"]
+    texts["history"] = _insert_arrays(texts["history"], logged)
+    _check_history(texts["history"], epoch)
+    generator = entries.pop("torch", None)
+    arrays = [entries[f"arr_{i}"] for i in range(len(entries))]
     return Checkpoint(int(epoch), **texts, arrays=arrays, generator=generator)
 
 
-def _arrays_in(content):
+def _entries(content):
     file = np.load(io.BytesIO(content))
     if not isinstance(file, np.lib.npyio.NpzFile):
         raise ValueError("it contains one array")
@@ -131,18 +131,18 @@ def _arrays_in(content):
             raise
 
 
-def _with_arrays(value, logged):
+def _insert_arrays(value, logged):
     if isinstance(value, list):
-        return [_with_arrays(one, logged) for one in value]
+        return [_insert_arrays(item, logged) for item in value]
     if not isinstance(value, dict):
         return value
     if ARRAY in value:
-        # NumPy's files know no bfloat16: its dtype has to be named.
+        # The dtype is named, because NumPy's files do not support bfloat16.
         return logged[value[ARRAY]].view(np.dtype(value["dtype"]))[()]
-    return {key: _with_arrays(one, logged) for key, one in value.items()}
+    return {key: _insert_arrays(item, logged) for key, item in value.items()}
 
 
-def _check(history, epoch):
+def _check_history(history, epoch):
     for name, values in history.items():
         if not isinstance(values, list) or len(values) > epoch:
             raise ValueError(

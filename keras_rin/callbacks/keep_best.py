@@ -84,15 +84,15 @@ class KeepBest(keras.callbacks.Callback):
         self.filepath = pathlib.Path(path).absolute()
         self.monitor, self.mode = monitor, mode
         self.best = initial_value_threshold
-        # Logs without the metric, as long as none had it.
-        self._missing: dict | None = {}
+        # These are logs without the metric, `None` once an epoch had it.
+        self._logs_without_metric: dict | None = {}
 
     def on_train_begin(self, logs=None):
         files.remove_unfinished(self.filepath)
 
     def on_train_end(self, logs=None):
-        if self._missing:
-            self._raise(self._missing)
+        if self._logs_without_metric:
+            self._raise_unknown_metric(self._logs_without_metric)
 
     def on_epoch_end(self, epoch, logs=None):
         logs = logs or {}
@@ -100,16 +100,19 @@ class KeepBest(keras.callbacks.Callback):
         if value is None:
             validated = any(name.startswith("val_") for name in logs)
             if validated or not self.monitor.startswith("val_"):
-                self._raise(logs)
-            if self._missing is not None and not self._missing:
-                self._missing = logs
+                self._raise_unknown_metric(logs)
+            if (
+                self._logs_without_metric is not None
+                and not self._logs_without_metric
+            ):
+                self._logs_without_metric = logs
                 warnings.warn(
                     f"KeepBest saves no model before an epoch has "
                     f"{self.monitor!r}: this one was not validated.",
                     stacklevel=callers.stacklevel(),
                 )
             return
-        self._missing = None
+        self._logs_without_metric = None
         if np.ndim(value):
             raise ValueError(
                 "`monitor` must name a metric of one value. "
@@ -120,7 +123,7 @@ class KeepBest(keras.callbacks.Callback):
                 self.model.save(new)
             self.best = value
 
-    def _raise(self, logs):
+    def _raise_unknown_metric(self, logs):
         raise ValueError(
             f"`monitor` must be one of {sorted(logs)}, the logs of an epoch. "
             f"Received: monitor={self.monitor!r}"

@@ -29,8 +29,8 @@ class LayerInputs:
                 "`x` needs a Sequential or functional model, whose inputs are "
                 f"known. Received: a model of type {type(model).__name__}"
             )
-        self.model, self.layers = model, _known(model)
-        self._before = {}
+        self.model, self.layers = model, _layers_with_known_inputs(model)
+        self._models_before = {}
 
     def __call__(self, x):
         """(layer, x, mask) of the first call of each layer, in float32."""
@@ -47,12 +47,12 @@ class LayerInputs:
             yield layer, x, ops.convert_to_numpy(mask)
 
     def _calls(self, layer, inputs, masks=None):
-        if any(layer is known for known in self.layers):
+        if any(layer is recurrent for recurrent in self.layers):
             yield layer, inputs[0], masks and masks[0]
         elif is_functional(layer):
-            if id(layer) not in self._before:
-                self._before[id(layer)] = _model_before(layer)
-            layers, before = self._before[id(layer)]
+            if id(layer) not in self._models_before:
+                self._models_before[id(layer)] = _model_before(layer)
+            layers, before = self._models_before[id(layer)]
             masks = masks if hides_steps(masks) else None
             calls = before(inputs, training=False, mask=masks)
             for inner, *call in zip(layers, *calls, strict=True):
@@ -65,22 +65,26 @@ class LayerInputs:
                 yield from self._calls(inner, inputs, masks)
 
 
-def _known(layer):
+def _layers_with_known_inputs(layer):
     """The recurrent layers inside whose inputs are known."""
     if recurrent_layers.has_matrices(layer):
         return [layer]
     inner = layer.layers if is_functional(layer) else wrapped(layer)
-    layers = itertools.chain.from_iterable(map(_known, inner))
+    layers = itertools.chain.from_iterable(
+        map(_layers_with_known_inputs, inner)
+    )
     return list({id(layer): layer for layer in layers}.values())
 
 
 def _model_before(model):
     """Layers of a model, and a model of what each first reads."""
-    layers = [layer for layer in model.layers if _known(layer)]
+    layers = [
+        layer for layer in model.layers if _layers_with_known_inputs(layer)
+    ]
     inputs, calls = calls_of(layers, model)
-    first_calls = [calls_of_layer[0] for calls_of_layer in calls]
-    reads = [tensors for tensors, _ in first_calls]
+    first_calls = [layer_calls[0] for layer_calls in calls]
+    layer_inputs = [tensors for tensors, _ in first_calls]
     masks = [list(map(mask_of, *call)) for call in first_calls]
-    before = keras.Model(inputs, [reads, masks])
+    before = keras.Model(inputs, [layer_inputs, masks])
     before.supports_masking = True  # its outputs have masks of their own
     return layers, before

@@ -5,7 +5,7 @@ import re
 
 import keras
 
-# What depends on where an object was made, or on the data it was called with.
+# These keys depend on where an object was created or on its input data.
 LEFT_OUT = {
     "build_config",
     "build_input_shape",
@@ -27,7 +27,7 @@ def describe(model):
     """
     described = {
         "keras": keras.__version__,
-        "model": _with_layers(model),
+        "model": _config_with_layers(model),
         "variables": [
             {"path": v.path, "dtype": v.dtype, "shape": list(v.shape)}
             for v in model.variables
@@ -56,8 +56,8 @@ def model_differences(saved, now):
 def differences(saved, now, all_keys=True):
     """Where two JSON values differ: `model.config.units: 3, now 4`."""
     return [
-        f"{place[1:]}: {_short(one)}, now {_short(other)}"
-        for place, one, other in _differing("", saved, now, all_keys)
+        f"{place[1:]}: {_abbreviate(old)}, now {_abbreviate(new)}"
+        for place, old, new in _value_changes("", saved, now, all_keys)
     ]
 
 
@@ -70,11 +70,11 @@ def rates(variables):
     ]
 
 
-def _with_layers(layer):
+def _config_with_layers(layer):
     config = _config(layer)
     inner = getattr(layer, "layers", None)
     if "layers" not in config["config"] and isinstance(inner, list | tuple):
-        config["layers"] = [_with_layers(one) for one in inner]
+        config["layers"] = [_config_with_layers(layer) for layer in inner]
     return config
 
 
@@ -94,30 +94,30 @@ def _class_of(value):
 def _pruned(value):
     """JSON without what may change on the way."""
     if isinstance(value, list):
-        return [_pruned(one) for one in value]
+        return [_pruned(item) for item in value]
     if not isinstance(value, dict):
         return value
     if value.get("class_name") == "__lambda__":
         return {"class_name": "__lambda__"}
     return {
-        key: _pruned(one)
-        for key, one in value.items()
+        key: _pruned(item)
+        for key, item in value.items()
         if key not in LEFT_OUT
-        and (key != "learning_rate" or isinstance(one, dict))
+        and (key != "learning_rate" or isinstance(item, dict))
     }
 
 
 def _names(value):
     """All names of layers and of other objects, and the parts of all paths."""
     if isinstance(value, list):
-        for one in value:
-            yield from _names(one)
+        for item in value:
+            yield from _names(item)
     elif isinstance(value, dict):
-        for key, one in value.items():
-            if key in ("name", "path") and isinstance(one, str):
-                yield from one.split("/")
+        for key, item in value.items():
+            if key in ("name", "path") and isinstance(item, str):
+                yield from item.split("/")
             else:
-                yield from _names(one)
+                yield from _names(item)
 
 
 def _ranks(names):
@@ -137,33 +137,31 @@ def _ranks(names):
 
 def _renamed(value, names):
     if isinstance(value, list):
-        return [_renamed(one, names) for one in value]
+        return [_renamed(item, names) for item in value]
     if isinstance(value, str):
         parts = value.split("/")
         return "/".join(names.get(part, part) for part in parts)
     if not isinstance(value, dict):
         return value
-    return {key: _renamed(one, names) for key, one in value.items()}
+    return {key: _renamed(item, names) for key, item in value.items()}
 
 
-def _differing(place, one, other, all_keys):
+def _value_changes(place, old, new, all_keys):
     """(place, value, value) wherever two JSON values are not the same."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in {**one, **other}:
-            if all_keys or (key in one and key in other):
-                pair = (one.get(key), other.get(key))
-                yield from _differing(f"{place}.{key}", *pair, all_keys)
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            if all_keys or (key in old and key in new):
+                pair = (old.get(key), new.get(key))
+                yield from _value_changes(f"{place}.{key}", *pair, all_keys)
     elif (
-        isinstance(one, list)
-        and isinstance(other, list)
-        and len(one) == len(other)
+        isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
     ):
-        for index, pair in enumerate(zip(one, other, strict=True)):
-            yield from _differing(f"{place}[{index}]", *pair, all_keys)
-    elif json.dumps(one) != json.dumps(other):  # by which NaN is NaN
-        yield place, one, other
+        for index, pair in enumerate(zip(old, new, strict=True)):
+            yield from _value_changes(f"{place}[{index}]", *pair, all_keys)
+    elif json.dumps(old) != json.dumps(new):  # by which NaN is NaN
+        yield place, old, new
 
 
-def _short(value):
+def _abbreviate(value):
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

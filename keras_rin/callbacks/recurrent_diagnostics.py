@@ -23,7 +23,7 @@ THRESHOLD = 0.01
 # Default RINs that the inputs move by 17 learn to add, by 34 about a third of
 # them, by 68 hardly any: docs/claims.md#adding and the two after it.
 DRIFT_LIMIT = 30
-# Callbacks that do something at the end of an epoch, but read no logs.
+# These callbacks act at the end of an epoch, but read no logs.
 WITHOUT_LOGS = (
     keras.callbacks.BackupAndRestore,
     keras.callbacks.LearningRateScheduler,
@@ -143,15 +143,15 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         _warn_of_early_readers(self)
         self.seconds = 0.0
         self._longest = 0.0
-        self._unknown = {}
+        self._skipped_values = {}
         self._inputs = None
-        self._named = None
-        self._warned = False
+        self._named_layers = None
+        self._has_warned = False
         self._check_x()
         if self.model.built:
             self._layers()
             if self.x is not None:
-                for name, layer, x, mask in self._with_inputs():
+                for name, layer, x, mask in self._layers_with_inputs():
                     self._follow_inputs(name, layer, x, mask)
         self._begin = time.perf_counter()
 
@@ -161,28 +161,28 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         if self._is_due():
             start = time.perf_counter()
             values = self._measure()
-            took = time.perf_counter() - start
-            self.seconds += took
-            self._longest = max(self._longest, took)
-            self._unknown = dict.fromkeys(values, math.nan)
+            duration = time.perf_counter() - start
+            self.seconds += duration
+            self._longest = max(self._longest, duration)
+            self._skipped_values = dict.fromkeys(values, math.nan)
         else:
-            values = self._unknown
-        if twice := sorted(values.keys() & logs.keys()):
+            values = self._skipped_values
+        if duplicates := sorted(values.keys() & logs.keys()):
             raise ValueError(
-                f"The logs have {twice[0]!r} already. Several "
+                f"The logs have {duplicates[0]!r} already. Several "
                 "RecurrentDiagnostics on one model need a `prefix` each. "
                 f"Received: prefix={self.prefix!r}"
             )
         logs.update(values)
 
     def _check_x(self):
-        for one in [] if self.x is None else keras.tree.flatten(self.x):
-            if not hasattr(one, "shape"):
+        for array in [] if self.x is None else keras.tree.flatten(self.x):
+            if not hasattr(array, "shape"):
                 raise ValueError(
                     "`x` must be an array, or a list or dict of arrays. "
-                    f"Received: {type(one).__name__}"
+                    f"Received: {type(array).__name__}"
                 )
-            if not _is_finite(one):
+            if not _is_finite(array):
                 raise ValueError("`x` must be finite.")
 
     def _is_due(self):
@@ -192,12 +192,12 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     def _measure(self):
         values = {}
         for name, layer in self._layers():
-            values.update(_of_matrices(name, layer))
+            values.update(_matrix_logs(name, layer))
         if self.x is not None:
-            for name, layer, x, mask in self._with_inputs():
-                values.update(_of_gradient(name, layer, x, mask))
+            for name, layer, x, mask in self._layers_with_inputs():
+                values.update(_gradient_logs(name, layer, x, mask))
                 if self.lyapunov:
-                    exponent = _exponent(layer, x, mask)
+                    exponent = _largest_exponent(layer, x, mask)
                     values[f"{name}_lyapunov_exponent"] = exponent
                 values.update(self._follow_inputs(name, layer, x, mask))
         return values
@@ -212,8 +212,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             return dict.fromkeys(names, math.nan)
         most = np.argmax(abs(drifts))
         drift, spread = float(abs(drifts[most])), float(spreads[most])
-        if drift > max(DRIFT_LIMIT, spread) and not self._warned:
-            self._warned = True
+        if drift > max(DRIFT_LIMIT, spread) and not self._has_warned:
+            self._has_warned = True
             steps = mask.sum(axis=1).max()
             warnings.warn(
                 f"Over {steps} time steps the mean of its inputs moves the "
@@ -227,9 +227,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     def _layers(self):
         """Each recurrent layer with its name in the logs."""
-        if self._named is None:
-            self._named = self._find_layers()
-        return self._named
+        if self._named_layers is None:
+            self._named_layers = self._find_layers()
+        return self._named_layers
 
     def _find_layers(self):
         has_matrices = recurrent_layers.has_matrices
@@ -240,17 +240,17 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
                 f"Received: a model with {self.model.layers}"
             )
-        of_name: collections.Counter = collections.Counter()
-        named = []
+        counts: collections.Counter = collections.Counter()
+        named_layers = []
         for layer in layers:
-            of_name[layer.name] += 1
-            number = of_name[layer.name]
-            again = f"#{number}" if number > 1 else ""
-            named.append((f"{self.prefix}{layer.name}{again}", layer))
-        return named
+            counts[layer.name] += 1
+            number = counts[layer.name]
+            suffix = f"#{number}" if number > 1 else ""
+            named_layers.append((f"{self.prefix}{layer.name}{suffix}", layer))
+        return named_layers
 
-    def _with_inputs(self):
-        """Each recurrent layer with what it reads of `x`, and its mask."""
+    def _layers_with_inputs(self):
+        """The name, layer, inputs and mask of each recurrent layer."""
         names = {id(layer): name for name, layer in self._layers()}
         if self._inputs is None:
             self._inputs = LayerInputs(self.model)
@@ -298,7 +298,7 @@ def _callbacks_before(callback):
             member is history for member in holder
         ):
             params = [getattr(member, "params", None) for member in holder]
-            if all(shared is callback.params for shared in params):
+            if all(value is callback.params for value in params):
                 return holder[: holder.index(callback)]
     return []
 
@@ -314,26 +314,28 @@ def _warn_of_unknown_inputs(names):
         )
 
 
-def _of_gradient(name, layer, x, mask):
+def _gradient_logs(name, layer, x, mask):
     names = f"{name}_gradient_at_start", f"{name}_gradient_horizon"
     try:
-        sizes = diagnostics.gradient_norms(layer, x, mask=mask)[::-1]
+        norms = diagnostics.gradient_norms(layer, x, mask=mask)[::-1]
     except ValueError:  # of weights or inputs that are not finite
         return dict.fromkeys(names, math.nan)
-    small = np.flatnonzero(~(sizes >= THRESHOLD))
-    horizon = small[0] - 1 if len(small) else len(sizes) - 1
-    return dict(zip(names, (float(sizes[-1]), float(horizon)), strict=True))
+    small = np.flatnonzero(~(norms >= THRESHOLD))
+    horizon = small[0] - 1 if len(small) else len(norms) - 1
+    return dict(zip(names, (float(norms[-1]), float(horizon)), strict=True))
 
 
-def _exponent(layer, x, mask):
+def _largest_exponent(layer, x, mask):
     try:
-        found = diagnostics.lyapunov_spectrum(layer, x, exponents=1, mask=mask)
+        spectrum = diagnostics.lyapunov_spectrum(
+            layer, x, exponents=1, mask=mask
+        )
     except ValueError:  # of weights or states that are not finite
         return math.nan
-    return float(found.exponents[0])
+    return float(spectrum.exponents[0])
 
 
-def _of_matrices(name, layer):
+def _matrix_logs(name, layer):
     matrices = diagnostics.recurrent_matrices(layer)
     values = {}
     for gate, matrix in matrices.items():
@@ -374,10 +376,10 @@ def _total_memory(layer, matrix):
     if kernel is None:
         return math.nan
     rows = recurrent_layers.float64(kernel)
-    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
-    if not np.isfinite(rows).all() or not sizes.any():
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(rows).all() or not norms.any():
         return math.nan
-    rows = (rows / np.where(sizes > 0, sizes, 1))[sizes[:, 0] > 0]
+    rows = (rows / np.where(norms > 0, norms, 1))[norms[:, 0] > 0]
     try:
         memory = diagnostics.spatial_memory_matrix(matrix, horizon=len(matrix))
     except ValueError:  # beyond double precision

@@ -59,49 +59,49 @@ class RestoreOnNaN(keras.callbacks.Callback):
     """
 
     def on_train_begin(self, logs=None):
-        self._kept: collections.deque = collections.deque(maxlen=2)
+        self._recent_copies: collections.deque = collections.deque(maxlen=2)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch, self._states = epoch, None
-        self._at_begin = self._copies()
-        self._kept.append(self._at_begin)
+        self._epoch_copies = self._copy_variables()
+        self._recent_copies.append(self._epoch_copies)
         self._states = None  # the first step may build the model
 
     def on_train_batch_end(self, batch, logs=None):
         loss = (logs or {}).get("loss", 0.0)
         when = f"Epoch {self._epoch + 1}, step {batch + 1}: the loss is {loss}"
         if not np.isfinite(loss):
-            self._raise(when)
-        self._kept.append(self._copies())
+            self._raise_not_finite(when)
+        self._recent_copies.append(self._copy_variables())
         if batch + 1 == (self.params or {}).get("steps"):
-            self._look_at(self._kept[-1], when)
+            self._check_finite(self._recent_copies[-1], when)
 
     def on_epoch_end(self, epoch, logs=None):
-        self._look_at(self._copies(), f"Epoch {epoch + 1} is over")
+        self._check_finite(self._copy_variables(), f"Epoch {epoch + 1} is over")
 
-    def _look_at(self, copies, when):
+    def _check_finite(self, copies, when):
         if not _all_finite(copies):
-            self._raise(when)
+            self._raise_not_finite(when)
 
-    def _raise(self, when):
+    def _raise_not_finite(self, when):
         raise FloatingPointError(
             f"{when}. {self._first_not_finite()} {self._restore()}"
         )
 
-    def _copies(self):
+    def _copy_variables(self):
         if self._states is None:
             self._states = hidden_states(self.model)
-        kept = self.model.weights + self._states
-        return [(w, keras.ops.copy(w)) for w in kept]
+        variables = self.model.weights + self._states
+        return [(v, keras.ops.copy(v)) for v in variables]
 
     def _first_not_finite(self):
-        for variable, value in self._kept[-1] + self._copies():
+        for variable, value in self._recent_copies[-1] + self._copy_variables():
             if not _is_finite(value):
                 return f"The first weight not finite is {variable.path}."
         return "All weights are finite."
 
     def _restore(self):
-        for copies in (*reversed(self._kept), self._at_begin):
+        for copies in (*reversed(self._recent_copies), self._epoch_copies):
             if copies and _all_finite(copies):
                 for variable, value in copies:
                     variable.assign(value)

@@ -97,7 +97,7 @@ class ResumableTraining(keras.callbacks.Callback):
         super().__init__()
         self.path = pathlib.Path(path).absolute()
         self.settings = _as_json(settings)
-        self._seen = _stamp(self.path)
+        self._stamp = _stamp(self.path)
         self._saved = checkpoint.read(self.path)
         self._described: dict = {}
         self._within_epoch = False
@@ -105,8 +105,8 @@ class ResumableTraining(keras.callbacks.Callback):
         if self._saved is not None:
             self.epoch, self.history = self._saved.epoch, self._saved.history
             if settings is not None:
-                self._refuse(self._other_settings())
-        self._content = _summary(self)
+                self._refuse_changes(self._changed_settings())
+        self._summary = _summary(self)
 
     def on_train_begin(self, logs=None):
         if self._within_epoch:  # an earlier `fit` ended there
@@ -154,35 +154,37 @@ class ResumableTraining(keras.callbacks.Callback):
         variables = model.variables + hidden_states(model)
         if optimizer is not None and not optimizer.built:
             optimizer.build(model.trainable_variables)
-        for one in _optimizers(model):
-            if not one.built:
+        for optimizer in _optimizers(model):
+            if not optimizer.built:
                 raise ValueError(
                     "ResumableTraining needs all optimizers of a model to be "
                     "built before `fit`: call `optimizer.build(variables)`. "
-                    f"Received: {one.name}, not built"
+                    f"Received: {optimizer.name}, not built"
                 )
-            variables += one.variables
+            variables += optimizer.variables
         return variables
 
     def _compare(self, described):
-        found = []
+        changes = []
         if self._saved is not None:
             self._described = self._saved.model
-            found = self._other_settings()
+            changes = self._changed_settings()
         self._described = self._described or described
-        found += model_description.model_differences(self._described, described)
-        self._refuse(found)
+        changes += model_description.model_differences(
+            self._described, described
+        )
+        self._refuse_changes(changes)
 
-    def _other_settings(self):
+    def _changed_settings(self):
         saved, now = {"settings": self._saved.settings}, self.settings
         return model_description.differences(saved, {"settings": now})
 
-    def _refuse(self, found):
-        if found:
-            more = f"; {len(found) - 5} more" if len(found) > 5 else ""
+    def _refuse_changes(self, changes):
+        if changes:
+            more = f"; {len(changes) - 5} more" if len(changes) > 5 else ""
             raise ValueError(
                 f"{self.path} is of another training. In the file "
-                f"{'; '.join(found[:5])}{more}. To resume, make the model, "
+                f"{'; '.join(changes[:5])}{more}. To resume, make the model, "
                 "the optimizer and the settings as they were; to train anew, "
                 "name another file."
             )
@@ -219,7 +221,7 @@ class ResumableTraining(keras.callbacks.Callback):
             )
 
     def _write(self, arrays):
-        self._refuse_another()
+        self._refuse_foreign_file()
         content = checkpoint.Checkpoint(
             epoch=self.epoch,
             history=self.history,
@@ -229,17 +231,17 @@ class ResumableTraining(keras.callbacks.Callback):
             generator=_torch_generator(),
         )
         checkpoint.write(self.path, content)
-        self._seen, self._content = _stamp(self.path), _summary(self)
+        self._stamp, self._summary = _stamp(self.path), _summary(self)
 
-    def _refuse_another(self):
-        """What stands in the file has to be what this callback left there."""
-        if _stamp(self.path) in (None, self._seen):
+    def _refuse_foreign_file(self):
+        """Raises an error if another process has written the file."""
+        if _stamp(self.path) in (None, self._stamp):
             return
-        other = checkpoint.read(self.path)
-        if other is not None and _summary(other) != self._content:
+        stored = checkpoint.read(self.path)
+        if stored is not None and _summary(stored) != self._summary:
             raise FileExistsError(
                 errno.EEXIST,
-                f"Another process has written this file, after {other.epoch} "
+                f"Another process has written this file, after {stored.epoch} "
                 "epochs of a training, and it is unchanged. Each training "
                 "needs a file of its own",
                 str(self.path),
@@ -247,10 +249,10 @@ class ResumableTraining(keras.callbacks.Callback):
 
 
 def _optimizers(model):
-    """The one of `compile` first, then those in other attributes."""
-    found = [model.optimizer, *vars(model).values()]
+    """The optimizer of `compile`, then those in other attributes."""
+    candidates = [model.optimizer, *vars(model).values()]
     kind = keras.optimizers.Optimizer
-    return list({id(o): o for o in found if isinstance(o, kind)}.values())
+    return list({id(o): o for o in candidates if isinstance(o, kind)}.values())
 
 
 def _as_json(settings):
@@ -270,14 +272,14 @@ def _as_json(settings):
 def _stamp(path):
     """Tells a file from one that another process puts in its place."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _summary(of):
-    return of.epoch, repr(of.history)
+def _summary(training):
+    return training.epoch, repr(training.history)
 
 
 def _arrays(variables):
@@ -285,7 +287,7 @@ def _arrays(variables):
 
 
 def _not_finite(variables, arrays):
-    """The numbers of those that are not finite."""
+    """The indices of the variables that are not finite."""
     for index, (v, array) in enumerate(zip(variables, arrays, strict=True)):
         if "float" in v.dtype and not np.isfinite(array).all():
             yield index

@@ -119,13 +119,13 @@ def _write_litert(model, step, path, attributes):
     def serve(x):
         return {"y": model(x, training=False)}
 
-    one = _specs(step.input, batch=1)
-    signatures = {"step": one_step.get_concrete_function(**one)}
+    step_specs = _specs(step.input, batch=1)
+    signatures = {"step": one_step.get_concrete_function(**step_specs)}
     if "representative_dataset" not in attributes:
-        whole = _specs({"x": model.inputs[0]}, batch=1)
-        signatures["serve"] = serve.get_concrete_function(**whole)
+        serve_specs = _specs({"x": model.inputs[0]}, batch=1)
+        signatures["serve"] = serve.get_concrete_function(**serve_specs)
     module = tf.Module()
-    module.variables_of_model = [one.value for one in model.variables]
+    module.variables_of_model = [v.value for v in model.variables]
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures=signatures)
         converter = tf.lite.TFLiteConverter.from_saved_model(
@@ -145,10 +145,11 @@ def _write_litert(model, step, path, attributes):
 
 
 def _specs(inputs, batch=None):
-    """What a function of these Keras tensors is traced with."""
+    """The specs with which TensorFlow traces a function of these inputs."""
     import tensorflow as tf
 
-    def spec(one):
-        return tf.TensorSpec((batch or one.shape[0], *one.shape[1:]), one.dtype)
+    def spec(tensor):
+        shape = (batch or tensor.shape[0], *tensor.shape[1:])
+        return tf.TensorSpec(shape, tensor.dtype)
 
     return keras.tree.map_structure(spec, inputs)

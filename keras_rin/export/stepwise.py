@@ -7,7 +7,7 @@ from keras import ops
 from keras_rin import layers as ours
 
 TIME = 1  # the axis of time, after that of the batch
-STEPS = 16  # on which a layer of the user's shows what it is said to be
+STEPS = 16  # of the example on which a layer of the user's is checked
 
 
 def is_stepwise(layer, args, rank):
@@ -38,14 +38,16 @@ def _always(layer, args, rank):
 def _on_features(layer, args, rank):
     """It works on the last axis, which is not that of time."""
     activation = getattr(layer, "activation", None)
-    return rank > 2 and _is_known(activation, args, rank)
+    return rank > 2 and _is_known_activation(activation, args, rank)
 
 
-def _is_known(activation, args, rank):
+def _is_known_activation(activation, args, rank):
     if isinstance(activation, keras.Layer):
         return is_stepwise(activation, args, rank)
     known = vars(keras.activations).values()
-    return activation is None or any(activation is one for one in known)
+    return activation is None or any(
+        activation is function for function in known
+    )
 
 
 def _beyond_time(axes, rank):
@@ -67,7 +69,7 @@ def _with_one_constant(layer, args, rank):
     return np.ndim(layer.scale) == np.ndim(layer.offset) == 0
 
 
-def _is_alike_at_each_step(value, rank):
+def _is_constant_in_time(value, rank):
     shape = tuple(np.shape(value))
     missing = rank - len(shape)
     return missing >= 0 and ((1,) * missing + shape)[: TIME + 1] == (1, 1)
@@ -77,24 +79,24 @@ def _elementwise(layer, args, rank):
     """Of sequences of equal rank, and constants that know of no time."""
     if args and isinstance(args[0], (list, tuple)):
         args = args[0]  # as the merging layers take them
-    for one in args:
-        if isinstance(one, keras.KerasTensor):
-            if one.ndim != rank:
+    for value in args:
+        if isinstance(value, keras.KerasTensor):
+            if value.ndim != rank:
                 return False
-        elif not _is_alike_at_each_step(one, rank):
+        elif not _is_constant_in_time(value, rank):
             return False
     return True
 
 
-def _joined(layer, args, rank):
+def _concatenated(layer, args, rank):
     return _elementwise(layer, args, rank) and _on_its_axes(layer, args, rank)
 
 
 def _pointwise(layer, args, rank):
     """A convolution that is one step long."""
-    alone = layer.kernel_size[0] == layer.strides[0] == 1
-    in_order = layer.data_format == "channels_last"
-    return alone and in_order and _on_features(layer, args, rank)
+    has_one_step = layer.kernel_size[0] == layer.strides[0] == 1
+    time_is_first = layer.data_format == "channels_last"
+    return has_one_step and time_is_first and _on_features(layer, args, rank)
 
 
 def _with_weights_for_all_steps(layer, args, rank):
@@ -103,25 +105,26 @@ def _with_weights_for_all_steps(layer, args, rank):
 
 def _without_memory(layer, args, rank):
     inner = [layer.layer]
-    for one in inner:
-        inner += getattr(one, "layers", [])
-        inner += [one.layer] if hasattr(one, "layer") else []
-    return not any(getattr(one, "stateful", False) for one in inner)
+    for inner_layer in inner:
+        inner += getattr(inner_layer, "layers", [])
+        if hasattr(inner_layer, "layer"):
+            inner.append(inner_layer.layer)
+    return not any(getattr(member, "stateful", False) for member in inner)
 
 
-def _of_every_step(layer, args, rank):
+def _keeps_all_steps(layer, args, rank):
     """x[:, :, ...] or x[..., 0], which leave the time as it is."""
     _, key = args
     if not isinstance(key, (tuple, list)):
         return False
     key = tuple(key)  # a loaded model has a list
     if key[0] is Ellipsis:
-        taken = sum(one is not None for one in key[1:])
-        return rank - taken > TIME
+        indexed_axes = sum(index is not None for index in key[1:])
+        return rank - indexed_axes > TIME
     return key[: TIME + 1] == (slice(None), slice(None))
 
 
-# It came with Keras 3.9.
+# Versions of Keras before 3.9 have no RMSNormalization.
 _RMSNormalization = getattr(
     keras.layers, "RMSNormalization", keras.layers.LayerNormalization
 )
@@ -166,7 +169,7 @@ _TABLE = {
         keras.layers.Multiply,
         keras.layers.Subtract,
     ],
-    _joined: [keras.layers.Concatenate],
+    _concatenated: [keras.layers.Concatenate],
     _pointwise: [
         keras.layers.Conv1D,
         keras.layers.Conv2D,
@@ -178,7 +181,8 @@ _TABLE = {
 }
 LAYERS = {layer: rule for rule, layers in _TABLE.items() for layer in layers}
 
-# The classes behind `keras.ops` have no public name: by that of the class.
+# Operations are listed by class name, because the classes behind `keras.ops`
+# are not public.
 _OPERATION_TABLE = {
     _elementwise: """
         Absolute Add Cast Celu Cos Divide Elu Equal Erf Exp Expm1 Floor
@@ -194,8 +198,8 @@ _OPERATION_TABLE = {
         Squeeze Std Sum Var
     """,
     _on_its_new_axis: "ExpandDims OneHot",
-    _joined: "Concatenate",
-    _of_every_step: "GetItem",
+    _concatenated: "Concatenate",
+    _keeps_all_steps: "GetItem",
 }
 OPERATIONS = {
     name: rule
@@ -204,16 +208,17 @@ OPERATIONS = {
 }
 
 
-def check_what_is_said(layer, args, kwargs):
+def check_example_steps(layer, args, kwargs):
     """Refuses a layer of `stepwise` that some steps show to be none."""
     rng = np.random.default_rng(0)
     examples: dict[int, np.ndarray] = {}
 
     def call(steps):
-        def example(one):
-            if not isinstance(one, keras.KerasTensor):
-                return one
-            return examples.setdefault(id(one), _example(rng, one))[:, steps]
+        def example(value):
+            if not isinstance(value, keras.KerasTensor):
+                return value
+            array = examples.setdefault(id(value), _example(rng, value))
+            return array[:, steps]
 
         a, k = keras.tree.map_structure(example, (args, kwargs))
         return [
@@ -253,4 +258,4 @@ def refusal(layer, reason):
 
 def tensors_of(nested):
     flat = keras.tree.flatten(nested)
-    return [one for one in flat if isinstance(one, keras.KerasTensor)]
+    return [leaf for leaf in flat if isinstance(leaf, keras.KerasTensor)]

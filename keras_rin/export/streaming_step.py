@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_rin.export.cell_step import CellStep
-from keras_rin.export.stepwise import check_what_is_said
+from keras_rin.export.stepwise import check_example_steps
 from keras_rin.export.stepwise import is_stepwise
 from keras_rin.export.stepwise import refusal
 from keras_rin.export.stepwise import tensors_of
@@ -94,12 +94,12 @@ def streaming_step(
             "`model` must have a recurrent layer. "
             f"Received: a model with {model.layers}"
         )
-    one_step, in_time = _step_of(model, stepwise)
-    _check_names(["x", "y", *one_step.input[1]])
+    step_model, in_time = _step_model(model, stepwise)
+    _check_names(["x", "y", *step_model.input[1]])
     shape = model.inputs[0].shape
     x = _input((shape[0], *shape[2:]), model.inputs[0].dtype, "x")
-    states = _inputs_like(one_step.input[1], shape[0])
-    y, new_states = one_step([ops.expand_dims(x, 1), states])
+    states = _inputs_like(step_model.input[1], shape[0])
+    y, new_states = step_model([ops.expand_dims(x, 1), states])
     y = ops.squeeze(y, 1) if in_time else y
     return keras.Model(
         {"x": x, **states}, {"y": y, **new_states}, name=f"{model.name}_step"
@@ -109,7 +109,7 @@ def streaming_step(
 def _classes(stepwise):
     if isinstance(stepwise, type):
         stepwise = (stepwise,)
-    if not all(isinstance(one, type) for one in stepwise):
+    if not all(isinstance(layer_class, type) for layer_class in stepwise):
         raise ValueError(
             "`stepwise` must be classes of layers, such as "
             f"(keras.layers.Lambda,). Received: stepwise={stepwise!r}"
@@ -129,22 +129,23 @@ def _is_recurrent(layer):
     return isinstance(layer, (keras.layers.RNN, keras.layers.Bidirectional))
 
 
-def _step_of(model, stepwise):
+def _step_model(model, stepwise):
     """Maps `[x, states]` to `[y, states]`, x with an axis of time of length 1.
 
     Returns that model, and whether y has the axis as well.
     """
     shape = model.inputs[0].shape
-    # A loaded model brings names along: what is added has names of its own.
+    # The names of added inputs differ from those in a loaded model.
     x = _input((shape[0], 1, *shape[2:]), model.inputs[0].dtype, "one_step_x")
     step = _Step(x, model.layers, stepwise)
-    # A clone has the inputs of its model: give the model those of the states.
+    # A clone has as many inputs as its model, which therefore needs inputs for
+    # the states.
     unused = [
         _input(state.shape, state.dtype, f"{name}_unused")
         for name, state in step.states.items()
     ]
-    for one in unused:
-        ops.copy(one)  # Keras 3.10 refuses inputs that nothing reads
+    for tensor in unused:
+        ops.copy(tensor)  # Keras 3.10 refuses inputs that nothing reads
     clone = keras.models.clone_model(
         keras.Model([model.inputs[0], *unused], model.outputs),
         input_tensors=[x, *step.states.values()],
@@ -152,10 +153,10 @@ def _step_of(model, stepwise):
         call_function=step,
     )
     y = clone.outputs[0]
-    one_step = keras.Model(
+    step_model = keras.Model(
         [x, step.states], [y, step.new_states], name=f"{model.name}_one_step"
     )
-    return one_step, step.is_in_time(y)
+    return step_model, step.is_in_time(y)
 
 
 def _input(shape, dtype, name=None):
@@ -190,14 +191,14 @@ class _Step:
             if isinstance(layer, keras.layers.RNN):
                 self._add_recurrent(layer)
             elif _is_recurrent(layer) and _is_graph(layer):
-                self._models[layer] = _step_of(layer, stepwise)
+                self._models[layer] = _step_model(layer, stepwise)
                 self._add_states(self._models[layer][0].input[1])
 
     def _add_recurrent(self, layer):
         self._check_recurrent(layer)
         initial = layer.get_initial_state(batch_size=1)
         flat = keras.tree.flatten(initial)
-        if any(np.any(ops.convert_to_numpy(one)) for one in flat):
+        if any(np.any(ops.convert_to_numpy(state)) for state in flat):
             raise refusal(layer, "its initial state is not 0")
         names = _state_names(layer, len(flat))
         self._names[layer] = keras.tree.pack_sequence_as(initial, names)
@@ -209,17 +210,18 @@ class _Step:
 
     def is_in_time(self, tensor):
         """Whether it has an axis of time: a last output has none."""
-        return any(tensor is one for one in self._in_time)
+        return any(tensor is sequence for sequence in self._in_time)
 
     def __call__(self, layer, *args, **kwargs):
-        in_time = [self.is_in_time(one) for one in tensors_of((args, kwargs))]
+        tensors = tensors_of((args, kwargs))
+        in_time = [self.is_in_time(tensor) for tensor in tensors]
         if layer in self._names:
-            return self._through_recurrent(layer, in_time, *args, **kwargs)
+            return self._call_recurrent(layer, in_time, *args, **kwargs)
         if not any(in_time) and layer not in self._models:
             return layer(*args, **kwargs)
         self._check_call(layer, in_time, **kwargs)
         if isinstance(layer, keras.Model) and _is_graph(layer):
-            return self._through_model(layer, *args, **kwargs)
+            return self._call_model(layer, *args, **kwargs)
         self._check_stepwise(layer, args, kwargs)
         return self._mark(layer(*args, **kwargs))
 
@@ -234,7 +236,7 @@ class _Step:
             )
         if training:
             raise refusal(layer, "it is called with `training=True`")
-        masks = [one for one in keras.tree.flatten(mask) if one is not None]
+        masks = [m for m in keras.tree.flatten(mask) if m is not None]
         if len(masks) > len(tensors_of(masks)):
             raise refusal(layer, "its mask is a constant")
 
@@ -242,7 +244,7 @@ class _Step:
         if isinstance(layer, keras.layers.Bidirectional):
             raise refusal(layer, "it also processes the sequence backwards")
         if isinstance(layer, self._stepwise):
-            return check_what_is_said(layer, args, kwargs)
+            return check_example_steps(layer, args, kwargs)
         tensors = tensors_of(args)
         options = set(kwargs)
         if isinstance(layer, keras.Layer):
@@ -264,19 +266,19 @@ class _Step:
         self._in_time += keras.tree.flatten(y)
         return y
 
-    def _through_model(self, model, x, training=None, mask=None):
+    def _call_model(self, model, x, training=None, mask=None):
         if model not in self._models:
-            self._models[model] = _step_of(model, self._stepwise)
-        one_step, in_time = self._models[model]
-        own = {name: self.states[name] for name in one_step.input[1]}
-        self._check_first_use(model, own)
+            self._models[model] = _step_model(model, self._stepwise)
+        step_model, in_time = self._models[model]
+        states = {name: self.states[name] for name in step_model.input[1]}
+        self._check_first_use(model, states)
         (x,), (mask,) = map(keras.tree.flatten, (x, mask))
-        masks = None if mask is None else [mask, dict.fromkeys(own)]
-        y, new_states = one_step([x, own], mask=masks)
+        masks = None if mask is None else [mask, dict.fromkeys(states)]
+        y, new_states = step_model([x, states], mask=masks)
         self.new_states |= new_states
         return self._mark(y) if in_time else y
 
-    def _through_recurrent(
+    def _call_recurrent(
         self, layer, in_time, x, initial_state=None, mask=None, training=None
     ):
         names = self._names[layer]

@@ -50,10 +50,10 @@ class Offset(keras.initializers.Initializer):
 
 
 def known(initializer):
-    made = keras.initializers.get(initializer)
-    if made is None:
+    instance = keras.initializers.get(initializer)
+    if instance is None:
         raise ValueError(
             "`initializer` must be a Keras initializer, its name or its "
             "config. Received: initializer=None"
         )
-    return made
+    return instance

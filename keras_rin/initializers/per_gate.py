@@ -76,27 +76,27 @@ class PerGate(keras.initializers.Initializer):
                 f"Received: shape={tuple(shape)}"
                 f"{square.gates_hint(shape, '...')}"
             )
-        of_one = (*shape[:-1], shape[-1] // self.gates)
+        gate_shape = (*shape[:-1], shape[-1] // self.gates)
         try:
-            parts = [
-                half_precision.draw(gate, of_one, dtype)
-                for gate in self._one_a_gate()
+            kernels = [
+                half_precision.draw(initializer, gate_shape, dtype)
+                for initializer in self._gate_initializers()
             ]
         except ValueError as error:
             hint = square.gates_hint(shape, "...")
             raise ValueError(f"{error}{hint}") from error
-        return ops.concatenate(parts, axis=-1)
+        return ops.concatenate(kernels, axis=-1)
 
-    def _one_a_gate(self):
+    def _gate_initializers(self):
         if isinstance(self.initializer, list):
             return self.initializer
         return [reseeded(self.initializer, k) for k in range(self.gates)]
 
     def get_config(self):
-        kept = keras.tree.map_structure(
+        config = keras.tree.map_structure(
             keras.initializers.serialize, self.initializer
         )
-        return {"initializer": kept, "gates": self.gates}
+        return {"initializer": config, "gates": self.gates}
 
 
 def reseeded(initializer, k):

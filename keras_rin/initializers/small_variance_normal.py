@@ -53,7 +53,8 @@ class SmallVarianceNormal(keras.initializers.Initializer):
             )
         *window, _, channels = shape
         sigma = 1 / (math.prod(window) * channels)
-        # A new instance each time: an initializer repeats its values.
+        # Each call needs a new instance, because an initializer repeats its
+        # values.
         normal = keras.initializers.RandomNormal(stddev=sigma, seed=self.seed)
         return normal(shape, dtype)
 

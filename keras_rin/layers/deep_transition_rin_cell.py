@@ -90,14 +90,14 @@ class DeepTransitionRINCell(RINCell):
     @property
     def effective_transition_kernel(self):
         """The effective matrix of the second transition, U_2 + I."""
-        return self._effective("transition_kernel")
+        return self._effective_kernel("transition_kernel")
 
     def build(self, input_shape):
         super().build(input_shape)
         self.transition_kernel = self.add_weight(
             shape=(self.units, self.units),
             name="transition_kernel",
-            initializer=_second(self.recurrent_initializer),
+            initializer=_different_values(self.recurrent_initializer),
             regularizer=self.recurrent_regularizer,
             constraint=self.recurrent_constraint,
         )
@@ -105,7 +105,7 @@ class DeepTransitionRINCell(RINCell):
             self.transition_bias = self.add_weight(
                 shape=(self.units,),
                 name="transition_bias",
-                initializer=_second(self.bias_initializer),
+                initializer=_different_values(self.bias_initializer),
                 regularizer=self.bias_regularizer,
                 constraint=self.bias_constraint,
             )
@@ -117,12 +117,12 @@ class DeepTransitionRINCell(RINCell):
         return h, [h] if isinstance(states, (list, tuple)) else h
 
 
-def _second(initializer):
+def _different_values(initializer):
     """An initializer that draws other values than `initializer`."""
 
     def draw(shape, dtype=None):
-        pair = PerGate(initializer, gates=2)
+        two_gates = PerGate(initializer, gates=2)
         *rows, units = shape
-        return pair((*rows, 2 * units), dtype)[..., units:]
+        return two_gates((*rows, 2 * units), dtype)[..., units:]
 
     return draw

@@ -65,7 +65,7 @@ class FixedProjection(keras.layers.Layer):
         self.units = arguments.integer("units", units)
         self.seed = seed
         self.kernel_initializer = keras.initializers.get(
-            kernel_initializer or _keeps_the_mean_square(seed)
+            kernel_initializer or _mean_square_preserving(seed)
         )
 
     def build(self, input_shape):
@@ -95,7 +95,7 @@ class FixedProjection(keras.layers.Layer):
         }
 
 
-def _keeps_the_mean_square(seed):
+def _mean_square_preserving(seed):
     return keras.initializers.VarianceScaling(
         1.0, "fan_in", "untruncated_normal", seed
     )

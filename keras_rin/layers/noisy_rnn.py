@@ -142,9 +142,9 @@ class _NoisyCell(keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        *others, width = input_shape
+        *axes, width = input_shape
         if not self.cell.built:  # a loaded cell is already built
-            self.cell.build((*others, width - self.output_size))
+            self.cell.build((*axes, width - self.output_size))
         self.built = True
 
     def get_initial_state(self, batch_size=None):
@@ -161,8 +161,8 @@ class _NoisyCell(keras.layers.Layer):
         _, states = self.cell(x, states, training=training)
         if not isinstance(states, (list, tuple)):
             states = [states]
-        h, *others = states
-        return h + noise, [h + noise, *others]
+        h, *further_states = states
+        return h + noise, [h + noise, *further_states]
 
     def get_config(self):
         return {"cell": keras.saving.serialize_keras_object(self.cell)}

@@ -27,9 +27,9 @@ def warn_of_effective(layer, weight):
         for option in ("initializer", "regularizer", "constraint")
     )
     advice = {
-        "initializer": _instead_of_initializer(initializer, weight),
-        "regularizer": _instead_of_regularizer(regularizer),
-        "constraint": _instead_of_constraint(constraint),
+        "initializer": _initializer_advice(initializer, weight),
+        "regularizer": _regularizer_advice(regularizer),
+        "constraint": _constraint_advice(constraint),
     }
     kind = "RIN" if type(layer).__name__ == "RINCell" else type(layer).__name__
     for option, (effect, remedy) in advice.items():
@@ -41,16 +41,16 @@ def warn_of_effective(layer, weight):
             )
 
 
-def _instead_of_initializer(initializer, weight):
-    """What the initializer does as that of U, and what to pass instead."""
+def _initializer_advice(initializer, weight):
+    """The effect of the initializer on U, and the option to pass instead."""
     if isinstance(initializer, PerGate) and initializer.gates == 1:
         (initializer,) = keras.tree.flatten(initializer.initializer)
-    if _of_gain_one(initializer, keras.initializers.Identity):
+    if _has_unit_gain(initializer, keras.initializers.Identity):
         return (
             "the identity makes the effective matrix U + I equal to 2 I",
             '"zeros"` for the identity',
         )
-    if _of_gain_one(initializer, keras.initializers.Orthogonal):
+    if _has_unit_gain(initializer, keras.initializers.Orthogonal):
         return (
             "an orthogonal U gives U + I a spectral radius of about 2",
             'Offset("orthogonal")` for an orthogonal matrix',
@@ -64,7 +64,7 @@ def _instead_of_initializer(initializer, weight):
     return None, None
 
 
-def _instead_of_regularizer(regularizer):
+def _regularizer_advice(regularizer):
     if not isinstance(regularizer, IdentityOffsetL2):
         return None, None
     return (
@@ -74,7 +74,7 @@ def _instead_of_regularizer(regularizer):
     )
 
 
-def _instead_of_constraint(constraint):
+def _constraint_advice(constraint):
     if not isinstance(constraint, Orthogonal) or constraint.offset:
         return None, None
     return (
@@ -83,7 +83,7 @@ def _instead_of_constraint(constraint):
     )
 
 
-def _of_gain_one(initializer, kind):
+def _has_unit_gain(initializer, kind):
     return isinstance(initializer, kind) and initializer.gain == 1
 
 
@@ -98,8 +98,8 @@ def _is_effective(initializer, weight):
     if isinstance(initializer, keras.initializers.VarianceScaling):
         # The spectral radius is about the root of the scale.
         return weight == "recurrent" and initializer.scale > SMALL**2
-    ours = Chain, FeedbackChain, PartialIdentity, Ramp
-    return isinstance(initializer, ours)
+    kinds = Chain, FeedbackChain, PartialIdentity, Ramp
+    return isinstance(initializer, kinds)
 
 
 def _code(initializer):

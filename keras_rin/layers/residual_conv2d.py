@@ -143,7 +143,7 @@ class ResidualConv2D(ResidualBranch):
     def compute_output_shape(self, input_shape):
         batch, *sizes = input_shape
         channels = sizes.pop(self._axis - 1)
-        self._refuse(input_shape, sizes, channels)
+        self._check_shape(input_shape, sizes, channels)
         sizes = [
             size and size // stride
             for size, stride in zip(sizes, self.strides, strict=True)
@@ -151,7 +151,7 @@ class ResidualConv2D(ResidualBranch):
         sizes.insert(self._axis - 1, self.filters)
         return (batch, *sizes)
 
-    def _refuse(self, shape, sizes, channels):
+    def _check_shape(self, shape, sizes, channels):
         received = f"Received: shape={tuple(shape)}"
         if channels is None or channels > self.filters:
             raise ValueError(
@@ -179,8 +179,8 @@ class ResidualConv2D(ResidualBranch):
 def _average(x, strides):
     if None not in x.shape[1:3]:
         return ops.average_pool(x, strides, strides, "valid", "channels_last")
-    # A size that is undefined until run time: the reshape fails if it is not
-    # divisible by the stride. Pooling would drop the remainder, and the sum
+    # If a size is undefined until run time, the reshape fails where the size is
+    # not divisible by the stride. Pooling would drop the remainder, and the sum
     # with the branch would broadcast.
     for axis, stride in zip((1, 2), strides, strict=True):
         shape = ops.shape(x)

@@ -187,9 +187,9 @@ class RIN(keras.layers.RNN):
                 '`fused` must be "auto", True or False. '
                 f"Received: fused={fused!r}"
             )
-        if fused is True and self._unsupported():
+        if fused is True and self._unsupported_options():
             raise ValueError(
-                f"`fused=True` does not support {self._unsupported()}."
+                f"`fused=True` does not support {self._unsupported_options()}."
             )
 
     def build(self, sequences_shape, initial_state_shape=None):
@@ -228,7 +228,8 @@ class RIN(keras.layers.RNN):
                 )
             shape = ops.shape(states[0])
             arguments.shape("initial_state", shape, (batch, self.units))
-        # Dropout draws its mask in the dtype of the inputs: not of integers.
+        # Dropout draws its mask in the dtype of the inputs, which must not be
+        # an integer type.
         sequences = ops.cast(sequences, self.compute_dtype)
         return super().call(sequences, initial_state, mask, training)
 
@@ -252,7 +253,7 @@ class RIN(keras.layers.RNN):
             return_sequences=self.return_sequences,
             compiled=training is True,
         )
-        outputs = self._shown(states, mask)
+        outputs = self._masked_outputs(states, mask)
         if not self.return_sequences:
             return outputs, outputs, [states]
         return outputs[:, -1], outputs, [states[:, -1]]
@@ -263,9 +264,9 @@ class RIN(keras.layers.RNN):
         plain = not training and keras.backend.backend() == "tensorflow"
         if self.fused == "auto" and plain:
             return False
-        return self.fused and not self._unsupported(training)
+        return self.fused and not self._unsupported_options(training)
 
-    def _unsupported(self, training=True):
+    def _unsupported_options(self, training=True):
         """The options that the fused recurrence does not support."""
         backend, phi = keras.backend.backend(), self.activation
         known = ", ".join(phi.__name__ for phi in recurrence.PULLBACKS)
@@ -284,19 +285,19 @@ class RIN(keras.layers.RNN):
     def _in_order(self, x):
         return ops.flip(x, 1) if self.go_backwards else x
 
-    def _shown(self, states, mask):
+    def _masked_outputs(self, states, mask):
         """The outputs that Keras returns at masked time steps."""
         if mask is None:
             return states
         if self.zero_output_for_mask:
-            shown = mask
+            has_output = mask
         elif keras.backend.backend() == "jax":
             return states
         else:  # zeros up to the first step that is not masked
-            shown = ops.cumsum(ops.cast(mask, "int32"), axis=1) > 0
+            has_output = ops.cumsum(ops.cast(mask, "int32"), axis=1) > 0
         if not self.return_sequences:
-            shown = shown[:, -1]
-        return ops.where(shown[..., None], states, 0)
+            has_output = has_output[:, -1]
+        return ops.where(has_output[..., None], states, 0)
 
     def adapt(self, data, mask=None):
         """Centers the input drive by setting the bias to b = -E[x] W.

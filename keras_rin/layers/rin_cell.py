@@ -188,9 +188,9 @@ class RINCell(keras.layers.SimpleRNNCell):
     @property
     def effective_recurrent_kernel(self):
         """The effective recurrent matrix, V = U + I."""
-        return self._effective("recurrent_kernel")
+        return self._effective_kernel("recurrent_kernel")
 
-    def _effective(self, name):
+    def _effective_kernel(self, name):
         if not self.built:
             raise ValueError(
                 f"{self.name} has no weights yet: build the cell, or call it "
@@ -204,9 +204,9 @@ class RINCell(keras.layers.SimpleRNNCell):
         offset_file.mark(store)
 
     def load_own_variables(self, store):
-        # A subclass of more weights cannot be taken for a SimpleRNNCell.
-        of_keras = len(self.weights) == 2 + self.use_bias
-        counterpart = SIMPLE_RNN_CELL if of_keras else None
+        # A subclass with more weights cannot be confused with SimpleRNNCell.
+        has_same_weights = len(self.weights) == 2 + self.use_bias
+        counterpart = SIMPLE_RNN_CELL if has_same_weights else None
         weights = offset_file.own_weights(self, store, counterpart)
         super().load_own_variables(weights)
 
@@ -218,12 +218,12 @@ class RINCell(keras.layers.SimpleRNNCell):
     def call(self, inputs, states, training=False):
         nested = isinstance(states, (list, tuple))
         h = states[0] if nested else states
-        x, through_offset = self._dropped(inputs, h, training)
-        carried = h + ops.matmul(through_offset, self.recurrent_kernel)
+        x, dropped_h = self._apply_dropout(inputs, h, training)
+        carried = h + ops.matmul(dropped_h, self.recurrent_kernel)
         h = self.activation(self.project(x) + carried)
         return h, [h] if nested else h
 
-    def _dropped(self, x, h, training):
+    def _apply_dropout(self, x, h, training):
         x_mask = self.get_dropout_mask(x)
         h_mask = self.get_recurrent_dropout_mask(h)
         if training and x_mask is not None:
@@ -234,6 +234,6 @@ class RINCell(keras.layers.SimpleRNNCell):
 
 
 def _small_normal():
-    # A new instance each time: an initializer returns the same values at
-    # every call.
+    # Each cell needs a new instance, because an initializer returns the same
+    # values at every call.
     return keras.initializers.RandomNormal(stddev=0.001)

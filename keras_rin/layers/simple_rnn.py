@@ -53,7 +53,7 @@ def converted(source, target, expected, to_offset, replaced):
             f"`{name}` cannot be replaced, because the weights of "
             f"{source.name} are copied. Received: {name}={replaced[name]!r}"
         )
-    options = _options(source, cell, to_offset)
+    options = _converted_options(source, cell, to_offset)
     options = {**options, **replaced}
     for name, value in options.items():
         if value is NO_COUNTERPART:
@@ -63,38 +63,40 @@ def converted(source, target, expected, to_offset, replaced):
                 f"and has no exact counterpart: pass `{name}=` for the new "
                 f"layer. Received: {name}={getattr(cell, name)!r}"
             )
-    # Keras's SimpleRNN does not pass this one on.
+    # SimpleRNN does not pass `activity_regularizer` to the base class.
     activity_regularizer = options.pop("activity_regularizer")
-    made = target(**options)
-    made.activity_regularizer = keras.regularizers.get(activity_regularizer)
-    _copy_variables(source, cell, made, -1 if to_offset else 1)
-    return made
+    layer = target(**options)
+    layer.activity_regularizer = keras.regularizers.get(activity_regularizer)
+    _copy_variables(source, cell, layer, -1 if to_offset else 1)
+    return layer
 
 
-def _options(source, cell, to_offset):
+def _converted_options(source, cell, to_offset):
     options = {name: getattr(cell, name) for name in OF_THE_CELL}
     if source is not cell:
         options |= {name: getattr(source, name) for name in OF_THE_SEQUENCE}
     for name in ("dtype_policy", "trainable", "activity_regularizer"):
         options[name.removesuffix("_policy")] = getattr(source, name)
-    if initializer := _initializer(cell.recurrent_initializer, to_offset):
+    if initializer := _converted_initializer(
+        cell.recurrent_initializer, to_offset
+    ):
         options["recurrent_initializer"] = initializer
     return {
         **options,
-        "recurrent_regularizer": _regularizer(cell, to_offset),
-        "recurrent_constraint": _constraint(cell, to_offset),
+        "recurrent_regularizer": _converted_regularizer(cell, to_offset),
+        "recurrent_constraint": _converted_constraint(cell, to_offset),
         "recurrent_dropout": NO_COUNTERPART if cell.recurrent_dropout else 0,
     }
 
 
-def _initializer(initializer, to_offset):
-    """Of the same effective matrix; `None` if only an offset is known."""
+def _converted_initializer(initializer, to_offset):
+    """An initializer of the same V; `None` if only that of U is known."""
     if to_offset:
         return Offset(initializer)
     return initializer.initializer if type(initializer) is Offset else None
 
 
-def _regularizer(cell, to_offset):
+def _converted_regularizer(cell, to_offset):
     regularizer = cell.recurrent_regularizer
     pair = IdentityOffsetL2, keras.regularizers.L2
     old, new = pair if to_offset else pair[::-1]
@@ -103,7 +105,7 @@ def _regularizer(cell, to_offset):
     return new(regularizer.l2) if type(regularizer) is old else NO_COUNTERPART
 
 
-def _constraint(cell, to_offset):
+def _converted_constraint(cell, to_offset):
     constraint = cell.recurrent_constraint
     if constraint is None:
         return None
@@ -112,19 +114,20 @@ def _constraint(cell, to_offset):
     return NO_COUNTERPART
 
 
-def _copy_variables(source, cell, made, sign):
+def _copy_variables(source, cell, layer, sign):
     features = cell.kernel.shape[0]
     if source is cell:
-        made.build((None, features))
-        copy = made
+        layer.build((None, features))
+        new_cell = layer
     else:
-        states = source.states if source.stateful and made.stateful else []
+        states = source.states if source.stateful and layer.stateful else []
         batch = states[0].shape[0] if states else None
-        made.build((batch, None, features))
-        for new, old in zip(made.states or [], states, strict=False):
+        layer.build((batch, None, features))
+        for new, old in zip(layer.states or [], states, strict=False):
             new.assign(old)
-        copy = made.cell
-        copy.trainable = cell.trainable
+        new_cell = layer.cell
+        new_cell.trainable = cell.trainable
     kernel, recurrent, *bias = cell.get_weights()
-    moved = np.asarray(recurrent, "float64") + sign * np.eye(len(recurrent))
-    copy.set_weights([kernel, moved, *bias])
+    identity = np.eye(len(recurrent))
+    converted_kernel = np.asarray(recurrent, "float64") + sign * identity
+    new_cell.set_weights([kernel, converted_kernel, *bias])

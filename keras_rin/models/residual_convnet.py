@@ -95,7 +95,7 @@ def residual_convnet(
     _check_input_shape(input_shape, len(widths))
 
     def fresh():
-        # One instance would give all kernels of a shape the same values.
+        # A shared instance would give all kernels of a shape the same values.
         identifier = keras.initializers.get(kernel_initializer)
         clone = getattr(identifier, "clone", None)  # a function has none
         return clone() if clone else identifier
