@@ -1,0 +1,1 @@
+"""What the studies share: protocols, runs, records, verdicts and pages."""

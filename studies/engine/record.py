@@ -1,0 +1,128 @@
+"""Records of results: what was measured, and by which command and machine."""
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import shlex
+import sys
+import tempfile
+
+import tabulate
+from absl import app
+
+STUDIES = pathlib.Path(__file__).parents[1]
+PACKAGES = ("keras-rin", "keras", "tensorflow", "jax", "torch", "numpy")
+VECTORS = {"amx_tile": "AMX", "avx512f": "AVX-512", "avx2": "AVX2"}
+
+
+def read(path):
+    """The record in a file, None if there is none yet."""
+    path = pathlib.Path(path)
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def write(path, record):
+    """Replaces a file by a record and what made it; returns the record."""
+    text = json.dumps({**made_by(), **record})
+    write_text(path, text + "\n")
+    return json.loads(text)  # as `read` returns it: a tuple is a list
+
+
+def write_text(path, text):
+    with replacing(path) as new:
+        new.write_text(text)
+
+
+def write_picture(path, figure):
+    """Replaces a picture by a figure of Matplotlib."""
+    with replacing(path) as new:
+        figure.savefig(new, dpi=120)
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Yields a path to write to, which replaces `path` when it is complete."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as folder:
+        new = pathlib.Path(folder, path.name)
+        yield new
+        with new.open("rb+") as file:
+            os.fsync(file.fileno())
+        new.replace(path)
+
+
+def output_folder(folder):
+    """Makes the folder of --output, or stops before any work is done."""
+    folder = pathlib.Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise app.UsageError(
+            "--output must be a directory that can be written. "
+            f"Received: --output={folder} ({error})"
+        ) from error
+
+
+def markdown(header, rows, words=1):
+    """A table in Markdown; the first columns, of words, are to the left."""
+    sides = ["left" if n < words else "right" for n in range(len(header))]
+    table = tabulate.tabulate(
+        rows, header, tablefmt="pipe", disable_numparse=True, colalign=sides
+    )
+    return table + "\n"
+
+
+def made_by():
+    """Command, machine and versions, which stand beside the results."""
+    return {
+        "command": command(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
+        "processor": processor(),
+        "python": platform.python_version(),
+        "versions": versions(),
+    }
+
+
+def command():
+    """The line that started this program, without the path to a script."""
+    module = sys.modules["__main__"].__spec__
+    if module is None:
+        program = [pathlib.Path(sys.argv[0]).name]
+    else:
+        program = ["-m", module.name.removesuffix(".__main__")]
+    line = shlex.join(["python", *program, *sys.argv[1:]])
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    return (
+        line if backend == "tensorflow" else f"KERAS_BACKEND={backend} {line}"
+    )
+
+
+def versions():
+    """{package: version} of the packages that are installed."""
+    installed = {}
+    for package in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            installed[package] = importlib.metadata.version(package)
+    return installed
+
+
+def processor():
+    """Name of the processor, and the widest of its vector instructions."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    fields = {
+        key.strip(): value.strip()
+        for key, _, value in (line.partition(":") for line in lines)
+    }
+    flags = fields.get("flags", "").split()
+    vectors = [name for flag, name in VECTORS.items() if flag in flags]
+    name = fields.get("model name", platform.processor())
+    return ", ".join([name, *vectors[:1]])
