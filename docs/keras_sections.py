@@ -2,8 +2,7 @@
 
 Keras writes `Call arguments:` beside `Args:`, and `Example:` with the code
 below it, not indented. `Returns:` and `Reference:` hold plain text, and a line
-that is a formula becomes code. Where a room has a file and a function of one
-name, the function is the public one.
+that is a formula becomes code.
 """
 
 import re
@@ -39,9 +38,3 @@ class KerasSections(griffe.Extension):
     def on_instance(self, *, obj, **kwargs):
         if obj.docstring:
             obj.docstring.value = as_google(obj.docstring.value)
-
-    def on_package(self, *, pkg, **kwargs):
-        for room in (pkg, *pkg.modules.values()):
-            for name, source in room.imports.items():
-                if source == f"{room.path}.{name}.{name}":
-                    room.set_member(name, room[name][name])

@@ -13,7 +13,7 @@ import tempfile
 import tabulate
 from absl import app
 
-from keras_rin import files
+from keras_rin import _files as files
 
 VECTORS = {"amx_tile": "AMX", "avx512f": "AVX-512", "avx2": "AVX2"}
 RESULTS = pathlib.Path(__file__).parents[1] / "docs" / "results"

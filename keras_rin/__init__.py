@@ -1,7 +1,7 @@
 """Identity-parametrized and non-normal layers for Keras 3."""
 
 # This import is the first, because it refuses unsupported versions of Keras.
-from keras_rin.version import __version__
+from keras_rin._version import __version__
 
 # isort: split
 from keras_rin import callbacks
@@ -16,7 +16,7 @@ from keras_rin import optimizers
 from keras_rin import plots
 from keras_rin import regularizers
 from keras_rin import tasks
-from keras_rin.adapt import adapt
+from keras_rin._adapt import adapt
 
 __all__ = [
     "__version__",

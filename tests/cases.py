@@ -5,7 +5,7 @@ import itertools
 import keras
 import pytest
 
-from keras_rin import version
+from keras_rin import _version
 
 
 def needs_keras(oldest, reason):
@@ -17,8 +17,8 @@ def needs_keras(oldest, reason):
 
 
 def keras_before(oldest):
-    found = version.number(keras.__version__)
-    return found < version.number(oldest)
+    found = _version.number(keras.__version__)
+    return found < _version.number(oldest)
 
 
 def diagonal(*axes):

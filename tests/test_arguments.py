@@ -1,30 +1,30 @@
 import numpy as np
 import pytest
 
-from keras_rin import arguments
+from keras_rin import _arguments
 
 
 @pytest.mark.parametrize("value", [1, np.int32(1), np.uint8(1)])
 def test_whole_numbers_become_integers(value):
-    number = arguments.integer("n", value)
+    number = _arguments.integer("n", value)
     assert number == 1 and type(number) is int
 
 
 @pytest.mark.parametrize("value", [0, -3, 1.0, "1", None, True, [1]])
 def test_an_integer_is_one_or_it_is_named(value):
     with pytest.raises(ValueError, match="`n` must be an integer.*n="):
-        arguments.integer("n", value)
+        _arguments.integer("n", value)
 
 
 @pytest.mark.parametrize("value", [-1, 1.0, "1", None, False])
 def test_an_integer_that_may_be_0_is_one_all_the_same(value):
     with pytest.raises(ValueError, match="`n` must be .* at least 0"):
-        arguments.integer("n", value, at_least=0)
+        _arguments.integer("n", value, at_least=0)
 
 
 @pytest.mark.parametrize("value", [0, 0.5, np.float32(1), np.int64(1)])
 def test_numbers_within_the_bounds_become_floats(value):
-    number = arguments.finite_number("x", value, 0, 1)
+    number = _arguments.finite_number("x", value, 0, 1)
     assert number == value and type(number) is float
 
 
@@ -34,16 +34,16 @@ def test_numbers_within_the_bounds_become_floats(value):
 )
 def test_a_number_outside_the_bounds_is_named(value):
     with pytest.raises(ValueError, match=r"`x` must .* \[0, 1\]. Received: x="):
-        arguments.finite_number("x", value, 0, 1)
+        _arguments.finite_number("x", value, 0, 1)
 
 
 def test_a_generator_is_handed_back():
     rng = np.random.default_rng(0)
-    assert arguments.generator("rng", rng) is rng
+    assert _arguments.generator("rng", rng) is rng
 
 
 def test_a_square_matrix_becomes_float64():
-    matrix = arguments.square_matrix("w", [[1, 2], [3, 4]])
+    matrix = _arguments.square_matrix("w", [[1, 2], [3, 4]])
     assert matrix.dtype == "float64" and matrix.shape == (2, 2)
 
 
@@ -52,7 +52,7 @@ def test_a_square_matrix_becomes_float64():
 )
 def test_a_square_matrix_is_one_or_it_is_named(value):
     with pytest.raises(ValueError, match="`w` must .*Received: w of"):
-        arguments.square_matrix("w", value)
+        _arguments.square_matrix("w", value)
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_a_square_matrix_is_one_or_it_is_named(value):
 )
 def test_what_holds_no_real_numbers_is_named(value):
     with pytest.raises(ValueError, match="`w` must .*Received: w of"):
-        arguments.square_matrix("w", value)
+        _arguments.square_matrix("w", value)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8", "uint8", "bool", object])
 def test_any_kind_of_real_numbers_becomes_float64(dtype):
-    matrix = arguments.square_matrix("w", np.eye(3).astype(dtype))
+    matrix = _arguments.square_matrix("w", np.eye(3).astype(dtype))
     assert matrix.dtype == "float64"
     np.testing.assert_array_equal(matrix, np.eye(3))
 
 
 def test_without_a_vector_it_is_the_first_unit():
-    np.testing.assert_array_equal(arguments.vector("v", None, 3), [1, 0, 0])
-    np.testing.assert_array_equal(arguments.vector("v", [1, 2], 2), [1, 2])
+    np.testing.assert_array_equal(_arguments.vector("v", None, 3), [1, 0, 0])
+    np.testing.assert_array_equal(_arguments.vector("v", [1, 2], 2), [1, 2])
 
 
 @pytest.mark.parametrize("value", [1, [1], [[1, 2]], [1, np.nan], [1j, 2]])
 def test_a_vector_fits_or_it_is_named(value):
     with pytest.raises(ValueError, match="`v` must .*Received: v of"):
-        arguments.vector("v", value, 2)
+        _arguments.vector("v", value, 2)

@@ -4,17 +4,17 @@ import pytest
 from keras import ops
 from witnesses import to_numpy
 
-from keras_rin.diagnostics import autodiff
+from keras_rin.diagnostics import _autodiff
 
 CUBE = np.array([[1.0, 2.0], [3.0, -1.0]])
 
 
 def test_derivatives_of_a_cube_are_known():
     point = ops.convert_to_tensor(CUBE, "float32")
-    slopes = autodiff.gradient(lambda p: ops.sum(p**3), point)
+    slopes = _autodiff.gradient(lambda p: ops.sum(p**3), point)
     np.testing.assert_allclose(to_numpy(slopes), 3 * CUBE**2, rtol=1e-6)
     direction = ops.convert_to_tensor(CUBE + 1, "float32")
-    value, along = autodiff.directional(lambda p: p**3, point, direction)
+    value, along = _autodiff.directional(lambda p: p**3, point, direction)
     np.testing.assert_allclose(to_numpy(value), CUBE**3, rtol=1e-6)
     expected = 3 * CUBE**2 * (CUBE + 1)
     np.testing.assert_allclose(to_numpy(along), expected, rtol=1e-6)
@@ -23,7 +23,7 @@ def test_derivatives_of_a_cube_are_known():
 def test_jacobians_are_row_by_row():
     """f_i = sum_j p_j o_i^2 + p_i^3, for each row."""
     others = np.array([[1.0, 0.5], [2.0, 0.0]])
-    found = autodiff.jacobians(
+    found = _autodiff.jacobians(
         lambda p, o: ops.sum(p, axis=1, keepdims=True) * o**2 + p**3,
         ops.convert_to_tensor(CUBE, "float32"),
         ops.convert_to_tensor(others, "float32"),
@@ -35,14 +35,14 @@ def test_jacobians_are_row_by_row():
 
 def test_a_function_that_is_constant_has_the_derivative_0():
     point = ops.convert_to_tensor(CUBE, "float32")
-    _, along = autodiff.directional(lambda p: ops.ones((2, 2)), point, point)
+    _, along = _autodiff.directional(lambda p: ops.ones((2, 2)), point, point)
     np.testing.assert_array_equal(to_numpy(along), np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_compiled_takes_any_number_of_rows(dtype):
-    with autodiff.float64_allowed():
-        function = autodiff.compiled(
+    with _autodiff.float64_allowed():
+        function = _autodiff.compiled(
             lambda a, b: [a + b, ops.sum(a, axis=1)],
             [(None, 2), (None, 2)],
             dtype,
@@ -57,19 +57,19 @@ def test_what_is_compiled_takes_any_number_of_rows(dtype):
 
 def test_matrices_are_multiplied_in_float64_if_it_is_asked_for():
     third = ops.convert_to_tensor(np.full((1, 1), 1 / 3), "float64")
-    with autodiff.float64_allowed():
+    with _autodiff.float64_allowed():
         kept = to_numpy(ops.matmul(third, third))
     np.testing.assert_allclose(kept, 1 / 9, rtol=1e-15)
-    with autodiff.float64_allowed("float32"):
+    with _autodiff.float64_allowed("float32"):
         mixed = ops.matmul(ops.cast(third, "float32"), third)
     np.testing.assert_allclose(to_numpy(mixed), 1 / 9, rtol=1e-6)
 
 
 def test_tanh_is_computed_in_float64():
     x = np.linspace(-2, 2, 9)
-    tanh = autodiff.exact_activation(keras.activations.tanh)
-    with autodiff.float64_allowed():
+    tanh = _autodiff.exact_activation(keras.activations.tanh)
+    with _autodiff.float64_allowed():
         found = to_numpy(tanh(ops.convert_to_tensor(x, "float64")))
     np.testing.assert_allclose(found, np.tanh(x), rtol=1e-14)
     relu = keras.activations.relu
-    assert autodiff.exact_activation(relu) is relu
+    assert _autodiff.exact_activation(relu) is relu

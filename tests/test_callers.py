@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from keras_rin import callers
+from keras_rin import _callers
 
 
 def function_of(module, function):
@@ -19,9 +19,9 @@ def function_of(module, function):
 def warning_function():
     """A function of the package, which warns."""
     names = {
-        "__name__": "keras_rin.layers.rin_cell",
+        "__name__": "keras_rin.layers._rin_cell",
         "warn": warnings.warn,
-        "stacklevel": callers.stacklevel,
+        "stacklevel": _callers.stacklevel,
     }
     exec("def call(): warn('text', stacklevel=stacklevel())", names)
     return names["call"]
@@ -32,7 +32,7 @@ def warning_function():
     [
         [],
         ["keras_rin"],
-        ["keras_rin.layers.rin", "keras.src.layers.layer"],
+        ["keras_rin.layers._rin", "keras.src.layers.layer"],
         ["keras.src.layers.layer"] * 7,
     ],
     ids=len,
@@ -49,13 +49,13 @@ def test_frames_of_keras_and_of_the_package_are_passed_over(modules):
 
 @pytest.mark.parametrize("module", ["keras_rin_of_a_user", "kerastuner", ""])
 def test_other_modules_are_those_of_the_user(module):
-    inner = function_of("keras.src.layers.layer", callers.stacklevel)
+    inner = function_of("keras.src.layers.layer", _callers.stacklevel)
     assert function_of("keras_rin", function_of(module, inner))() == 2
 
 
 def test_without_a_user_every_frame_is_passed_over(monkeypatch):
-    monkeypatch.setattr(callers, "_package", lambda frame: "keras")
-    assert callers.stacklevel() == len(inspect.stack()) + 1
+    monkeypatch.setattr(_callers, "_package", lambda frame: "keras")
+    assert _callers.stacklevel() == len(inspect.stack()) + 1
 
 
 def test_a_function_that_runs_is_found():
@@ -63,11 +63,11 @@ def test_a_function_that_runs_is_found():
         return inner()
 
     def running():
-        return callers.are_within(outer)
+        return _callers.are_within(outer)
 
     @functools.wraps(outer)
     def wrapper(inner):
         return outer(inner)
 
     assert outer(running) and not running()
-    assert outer(lambda: callers.are_within(wrapper))
+    assert outer(lambda: _callers.are_within(wrapper))

@@ -6,7 +6,7 @@ import pytest
 from keras import layers
 from keras import ops
 
-from keras_rin.export.cell_step import CellStep
+from keras_rin.export._cell_step import CellStep
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import RINCell

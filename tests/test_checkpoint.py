@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_rin.callbacks import ResumableTraining
-from keras_rin.callbacks import checkpoint
+from keras_rin.callbacks import _checkpoint
 
 LOGS = {
     "float": 0.1,
@@ -36,12 +36,12 @@ def make(**kwargs):
         "settings": {},
         "arrays": [np.arange(3.0)],
     }
-    return checkpoint.Checkpoint(**{**contents, **kwargs})
+    return _checkpoint.Checkpoint(**{**contents, **kwargs})
 
 
 def written(path, **kwargs):
-    checkpoint.write(path, make(**kwargs))
-    return checkpoint.read(path)
+    _checkpoint.write(path, make(**kwargs))
+    return _checkpoint.read(path)
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -80,7 +80,7 @@ def test_a_log_that_no_file_holds_is_warned_of(tmp_path):
 
 
 def test_a_file_that_is_not_there_holds_nothing(tmp_path):
-    assert checkpoint.read(tmp_path / "a") is None
+    assert _checkpoint.read(tmp_path / "a") is None
 
 
 DAMAGES = {
@@ -99,7 +99,7 @@ DAMAGES = {
 @pytest.mark.parametrize("name", DAMAGES)
 def test_what_is_wrong_with_a_file_is_said(tmp_path, name):
     path = tmp_path / "state.npz"
-    checkpoint.write(path, make())
+    _checkpoint.write(path, make())
     with np.load(path) as file:
         arrays = dict(file)
     value, reason = DAMAGES[name]
@@ -123,6 +123,6 @@ def test_a_folder_is_named(tmp_path):
 
 
 def test_the_texts_are_json_that_others_can_read(tmp_path):
-    checkpoint.write(tmp_path / "a", make(history={"loss": [0.5]}))
+    _checkpoint.write(tmp_path / "a", make(history={"loss": [0.5]}))
     with np.load(tmp_path / "a") as file:
         assert json.loads(file["history"].item()) == {"loss": [0.5]}

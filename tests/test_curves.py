@@ -3,7 +3,7 @@ import pytest
 from witnesses import drawn_lines
 
 from keras_rin import plots
-from keras_rin.diagnostics.hidden_chain import HiddenChain
+from keras_rin.diagnostics._hidden_chain import HiddenChain
 
 FOUND = HiddenChain(
     difference=np.array([-1, 0, 1]),

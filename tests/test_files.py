@@ -9,7 +9,7 @@ from concurrent import futures
 
 import pytest
 
-from keras_rin import files
+from keras_rin import _files
 
 # What a full disk may stop, in the order of their calls.
 CALLS = [
@@ -20,7 +20,7 @@ CALLS = [
 
 
 def write(path, text):
-    with files.replacing(path) as new:
+    with _files.replacing(path) as new:
         new.write_text(text)
 
 
@@ -48,7 +48,7 @@ def test_an_error_while_it_is_written_leaves_the_file_as_it_is(tmp_path):
     write(path, "old")
     for error in (KeyboardInterrupt, RuntimeError):
         with pytest.raises(error):
-            with files.replacing(path) as new:
+            with _files.replacing(path) as new:
                 new.write_text("half")
                 raise error
     assert path.read_text() == "old"
@@ -57,7 +57,7 @@ def test_an_error_while_it_is_written_leaves_the_file_as_it_is(tmp_path):
 
 def test_two_writers_do_not_meet(tmp_path):
     path = tmp_path / "file.txt"
-    with files.replacing(path) as one, files.replacing(path) as other:
+    with _files.replacing(path) as one, _files.replacing(path) as other:
         one.write_text("one")
         other.write_text("other")
         assert one != other and one.suffix == other.suffix == ".txt"
@@ -120,12 +120,12 @@ def test_what_a_kill_left_is_removed_and_only_that(tmp_path):
     path, near = tmp_path / "a[1].txt", tmp_path / "a1.txt"
     left = []
     for name in (path, near):
-        with files.replacing(name) as new:
+        with _files.replacing(name) as new:
             new.write_text("whole")
             killed = tmp_path / f".{name.name}.killed_1.new"
             left.append(shutil.copytree(new.parent, killed))
-    with files.replacing(f"{path}.npz") as new:  # of another file
-        files.remove_unfinished(path)
+    with _files.replacing(f"{path}.npz") as new:  # of another file
+        _files.remove_unfinished(path)
         new.write_text("whole")
     assert [folder.exists() for folder in map(pathlib.Path, left)] == [
         False,

@@ -1,8 +1,8 @@
 import keras
 import numpy as np
 
-from keras_rin.diagnostics.fixed_point_search import Search
-from keras_rin.diagnostics.state_map import state_map
+from keras_rin.diagnostics._fixed_point_search import Search
+from keras_rin.diagnostics._state_map import state_map
 
 
 def searched(rng, slopes, tolerance):

@@ -12,7 +12,7 @@ from cases import table
 from witnesses import MASKS
 from witnesses import assert_same
 
-from keras_rin import recurrence
+from keras_rin import _recurrence
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -181,8 +181,8 @@ def test_a_replaced_recurrence_is_the_one_that_runs(rng, monkeypatch):
         calls.append(args)
         return original(*args, **kwargs)
 
-    original = recurrence.identity_recurrence
-    monkeypatch.setattr(recurrence, "identity_recurrence", kernel)
+    original = _recurrence.identity_recurrence
+    monkeypatch.setattr(_recurrence, "identity_recurrence", kernel)
     assert_same(layer(x), expected)
     assert len(calls) == 1
 

@@ -5,8 +5,8 @@ import re
 import keras
 import pytest
 
-from keras_rin.callbacks.model_description import describe
-from keras_rin.callbacks.model_description import model_differences
+from keras_rin.callbacks._model_description import describe
+from keras_rin.callbacks._model_description import model_differences
 from keras_rin.layers import RIN
 from keras_rin.layers import NoisyRNN
 

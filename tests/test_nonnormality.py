@@ -163,7 +163,7 @@ def test_what_double_precision_does_not_determine_is_warned_of(
 def test_a_warning_within_a_callback_names_the_line_of_fit(rng):
     matrix = jordan_in_another_basis(rng, 0.9)
     callback = function_of(
-        "keras_rin.callbacks.recurrent_diagnostics",
+        "keras_rin.callbacks._recurrent_diagnostics",
         functools.partial(spectral_radius, matrix),
     )
     fit = function_of("keras.src.trainers.trainer", callback)

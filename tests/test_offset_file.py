@@ -20,7 +20,7 @@ from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RINCell
-from keras_rin.layers import offset_file
+from keras_rin.layers import _offset_file
 
 SimpleRNN, SimpleRNNCell = keras.layers.SimpleRNN, keras.layers.SimpleRNNCell
 RNN, TimeDistributed = keras.layers.RNN, keras.layers.TimeDistributed
@@ -100,7 +100,7 @@ def pair(make, shape, rng):
 
 def without_marker(monkeypatch):
     """From here on, files are those of earlier versions."""
-    monkeypatch.setattr(offset_file, "mark", lambda store: None)
+    monkeypatch.setattr(_offset_file, "mark", lambda store: None)
 
 
 @CASES
@@ -211,8 +211,8 @@ def test_a_deep_transition_is_of_no_class_of_keras(rng, tmp_path, monkeypatch):
         cell = DeepTransitionRINCell(4, use_bias=use_bias, name="mine")
         model = randomized(model_of(RNN(cell), (5, 3)), rng)
         weights = model.get_weights()
-        for mark in (offset_file.mark, lambda store: None):
-            monkeypatch.setattr(offset_file, "mark", mark)
+        for mark in (_offset_file.mark, lambda store: None):
+            monkeypatch.setattr(_offset_file, "mark", mark)
             model.save_weights(tmp_path / "w.weights.h5")
             randomized(model, rng).load_weights(tmp_path / "w.weights.h5")
             assert_same(model.get_weights()[1], weights[1])
@@ -240,8 +240,8 @@ def test_a_linear_residual_comes_back(rng, tmp_path, monkeypatch):
     file = tmp_path / "w.weights.h5"
     residual = randomized(dense_or_residual(LinearResidual), rng)
     weights = residual.get_weights()
-    for mark in (offset_file.mark, lambda store: None):
-        monkeypatch.setattr(offset_file, "mark", mark)
+    for mark in (_offset_file.mark, lambda store: None):
+        monkeypatch.setattr(_offset_file, "mark", mark)
         residual.save_weights(file)
         randomized(residual, rng).load_weights(file)
         assert_same(residual.get_weights()[0], weights[0])

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from witnesses import assert_same
 
-from keras_rin.constructions import peeling
+from keras_rin.constructions import _peeling
 
 
 def sorted_cloud(seed, n, k):
@@ -30,7 +30,7 @@ def test_a_unit_moves_its_points_and_no_later_one(
     start = min(start, n - 1)
     stop = min(start + size, n)
     targets = np.random.default_rng(seed + 1).normal(size=(stop - start, 3))
-    u, t, gaps, v, fires = peeling.separating_neurons(
+    u, t, gaps, v, fires = _peeling.separating_neurons(
         z, start, stop, targets, enough
     )
     active = np.maximum(z @ u.T - t, 0)
@@ -43,7 +43,7 @@ def test_a_unit_moves_its_points_and_no_later_one(
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 40), k=st.integers(1, 6))
 def test_a_gap_is_half_the_way_to_the_next_point(seed, n, k):
     z = sorted_cloud(seed, n, k)
-    u, t, gaps, _, _ = peeling.separating_neurons(
+    u, t, gaps, _, _ = _peeling.separating_neurons(
         z, 0, 1, np.ones((1, 1)), 1e-3
     )
     assert_same(np.linalg.norm(u), 1)
@@ -56,10 +56,10 @@ def test_a_gap_is_half_the_way_to_the_next_point(seed, n, k):
 
 def test_chunks_change_nothing(monkeypatch):
     z, targets = sorted_cloud(0, 50, 3), np.ones((8, 1))
-    whole = peeling.separating_neurons(z, 10, 18, targets, 1)
-    monkeypatch.setattr(peeling, "CHUNK", 9)
+    whole = _peeling.separating_neurons(z, 10, 18, targets, 1)
+    monkeypatch.setattr(_peeling, "CHUNK", 9)
     for one, other in zip(
-        whole, peeling.separating_neurons(z, 10, 18, targets, 1), strict=True
+        whole, _peeling.separating_neurons(z, 10, 18, targets, 1), strict=True
     ):
         assert_same(one, other, rtol=0, atol=1e-10)
 
@@ -71,7 +71,7 @@ def test_a_turned_direction_tells_twins_of_one_size_apart(distance):
     angles = np.append(angles, distance)
     z = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     first, turned = (
-        peeling.separating_neurons(z, 0, 1, np.ones((1, 1)), enough)[2][0]
+        _peeling.separating_neurons(z, 0, 1, np.ones((1, 1)), enough)[2][0]
         for enough in (0, 1)
     )
     assert_same(first, distance**2 / 4, rtol=1e-2, atol=1e-12)

@@ -99,7 +99,7 @@ def test_a_class_far_from_the_others_is_no_output_for_each_between(label):
 
 @pytest.mark.parametrize("broken", [0.0, np.nan])
 def test_a_network_that_does_not_fit_is_not_returned(monkeypatch, broken):
-    module = sys.modules["keras_rin.constructions.perfect_fit"]
+    module = sys.modules["keras_rin.constructions._perfect_fit"]
     build = module._model
 
     def rounded(*args):

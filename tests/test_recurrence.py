@@ -15,9 +15,9 @@ from witnesses import MASKS
 from witnesses import assert_same
 from witnesses import to_numpy
 
-from keras_rin import recurrence
-from keras_rin.recurrence import PULLBACKS
-from keras_rin.recurrence import identity_recurrence
+from keras_rin import _recurrence
+from keras_rin._recurrence import PULLBACKS
+from keras_rin._recurrence import identity_recurrence
 
 BACKEND = keras.backend.backend()
 PHIS = {phi.__name__: phi for phi in PULLBACKS}
@@ -220,7 +220,7 @@ def test_it_computes_in_the_dtype_it_gets(dtype, tolerance, compiled):
 def test_pieces_make_the_whole(
     monkeypatch, time, mask, return_sequences, compiled
 ):
-    monkeypatch.setattr(recurrence, "FEWEST_STEPS", 2)
+    monkeypatch.setattr(_recurrence, "FEWEST_STEPS", 2)
     phi, mask = keras.activations.sigmoid, tensor(MASKS[mask](time, 3))
 
     def fused(*args):
@@ -330,7 +330,7 @@ def test_forward_mode_is_refused(rng):
 def test_nothing_is_hidden_from_the_compiler(monkeypatch, masked, pieces):
     import tensorflow as tf
 
-    monkeypatch.setattr(recurrence, "MOST_PIECES", pieces)
+    monkeypatch.setattr(_recurrence, "MOST_PIECES", pieces)
     args = [tf.constant(array, "float32") for array in case(time=50)]
     mask = tf.constant(MASKS["leading"](50, 3)) if masked else None
 

@@ -13,7 +13,7 @@ from keras_rin.callbacks import KeepBest
 from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.callbacks import ResumableTraining
-from keras_rin.callbacks import recurrent_diagnostics
+from keras_rin.callbacks import _recurrent_diagnostics
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
@@ -131,7 +131,7 @@ def test_a_drift_is_logged_and_warned_of_once():
     model = model_of(keras.Input((None, 2)), rin)
     drift, spread = diagnostics.input_drift(rin, x)
     most = np.argmax(abs(drift))
-    assert abs(drift[most]) > recurrent_diagnostics.DRIFT_LIMIT
+    assert abs(drift[most]) > _recurrent_diagnostics.DRIFT_LIMIT
     model.optimizer.learning_rate = 0.0
     with pytest.warns(UserWarning) as caught:
         logs = model.fit(
@@ -180,7 +180,7 @@ def test_padded_time_steps_are_no_drift():  # warnings are errors
         found, (0, spread[np.argmax(abs(drift))]), atol=1e-3, rtol=1e-5
     )
     unmasked, _ = diagnostics.input_drift(rin, padded)
-    assert abs(unmasked).max() > recurrent_diagnostics.DRIFT_LIMIT
+    assert abs(unmasked).max() > _recurrent_diagnostics.DRIFT_LIMIT
 
 
 def test_padded_time_steps_keep_no_gradient():
@@ -480,13 +480,13 @@ class Clock:
 @pytest.mark.exhaustive
 @pytest.mark.one_backend
 def test_measurements_keep_within_the_budget(monkeypatch):
-    monkeypatch.setattr(recurrent_diagnostics, "time", Clock())
+    monkeypatch.setattr(_recurrent_diagnostics, "time", Clock())
     layer = keras.layers.SimpleRNN(2, name="rnn")
     logs, callback = fit(model_of(layer), epochs=60, budget=0.1)
     measured = [not math.isnan(r) for r in logs["rnn_spectral_radius"]]
     assert measured[0] and sum(measured) > 3
     assert callback.seconds == sum(measured)
-    assert callback.seconds <= 0.1 * recurrent_diagnostics.time.now
+    assert callback.seconds <= 0.1 * _recurrent_diagnostics.time.now
 
 
 @pytest.mark.parametrize("gain", [0.5, 1.0, 1.5])
@@ -639,7 +639,7 @@ def test_the_memory_leaves_out_inputs_that_are_not_read():
     kernel, offset, bias = layer.get_weights()
     kernel[1] = 0
     layer.set_weights([kernel, offset, bias])
-    found = recurrent_diagnostics._matrix_logs("rin", layer)
+    found = _recurrent_diagnostics._matrix_logs("rin", layer)
     matrix = diagnostics.recurrent_matrices(layer)["recurrent"]
     row = kernel[0] / np.linalg.norm(kernel[0])
     expected = diagnostics.total_memory(matrix, row, horizon=4)
@@ -662,5 +662,5 @@ def test_a_measurement_has_to_fit_into_the_budget(monkeypatch):
     callback._begin, callback.seconds, callback._longest = 0.0, 1.0, 4.0
     for now, due in ((9.0, False), (10.0, True)):
         clock = types.SimpleNamespace(perf_counter=lambda now=now: now)
-        monkeypatch.setattr(recurrent_diagnostics, "time", clock)
+        monkeypatch.setattr(_recurrent_diagnostics, "time", clock)
         assert callback._is_due() == due

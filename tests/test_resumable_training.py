@@ -9,7 +9,7 @@ import pytest
 from witnesses import to_numpy
 
 from keras_rin.callbacks import ResumableTraining
-from keras_rin.callbacks import checkpoint
+from keras_rin.callbacks import _checkpoint
 from keras_rin.layers import RIN
 from keras_rin.layers import NoisyRNN
 
@@ -519,8 +519,8 @@ def test_optimizers_in_other_attributes_are_kept(tmp_path):
 def test_a_file_with_arrays_of_other_shapes_is_refused(tmp_path):
     path = tmp_path / "state.npz"
     fit_tiny(tiny(), path, 1)
-    saved = checkpoint.read(path)
+    saved = _checkpoint.read(path)
     arrays = [a[:1] if a.shape == (2, 2) else a for a in saved.arrays]
-    checkpoint.write(path, dataclasses.replace(saved, arrays=arrays))
+    _checkpoint.write(path, dataclasses.replace(saved, arrays=arrays))
     with pytest.raises(ValueError, match="does not contain the arrays"):
         fit_tiny(tiny(), path, 2)

@@ -3,7 +3,7 @@ import pytest
 from witnesses import drawn_lines
 
 from keras_rin import plots
-from keras_rin.diagnostics.lyapunov import LyapunovSpectrum
+from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
 
 SPECTRUM = LyapunovSpectrum(
     exponents=np.array([0.0, -1.0, -np.inf]),

@@ -4,7 +4,7 @@ import pytest
 from scipy import special
 from witnesses import to_numpy
 
-from keras_rin.diagnostics import state_map
+from keras_rin.diagnostics import _state_map
 
 LSTM = keras.layers.LSTM
 
@@ -20,7 +20,7 @@ def test_a_step_is_that_of_the_cell(rng):
     parts = [keras.ops.cast(s, "float32") for s in np.split(states, 2, axis=1)]
     _, new = cell(x.astype("float32"), parts)
     expected = np.concatenate([to_numpy(s) for s in new], axis=1)
-    with state_map.state_map(cell, "float64") as step:
+    with _state_map.state_map(cell, "float64") as step:
         found = step.next(states, x)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert step.size == 6 and found.dtype == np.float64
@@ -30,10 +30,10 @@ def test_chunks_change_nothing(rng, monkeypatch):
     cell = built(keras.layers.GRU(4))
     states, x = rng.normal(size=(11, 4)), rng.normal(size=(11, 2))
     directions = rng.normal(size=(11, 1, 4))
-    with state_map.state_map(cell, "float64") as step:
+    with _state_map.state_map(cell, "float64") as step:
         whole = step.directional(states, x, directions)
         for values in (4, 12):
-            monkeypatch.setattr(state_map, "VALUES", values)
+            monkeypatch.setattr(_state_map, "VALUES", values)
             parts = step.directional(states, x, directions)
             for one, other in zip(whole, parts, strict=True):
                 np.testing.assert_allclose(one, other, atol=1e-14)
@@ -61,7 +61,7 @@ class CountingCell(keras.layers.Layer):
 def test_a_trajectory_begins_where_the_cell_says():
     cell = CountingCell()
     cell.build((None, 1))
-    with state_map.state_map(cell, "float32") as step:
+    with _state_map.state_map(cell, "float32") as step:
         found = step.trajectory(np.ones((2, 3, 1), "float32"))
     np.testing.assert_array_equal(found[..., 0], [[5, 6, 7, 8]] * 2)
 
@@ -72,7 +72,7 @@ def test_layers_within_the_cell_compute_in_float64_too():
     cell.several = [keras.layers.Dense(1), keras.layers.Dense(1)]
     every = [cell, cell.inner, *cell.several]
     with pytest.raises(KeyError):
-        with state_map.state_map(cell, "float64"):
+        with _state_map.state_map(cell, "float64"):
             assert {one.compute_dtype for one in every} == {"float64"}
             assert {one.variable_dtype for one in every} == {"float32"}
             raise KeyError
@@ -120,7 +120,7 @@ def test_activations_of_keras_are_computed_in_float64(activation):
     cell = built(layer, features=1)
     layer.set_weights([np.ones((1, 1)), np.zeros((1, 1)), np.zeros(1)])
     z = np.linspace(-8, 8, 401)[:, None]
-    with state_map.state_map(cell, "float64") as step:
+    with _state_map.state_map(cell, "float64") as step:
         found = step.next(np.zeros_like(z), z)
     np.testing.assert_allclose(found, EXACT[activation](z), 1e-14, 1e-14)
 
@@ -132,7 +132,7 @@ def test_slopes_of_activations_are_computed_in_float64(activation):
     cell = built(layer, features=1)
     layer.set_weights([np.ones((1, 1)), np.ones((1, 1)), np.zeros(1)])
     z = np.linspace(-4, 4, 32)[:, None]  # without 0, where there is none
-    with state_map.state_map(cell, "float64") as step:
+    with _state_map.state_map(cell, "float64") as step:
         found = step.jacobians(z, np.zeros_like(z))[:, 0]
     slopes = {
         "gelu": special.ndtr(z) + z * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi),

@@ -3,7 +3,7 @@ import pytest
 from witnesses import drawn_lines
 
 from keras_rin import plots
-from keras_rin.diagnostics.fixed_points import FixedPoints
+from keras_rin.diagnostics._fixed_points import FixedPoints
 
 POINTS = FixedPoints(
     states=np.diag([3.0, 2.0, 1.0]),

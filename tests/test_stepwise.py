@@ -10,9 +10,9 @@ from keras import layers
 from keras import ops
 
 from keras_rin.export import streaming_step
-from keras_rin.export.stepwise import LAYERS
-from keras_rin.export.stepwise import OPERATIONS
-from keras_rin.export.stepwise import is_stepwise
+from keras_rin.export._stepwise import LAYERS
+from keras_rin.export._stepwise import OPERATIONS
+from keras_rin.export._stepwise import is_stepwise
 from keras_rin.layers import RIN
 from keras_rin.layers import FixedProjection
 from keras_rin.layers import LinearResidual

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from keras_rin import version
+from keras_rin import _version
 
 ROOT = pathlib.Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -49,12 +49,12 @@ def run(code, *path):
 def test_another_keras_is_refused_with_the_range(backend, found, oldest):
     said = f">= {oldest}, < 4.0 on {backend}. Found: Keras {found}$"
     with pytest.raises(ImportError, match=said):
-        version.check_keras(found, backend)
+        _version.check_keras(found, backend)
 
 
 @pytest.mark.parametrize("found", ["3.6.0", "3.15.1", "3.100.0", "3.16.0.dev1"])
 def test_a_keras_of_the_range_is_not(found):
-    version.check_keras(found, "tensorflow")
+    _version.check_keras(found, "tensorflow")
 
 
 def test_the_import_itself_refuses(tmp_path):
@@ -68,8 +68,8 @@ def test_the_import_itself_refuses(tmp_path):
 
 
 def test_pip_installs_what_the_import_accepts():
-    beyond = version.KERAS_BEYOND
-    oldest = version.OLDEST_KERAS
+    beyond = _version.KERAS_BEYOND
+    oldest = _version.OLDEST_KERAS
     assert f"keras>={oldest['tensorflow']},<{beyond}" in PROJECT["dependencies"]
     extra = PROJECT["optional-dependencies"]["jax"]
     assert f"keras>={oldest['jax']}" in extra
@@ -77,6 +77,6 @@ def test_pip_installs_what_the_import_accepts():
 
 def test_an_import_brings_nothing_heavy():
     new = json.loads(run(NEW_MODULES, ROOT).stdout)
-    assert "keras_rin.layers.rin" in new
+    assert "keras_rin.layers._rin" in new
     heavy = {name for name in new if name.split(".")[0] in HEAVY}
     assert {name for name in heavy if "._" not in name} <= LIGHT

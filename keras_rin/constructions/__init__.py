@@ -1,9 +1,9 @@
 """Networks that are written down instead of trained."""
 
-from keras_rin.constructions.near_identity import gradient_lower_bound
-from keras_rin.constructions.near_identity import linear_residual_network
-from keras_rin.constructions.near_identity import near_identity_factors
-from keras_rin.constructions.perfect_fit import perfect_fit
+from keras_rin.constructions._near_identity import gradient_lower_bound
+from keras_rin.constructions._near_identity import linear_residual_network
+from keras_rin.constructions._near_identity import near_identity_factors
+from keras_rin.constructions._perfect_fit import perfect_fit
 
 __all__ = [
     "gradient_lower_bound",

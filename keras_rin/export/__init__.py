@@ -1,6 +1,6 @@
 """Trained networks at work, where keras_rin is not installed."""
 
-from keras_rin.export.export_streaming import export_streaming
-from keras_rin.export.streaming_step import streaming_step
+from keras_rin.export._export_streaming import export_streaming
+from keras_rin.export._streaming_step import streaming_step
 
 __all__ = ["export_streaming", "streaming_step"]

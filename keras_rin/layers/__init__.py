@@ -1,14 +1,14 @@
 """Recurrent and residual layers parametrized by an offset from the identity."""
 
-from keras_rin.layers.deep_transition_rin_cell import DeepTransitionRINCell
-from keras_rin.layers.fixed_projection import FixedProjection
-from keras_rin.layers.linear_residual import LinearResidual
-from keras_rin.layers.noisy_rnn import NoisyRNN
-from keras_rin.layers.residual_conv2d import ResidualConv2D
-from keras_rin.layers.residual_dense import ResidualDense
-from keras_rin.layers.residual_dense_stack import ResidualDenseStack
-from keras_rin.layers.rin import RIN
-from keras_rin.layers.rin_cell import RINCell
+from keras_rin.layers._deep_transition_rin_cell import DeepTransitionRINCell
+from keras_rin.layers._fixed_projection import FixedProjection
+from keras_rin.layers._linear_residual import LinearResidual
+from keras_rin.layers._noisy_rnn import NoisyRNN
+from keras_rin.layers._residual_conv2d import ResidualConv2D
+from keras_rin.layers._residual_dense import ResidualDense
+from keras_rin.layers._residual_dense_stack import ResidualDenseStack
+from keras_rin.layers._rin import RIN
+from keras_rin.layers._rin_cell import RINCell
 
 __all__ = [
     "RIN",

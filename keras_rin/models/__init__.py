@@ -1,5 +1,5 @@
 """Complete models, ready to compile."""
 
-from keras_rin.models.residual_convnet import residual_convnet
+from keras_rin.models._residual_convnet import residual_convnet
 
 __all__ = ["residual_convnet"]

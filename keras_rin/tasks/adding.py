@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from keras_rin import arguments
+from keras_rin import _arguments
+
+__all__ = ["baseline_loss", "generate"]
+
+
+def __dir__():
+    return __all__
 
 
 def generate(
@@ -36,9 +42,9 @@ def generate(
         Hochreiter and Schmidhuber, 1997, Long short-term memory; the
         placement of the marks follows Hu et al., 2018 (arXiv 1801.06105).
     """
-    rng = arguments.generator("rng", rng)
-    samples = arguments.integer("samples", samples)
-    length = arguments.integer("length", length, at_least=2)
+    rng = _arguments.generator("rng", rng)
+    samples = _arguments.integer("samples", samples)
+    length = _arguments.integer("length", length, at_least=2)
     values = rng.random((samples, length), dtype=np.float32)
     first = rng.integers(length, size=samples)
     second = (first + rng.integers(1, length, size=samples)) % length

@@ -7,7 +7,14 @@ import re
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_rin import arguments
+from keras_rin import _arguments
+
+__all__ = ["chance_accuracy", "read"]
+
+
+def __dir__():
+    return __all__
+
 
 WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -61,7 +68,7 @@ def read(
         2015, Towards AI-complete question answering: a set of prerequisite
         toy tasks (arXiv 1502.05698).
     """
-    task = arguments.integer("task", task)
+    task = _arguments.integer("task", task)
     splits = [_samples(_file(folder, task, kind)) for kind in ("train", "test")]
     all_samples = [sample for samples in splits for sample in samples]
     vocabulary = {

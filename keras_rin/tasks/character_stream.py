@@ -4,7 +4,13 @@ import collections
 
 import numpy as np
 
-from keras_rin import arguments
+from keras_rin import _arguments
+
+__all__ = ["alphabet", "baseline_loss", "generate"]
+
+
+def __dir__():
+    return __all__
 
 
 def alphabet(text: str) -> str:
@@ -67,8 +73,8 @@ def generate(
     array([[1, 2, 0],
            [2, 0, 1]], dtype=int32)
     """
-    streams = arguments.integer("streams", streams)
-    length = arguments.integer("length", length)
+    streams = _arguments.integer("streams", streams)
+    length = _arguments.integer("length", length)
     codes = _encode(_checked_text(text), characters)
     part = len(codes) // streams
     windows = (part - 1) // length

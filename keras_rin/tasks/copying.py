@@ -4,7 +4,13 @@ import math
 
 import numpy as np
 
-from keras_rin import arguments
+from keras_rin import _arguments
+
+__all__ = ["baseline_loss", "generate"]
+
+
+def __dir__():
+    return __all__
 
 
 def generate(
@@ -55,11 +61,11 @@ def generate(
         Hochreiter and Schmidhuber, 1997, Long short-term memory; in the
         form of Orhan and Pitkow, 2020 (arXiv 1905.13715).
     """
-    rng = arguments.generator("rng", rng)
-    samples = arguments.integer("samples", samples)
-    copied = arguments.integer("copied", copied)
-    symbols = arguments.integer("symbols", symbols)
-    length = arguments.integer("length", length, at_least=2 * copied + 1)
+    rng = _arguments.generator("rng", rng)
+    samples = _arguments.integer("samples", samples)
+    copied = _arguments.integer("copied", copied)
+    symbols = _arguments.integer("symbols", symbols)
+    length = _arguments.integer("length", length, at_least=2 * copied + 1)
     recalled = rng.integers(1, symbols + 1, size=(samples, copied))
     sequence = np.zeros((samples, length), "int32")
     sequence[:, :copied] = recalled
@@ -90,6 +96,6 @@ def baseline_loss(length: int, copied: int = 10, symbols: int = 8) -> float:
     >>> round(keras_rin.tasks.copying.baseline_loss(500), 4)
     0.0416
     """
-    copied = arguments.integer("copied", copied)
-    length = arguments.integer("length", length, at_least=2 * copied + 1)
-    return copied * math.log(arguments.integer("symbols", symbols)) / length
+    copied = _arguments.integer("copied", copied)
+    length = _arguments.integer("length", length, at_least=2 * copied + 1)
+    return copied * math.log(_arguments.integer("symbols", symbols)) / length

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from keras_rin import arguments
+from keras_rin import _arguments
+
+__all__ = ["baseline_loss", "generate"]
+
+
+def __dir__():
+    return __all__
 
 
 def generate(
@@ -51,16 +57,16 @@ def generate(
         Sussillo and Barak, 2013, Opening the black box: low-dimensional
         dynamics in high-dimensional recurrent neural networks.
     """
-    rng = arguments.generator("rng", rng)
+    rng = _arguments.generator("rng", rng)
     shape = tuple(
-        arguments.integer(name, value)
+        _arguments.integer(name, value)
         for name, value in (
             ("samples", samples),
             ("length", length),
             ("bits", bits),
         )
     )
-    probability = arguments.finite_number(
+    probability = _arguments.finite_number(
         "pulse_probability", pulse_probability, 0, 1
     )
     signs = rng.choice(np.array([-1, 1], "float32"), size=shape)

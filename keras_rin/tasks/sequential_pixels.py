@@ -3,7 +3,13 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_rin import arguments
+from keras_rin import _arguments
+
+__all__ = ["baseline_loss", "chance_accuracy", "generate", "permutation"]
+
+
+def __dir__():
+    return __all__
 
 
 def permutation(rng: np.random.Generator, steps: int) -> np.ndarray:
@@ -20,8 +26,8 @@ def permutation(rng: np.random.Generator, steps: int) -> np.ndarray:
         ValueError: If `steps` is not a positive integer.
         TypeError: If `rng` is not a `numpy.random.Generator`.
     """
-    rng = arguments.generator("rng", rng)
-    return rng.permutation(arguments.integer("steps", steps))
+    rng = _arguments.generator("rng", rng)
+    return rng.permutation(_arguments.integer("steps", steps))
 
 
 def generate(images: ArrayLike, order: ArrayLike | None = None) -> np.ndarray:

@@ -61,7 +61,7 @@ AREAS = {
     "|verdicts)[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
     "|backends|callers|cases|insert_tables|language|mathematics|pages|reports"
-    "|robustness|version|versions|within)[.]",
+    "|robustness|version|versions|layer_walk)[.]",
 }
 
 

@@ -1,0 +1,90 @@
+"""What the recurrent layers of a model read."""
+
+import itertools
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rin._functional_calls import has_masked_steps
+from keras_rin._functional_calls import mask_of
+from keras_rin._functional_calls import merge_steps
+from keras_rin._functional_calls import order_by_inputs
+from keras_rin._functional_calls import record_calls
+from keras_rin._layer_walk import is_functional
+from keras_rin._layer_walk import wrapped_layers
+from keras_rin.diagnostics import _recurrent_layers
+
+
+class LayerInputs:
+    """The inputs of recurrent layers, computed from those of their model.
+
+    Known are the inputs of the `layers` of a Sequential or functional model,
+    and of those in `Bidirectional`, `TimeDistributed` and models inside.
+    """
+
+    def __init__(self, model):
+        if not is_functional(model):
+            raise ValueError(
+                "`x` needs a Sequential or functional model, whose inputs are "
+                f"known. Received: a model of type {type(model).__name__}"
+            )
+        self.model, self.layers = model, _layers_with_known_inputs(model)
+        self._models_before = {}
+
+    def __call__(self, x):
+        """(layer, x, mask) of the first call of each layer, in float32."""
+        if not self.layers:
+            return
+        x = order_by_inputs(self.model.inputs, x)
+        with _recurrent_layers.undisturbed(self.model):
+            calls = list(self._calls(self.model, x))
+        first_calls = {id(layer): call for layer, *call in reversed(calls)}
+        for layer in self.layers:
+            x, mask = first_calls[id(layer)]
+            x = ops.convert_to_numpy(ops.cast(x, "float32"))
+            mask = np.ones(x.shape[:2], bool) if mask is None else mask
+            yield layer, x, ops.convert_to_numpy(mask)
+
+    def _calls(self, layer, inputs, masks=None):
+        if any(layer is recurrent for recurrent in self.layers):
+            yield layer, inputs[0], masks and masks[0]
+        elif is_functional(layer):
+            if id(layer) not in self._models_before:
+                self._models_before[id(layer)] = _model_before(layer)
+            layers, before = self._models_before[id(layer)]
+            masks = masks if has_masked_steps(masks) else None
+            calls = before(inputs, training=False, mask=masks)
+            for inner, *call in zip(layers, *calls, strict=True):
+                yield from self._calls(inner, *call)
+        else:
+            if isinstance(layer, keras.layers.TimeDistributed):
+                x, mask = merge_steps(inputs[0], masks and masks[0])
+                inputs, masks = [x], mask if mask is None else [mask]
+            for inner in wrapped_layers(layer):
+                yield from self._calls(inner, inputs, masks)
+
+
+def _layers_with_known_inputs(layer):
+    """The recurrent layers inside whose inputs are known."""
+    if _recurrent_layers.has_matrices(layer):
+        return [layer]
+    inner = layer.layers if is_functional(layer) else wrapped_layers(layer)
+    layers = itertools.chain.from_iterable(
+        map(_layers_with_known_inputs, inner)
+    )
+    return list({id(layer): layer for layer in layers}.values())
+
+
+def _model_before(model):
+    """Layers of a model, and a model of what each first reads."""
+    layers = [
+        layer for layer in model.layers if _layers_with_known_inputs(layer)
+    ]
+    inputs, calls = record_calls(layers, model)
+    first_calls = [layer_calls[0] for layer_calls in calls]
+    layer_inputs = [tensors for tensors, _ in first_calls]
+    masks = [list(map(mask_of, *call)) for call in first_calls]
+    before = keras.Model(inputs, [layer_inputs, masks])
+    before.supports_masking = True  # its outputs have masks of their own
+    return layers, before

@@ -1,0 +1,387 @@
+"""Diagnostics that follow a model while it trains."""
+
+import collections
+import gc
+import math
+import time
+import warnings
+
+import keras
+import numpy as np
+from keras import ops
+from numpy.typing import ArrayLike
+
+from keras_rin import _arguments
+from keras_rin import _callers
+from keras_rin import diagnostics
+from keras_rin._layer_walk import layers_within
+from keras_rin.callbacks._layer_inputs import LayerInputs
+from keras_rin.callbacks._restore_on_nan import RestoreOnNaN
+from keras_rin.diagnostics import _recurrent_layers
+
+THRESHOLD = 0.01
+# Default RINs that the inputs move by 17 learn to add, by 34 about a third of
+# them, by 68 hardly any: docs/claims.md#adding and the two after it.
+DRIFT_LIMIT = 30
+# These callbacks act at the end of an epoch, but read no logs.
+WITHOUT_LOGS = (
+    keras.callbacks.BackupAndRestore,
+    keras.callbacks.LearningRateScheduler,
+    RestoreOnNaN,
+)
+
+
+class RecurrentDiagnostics(keras.callbacks.Callback):
+    """Adds what the recurrent kernels of a model are like to the epoch logs.
+
+    Place it first in `callbacks`. Those after it, such as `EarlyStopping`,
+    `CSVLogger` and `ModelCheckpoint`, read its logs; those before it do not,
+    and are named in a warning when `fit` begins. `History`, which `fit` adds
+    last, always has them. In a loop of your own, call it first.
+
+    For each matrix W of `keras_rin.diagnostics.recurrent_matrices`, in every
+    recurrent layer of the model, the logs gain `{layer}_{quantity}`, or
+    `{layer}_{gate}_{quantity}` where there are gates. Of layers with the same
+    name the second is `{layer}#2`:
+
+    - `spectral_radius`: the largest modulus of an eigenvalue;
+    - `henrici_departure`: the distance from normality, 0 where W is normal;
+    - `distance_from_identity`: the Frobenius norm of W - I;
+    - `distance_from_orthogonal`: that of W - Q, Q the nearest orthogonal
+      matrix;
+    - `total_memory`, without gates: the Fisher memory of the linear network
+      after as many time steps as it has units, from rest, a mean over the
+      rows of the input kernel at length 1. At this horizon it exists for
+      every spectral radius, and is 1 for an isometry; NaN where W amplifies
+      beyond double precision;
+
+    and with `x`, for the first call of each recurrent layer of a Sequential
+    or functional model, also in `Bidirectional`, `TimeDistributed` or a model
+    inside. In another layer, such as one of your own, or in a stack of cells
+    inputs are unknown, and a warning names the layer:
+
+    - `gradient_at_start`: the norm of the gradient of the last state with
+      respect to the initial one;
+    - `gradient_horizon`: the steps before the last over which that size
+      stays at 0.01 or more;
+    - `input_drift` and `input_spread`, without gates: how far the mean of the
+      inputs and their fluctuations move the unit that drifts most, see
+      `keras_rin.diagnostics.input_drift`;
+    - `lyapunov_exponent`, with `lyapunov=True`: the largest one along `x`, in
+      units of 1 / time step, see `keras_rin.diagnostics.lyapunov_spectrum`.
+
+    A drift beyond 30, and beyond the spread, gives a warning that names
+    `keras_rin.adapt`, once, before the first epoch if the model is built.
+
+    A measurement takes time, which `seconds` counts. The first is made after
+    the first epoch; the next ones follow where they keep within the budget,
+    and epochs between have NaN. What cannot be measured is NaN as well, such
+    as the gradient of a layer whose inputs are not finite: it ends no
+    training. Weights, random states and those of stateful layers stay as they
+    are. Masked time steps of `x` do not count.
+
+    Args:
+        x: Array `(batch, ...)`, or a list or dict of arrays as for `fit`: a
+            few inputs of the model on which to follow the gradient. Defaults
+            to `None`: the gradient is not followed.
+        budget: Number in (0, 1], the share of the training time that
+            measurements may take. Defaults to 0.02. `None` measures after
+            every epoch.
+        prefix: String, what the names of the logs begin with. Several of
+            these callbacks on one model need one each. Defaults to `""`.
+        lyapunov: Boolean, whether to follow the largest Lyapunov exponent of
+            each layer along `x`. It takes about as long as the gradient, and
+            counts towards the budget. Defaults to `False`.
+
+    Raises:
+        ValueError: If `budget` is not such a number or `prefix` no string,
+            or if `lyapunov` is asked for without `x`; when training begins,
+            if `x` is not finite; then, or for a model not yet built after the
+            first epoch, if it has no layer with a recurrent kernel, or if `x`
+            is given for a model that is neither Sequential nor functional;
+            after the first epoch, if the logs have one of its names already,
+            as those of another of these callbacks with the same `prefix`.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.layers.SimpleRNN(4, name="rnn")])
+    >>> model.compile("sgd", "mse")
+    >>> history = model.fit(
+    ...     np.ones((8, 5, 1)),
+    ...     np.ones((8, 4)),
+    ...     verbose=0,
+    ...     callbacks=[keras_rin.callbacks.RecurrentDiagnostics()],
+    ... )
+    >>> [name for name in history.history if "radius" in name]
+    ['rnn_spectral_radius']
+    """
+
+    def __init__(
+        self,
+        x: ArrayLike | None = None,
+        budget: float | None = 0.02,
+        prefix: str = "",
+        lyapunov: bool = False,
+    ):
+        super().__init__()
+        self.x = x
+        if not isinstance(prefix, str):
+            raise ValueError(
+                f"`prefix` must be a string. Received: prefix={prefix!r}"
+            )
+        self.prefix = prefix
+        if lyapunov and x is None:
+            raise ValueError("`lyapunov=True` needs inputs `x`.")
+        self.lyapunov = lyapunov
+        if budget is not None and not _arguments.finite_number(
+            "budget", budget, 0, 1
+        ):
+            raise ValueError("`budget` must be above 0. Received: budget=0")
+        self.budget = math.inf if budget is None else budget
+
+    def on_train_begin(self, logs=None):
+        _warn_of_early_readers(self)
+        self.seconds = 0.0
+        self._longest = 0.0
+        self._skipped_values = {}
+        self._inputs = None
+        self._named_layers = None
+        self._has_warned = False
+        self._check_x()
+        if self.model.built:
+            self._layers()
+            if self.x is not None:
+                for name, layer, x, mask in self._layers_with_inputs():
+                    self._follow_inputs(name, layer, x, mask)
+        self._begin = time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if logs is None:
+            return
+        if self._is_due():
+            start = time.perf_counter()
+            values = self._measure()
+            duration = time.perf_counter() - start
+            self.seconds += duration
+            self._longest = max(self._longest, duration)
+            self._skipped_values = dict.fromkeys(values, math.nan)
+        else:
+            values = self._skipped_values
+        if duplicates := sorted(values.keys() & logs.keys()):
+            raise ValueError(
+                f"The logs have {duplicates[0]!r} already. Several "
+                "RecurrentDiagnostics on one model need a `prefix` each. "
+                f"Received: prefix={self.prefix!r}"
+            )
+        logs.update(values)
+
+    def _check_x(self):
+        for array in [] if self.x is None else keras.tree.flatten(self.x):
+            if not hasattr(array, "shape"):
+                raise ValueError(
+                    "`x` must be an array, or a list or dict of arrays. "
+                    f"Received: {type(array).__name__}"
+                )
+            if not _is_finite(array):
+                raise ValueError("`x` must be finite.")
+
+    def _is_due(self):
+        elapsed = time.perf_counter() - self._begin
+        return self.seconds + self._longest <= self.budget * elapsed
+
+    def _measure(self):
+        values = {}
+        for name, layer in self._layers():
+            values.update(_matrix_logs(name, layer))
+        if self.x is not None:
+            for name, layer, x, mask in self._layers_with_inputs():
+                values.update(_gradient_logs(name, layer, x, mask))
+                if self.lyapunov:
+                    exponent = _largest_exponent(layer, x, mask)
+                    values[f"{name}_lyapunov_exponent"] = exponent
+                values.update(self._follow_inputs(name, layer, x, mask))
+        return values
+
+    def _follow_inputs(self, name, layer, x, mask):
+        if "recurrent" not in diagnostics.recurrent_matrices(layer):
+            return {}
+        names = f"{name}_input_drift", f"{name}_input_spread"
+        try:
+            drifts, spreads = diagnostics.input_drift(layer, x, mask)
+        except ValueError:  # of weights or inputs that are not finite
+            return dict.fromkeys(names, math.nan)
+        most = np.argmax(abs(drifts))
+        drift, spread = float(abs(drifts[most])), float(spreads[most])
+        if drift > max(DRIFT_LIMIT, spread) and not self._has_warned:
+            self._has_warned = True
+            steps = mask.sum(axis=1).max()
+            warnings.warn(
+                f"Over {steps} time steps the mean of its inputs moves the "
+                f"hidden state of {layer.name} by {drift:.0f}, their "
+                f"fluctuations by {spread:.0f}. Such training often "
+                "diverges: call keras_rin.adapt(model, x) on the training "
+                "data before fit, or normalize the inputs.",
+                stacklevel=_callers.stacklevel(),
+            )
+        return dict(zip(names, (drift, spread), strict=True))
+
+    def _layers(self):
+        """Each recurrent layer with its name in the logs."""
+        if self._named_layers is None:
+            self._named_layers = self._find_layers()
+        return self._named_layers
+
+    def _find_layers(self):
+        has_matrices = _recurrent_layers.has_matrices
+        within = layers_within(self.model, ends_at=has_matrices)
+        layers = [layer for layer in within if has_matrices(layer)]
+        if not layers:
+            raise ValueError(
+                "RecurrentDiagnostics needs a layer with a recurrent kernel. "
+                f"Received: a model with {self.model.layers}"
+            )
+        counts: collections.Counter = collections.Counter()
+        named_layers = []
+        for layer in layers:
+            counts[layer.name] += 1
+            number = counts[layer.name]
+            suffix = f"#{number}" if number > 1 else ""
+            named_layers.append((f"{self.prefix}{layer.name}{suffix}", layer))
+        return named_layers
+
+    def _layers_with_inputs(self):
+        """The name, layer, inputs and mask of each recurrent layer."""
+        names = {id(layer): name for name, layer in self._layers()}
+        if self._inputs is None:
+            self._inputs = LayerInputs(self.model)
+            known = set(map(id, self._inputs.layers))
+            _warn_of_unknown_inputs(
+                [name for key, name in names.items() if key not in known]
+            )
+        for layer, x, mask in self._inputs(self.x):
+            yield names[id(layer)], layer, x, mask
+
+
+def _warn_of_early_readers(callback):
+    """Names callbacks that the logs of this one reach too late.
+
+    Those that monitor one log alone are left out: without it, Keras warns.
+    """
+    readers = [
+        type(reader).__name__
+        for reader in _callbacks_before(callback)
+        if not isinstance(reader, (RecurrentDiagnostics, *WITHOUT_LOGS))
+        and not hasattr(reader, "monitor")
+        and getattr(reader.on_epoch_end, "__func__", None)
+        is not keras.callbacks.Callback.on_epoch_end
+    ]
+    if readers:
+        order = ["RecurrentDiagnostics", *readers]
+        warnings.warn(
+            f"RecurrentDiagnostics adds its logs after {', '.join(readers)} "
+            "has read them. Write callbacks=["
+            f"{', '.join(f'{name}(...)' for name in order)}].",
+            stacklevel=_callers.stacklevel(),
+        )
+
+
+def _callbacks_before(callback):
+    """Those before it in the list that `fit` calls.
+
+    Keras shows the list to no callback, but the garbage collector knows what
+    refers to one. `fit` adds a History to its list, and gives all in it the
+    same `params`.
+    """
+    history = getattr(callback.model, "history", None)
+    for holder in gc.get_referrers(callback):
+        if isinstance(holder, list) and any(
+            member is history for member in holder
+        ):
+            params = [getattr(member, "params", None) for member in holder]
+            if all(value is callback.params for value in params):
+                return holder[: holder.index(callback)]
+    return []
+
+
+def _warn_of_unknown_inputs(names):
+    if names:
+        warnings.warn(
+            f"Gradient and input drift of {', '.join(names)} are not followed, "
+            "since the inputs within another layer are unknown. Measure them "
+            "by gradient_norms(layer, its_inputs) and input_drift(layer, "
+            "its_inputs) of keras_rin.diagnostics.",
+            stacklevel=_callers.stacklevel(),
+        )
+
+
+def _gradient_logs(name, layer, x, mask):
+    names = f"{name}_gradient_at_start", f"{name}_gradient_horizon"
+    try:
+        norms = diagnostics.gradient_norms(layer, x, mask=mask)[::-1]
+    except ValueError:  # of weights or inputs that are not finite
+        return dict.fromkeys(names, math.nan)
+    small = np.flatnonzero(~(norms >= THRESHOLD))
+    horizon = small[0] - 1 if len(small) else len(norms) - 1
+    return dict(zip(names, (float(norms[-1]), float(horizon)), strict=True))
+
+
+def _largest_exponent(layer, x, mask):
+    try:
+        spectrum = diagnostics.lyapunov_spectrum(
+            layer, x, exponents=1, mask=mask
+        )
+    except ValueError:  # of weights or states that are not finite
+        return math.nan
+    return float(spectrum.exponents[0])
+
+
+def _matrix_logs(name, layer):
+    matrices = diagnostics.recurrent_matrices(layer)
+    values = {}
+    for gate, matrix in matrices.items():
+        place = f"{name}_{gate}" if len(matrices) > 1 else name
+        quantities = dict(QUANTITIES)
+        if len(matrices) == 1:
+            quantities["total_memory"] = lambda w: _total_memory(layer, w)
+        finite = np.isfinite(matrix).all()
+        for quantity, function in quantities.items():
+            value = float(function(matrix)) if finite else math.nan
+            values[f"{place}_{quantity}"] = value
+    return values
+
+
+def _is_finite(x):
+    x = ops.convert_to_numpy(x)
+    return x.dtype.kind not in "fc" or bool(np.isfinite(x).all())
+
+
+def _distance_from_identity(matrix):
+    return np.linalg.norm(matrix - np.eye(len(matrix)))
+
+
+def _distance_from_orthogonal(matrix):
+    return np.linalg.norm(np.linalg.svd(matrix, compute_uv=False) - 1)
+
+
+QUANTITIES = {
+    "spectral_radius": diagnostics.spectral_radius,
+    "henrici_departure": diagnostics.henrici_departure,
+    "distance_from_identity": _distance_from_identity,
+    "distance_from_orthogonal": _distance_from_orthogonal,
+}
+
+
+def _total_memory(layer, matrix):
+    kernel = getattr(_recurrent_layers.built_cell(layer), "kernel", None)
+    if kernel is None:
+        return math.nan
+    rows = _recurrent_layers.float64(kernel)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(rows).all() or not norms.any():
+        return math.nan
+    rows = (rows / np.where(norms > 0, norms, 1))[norms[:, 0] > 0]
+    try:
+        memory = diagnostics.spatial_memory_matrix(matrix, horizon=len(matrix))
+    except ValueError:  # beyond double precision
+        return math.nan
+    return np.einsum("ri,ij,rj->r", rows, memory, rows).mean()

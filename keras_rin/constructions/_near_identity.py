@@ -1,0 +1,276 @@
+"""A linear map as a product of factors near the identity."""
+
+import keras
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from keras_rin import _arguments
+from keras_rin.layers._linear_residual import LinearResidual
+
+ROUNDING = 1e-12  # stretches and rotations this close to the identity are 0
+# Largest error of the product, relative to the largest entry of R.
+ALLOWED = {"float64": 1e-8, "float32": 1e-3, "bfloat16": 0.1, "float16": 0.1}
+
+
+def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
+    """Factorizes a matrix into factors that are close to the identity.
+
+    (I + A_depth) ... (I + A_2) (I + A_1) = R
+
+    With the polar decomposition R = O P, the first factors are equal roots of
+    the positive definite P, the last ones equal roots of the rotation O. The
+    split is chosen such that the largest spectral norm of an A_i is smallest:
+
+    max |A_i| <= (4 pi + 3 gamma) / depth  if depth >= 3 gamma
+
+    Here gamma is the largest |ln sigma| over the singular values sigma of R.
+    For large depths the largest norm is close to (pi + gamma) / depth. With
+    fewer than about pi + gamma factors some norms reach 1, and the theorem on
+    critical points does not apply to them.
+
+    R acts on columns, as in the paper. A Keras layer acts on rows: its
+    `kernel` is the transpose of A_i, as in `linear_residual_network`.
+
+    Args:
+        matrix: Array of shape `(d, d)` with a positive determinant, R.
+        depth: Positive integer, number of factors.
+
+    Returns:
+        A float64 array of shape `(depth, d, d)`, A_1 first.
+
+    Raises:
+        ValueError: If `matrix` is not square, not finite, singular, or has a
+            negative determinant, which no product of matrices at a distance
+            below 1 from the identity has; if `depth` is not a positive
+            integer; or if `depth` is so small that R is lost to rounding in
+            I + A_i, such as R = 1e-20 I at depth 1.
+
+    Example:
+
+    >>> factors = keras_rin.constructions.near_identity_factors([[4.0]], 2)
+    >>> factors.ravel()
+    array([1., 1.])
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), theorem 2.1. The sufficient depth and the bound are those
+        of its later version; the use of the polar decomposition was
+        introduced by this package.
+    """
+    depth = _arguments.integer("depth", depth)
+    matrix = _invertible(matrix)
+    if depth == 1:
+        return _with_checked_product(matrix[None] - np.eye(len(matrix)), matrix)
+    left, values, axes = np.linalg.svd(matrix)
+    logs = np.log(values)
+    logs[np.abs(logs) < ROUNDING] = 0
+    angles, planes = _planes(left @ axes)
+    stretches = _number_of_stretches(logs, angles, depth)
+    stretch = axes.T * np.expm1(logs / max(stretches, 1)) @ axes
+    rotation = _rotation_offset(angles / max(depth - stretches, 1), planes)
+    factors = [stretch] * stretches + [rotation] * (depth - stretches)
+    return _with_checked_product(np.stack(factors), matrix)
+
+
+def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
+    """Builds a linear map R as a Keras model of layers near the identity.
+
+    y = x (I + A_1^T) (I + A_2^T) ... (I + A_depth^T) = x R^T
+
+    x is a row vector, as in Keras. The model has one
+    `keras_rin.layers.LinearResidual` for each of the `near_identity_factors`.
+
+    Args:
+        matrix: Array of shape `(d, d)` with a positive determinant, R.
+        depth: Positive integer, number of layers.
+
+    Returns:
+        A `keras.Sequential` from `(batch, d)` to `(batch, d)`.
+
+    Raises:
+        ValueError: As for `near_identity_factors`, or if R is lost to
+            rounding in the dtype of the weights, that of the global dtype
+            policy.
+
+    Example:
+
+    >>> turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    >>> model = keras_rin.constructions.linear_residual_network(turn, 8)
+    >>> y = model.predict(np.array([[1.0, 0.0]]), verbose=0)
+    >>> bool(np.allclose(y, [[0.0, 1.0]], atol=1e-6))
+    True
+    """
+    factors = near_identity_factors(matrix, depth)
+    layers = [LinearResidual() for _ in factors]
+    model = keras.Sequential([keras.Input(factors.shape[1:2]), *layers])
+    for layer, factor in zip(layers, factors, strict=True):
+        with np.errstate(over="ignore"):
+            layer.set_weights([factor.T])
+    stored = [layer.get_weights()[0] for layer in layers]
+    _with_checked_product(np.stack(stored).transpose(0, 2, 1), matrix)
+    return model
+
+
+def gradient_lower_bound(
+    factors: ArrayLike, matrix: ArrayLike, covariance: ArrayLike | None = None
+) -> float:
+    """Lower bound of the squared gradient norm of a deep linear network.
+
+    |grad f|^2 >= 4 L (1 - tau)^(2 (L - 1)) sigma_min(Sigma) (f(A) - C)
+
+    f(A) = E |(I + A_L) ... (I + A_1) x - y|^2 is the loss with y = R x +
+    noise, Sigma = E x x^T the covariance of the inputs, C the part of the
+    loss that is due to the noise, and tau the largest spectral norm of an
+    A_i. If tau is below 1, every critical point is a global minimum. The
+    paper prints the exponent L - 1 and the square of sigma_min, with which
+    the inequality does not hold; `docs/depth.md` has the two counterexamples.
+
+    Args:
+        factors: Array of shape `(L, d, d)`, A_1 first.
+        matrix: Array of shape `(d, d)`, R.
+        covariance: Array of shape `(d, d)`, symmetric and without negative
+            eigenvalues, Sigma. Defaults to `None`: the identity.
+
+    Returns:
+        A float, at least 0: the right side of the inequality. It is 0 if tau
+        is at least 1 and L at least 2.
+
+    Raises:
+        ValueError: If the shapes do not match, if numbers are not finite, or
+            if `covariance` is not symmetric or has a negative eigenvalue.
+
+    Example:
+
+    >>> zeros = np.zeros((5, 2, 2))
+    >>> keras_rin.constructions.gradient_lower_bound(zeros, 2 * np.eye(2))
+    40.0
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), theorem 2.2 and equation 2.3.
+    """
+    factors = _arguments.finite_array("factors", factors)
+    matrix = _arguments.square_matrix("matrix", matrix)
+    sigma = np.eye(len(matrix)) if covariance is None else covariance
+    sigma = _arguments.square_matrix("covariance", sigma)
+    if (
+        factors.ndim != 3
+        or not len(factors)
+        or not factors.shape[1:] == matrix.shape == sigma.shape
+    ):
+        raise ValueError(
+            "`factors` must be of shape (L, d, d), `matrix` and `covariance` "
+            f"of shape (d, d). Received: shapes {factors.shape}, "
+            f"{matrix.shape} and {sigma.shape}"
+        )
+    spectrum = _spectrum(sigma)
+    product = np.eye(len(matrix))
+    for factor in factors:
+        product = product + factor @ product
+    error = product - matrix
+    # Scaled to numbers near 1, so that no square overflows.
+    size = np.abs(error).max() or 1.0
+    scale = spectrum[-1] or 1.0
+    error, sigma = error / size, sigma / scale
+    excess = np.sum(error @ sigma * error)
+    tau = np.linalg.norm(factors, ord=2, axis=(1, 2)).max()
+    slope = max(1 - tau, 0.0) ** (2 * (len(factors) - 1))
+    smallest = max(spectrum[0] / scale, 0.0)
+    bound = 4 * len(factors) * slope * smallest * max(excess, 0.0)
+    root = size * scale
+    return float(bound * root * root) if bound else 0.0
+
+
+def _spectrum(sigma):
+    """The eigenvalues of a covariance, checked to be at least 0."""
+    values = np.linalg.eigvalsh(sigma)
+    allowed = 1e-9 * np.abs(sigma).max()
+    if np.abs(sigma - sigma.T).max() > allowed or values[0] < -allowed:
+        raise ValueError(
+            "`covariance` must be symmetric, without negative eigenvalues. "
+            f"Received: a smallest eigenvalue of {values[0]:.3g} and "
+            f"differences of up to {np.abs(sigma - sigma.T).max():.3g} from "
+            "the transpose"
+        )
+    return values
+
+
+def _with_checked_product(factors, matrix):
+    """The factors, checked to have the product R in their dtype."""
+    dtype = keras.backend.standardize_dtype(factors.dtype)
+    exact, eye = factors.astype("float64"), np.eye(factors.shape[1])
+    repeats = sum(np.array_equal(factor, exact[0]) for factor in exact)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.linalg.matrix_power(eye + exact[0], repeats)
+        rotation = np.linalg.matrix_power(eye + exact[-1], len(exact) - repeats)
+        error = np.abs(rotation @ product - matrix).max() / np.abs(matrix).max()
+    if not error <= ALLOWED[dtype]:
+        raise ValueError(
+            f"`matrix` is lost to rounding in I + A_i in {dtype}: the product "
+            f"has an error of {error:.2g} relative to its largest entry. With "
+            "a larger `depth` the factors are closer to the identity and "
+            f"preserve it. Received: depth={len(exact)}"
+        )
+    return factors
+
+
+def _invertible(matrix) -> np.ndarray:
+    matrix = _arguments.square_matrix("matrix", matrix)
+    condition = np.linalg.cond(matrix)
+    if not condition * np.finfo("float64").eps * len(matrix) < 1:
+        raise ValueError(
+            "`matrix` must be invertible, as every product of matrices at a "
+            "distance below 1 from the identity is. Received: a matrix of "
+            f"condition number {condition:.2g}"
+        )
+    if np.linalg.slogdet(matrix)[0] < 0:
+        raise ValueError(
+            "`matrix` must have a positive determinant, as every product of "
+            "matrices at a distance below 1 from the identity has. With one "
+            "more dimension, scipy.linalg.block_diag(matrix, -1) has one and "
+            "acts in the same way on the first coordinates. Received: a "
+            "negative determinant"
+        )
+    return matrix
+
+
+def _planes(rotation):
+    """The angles of a rotation and their planes, two columns each."""
+    blocks, basis = scipy.linalg.schur(rotation, output="real")
+    d = len(rotation)
+    paired = np.flatnonzero(np.diag(blocks, -1))
+    unpaired = np.setdiff1d(np.arange(d), [*paired, *(paired + 1)])
+    # A rotation has an even number of eigenvalues -1: each pair is half a turn.
+    half_turns = unpaired[np.diag(blocks)[unpaired] < 0].reshape(-1, 2)
+    sines, cosines = blocks[paired + 1, paired], np.diag(blocks)[paired]
+    angles = np.append(
+        np.arctan2(sines, cosines), np.full(len(half_turns), np.pi)
+    )
+    pairs = np.concatenate([np.stack([paired, paired + 1], 1), half_turns])
+    turning = np.abs(angles) > ROUNDING
+    return angles[turning], basis[:, pairs[turning]]
+
+
+def _number_of_stretches(logs, angles, depth):
+    """The number of factors of P for which the largest norm is smallest."""
+    stretches = np.arange(depth + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roots = np.nan_to_num(logs / stretches[:, None], nan=0)
+        turns = np.nan_to_num(np.abs(angles) / stretches[::-1, None], nan=0)
+    with np.errstate(over="ignore"):
+        stretched = np.abs(np.expm1(roots)).max(1, initial=0)
+    turned = 2 * np.sin(np.minimum(turns, np.pi) / 2).max(1, initial=0)
+    # Without factors there is no stretch, or no rotation.
+    stretched[0] = np.inf if logs.any() else 0
+    turned[-1] = np.inf if angles.size else 0
+    return int(np.argmin(np.maximum(stretched, turned)))
+
+
+def _rotation_offset(angles, planes):
+    """T - I for the rotation T by the angles in their planes."""
+    first, second = planes[:, :, 0], planes[:, :, 1]
+    shrink = -2 * np.sin(angles / 2) ** 2
+    within = (first * shrink) @ first.T + (second * shrink) @ second.T
+    across = (second * np.sin(angles)) @ first.T
+    return within + across - across.T

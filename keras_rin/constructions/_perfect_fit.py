@@ -1,0 +1,342 @@
+"""perfect_fit: a residual network that memorizes its training data."""
+
+import typing
+
+import keras
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keras_rin import _arguments
+from keras_rin.constructions import _peeling
+from keras_rin.layers._residual_dense_stack import ResidualDenseStack
+
+HIDDEN = 64  # largest number of neurons in a residual block
+ENOUGH = 1e-3  # a margin that is sufficient in float32
+ALLOWED = 0.25  # share of the distance of two labels that rounding may take
+CLASSES = 2**20  # largest number: each is a column of the last kernel
+BATCH = 1024  # number of points at a time, when the network is tested on them
+# Beyond 2^100 and 2^-100 the weights would leave the range of float32.
+RANGE, SHIFT = 100, 64
+
+
+class PerfectFit(typing.NamedTuple):
+    """What `perfect_fit` returns: `model` and `margin`."""
+
+    model: keras.Model
+    margin: float
+
+
+def perfect_fit(
+    x: ArrayLike, y: ArrayLike, width: int | None = None
+) -> PerfectFit:
+    """Computes the weights of a network that classifies every point correctly.
+
+    h_0 = (c x - mean) A,  h_{i+1} = h_i + relu(h_i U_i + s_i) V_i,
+    logits = h_depth W + b
+
+    Nothing is trained, and labels and points are arbitrary: only points with
+    different labels have to be distinct. Each neuron is active on one point
+    and inactive on all that have not been moved yet. It moves its point to
+    the location of its label, a corner of a grid, and the last layer returns
+    the nearest corner. The last coordinate of h is a flag of moved points.
+
+    The number of weights is about n (2 width + 1). With the default width,
+    which is ln(n) unless float32 needs more, that is the n ln(n) of the
+    theorem, times about 2.2. The network is computed in float64, with each
+    threshold in the middle of its gap. The points are standardized and can be
+    of any scale: c is 1, or a power of 2 if the largest number of x is beyond
+    2^100 or below 2^-100. Numbers below 1.2e-38, which most processors treat
+    as 0 in float32, are set to 0.
+
+    The network is run on all its points before it is returned, on the current
+    backend and device. On a device with less precise products, compare the
+    margin with that precision.
+
+    Args:
+        x: Array of finite numbers of shape `(n, features)`, converted to
+            float32.
+        y: Integer array of shape `(n,)`, the classes, from 0 and below 2^20.
+            The network has one output per class.
+        width: Integer of at least 2, dimensionality of h. Defaults to `None`:
+            the smallest width from about ln(n) upwards that suffices in
+            float32.
+
+    Returns:
+        A named tuple of `model`, a `keras.Sequential` in float32 whose
+        outputs `(batch, classes)` are largest at the class, and `margin`, the
+        smallest distance of a point from a threshold, relative to the length
+        of the longest point. It has to be well above the rounding errors:
+        about 1e-7 in float32, 1e-3 in TF32, 1e-2 in bfloat16.
+
+    Raises:
+        ValueError: If `x` or `y` has another shape or type; if `x` has
+            numbers that are not finite in float32; if points that are
+            identical in float32 have different labels; if the margin is too
+            small for float32, in which case the message names a sufficient
+            width; or if the network misclassifies a point on the current
+            device.
+
+    Example:
+
+    >>> x, y = np.array([[0.0], [1.0], [2.0]]), np.array([1, 0, 1])
+    >>> model, margin = keras_rin.constructions.perfect_fit(x, y)
+    >>> model.predict(x, verbose=0).argmax(axis=1)
+    array([1, 0, 1])
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), theorem 3.2. The order by length, which needs no minimum
+        distance between points, was introduced by this package.
+    """
+    if width is not None:
+        width = _arguments.integer("width", width, at_least=2)
+    points, labels, places = _distinct(*_checked(x, y))
+    cloud, widths = _Cloud(points, labels), _widths(*points.shape)
+    stack = _Stack(cloud, width or widths[0])
+    if stack.lost > ALLOWED:
+        wider = _narrowest_sufficient_stack(
+            cloud, [w for w in widths if w > stack.width]
+        )
+        if width is not None or wider is None:
+            raise ValueError(_width_error(stack, wider, places))
+        stack = wider
+    model = _model(cloud, stack)
+    _check_predictions(model, points, labels, places)
+    return PerfectFit(model, float(stack.margin))
+
+
+def _checked(x, y):
+    with np.errstate(over="ignore", under="ignore"):
+        x, y = _arguments.real_array("x", x).astype("float32"), np.asarray(y)
+    x[np.abs(x) < np.finfo("float32").tiny] = 0
+    if x.ndim != 2 or 0 in x.shape:
+        raise ValueError(
+            "`x` must be of shape (n, features) with at least one of each. "
+            f"Received: x of shape {x.shape}"
+        )
+    finite = np.isfinite(x).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            "`x` must be finite in float32. Received: "
+            f"x[{finite.argmin()}]={x[finite.argmin()]}"
+        )
+    if not np.issubdtype(y.dtype, np.integer) or y.shape != x.shape[:1]:
+        raise ValueError(
+            f"`y` must be integers of shape {x.shape[:1]}, one for each row "
+            f"of `x`. Received: y of shape {y.shape} and dtype {y.dtype}"
+        )
+    if y.min() < 0:
+        raise ValueError(
+            "`y` must be classes from 0 upwards. "
+            f"Received: y[{y.argmin()}]={y.min()}"
+        )
+    if y.max() >= CLASSES:
+        raise ValueError(
+            f"`y` must be classes below {CLASSES}, because the network has an "
+            "output for each: numpy.unique(y, return_inverse=True) numbers "
+            f"them consecutively. Received: y[{y.argmax()}]={y.max()}"
+        )
+    return x, y
+
+
+def _distinct(x, y):
+    """The distinct points, their labels and first indices in `x`."""
+    points, first, inverse = np.unique(
+        x, axis=0, return_index=True, return_inverse=True
+    )
+    inverse = inverse.reshape(-1)
+    contradicted = y != y[first][inverse]
+    if contradicted.any():
+        i = contradicted.argmax()
+        j = first[inverse[i]]
+        raise ValueError(
+            "Identical points must have the same label. Received: "
+            f"x[{j}] and x[{i}] are the same in float32, y[{j}]={y[j]} and "
+            f"y[{i}]={y[i]}. Numbers below 1.2e-38 are 0 in float32: if all "
+            "are that small, multiply x"
+        )
+    return points.astype("float64"), y[first], first
+
+
+def _widths(n, features):
+    """From ln n to features + 1, beyond which a width has no effect."""
+    widths = [max(4, int(np.ceil(np.log(n))))]
+    while widths[-1] < features + 1:
+        widths.append(min(widths[-1] * 3 // 2, features + 1))
+    return widths
+
+
+class _Cloud:
+    """The points, standardized in every feature."""
+
+    def __init__(self, points, labels):
+        self.labels, self.classes = labels, int(labels.max()) + 1
+        exponent = np.frexp(np.abs(points).max())[1]
+        steps = np.sign(exponent) * (abs(exponent) > RANGE)
+        self.factor = float(2.0 ** (-SHIFT * steps))
+        points = points * self.factor
+        # The network subtracts the mean in float32.
+        self.mean = points.mean(axis=0).astype("float32")
+        centred = points - self.mean
+        # A feature of tiny variance would need a weight beyond float32.
+        deviation = np.maximum(centred.std(axis=0), 2.0**-RANGE)
+        self.weights = np.where(np.ptp(centred, axis=0) > 0, 1 / deviation, 0)
+        self.points = centred * self.weights
+
+    def projected(self, k):
+        """A projection to k dimensions and its points, the longest of 1."""
+        projection = _projection(self.points.shape[1], k)
+        z = self.points @ projection
+        radius = np.linalg.norm(z, axis=1).max() or 1.0
+        return projection / radius, z / radius
+
+    def reach(self, order, projection):
+        """Largest length from each point on, before the projection."""
+        scale = np.linalg.norm(projection, ord=2)
+        sizes = np.linalg.norm(self.points, axis=1)[order] * scale
+        largest = np.maximum.accumulate(sizes[::-1])[::-1]
+        return np.where(largest > 0, largest, 1)
+
+
+class _Stack:
+    """The weights of the residual blocks, and the effect of rounding."""
+
+    def __init__(self, cloud, width):
+        n, self.width = len(cloud.points), width
+        self.depth = -(-n // HIDDEN)
+        self.hidden = -(-n // self.depth)
+        self.projection, z = cloud.projected(width - 1)
+        self.order = np.argsort(-np.linalg.norm(z, axis=1), kind="stable")
+        self.corners, spacing = _corners(cloud.classes, width - 1)
+        z, corners = z[self.order], self.corners[cloud.labels[self.order]]
+        # Moved points have the last coordinate -1, where no neuron is active.
+        targets = np.column_stack([corners - z, np.full(n, -1.0)])
+        height = np.linalg.norm(self.corners, axis=1).max() + 2
+        self.kernel = np.zeros((self.depth, width, self.hidden))
+        self.kernel[:, -1] = height
+        self.bias = np.full((self.depth, self.hidden), -1.0)
+        self.output_kernel = np.zeros((self.depth, self.hidden, width))
+        self.margin, self.lost, self.weakest = np.inf, 0.0, 0
+        roundoff = np.finfo("float32").eps * (1 + np.sqrt(width) / 4) / spacing
+        reach = cloud.reach(self.order, self.projection)
+        for i, start in enumerate(range(0, n, self.hidden)):
+            self._add_block(i, start, z, targets, reach[start], roundoff)
+            if self.lost > ALLOWED:
+                break
+
+    def _add_block(self, i, start, z, targets, reach, roundoff):
+        """Computes block i, which moves the points from `start` on."""
+        rows = slice(start, min(start + self.hidden, len(z)))
+        neurons = range(rows.stop - start)
+        try:
+            u, t, gaps, v, fires = _peeling.separating_neurons(
+                z, start, rows.stop, targets[rows], ENOUGH * reach
+            )
+        except _peeling.NoGap as error:
+            self.lost, self.weakest = np.inf, start + error.point
+            return
+        self.kernel[i, :-1, neurons] = u
+        self.bias[i, neurons] = -t
+        self.output_kernel[i, neurons] = v
+        self.margin = min(self.margin, gaps.min() / reach)
+        # The rounding errors of the neurons are independent: squares add up.
+        lost = roundoff * reach * np.sqrt(fires @ np.sum(v**2, axis=1))
+        if lost.max() > self.lost:
+            self.lost, self.weakest = lost.max(), start + gaps.argmin()
+
+
+def _projection(features, k):
+    """The identity if k suffices for all features, or a random projection."""
+    if k >= features:
+        return np.eye(features, k)
+    gaussian = np.random.default_rng(0).normal(size=(features, k))
+    return np.linalg.qr(gaussian)[0]
+
+
+def _corners(classes, k):
+    """Grid points around 0, one for each class, and their spacing."""
+    levels = 2
+    while levels**k < classes:
+        levels += 1
+    corners, codes = np.empty((classes, k)), np.arange(classes)
+    for axis in range(k):
+        codes, corners[:, axis] = np.divmod(codes, levels)
+    corners -= corners.max(axis=0) / 2
+    return corners / (levels - 1), 1 / (levels - 1)
+
+
+def _model(cloud, stack):
+    """Projection, residual blocks and the choice of the nearest corner."""
+    rescaling = keras.layers.Rescaling(cloud.factor, dtype="float32")
+    model = keras.Sequential(
+        [
+            keras.Input((len(cloud.mean),), dtype="float32"),
+            *([] if cloud.factor == 1 else [rescaling]),
+            keras.layers.Normalization(
+                mean=cloud.mean,
+                variance=np.ones_like(cloud.mean),
+                dtype="float32",
+            ),
+            keras.layers.Dense(
+                stack.width, use_bias=False, dtype="float32", name="projection"
+            ),
+            ResidualDenseStack(
+                stack.depth,
+                stack.hidden,
+                kernel_initializer="zeros",
+                dtype="float32",
+            ),
+            keras.layers.Dense(cloud.classes, dtype="float32", name="logits"),
+        ],
+        name="perfect_fit",
+    )
+    projection = cloud.weights[:, None] * stack.projection
+    model.set_weights(
+        [
+            np.pad(projection, [(0, 0), (0, 1)]),
+            stack.kernel,
+            stack.output_kernel,
+            stack.bias,
+            np.pad(stack.corners, [(0, 0), (0, 1)]).T,
+            -np.sum(stack.corners**2, axis=1) / 2,
+        ]
+    )
+    return model
+
+
+def _check_predictions(model, points, labels, places):
+    """Runs the network on its points, on the current backend and device."""
+    for start in range(0, len(points), BATCH):
+        part = slice(start, start + BATCH)
+        logits = model(points[part].astype("float32"), training=False)
+        logits = keras.ops.convert_to_numpy(logits)
+        predictions = np.where(np.isnan(logits).any(1), -1, logits.argmax(1))
+        wrong = np.flatnonzero(predictions != labels[part])
+        if wrong.size:
+            i = start + wrong[0]
+            raise ValueError(
+                "The network does not fit in the precision of this device: it "
+                f"gives x[{places[i]}] the class {predictions[wrong[0]]} "
+                f"instead of {labels[i]}. Possible reasons are features of "
+                "very different scales and products of less than float32 "
+                "precision. Received: numbers in x of magnitudes from "
+                f"{np.abs(points).min():.2g} to {np.abs(points).max():.2g}"
+            )
+
+
+def _narrowest_sufficient_stack(cloud, widths):
+    for width in widths:
+        stack = _Stack(cloud, width)
+        if stack.lost <= ALLOWED:
+            return stack
+
+
+def _width_error(stack, wider, places):
+    remedy = f"`width={wider.width}` suffices" if wider else "no width suffices"
+    return (
+        f"In float32 this fit fails at width {stack.width}, {remedy}: another "
+        f"point is too close to x[{places[stack.order[stack.weakest]]}], "
+        f"which rounding may move by {min(stack.lost, 1):.2g} of the distance "
+        f"to another class; {ALLOWED} is allowed. "
+        f"Received: width={stack.width}"
+    )

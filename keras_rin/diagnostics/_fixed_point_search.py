@@ -1,0 +1,142 @@
+"""The search for fixed points: the speed is minimized from many states."""
+
+import numpy as np
+
+from keras_rin import _arguments
+from keras_rin.diagnostics import _spectrum
+
+# With a larger tolerance slow points are wanted, which refining would move.
+FIXED = 1e-16
+# The speed by which rounding moves a state, and the singular value of J - I
+# along a continuum if weights are rounded to float32.
+ROUNDED, FLAT = (4 * _spectrum.ROUNDING) ** 2, 3e-7
+
+
+class Search:
+    """Minimizes the speed from many states, each with a damping of its own."""
+
+    def __init__(self, step, x, tolerance, iterations):
+        self._step, self._x = step, x
+        self._tolerance, self._iterations = tolerance, iterations
+
+    def check(self, states):
+        states = _arguments.real_array("initial_states", states)
+        if states.ndim != 2 or states.shape[1] != self._step.size:
+            raise ValueError(
+                "`initial_states` must have the shape (initial_states, "
+                f"{self._step.size}). Received: initial_states of shape "
+                f"{states.shape}"
+            )
+        states = _arguments.finite_array("initial_states", states)
+        if not len(states):
+            raise ValueError("`initial_states` must not be empty.")
+        if not np.isfinite(self._residuals(states)).all():
+            raise ValueError(
+                f"{self._step.name} must map `initial_states` to finite "
+                "states. Received: initial_states up to "
+                f"{np.abs(states).max():.3g}"
+            )
+        return states
+
+    def has_converged(self, states, speeds):
+        return speeds <= self._tolerance * squared_sizes(states)
+
+    def jacobians(self, states):
+        if not len(states):
+            return np.zeros((0, self._step.size, self._step.size))
+        return self._step.jacobians(states, self._inputs(states))
+
+    def minimize(self, states):
+        """Where the searches end, and the speeds there."""
+        states = states.copy()
+        speeds = _squares(self._residuals(states))
+        damping = np.full(len(states), 1e-3)
+        for _ in range(self._iterations):
+            ended = self.has_converged(states, speeds) | (damping > 1e8)
+            active = np.flatnonzero(~ended)
+            if not active.size:
+                break
+            steps, flat = _damped_steps(
+                self._residuals(states[active]),
+                self.jacobians(states[active]),
+                damping[active],
+            )
+            trial = states[active] + steps
+            trial_speeds = _squares(self._residuals(trial))
+            better = trial_speeds < speeds[active]
+            # A search that gains little where no direction leads down has
+            # reached a slow point.
+            stalled = flat & (trial_speeds > 0.9 * speeds[active])
+            damping[active] *= np.where(better, 0.1, 10)
+            damping[active[stalled]] = np.inf
+            damping = np.maximum(damping, 1e-12)
+            states[active[better]] = trial[better]
+            speeds[active[better]] = trial_speeds[better]
+        return states, speeds
+
+    def refine(self, states, speeds):
+        """Newton's method from where the searches end, while it is of use.
+
+        A step leaves (m - 1) / m of the distance to a root of multiplicity m.
+        """
+        states, speeds = states.copy(), speeds.copy()
+        rounded = ROUNDED * squared_sizes(states)
+        active = np.flatnonzero((speeds > rounded) & (self._tolerance <= FIXED))
+        # A whole step is too long where the residual is largest between roots.
+        step_sizes = np.ones(len(states))
+        for _ in range(self._iterations):
+            if not active.size:
+                break
+            residuals = self._residuals(states[active])
+            matrices = shifted(self.jacobians(states[active]))
+            inverses = np.linalg.pinv(matrices, rcond=FLAT)
+            steps = -(inverses @ residuals[:, :, None])[:, :, 0]
+            trial = states[active] + step_sizes[active, None] * steps
+            trial_speeds = _squares(self._residuals(trial))
+            better = (
+                trial_speeds < (1 - step_sizes[active] / 2) * speeds[active]
+            )
+            states[active[better]] = trial[better]
+            speeds[active[better]] = trial_speeds[better]
+            step_sizes[active] *= np.where(better, 4, 0.25)
+            step_sizes = np.minimum(step_sizes, 1)
+            useful = (speeds > rounded) & (step_sizes > 1e-3)
+            active = active[useful[active]]
+        return states, speeds
+
+    def _residuals(self, states):
+        return self._step.next(states, self._inputs(states)) - states
+
+    def _inputs(self, states):
+        return np.broadcast_to(self._x, (len(states), len(self._x)))
+
+
+def _damped_steps(residuals, matrices, damping):
+    """The d that minimizes |r + A d|^2 + damping scale |d|^2, A = J - I.
+
+    And whether r is orthogonal to the columns of A, to 1 %.
+    """
+    matrices = shifted(matrices)
+    transposed = np.swapaxes(matrices, 1, 2)
+    normal = transposed @ matrices
+    diagonal = np.einsum("sii->si", normal)
+    gradients = (transposed @ residuals[:, :, None])[:, :, 0]
+    lengths = np.sqrt(diagonal * _squares(residuals)[:, None])
+    flat = (np.abs(gradients) <= 0.01 * lengths).all(axis=1)
+    diagonal += (damping * (diagonal.mean(axis=1) + 1e-300))[:, None]
+    return -np.linalg.solve(normal, gradients[:, :, None])[:, :, 0], flat
+
+
+def _squares(vectors):
+    with np.errstate(over="ignore"):
+        return (vectors**2).sum(axis=1)
+
+
+def squared_sizes(states):
+    """What a speed is compared with, max(1, |s|^2)."""
+    return np.maximum(1, _squares(states))
+
+
+def shifted(matrices):
+    """J - I."""
+    return matrices - np.eye(matrices.shape[-1])

@@ -1,0 +1,294 @@
+"""Fixed points of a recurrent layer under a constant input."""
+
+import typing
+
+import keras
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from keras_rin import _arguments
+from keras_rin.diagnostics import _jacobians
+from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _spectrum
+from keras_rin.diagnostics._fixed_point_search import Search
+from keras_rin.diagnostics._fixed_point_search import shifted
+from keras_rin.diagnostics._fixed_point_search import squared_sizes
+from keras_rin.diagnostics._state_map import state_map
+
+# An eigenvalue this close to 1 may belong to a continuum of fixed points.
+NEAR_ONE = 1e-2
+# Between two points of a continuum lies a third. The search for it begins off
+# the middle, because a saddle may lie in the middle of two stable points.
+BETWEEN, ASIDE = 0.38, 0.1
+# Searches end at various distances from a degenerate root. Points within this
+# multiple of `distance` are therefore a single root and no continuum.
+SAME_ROOT = 300
+
+
+class FixedPoints(typing.NamedTuple):
+    """What `fixed_points` finds; see there."""
+
+    states: np.ndarray
+    speeds: np.ndarray
+    jacobians: np.ndarray
+    eigenvalues: np.ndarray
+    contracting: np.ndarray
+    neutral: np.ndarray
+    expanding: np.ndarray
+    dimension: np.ndarray
+    members: list
+    starts: np.ndarray
+    unconverged_states: np.ndarray
+    unconverged_speeds: np.ndarray
+
+    @property
+    def stable(self):
+        """Whether all directions of each contract, `(points,)`, Boolean."""
+        return (self.neutral == 0) & (self.expanding == 0)
+
+
+def fixed_points(
+    layer: keras.Layer,
+    inputs: ArrayLike | None,
+    initial_states: ArrayLike,
+    tolerance: float = 1e-16,
+    distance: float = 1e-4,
+    iterations: int = 100,
+    modulus_tolerance: float = 1e-6,
+) -> FixedPoints:
+    """The fixed points of a recurrent layer under a constant input.
+
+    speed(s) = |F(s, x) - s|^2, 0 at a fixed point
+
+    s is the state of `state_trajectories`: h, and (h, c) of an LSTM. From
+    every initial state the speed is minimized by the method of Levenberg and
+    Marquardt, all of them at once. A search with a speed of at most
+    `tolerance` max(1, |s|^2) has converged; the others end at slow points,
+    local minima of the speed, or run out of iterations, and are returned
+    apart.
+
+    The eigenvalues of the Jacobian d F / d s say what a point does to states
+    nearby. A direction contracts if the modulus of its eigenvalue is below 1,
+    expands if it is above 1, and is neutral if it is 1 within
+    `modulus_tolerance`, or as far as rounding may have moved it. A point is
+    stable if all directions contract. If none expands and some are neutral,
+    the eigenvalues do not decide: a rotation keeps its distance, while
+    h - h^3 attracts and h + h^3 repels.
+
+    Points closer than `distance` are one. Searches end further away from a
+    degenerate root, one with an eigenvalue of 1, and Newton's method then
+    brings them together. Points with an eigenvalue near 1 between which further
+    ones are found are a continuum, such as a line attractor, which is reported
+    as one point with its members.
+
+    Only what the searches reach is found: take initial states from where the
+    network goes, such as a few hundred rows of `state_trajectories`, with some
+    noise added. Everything is computed in float64, whatever the dtype of the
+    layer, except for what a cell or an activation of your own computes in
+    float32. The cost is of order initial_states state^3 iterations; what is
+    computed on the way takes initial_states state^2 numbers a few times.
+
+    Args:
+        layer: A built recurrent layer or cell of Keras.
+        inputs: Array `(features,)`, finite, the constant input x; `None` for
+            zeros.
+        initial_states: Array `(initial_states, state)`, finite.
+        tolerance: Positive number, the largest speed of a fixed point.
+            Defaults to 1e-16, a distance of 1e-8 between s and F(s, x). Larger
+            tolerances take slow points for fixed points.
+        distance: Positive number, the largest distance between two points
+            that are one, in units of the largest norm of a state. Defaults
+            to 1e-4.
+        iterations: Positive integer, at most, for each search. Defaults to
+            100.
+        modulus_tolerance: Number from 0 to 1, how far from 1 the modulus of a
+            neutral eigenvalue is at most. Defaults to 1e-6, for weights that
+            are rounded to float32, and for degenerate roots, whose eigenvalue
+            is computed to 1e-8 or so.
+
+    Returns:
+        A named tuple with an entry for each fixed point, stable ones first,
+        then by the number of expanding directions: `states`
+        `(points, state)`; `speeds` `(points,)`; `jacobians`
+        `(points, state, state)`, J[i, j] = d F_i / d s_j; `eigenvalues`
+        `(points, state)`, the largest modulus first; `contracting`, `neutral`
+        and `expanding`, each `(points,)`, how many directions are of this
+        kind, in total the size of the state; `dimension` `(points,)`, 0 for an
+        isolated point, for a continuum the number of directions along it, all
+        of them neutral; `members`, a list of arrays `(members, state)`, the
+        states of one continuum, the only state of an isolated point; `starts`
+        `(points,)`, how many searches ended there. And of the searches that
+        did not converge `unconverged_states` `(searches, state)` and
+        `unconverged_speeds` `(searches,)`. The property `stable` is a Boolean
+        array `(points,)`.
+
+    Raises:
+        ValueError: If the layer has no single cell or no weights yet, if its
+            weights are not finite, if `inputs` or `initial_states` has
+            another shape or is not finite, if `tolerance` or `distance` is
+            not positive, `iterations` no positive integer or
+            `modulus_tolerance` not in [0, 1], or if F is not finite at an
+            initial state.
+
+    Example:
+
+    >>> layer = keras.layers.SimpleRNN(
+    ...     1, recurrent_initializer=keras.initializers.Identity(2.0)
+    ... )
+    >>> layer.build((None, None, 1))
+    >>> found = keras_rin.diagnostics.fixed_points(
+    ...     layer, [0.0], [[-1.0], [0.01], [1.0]]
+    ... )
+    >>> found.states.round(3) + 0.0  # s = tanh(2 s)
+    array([[-0.958],
+           [ 0.958],
+           [ 0.   ]])
+    >>> found.stable
+    array([ True,  True, False])
+    >>> found.expanding
+    array([0, 0, 1])
+
+    Reference:
+        Sussillo and Barak, 2013, Opening the black box: low-dimensional
+        dynamics in high-dimensional recurrent neural networks.
+    """
+    cell = _jacobians.checked_cell(layer)
+    x = _constant_input(cell, inputs)
+    positive = np.finfo("float64").tiny
+    tolerance = _arguments.finite_number("tolerance", tolerance, positive)
+    distance = _arguments.finite_number("distance", distance, positive)
+    iterations = _arguments.integer("iterations", iterations)
+    modulus_tolerance = _arguments.finite_number(
+        "modulus_tolerance", modulus_tolerance, 0, 1
+    )
+    with state_map(cell, "float64") as step:
+        search = Search(step, x, tolerance, iterations)
+        checked_states = search.check(initial_states)
+        states, speeds = search.minimize(checked_states)
+        converged = search.has_converged(states, speeds)
+        slow = states[~converged], speeds[~converged]
+        states, speeds = states[converged], speeds[converged]
+        distance *= np.linalg.norm([*checked_states, *states], axis=1).max()
+        counts = np.ones(len(states), int)
+        states, speeds, counts = _distinct(states, speeds, counts, distance)
+        # Duplicates are dropped, because refining takes longer than searching.
+        states, speeds = search.refine(states, speeds)
+        states, speeds, counts = _distinct(states, speeds, counts, distance)
+        matrices = search.jacobians(states)
+        groups = _continua(states, matrices, search)
+    points = []
+    for group in groups:
+        index, members, is_continuum = _members(
+            states, group, SAME_ROOT * distance
+        )
+        # At a double root a residual of r leaves eigenvalues off by sqrt(r).
+        speed = (speeds[group] / squared_sizes(states[group])).max()
+        allowed = max(modulus_tolerance, 4 * speed**0.25)
+        dimension = is_continuum * _null_dimension(matrices[index], allowed)
+        eigenvalues, neutral = _eigenvalues(matrices[index], allowed)
+        expanding = ~neutral & (np.abs(eigenvalues) > 1)
+        kind = expanding.sum(), neutral.sum(), dimension
+        starts = counts[group].sum()
+        points.append((*kind, index, eigenvalues, members, starts))
+    points.sort(key=lambda point: point[:4])
+    *columns, eigenvalues, members, starts = (
+        zip(*points, strict=True) if points else ((),) * 7
+    )
+    expanding, neutral, dimension, indices = np.array(columns, int)
+    return FixedPoints(
+        states[indices],
+        speeds[indices],
+        matrices[indices],
+        np.reshape(np.array(eigenvalues, complex), states[indices].shape),
+        states.shape[1] - expanding - neutral,
+        neutral,
+        expanding,
+        dimension,
+        list(members),
+        np.array(starts, int),
+        *slow,
+    )
+
+
+def _constant_input(cell, inputs):
+    features = _recurrent_layers.features(cell)
+    if inputs is None:
+        return np.zeros(features or 1)
+    inputs = _arguments.real_array("inputs", inputs)
+    return _arguments.vector("inputs", inputs, features or inputs.size)
+
+
+def _distinct(states, speeds, starts, distance):
+    """The slowest of each group of close states, and the starts of all."""
+    indices, counts = [], []
+    remaining = np.argsort(speeds, kind="stable")
+    while remaining.size:
+        offsets = states[remaining] - states[remaining[0]]
+        is_distant = np.linalg.norm(offsets, axis=1) > distance
+        indices.append(remaining[0])
+        counts.append(starts[remaining[~is_distant]].sum())
+        remaining = remaining[is_distant]
+    slowest = np.array(indices, int)
+    return states[slowest], speeds[slowest], np.array(counts, int)
+
+
+def _members(states, group, root_distance):
+    """The middle state of a group, its members, and whether it is a continuum.
+
+    A group no larger than `root_distance` is a single point.
+    """
+    offsets = states[group] - states[group].mean(axis=0)
+    distances = np.linalg.norm(offsets, axis=1)
+    index = group[distances.argmin()]
+    is_continuum = 2 * distances.max() > root_distance
+    return index, states[group if is_continuum else [index]], is_continuum
+
+
+def _eigenvalues(matrix, tolerance):
+    """The eigenvalues of a Jacobian by modulus, and which are neutral.
+
+    Rounding leaves a state s uncertain by eps |s| over the smallest singular
+    value of J - I, or by sqrt(eps) |s| where this is 0, and J with it.
+    """
+    smallest = np.linalg.svd(shifted(matrix), compute_uv=False)[-1]
+    smallest = max(smallest, np.sqrt(_spectrum.ROUNDING))
+    error = _spectrum.ROUNDING * (len(matrix) + 1 / smallest)
+    eigenvalues, neutral = _spectrum.neutral(matrix, tolerance, error)
+    order = np.argsort(-np.abs(eigenvalues), kind="stable")
+    return eigenvalues[order], neutral[order]
+
+
+def _null_dimension(matrix, tolerance):
+    """How many directions J maps to themselves: at least 1 in a continuum.
+
+    Not how many eigenvalues are 1, which are more in a Jordan block.
+    """
+    singular_values = np.linalg.svd(shifted(matrix), compute_uv=False)
+    return max(1, np.count_nonzero(singular_values <= tolerance))
+
+
+def _continua(states, matrices, search):
+    """Indices of the points that are isolated, and of those of a continuum.
+
+    Of points with an eigenvalue at 1 those are linked that are neighbours in
+    the shortest tree through all of them and have a fixed point between them.
+    """
+    eigenvalues = np.linalg.eigvals(matrices)
+    near = (np.abs(eigenvalues - 1) <= NEAR_ONE).any(axis=1)
+    isolated = [np.array([index]) for index in np.flatnonzero(~near)]
+    near = np.flatnonzero(near)
+    if len(near) < 2:
+        return isolated + [near] * len(near)
+    distances = scipy.spatial.distance.pdist(states[near])
+    distances = scipy.spatial.distance.squareform(distances)
+    tree = scipy.sparse.csgraph.minimum_spanning_tree(distances).tocoo()
+    first, second = states[near[tree.row]], states[near[tree.col]]
+    between = first + BETWEEN * (second - first)
+    refined, speeds = search.refine(*search.minimize(between))
+    is_near = np.linalg.norm(refined - between, axis=1) <= ASIDE * tree.data
+    linked = is_near & search.has_converged(refined, speeds)
+    tree.data[~linked] = 0
+    tree.eliminate_zeros()
+    _, labels = scipy.sparse.csgraph.connected_components(tree, directed=False)
+    return isolated + [near[labels == k] for k in range(labels.max() + 1)]

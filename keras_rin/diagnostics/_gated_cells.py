@@ -1,0 +1,130 @@
+"""Jacobians of SimpleRNN, RIN, GRU and LSTM in closed form.
+
+A unit sees the other units through linear sums alone, one for each gate:
+
+z_g = h U_g, d s'_i / d h_j = sum_g (d s'_i / d z_gi) U_g[j, i]
+
+A row of the Jacobian is a sum over gates. Automatic differentiation, which does
+not know this, computes a product over all units in its place.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rin.diagnostics import _autodiff
+from keras_rin.diagnostics import _recurrent_layers
+
+# The closed form needs activations that act on each number by itself.
+ELEMENTWISE = {"hard_sigmoid", "linear", "relu", "sigmoid", "tanh"}
+# The sum over gates of so many Jacobians stays in the processor's cache.
+ROWS = 8
+
+
+def simple_rnn(cell, x, z, h):
+    return [cell.activation(x[0] + z[0])]
+
+
+def lstm(cell, x, z, h, c):
+    i, f, new, o = ops.unstack(x + z)
+    c = cell.recurrent_activation(f) * c
+    c += cell.recurrent_activation(i) * cell.activation(new)
+    return [cell.recurrent_activation(o) * cell.activation(c), c]
+
+
+def gru(cell, x, z, h):
+    update = cell.recurrent_activation(x[0] + z[0])
+    reset = cell.recurrent_activation(x[1] + z[1])
+    new = cell.activation(x[2] + reset * z[2])
+    return [update * h + (1 - update) * new]
+
+
+def unit_step(cell):
+    """The step of one unit by itself, `None` if it is not known."""
+    step = UNITS.get(type(cell))
+    if keras.saving.get_registered_name(type(cell)) == "keras_rin>RINCell":
+        step = simple_rnn
+    if step is None or (step is gru and not cell.reset_after):
+        return None
+    elementwise = [getattr(keras.activations, name) for name in ELEMENTWISE]
+    activations = cell.activation, getattr(cell, *SECOND)
+    return step if all(phi in elementwise for phi in activations) else None
+
+
+UNITS = {
+    keras.layers.SimpleRNNCell: simple_rnn,
+    keras.layers.LSTMCell: lstm,
+    keras.layers.GRUCell: gru,
+}
+SECOND = "recurrent_activation", keras.activations.linear
+
+
+class GatedCell:
+    """A cell by its units, in the dtype that it computes in."""
+
+    def __init__(self, cell, unit, dtype):
+        self._cell, self._unit, self._dtype = cell, unit, dtype
+        kernel = _recurrent_layers.float64(cell.recurrent_kernel)
+        self.units, self.gates = len(kernel), kernel.shape[1] // len(kernel)
+        # RIN stores the offset from the identity.
+        self._offset = hasattr(cell, "effective_recurrent_kernel")
+        kernel += self._offset * np.eye(*kernel.shape)
+        self._matrices = np.split(kernel.T.astype(dtype), self.gates)
+        self.states = len(keras.tree.flatten(cell.state_size))
+
+    def slopes(self, states, inputs):
+        """d s'_ki / d p_i, `(rows, p, k, units)`.
+
+        p are the sums of the gates, and after these the states.
+        """
+        h = states[:, : self.units]
+        x, z = self._gate_sums(h, inputs)
+        old = ops.stack(ops.split(states, self.states, axis=1))
+
+        def new_states(p):
+            z, old = p[: self.gates], p[self.gates :]
+            new = self._unit(self._cell, x, z, *ops.unstack(old))
+            return ops.stack(new)
+
+        p = ops.concatenate([z, old])
+        slopes = []
+        for k in range(self.gates + self.states):
+            unit_vector = np.zeros((self.gates + self.states, 1, 1))
+            unit_vector[k] = 1
+            unit_vector = ops.convert_to_tensor(unit_vector, p.dtype)
+            direction = ops.ones_like(p) * unit_vector
+            slopes.append(_autodiff.directional(new_states, p, direction)[1])
+        return ops.transpose(ops.stack(slopes), (2, 0, 1, 3))
+
+    def jacobians(self, slopes):
+        rows, units = len(slopes), np.arange(self.units)
+        shape = (rows, self.states, self.units, self.states, self.units)
+        jacobians = np.zeros(shape, self._dtype)
+        for k in range(self.states):
+            for start in range(0, rows, ROWS):
+                part = slice(start, start + ROWS)
+                jacobians[part, k, :, 0] = sum(
+                    slopes[part, g, k, :, None] * matrix
+                    for g, matrix in enumerate(self._matrices)
+                )
+            for old in range(self.states):
+                direct = slopes[:, self.gates + old, k]
+                jacobians[:, k, units, old, units] += direct
+        size = self.states * self.units
+        return jacobians.reshape(rows, size, size)
+
+    def _gate_sums(self, h, inputs):
+        kernels = self._cell.kernel, self._cell.recurrent_kernel
+        kernel, recurrent = (
+            ops.cast(weight, self._dtype) for weight in kernels
+        )
+        x, z = ops.matmul(inputs, kernel), ops.matmul(h, recurrent)
+        z = z + h if self._offset else z
+        if self._cell.bias is not None:
+            bias = ops.cast(self._cell.bias, self._dtype)
+            x, z = (
+                (x + bias[0], z + bias[1]) if bias.ndim == 2 else (x + bias, z)
+            )
+        return (
+            ops.stack(ops.split(sums, self.gates, axis=1)) for sums in (x, z)
+        )

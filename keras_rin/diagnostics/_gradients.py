@@ -1,0 +1,134 @@
+"""How far the gradient reaches back through a recurrent layer."""
+
+import keras
+import numpy as np
+from keras import ops
+from numpy.typing import ArrayLike
+
+from keras_rin import _arguments
+from keras_rin.diagnostics import _autodiff
+from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _state_map
+
+
+def gradient_norms(
+    layer: keras.Layer,
+    x: ArrayLike,
+    directions: int = 10,
+    rng: np.random.Generator | None = None,
+    mask: ArrayLike | None = None,
+) -> np.ndarray:
+    """The gradient norm of the last hidden state, along a sequence.
+
+    norm_t = sqrt(mean of |d(v . h_T) / ds_t|^2), over sequences and unit
+    directions v
+
+    s_t is the state after step t, h_t its part that is the output: all of it
+    in a SimpleRNN, a GRU or a RIN; in an LSTM s_t = (h_t, c_t). For
+    orthonormal directions the mean is the squared Frobenius norm of
+    d h_T / d s_t over the number of units: 1 where a recurrence keeps every
+    direction at its length, as the identity does.
+
+    Args:
+        layer: A built recurrent layer or cell of Keras.
+        x: Array `(batch, time, features)`, the sequences along which the
+            gradient runs back, from zero states and without dropout. With
+            `go_backwards=True` the layer reads them from their end.
+        directions: Positive integer, how many orthonormal directions v to
+            draw. As many as units, or more, make the norm exact; fewer
+            estimate it. Defaults to 10.
+        rng: A `numpy.random.Generator` that draws the directions. Defaults
+            to `None`: one of seed 0.
+        mask: Boolean array `(batch, time)`. Time steps where it is `False`
+            are left out, as by the layer: entry T - k is then k steps
+            before the last one of each sequence that is not, and what is
+            before the first one is the initial state. Defaults to `None`.
+
+    Returns:
+        A float64 array `(time + 1,)`: entry t is norm_t, from the initial
+        state at 0 to the last state, where it is 1; inf or 0 where the
+        gradient is beyond the range of float32, or of float64 in a layer that
+        computes in it. In one that computes in float16, the gradient is
+        rounded to float16, and 0 below 6e-8.
+
+    Raises:
+        ValueError: If the layer has no single cell or no weights yet, if its
+            weights, its states along x or its gradient are NaN, if `x` has
+            another shape or is not finite in the dtype of the layer, if
+            `directions` is not a positive integer, or if `mask` has another
+            shape or is `False` everywhere.
+        TypeError: If `rng` is not a `numpy.random.Generator`.
+
+    Example:
+
+    >>> layer = keras.layers.SimpleRNN(
+    ...     3, None, recurrent_initializer=keras.initializers.Identity(0.5)
+    ... )
+    >>> layer.build((None, None, 1))
+    >>> norms = keras_rin.diagnostics.gradient_norms(
+    ...     layer, np.zeros((1, 3, 1))
+    ... )
+    >>> norms.round(3)
+    array([0.125, 0.25 , 0.5  , 1.   ])
+    """
+    cell = _recurrent_layers.built_cell(layer)
+    _recurrent_layers.check_weights(cell)
+    directions = _arguments.integer("directions", directions)
+    rng = _arguments.generator("rng", rng, seed=0)
+    sequences = _recurrent_layers.sequences(x, layer)
+    used = _recurrent_layers.unmasked_steps(mask, sequences, layer)
+    sequences, used = _align_steps(sequences, used)
+    sizes = _state_map.sizes(cell)
+    count = min(directions, sizes[0])
+    basis = np.linalg.qr(rng.normal(size=(sizes[0], count)))[0].T
+    v = np.tile(basis, (len(sequences), 1))
+    sequences = np.repeat(sequences, count, axis=0)
+    used = np.repeat(used, count, axis=0)
+    dtype = "float64" if cell.compute_dtype == "float64" else "float32"
+    shape = sequences.shape[1] + 1, len(sequences), sum(sizes)
+    with _recurrent_layers.undisturbed(cell), _autodiff.float64_allowed(dtype):
+        inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
+        gradients = _autodiff.gradient(
+            lambda nudges: _project_last(cell, inputs, used, nudges, v),
+            ops.zeros(shape, dtype),
+        )
+    squares = np.asarray(ops.convert_to_numpy(gradients), "float64") ** 2
+    norms = np.sqrt(squares.sum(axis=2).mean(axis=1))
+    if np.isnan(norms).any():
+        raise ValueError(
+            f"The states or the gradients of {layer.name} along `x` are beyond "
+            f"the range of {cell.compute_dtype}, so that its gradient is NaN. "
+            f"Received: NaN at {np.isnan(norms).sum()} of {len(norms)} steps"
+        )
+    return norms
+
+
+def _align_steps(sequences, used):
+    """The time steps that count, moved to the end of each sequence."""
+    has_steps = used.any(axis=1)
+    sequences = _recurrent_layers.sorted_steps(
+        sequences[has_steps], used[has_steps]
+    )
+    return sequences, np.sort(used[has_steps], axis=1)
+
+
+def _project_last(cell, x, used, nudges, v):
+    """v . h_T, with one nudge added to the state after each step."""
+    step = _state_map.flat_step(cell)
+
+    def nudged(states, nudge):
+        return states + ops.cast(nudge, cell.compute_dtype)
+
+    def nudged_step(states, inputs):
+        x_t, used_t, nudge = inputs
+        states = ops.where(used_t, step(states, x_t), states)
+        return nudged(states, nudge), None
+
+    initial_state = _state_map.flat_initial_state(cell, len(x))
+    used = ops.convert_to_tensor(used.T[..., None])
+    sequence = (ops.swapaxes(x, 0, 1), used, nudges[1:])
+    states, _ = ops.scan(
+        nudged_step, nudged(initial_state, nudges[0]), sequence
+    )
+    last = ops.cast(states[:, : v.shape[1]], nudges.dtype)
+    return ops.sum(last * ops.cast(v, nudges.dtype))

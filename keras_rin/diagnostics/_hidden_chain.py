@@ -1,0 +1,162 @@
+"""The feed-forward chain that hides in a recurrent matrix."""
+
+import typing
+
+import keras
+import numpy as np
+from keras import ops
+from numpy.typing import ArrayLike
+
+from keras_rin import _arguments
+from keras_rin.diagnostics import _recurrent_layers
+
+
+class HiddenChain(typing.NamedTuple):
+    """What `hidden_chain` finds; see there."""
+
+    difference: np.ndarray
+    mean_weight: dict
+    standard_error: dict
+    order: np.ndarray
+    activity: np.ndarray
+
+
+def hidden_chain(
+    layer: keras.Layer,
+    steps: int = 100,
+    pulse: ArrayLike | None = None,
+    rng: np.random.Generator | None = None,
+) -> HiddenChain:
+    """Orders units by when a pulse excites them most, and averages weights.
+
+    The layer receives `pulse` at its first step, zeros from then on, starting
+    from zero states and without dropout. Units are ordered by the step at
+    which the absolute activity of each is largest, ties by lot. The weight
+    from unit i to unit j then counts under the difference
+
+    order difference = place of j - place of i
+
+    positive from units that peak early to units that peak late. A layer that
+    hides a chain has larger mean weights at small positive differences than
+    at negative ones; in a pure chain they are zero but at 1. Units whose
+    response is exactly 0 at all steps have no place and are left out; one
+    that only rounding excites has a place.
+
+    Args:
+        layer: A built recurrent layer or cell of Keras: SimpleRNN,
+            `keras_rin.layers.RIN`, LSTM, GRU.
+        steps: Positive integer, the steps after the pulse. Defaults to 100.
+        pulse: Array `(features,)`, the input of the first step. Defaults to
+            `None`: 1 in each feature.
+        rng: A `numpy.random.Generator` that draws the lot. Defaults to
+            `None`: one of seed 0.
+
+    Returns:
+        A named tuple with n the number of units excited: `difference`
+        `(2 n - 1,)`, from 1 - n to n - 1; `mean_weight` and
+        `standard_error`, for each gate by name (those of
+        `recurrent_matrices`) the mean over all pairs of that difference and
+        its standard error, NaN where there is one pair alone; `order`
+        `(n,)`, the units from first to last; `activity`
+        `(steps + 1, units)`, the response.
+
+    Raises:
+        ValueError: If the layer has no recurrent kernel or no weights yet,
+            if `pulse` has another shape or is not finite, if `steps` is not
+            a positive integer, or if the response is not finite or excites
+            fewer than two units.
+        TypeError: If `rng` is not a `numpy.random.Generator`.
+
+    Example:
+
+    >>> chain = keras_rin.initializers.Chain()
+    >>> layer = keras.layers.SimpleRNN(
+    ...     4,
+    ...     kernel_initializer="identity",
+    ...     recurrent_initializer=chain,
+    ... )
+    >>> layer.build((None, None, 1))
+    >>> found = keras_rin.diagnostics.hidden_chain(layer)
+    >>> found.difference
+    array([-3, -2, -1,  0,  1,  2,  3])
+    >>> found.mean_weight["recurrent"]
+    array([0., 0., 0., 0., 1., 0., 0.])
+
+    Reference:
+        Rajan, Harvey and Tank, 2016, Recurrent network models of sequence
+        generation and memory; Orhan and Pitkow, 2020 (arXiv 1905.13715),
+        figures 5 and 6.
+    """
+    steps = _arguments.integer("steps", steps)
+    rng = _arguments.generator("rng", rng, seed=0)
+    matrices = _recurrent_layers.recurrent_matrices(layer)
+    activity = _pulse_response(layer, steps, pulse)
+    order = _peak_order(activity, rng)
+    profiles = {
+        gate: _mean_weights(matrix[np.ix_(order, order)])
+        for gate, matrix in matrices.items()
+    }
+    return HiddenChain(
+        difference=np.arange(1 - len(order), len(order)),
+        mean_weight={gate: mean for gate, (mean, _) in profiles.items()},
+        standard_error={gate: error for gate, (_, error) in profiles.items()},
+        order=order,
+        activity=activity,
+    )
+
+
+def _pulse_response(layer, steps, pulse):
+    cell = _recurrent_layers.built_cell(layer)
+    features = _recurrent_layers.features(cell)
+    if features is None:
+        raise ValueError(
+            f"{layer.name} has no input kernel, which takes the pulse. "
+            f"Received: layer={layer}"
+        )
+    pulse = np.ones(features) if pulse is None else pulse
+    pulse = _arguments.real_array("pulse", pulse)
+    if pulse.shape != (features,) or not _recurrent_layers.finite_in(
+        cell.compute_dtype, pulse
+    ):
+        raise ValueError(
+            f"`pulse` must be finite in {cell.compute_dtype} and of shape "
+            f"({features},), the features of {layer.name}. "
+            f"Received: pulse={pulse}"
+        )
+    x = np.zeros((1, steps + 1, features))
+    x[0, 0] = pulse
+    with _recurrent_layers.undisturbed(cell):
+        rnn = keras.layers.RNN(
+            cell, return_sequences=True, dtype=cell.dtype_policy
+        )
+        response = rnn(ops.convert_to_tensor(x, cell.compute_dtype))
+    response = ops.convert_to_numpy(ops.cast(response, "float32"))[0]
+    if not np.isfinite(response).all():
+        raise ValueError(
+            f"The response of {layer.name} to the pulse is not finite. "
+            f"Received: steps={steps}"
+        )
+    return response.astype("float64")
+
+
+def _peak_order(activity, rng):
+    size = np.abs(activity)
+    excited = np.flatnonzero(size.max(axis=0))
+    if len(excited) < 2:
+        raise ValueError(
+            "`pulse` must excite at least two units to put them in order: "
+            f"try a larger one, or another sign. Excited: {len(excited)}"
+        )
+    peak = size[:, excited].argmax(axis=0)
+    return excited[np.lexsort((rng.random(len(peak)), peak))]
+
+
+def _mean_weights(matrix):
+    n = len(matrix)
+    diagonals = [np.diagonal(matrix, k) for k in range(1 - n, n)]
+    mean = np.array([weights.mean() for weights in diagonals])
+    error = np.full(2 * n - 1, np.nan)
+    for index, weights in enumerate(diagonals):
+        if len(weights) > 1:
+            error[index] = weights.std(ddof=1) / np.sqrt(len(weights))
+    return mean, error

@@ -1,0 +1,177 @@
+"""Lyapunov exponents of a recurrent layer along sequences."""
+
+import typing
+
+import keras
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keras_rin import _arguments
+from keras_rin.diagnostics import _jacobians
+from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _state_map
+
+
+class LyapunovSpectrum(typing.NamedTuple):
+    """What `lyapunov_spectrum` finds; see there."""
+
+    exponents: np.ndarray
+    standard_error: np.ndarray
+    convergence: np.ndarray
+
+
+def lyapunov_spectrum(
+    layer: keras.Layer,
+    x: ArrayLike,
+    exponents: int | None = None,
+    warmup: int | None = None,
+    rng: np.random.Generator | None = None,
+    mask: ArrayLike | None = None,
+) -> LyapunovSpectrum:
+    """The Lyapunov exponents of a recurrent layer that is driven by sequences.
+
+    J_t Q_{t-1} = Q_t R_t, exponent_i = mean over t of log |R_t[i, i]|
+
+    J_t = d s_t / d s_{t-1} is the Jacobian along a sequence, see
+    `state_jacobians`, and Q_t has orthonormal columns. Exponent i is the rate
+    at which the i-th direction grows: a volume of the first i directions grows
+    like exp(t (exponent_1 + ... + exponent_i)). With a largest exponent above
+    0 two close states separate, and gradients explode; below 0 the state
+    forgets where it began, after 1 / |exponent| time steps. The sign of an
+    exponent is not determined within a few `standard_error` of 0, nor within
+    1e-7 if the weights are float32. An identity
+    recurrence without activation has exponents of 0, a linear one
+    log |eigenvalue| of its effective matrix. The sum of all exponents is the
+    mean of log |det J_t|.
+
+    A direction that is lost in a time step, such as that of a ReLU unit at 0,
+    has an exponent of -inf or, by rounding, of about -36 or below for each
+    step in which it is.
+
+    Everything is computed in float64, whatever the dtype of the layer, except
+    for what a cell or an activation of your own computes in float32. The cost
+    is of order batch time state^2 exponents. What is computed on the way takes
+    a few hundred MB at most.
+
+    Args:
+        layer: A built recurrent layer or cell of Keras.
+        x: Array `(batch, time, features)`, as in `state_trajectories`. For a
+            layer without input, zeros.
+        exponents: Positive integer, how many of the largest exponents to
+            compute, at most the size of the state. Defaults to `None`: all.
+        warmup: Integer from 0 to time - 1, the first time steps of each
+            sequence that are run and not counted, while the state and Q_t
+            settle. Defaults to `None`: a tenth.
+        rng: A `numpy.random.Generator` that draws Q_0. Defaults to `None`:
+            one of seed 0.
+        mask: Boolean array `(batch, time)`. Time steps where it is `False`
+            are left out, as by the layer, and time is then the most steps
+            that a sequence has left. Sequences that end within the warmup do
+            not count. Defaults to `None`.
+
+    Returns:
+        A named tuple: `exponents` `(exponents,)`, the means over all time
+        steps that count, the largest first, in units of 1 / time step;
+        `standard_error` `(exponents,)`, over the sequences, NaN if there is
+        one alone; `convergence` `(time - warmup, exponents)`, the exponents
+        as estimated from the steps counted so far.
+
+    Raises:
+        ValueError: As in `state_trajectories`; if `exponents` or `warmup` is
+            no such integer; if `mask` has another shape or is `False`
+            everywhere; or if J_t Q_{t-1} is not finite.
+        TypeError: If `rng` is not a `numpy.random.Generator`.
+
+    Example:
+
+    >>> layer = keras.layers.SimpleRNN(
+    ...     2, None, recurrent_initializer=keras.initializers.Identity(0.5)
+    ... )
+    >>> layer.build((None, None, 1))
+    >>> found = keras_rin.diagnostics.lyapunov_spectrum(
+    ...     layer, np.zeros((1, 50, 1))
+    ... )
+    >>> np.exp(found.exponents).round(3)
+    array([0.5, 0.5])
+
+    Reference:
+        Benettin, Galgani, Giorgilli and Strelcyn, 1980, Lyapunov
+        characteristic exponents for smooth dynamical systems; Engelken, Wolf
+        and Abbott, 2023, Lyapunov spectra of chaotic recurrent neural
+        networks.
+    """
+    cell, inputs = _jacobians.cell_and_sequences(layer, x, "float64")
+    used = _recurrent_layers.unmasked_steps(mask, inputs, layer)
+    lengths = used.sum(axis=1)
+    time = int(lengths.max())
+    size = sum(_state_map.sizes(cell))
+    exponents = size if exponents is None else exponents
+    count = _arguments.integer("exponents", exponents)
+    if count > size:
+        raise ValueError(
+            f"`exponents` must be at most {size}, the size of the state of "
+            f"{layer.name}. Received: exponents={exponents}"
+        )
+    warmup = time // 10 if warmup is None else warmup
+    if _arguments.integer("warmup", warmup, at_least=0) >= time:
+        raise ValueError(
+            f"`warmup` must be below the {time} time steps of `x`. "
+            f"Received: warmup={warmup}"
+        )
+    rng = _arguments.generator("rng", rng, seed=0)
+    longest = np.argsort(-lengths, kind="stable")[: (lengths > warmup).sum()]
+    inputs = _recurrent_layers.sorted_steps(inputs[longest], ~used[longest])
+    lengths = lengths[longest]
+    basis = np.linalg.qr(rng.normal(size=(count, size)).T).Q
+    sequence_growth = np.zeros((len(inputs), count))
+    step_growth = np.zeros((time - warmup, count))
+    chunk = max(1, _state_map.VALUES // (size * count))
+    with _state_map.state_map(cell, "float64") as step:
+        for start in range(0, len(inputs), chunk):
+            part = slice(start, start + chunk)
+            growths = _growth(step, inputs[part], lengths[part], basis)
+            for t, growth in enumerate(growths):
+                if t >= warmup:
+                    sequence_growth[start : start + len(growth)] += growth
+                    step_growth[t - warmup] += growth.sum(axis=0)
+    counts = lengths - warmup
+    steps = np.minimum(counts[:, None], np.arange(1, len(step_growth) + 1))
+    order = np.argsort(-sequence_growth.sum(axis=0), kind="stable")
+    return LyapunovSpectrum(
+        step_growth.sum(axis=0)[order] / counts.sum(),
+        _standard_error(sequence_growth[:, order], counts[:, None]),
+        np.cumsum(step_growth[:, order], axis=0) / steps.sum(axis=0)[:, None],
+    )
+
+
+def _growth(step, x, lengths, basis):
+    """log |R_t[i, i]| `(sequences, exponents)`, step by step.
+
+    The longest sequence comes first, and those that have ended drop out.
+    """
+    states = step.initial(len(x))
+    # Directions are rows here, columns of Q_t in the formula.
+    directions = np.broadcast_to(basis.T, (len(x), *basis.T.shape))
+    for t in range(lengths[0]):
+        active = (lengths > t).sum()
+        states, directions = states[:active], directions[:active]
+        states, grown = step.directional(states, x[:active, t], directions)
+        if not (np.isfinite(grown).all() and np.isfinite(states).all()):
+            raise ValueError(
+                f"The states of {step.name} along `x`, and their Jacobians, "
+                f"must stay finite. Received: NaN or infinity at step {t + 1}"
+            )
+        q, r = np.linalg.qr(np.swapaxes(grown, 1, 2))
+        directions = np.swapaxes(q, 1, 2)
+        with np.errstate(divide="ignore"):
+            yield np.log(np.abs(np.diagonal(r, axis1=1, axis2=2)))
+
+
+def _standard_error(sums, counts):
+    """The standard error of the ratio of mean sum to mean count."""
+    if len(sums) == 1:
+        return np.full(sums.shape[1], np.nan)
+    with np.errstate(invalid="ignore"):  # of -inf
+        residuals = sums - counts * (sums.sum(axis=0) / counts.sum())
+        deviation = np.sqrt((residuals**2).sum(axis=0) / (len(sums) - 1))
+    return deviation * np.sqrt(len(sums)) / counts.sum()

@@ -1,0 +1,183 @@
+"""A recurrent cell as a map of one state vector, s_t = F(s_{t-1}, x_t).
+
+s holds all that the cell hands on: h, and for an LSTM h and c side by side.
+"""
+
+import contextlib
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rin._layer_walk import layers_within
+from keras_rin.diagnostics import _autodiff
+from keras_rin.diagnostics import _gated_cells
+from keras_rin.diagnostics import _recurrent_layers
+
+# The size of a temporary array; a call has a few of them for each gate.
+VALUES = 2**22
+
+
+def sizes(cell):
+    return keras.tree.flatten(cell.state_size)
+
+
+def flat_step(cell):
+    """F, of tensors `(rows, state)` and `(rows, features)`."""
+    ends = np.cumsum(sizes(cell)).tolist()
+
+    def step(states, inputs):
+        bounds = zip([0, *ends], ends, strict=False)
+        parts = [states[:, start:end] for start, end in bounds]
+        _, new = cell(inputs, parts, training=False)
+        return ops.concatenate(keras.tree.flatten(new), axis=-1)
+
+    return step
+
+
+def flat_initial_state(cell, rows):
+    """The initial state of `keras.layers.RNN`: zeros, or that of the cell."""
+    get_initial_state = getattr(cell, "get_initial_state", None)
+    if get_initial_state is None:
+        return ops.zeros((rows, sum(sizes(cell))), cell.compute_dtype)
+    parts = keras.tree.flatten(get_initial_state(batch_size=rows))
+    return ops.concatenate(parts, axis=-1)
+
+
+@contextlib.contextmanager
+def state_map(cell, dtype):
+    """The `StateMap` of a cell that computes in `dtype` for a while.
+
+    Weights are cast as they are read, so that nothing of the cell is copied
+    and all of it is afterwards as before.
+    """
+    previous = [
+        (layer, name, getattr(layer, name))
+        for layer in layers_within(cell)
+        for name in ("dtype_policy", "activation", "recurrent_activation")
+        if hasattr(layer, name)
+    ]
+    unit = _gated_cells.unit_step(cell)
+    allowed = _autodiff.float64_allowed(dtype)
+    with allowed, _recurrent_layers.undisturbed(cell):
+        try:
+            for layer, name, value in previous:
+                setattr(layer, name, _in_dtype(value, dtype))
+            yield StateMap(cell, dtype, unit)
+        finally:
+            for layer, name, value in previous:
+                setattr(layer, name, value)
+
+
+def _in_dtype(value, dtype):
+    if isinstance(value, keras.DTypePolicy):
+        return _ComputeDtypePolicy(dtype, value.variable_dtype)
+    return _autodiff.exact_activation(value)
+
+
+class _ComputeDtypePolicy(keras.DTypePolicy):
+    def __init__(self, compute_dtype, variable_dtype):
+        super().__init__(variable_dtype)
+        self._computes_in = compute_dtype
+
+    @property
+    def compute_dtype(self):
+        return self._computes_in
+
+
+class StateMap:
+    """F and its derivative, of arrays of any number of rows."""
+
+    def __init__(self, cell, dtype, unit=None):
+        self.name, self.dtype, self.size = cell.name, dtype, sum(sizes(cell))
+        self._cell, self._step = cell, flat_step(cell)
+        self._gated = unit and _gated_cells.GatedCell(cell, unit, dtype)
+        self._compiled = {}
+
+    def initial(self, rows):
+        state = flat_initial_state(self._cell, rows)
+        return ops.convert_to_numpy(state).astype(self.dtype)
+
+    def next(self, states, inputs):
+        """F(s, x), `(rows, state)`."""
+        return self._run(self._next, 1, states, inputs)[0]
+
+    def directional(self, states, inputs, directions):
+        """F(s, x), and J d for k directions d, `(rows, k, state)`."""
+        count = directions.shape[1]
+        if 2 * count < self.size:
+            return self._run(
+                self._directional, count, states, inputs, directions
+            )
+        # For many directions a Jacobian costs less than copies of the state.
+        matrices = np.swapaxes(self.jacobians(states, inputs), 1, 2)
+        return self.next(states, inputs), directions @ matrices
+
+    def jacobians(self, states, inputs):
+        """J_ij = d F_i / d s_j, `(rows, state, state)`."""
+        if self._gated:
+            count = self._gated.gates + self._gated.states
+            (slopes,) = self._run(self._slopes, count, states, inputs)
+            return self._gated.jacobians(slopes)
+        return self._run(self._jacobians, self.size, states, inputs)[0]
+
+    def trajectory(self, x):
+        """The states s_0 to s_T along x, `(batch, T + 1, state)`."""
+        states = [self.initial(len(x))]
+        for t in range(x.shape[1]):
+            states.append(self.next(states[-1], x[:, t]))
+        trajectory = np.stack(states, axis=1)
+        self.check(trajectory)
+        return trajectory
+
+    def check(self, states):
+        finite = np.isfinite(states).all(axis=(0, 2))
+        if not finite.all():
+            raise ValueError(
+                f"The states of {self.name} along `x` must stay finite in "
+                f"{self.dtype}. Received: states that are not from step "
+                f"{finite.argmin()} on"
+            )
+
+    def _next(self, states, inputs):
+        return [self._step(states, inputs)]
+
+    def _slopes(self, states, inputs):
+        return [self._gated.slopes(states, inputs)]
+
+    def _jacobians(self, states, inputs):
+        return [_autodiff.jacobians(self._step, states, inputs)]
+
+    def _directional(self, states, inputs, directions):
+        count = directions.shape[1]
+        inputs = ops.repeat(inputs, count, axis=0)
+        new, derivatives = _autodiff.directional(
+            lambda s: self._step(s, inputs),
+            ops.repeat(states, count, axis=0),
+            ops.reshape(directions, (-1, self.size)),
+        )
+        derivatives = ops.reshape(derivatives, (-1, count, self.size))
+        return new[::count], derivatives
+
+    def _run(self, method, count, *arrays):
+        """Runs a method in chunks, and returns its outputs as arrays.
+
+        The chunks are of few sizes, powers of 2: each is compiled on JAX.
+        """
+        key = method.__name__, count
+        if key not in self._compiled:
+            shapes = [(None, *array.shape[1:]) for array in arrays]
+            self._compiled[key] = _autodiff.compiled(method, shapes, self.dtype)
+        total, chunk = len(arrays[0]), max(1, VALUES // (count * self.size))
+        results = []
+        for start in range(0, total, chunk):
+            rows = min(chunk, total - start)
+            padded = np.arange(min(chunk, 1 << (rows - 1).bit_length()))
+            indices = start + np.minimum(padded, rows - 1)
+            outputs = self._compiled[key](*(array[indices] for array in arrays))
+            if not start:
+                shapes = [(total, *output.shape[1:]) for output in outputs]
+                results = [np.empty(shape, self.dtype) for shape in shapes]
+            for result, output in zip(results, outputs, strict=True):
+                result[start : start + rows] = output[:rows]
+        return results

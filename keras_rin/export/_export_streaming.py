@@ -1,0 +1,155 @@
+"""Models of sequences, in files that also take one time step."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from keras_rin import _files
+from keras_rin.export._streaming_step import streaming_step
+
+
+def export_streaming(
+    model: keras.Model,
+    path: str | os.PathLike,
+    format: str = "tf_saved_model",
+    verbose: bool = True,
+    stepwise: Sequence[type] = (),
+    **converter: Any,
+) -> None:
+    """Writes a model that answers to whole sequences and to single steps.
+
+    The file needs neither keras_rin nor Keras where it is used. It has two
+    endpoints, in LiteRT two signatures:
+
+    - `serve`: x of shape `(batch, time, ...)`; what `model.predict` gives;
+    - `step`: a dictionary of `x`, of shape `(batch, ...)`, one time step, and
+      of the states of the recurrent layers by name, to begin with zeros.
+      Returns a dictionary of `y`, the answer after this step, and the new
+      states, as `keras_rin.export.streaming_step` does.
+
+    Sequences have any length if the model was made with an open one,
+    `keras.Input((None, features))`. The batch is of any size in a SavedModel,
+    of one sequence in LiteRT, which has operations of its own for the loop
+    only then.
+
+    Args:
+        model: As for `keras_rin.export.streaming_step`.
+        path: The folder to write or, for LiteRT, the file, `*.tflite`.
+        format: String, `"tf_saved_model"` or, on TensorFlow, `"litert"`.
+            Defaults to `"tf_saved_model"`.
+        verbose: Boolean, whether to say what was written. Defaults to `True`.
+        stepwise: As for `keras_rin.export.streaming_step`. Defaults to `()`.
+        **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`, such
+            as `optimizations=[tf.lite.Optimize.DEFAULT]`. With a
+            `representative_dataset`, of dictionaries as `step` takes them,
+            `step` is written alone: TensorFlow 2.21 cannot quantize the
+            activations of a loop.
+
+    Raises:
+        ValueError: If the format is neither, if LiteRT is wanted from another
+            backend, in another file or with a layer whose name it cannot hold,
+            if the converter has no such attribute,
+            or for what `keras_rin.export.streaming_step` refuses.
+
+    Example:
+
+    >>> model = keras.Sequential(
+    ...     [keras.Input((None, 2)), keras_rin.layers.RIN(4, name="rin")]
+    ... )
+    >>> keras_rin.export.export_streaming(model, path, verbose=False)
+    >>> (path / "saved_model.pb").exists()
+    True
+    """
+    if format not in ("tf_saved_model", "litert"):
+        raise ValueError(
+            '`format` must be "tf_saved_model" or "litert". '
+            f"Received: format={format!r}"
+        )
+    step = streaming_step(model, stepwise)
+    if format == "litert":
+        _write_litert(model, step, str(path), converter)
+    else:
+        _write_saved_model(model, step, path, converter)
+    if verbose:
+        print(f"Wrote {path}: serve(x), and step of {', '.join(step.input)}.")
+
+
+def _write_saved_model(model, step, path, converter):
+    if converter:
+        raise ValueError(
+            f"Only format='litert' has a converter. Received: {converter}"
+        )
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    archive.add_endpoint(
+        "serve",
+        lambda x: model(x, training=False),
+        input_signature=[_specs(model.inputs[0])],
+    )
+    archive.add_endpoint(
+        "step",
+        lambda inputs: step(inputs, training=False),
+        input_signature=[_specs(step.input)],
+    )
+    archive.write_out(path, verbose=False)
+
+
+def _write_litert(model, step, path, attributes):
+    if keras.backend.backend() != "tensorflow" or not path.endswith(".tflite"):
+        raise ValueError(
+            "LiteRT needs the TensorFlow backend and a path ending in .tflite. "
+            f"Received: path={path!r} on {keras.backend.backend()}"
+        )
+    for name in step.input:
+        if not (name.isascii() and name.isidentifier()) or name == "self":
+            raise ValueError(
+                "LiteRT needs recurrent layers with names of letters, digits "
+                f"and underscores. Received: a layer named {name!r}"
+            )
+    import tensorflow as tf
+
+    @tf.function
+    def one_step(**inputs):
+        return step(inputs, training=False)
+
+    @tf.function
+    def serve(x):
+        return {"y": model(x, training=False)}
+
+    step_specs = _specs(step.input, batch=1)
+    signatures = {"step": one_step.get_concrete_function(**step_specs)}
+    if "representative_dataset" not in attributes:
+        serve_specs = _specs({"x": model.inputs[0]}, batch=1)
+        signatures["serve"] = serve.get_concrete_function(**serve_specs)
+    module = tf.Module()
+    module.variables_of_model = [v.value for v in model.variables]
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder, signatures=signatures)
+        converter = tf.lite.TFLiteConverter.from_saved_model(
+            folder, signature_keys=list(signatures)
+        )
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        converter.experimental_enable_resource_variables = True
+        for name, value in attributes.items():
+            if not hasattr(converter, name):
+                raise ValueError(
+                    f"A LiteRT converter has no attribute {name!r}."
+                )
+            setattr(converter, name, value)
+        converted = converter.convert()
+    with _files.replacing(path, "The LiteRT file") as new:
+        new.write_bytes(converted)
+
+
+def _specs(inputs, batch=None):
+    """The specs with which TensorFlow traces a function of these inputs."""
+    import tensorflow as tf
+
+    def spec(tensor):
+        shape = (batch or tensor.shape[0], *tensor.shape[1:])
+        return tf.TensorSpec(shape, tensor.dtype)
+
+    return keras.tree.map_structure(spec, inputs)

@@ -1,0 +1,200 @@
+"""Initializers of chain-structured recurrent matrices."""
+
+import keras
+from keras import ops
+
+from keras_rin import _arguments
+from keras_rin.initializers import _square
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class Chain(keras.initializers.Initializer):
+    """Initializes a recurrent matrix as a feed-forward chain of units.
+
+    W[i, i + 1] = gain, all else 0
+
+    The hidden state is a row vector in Keras, h_t = h_{t-1} W, so the
+    superdiagonal connects unit i to unit i + 1. The matrix is nilpotent: after
+    `units` time steps, a signal has left the chain.
+
+    In `keras.layers.SimpleRNN` the chain is the recurrent matrix. To make it
+    the effective recurrent matrix of a `keras_rin.layers.RIN`, pass
+    `Offset(Chain(gain))`; without `Offset` that matrix would be I + W.
+
+    Args:
+        gain: Finite number, at least 0: weight from each unit to the next.
+            Defaults to 1.
+
+    Raises:
+        ValueError: If `gain` is negative or not finite, if a weight is
+            beyond the range of the dtype, or if the shape is not square.
+
+    Example:
+
+    >>> initializer = keras_rin.initializers.Chain(gain=0.5)
+    >>> keras.ops.convert_to_numpy(initializer((3, 3)))
+    array([[0. , 0.5, 0. ],
+           [0. , 0. , 0.5],
+           [0. , 0. , 0. ]], dtype=float32)
+
+    Reference:
+        Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
+        systems; Orhan and Pitkow, 2020, Improved memory in recurrent neural
+        networks with sequential non-normal dynamics (arXiv 1905.13715).
+    """
+
+    def __init__(self, gain: float = 1.0):
+        self.gain = _arguments.finite_number("gain", gain, at_least=0)
+
+    def __call__(self, shape, dtype=None):
+        return _square.shift(self, shape, 1, dtype, "gain")
+
+    def get_config(self):
+        return {"gain": self.gain}
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class ChainIdentity(keras.initializers.Initializer):
+    """Initializes a recurrent matrix as a chain plus a scaled identity.
+
+    W[i, i + 1] = chain_gain, W[i, i] = identity_gain, all else 0
+
+    In `keras.layers.SimpleRNN` this is the recurrent matrix. To make it the
+    effective recurrent matrix of a `keras_rin.layers.RIN`, pass
+    `Offset(ChainIdentity(chain_gain, identity_gain))`.
+
+    Args:
+        chain_gain: Finite number, at least 0: weight from each unit to the
+            next. Defaults to 0.9.
+        identity_gain: Finite number: weight from each unit to itself.
+            Defaults to 0.1. If the two gains sum to more than 1, the hidden
+            state of a ReLU network can grow by a factor of up to that sum per
+            time step.
+
+    Raises:
+        ValueError: If `chain_gain` is negative, if a gain is not finite, or
+            if the requested shape is not square.
+
+    Example:
+
+    >>> initializer = keras_rin.initializers.ChainIdentity(0.5, 0.9)
+    >>> keras.ops.convert_to_numpy(initializer((3, 3)))
+    array([[0.9, 0.5, 0. ],
+           [0. , 0.9, 0.5],
+           [0. , 0. , 0.9]], dtype=float32)
+
+    Reference:
+        Orhan, 2019, Common initialization schemes for recurrent neural
+        networks are likely suboptimal (a note, without figures).
+    """
+
+    def __init__(self, chain_gain: float = 0.9, identity_gain: float = 0.1):
+        self.chain_gain = _arguments.finite_number(
+            "chain_gain", chain_gain, at_least=0
+        )
+        self.identity_gain = _arguments.finite_number(
+            "identity_gain", identity_gain
+        )
+
+    def __call__(self, shape, dtype=None):
+        chain = _square.shift(self, shape, 1, dtype, "chain_gain")
+        return chain + _square.shift(self, shape, 0, dtype, "identity_gain")
+
+    def get_config(self):
+        return {
+            "chain_gain": self.chain_gain,
+            "identity_gain": self.identity_gain,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class FeedbackChain(keras.initializers.Initializer):
+    """Initializes a recurrent matrix as a chain with feedback connections.
+
+    W[i, i + 1] = gain, W[i + 1, i] = feedback, all else 0
+
+    Each unit is connected to the next one with weight `gain` and to the
+    previous one with weight `feedback`. Unlike `Chain`, the matrix is not
+    nilpotent: a signal that reaches the end of the chain decays gradually.
+    The spectral radius is 2 sqrt(gain * feedback) cos(pi / (units + 1)).
+
+    Args:
+        gain: Finite number, at least 0: weight from each unit to the next.
+            Defaults to 0.99.
+        feedback: Finite number, at least 0: weight from each unit to the
+            previous one. Defaults to 0.04.
+
+    Raises:
+        ValueError: If a weight is negative or not finite, if a weight is
+            beyond the range of the dtype, or if the shape is not square.
+
+    Example:
+
+    >>> initializer = keras_rin.initializers.FeedbackChain(0.5, 0.25)
+    >>> keras.ops.convert_to_numpy(initializer((3, 3)))
+    array([[0.  , 0.5 , 0.  ],
+           [0.25, 0.  , 0.5 ],
+           [0.  , 0.25, 0.  ]], dtype=float32)
+
+    Reference:
+        Orhan and Pitkow, 2020, Improved memory in recurrent neural networks
+        with sequential non-normal dynamics (arXiv 1905.13715).
+    """
+
+    def __init__(self, gain: float = 0.99, feedback: float = 0.04):
+        self.gain = _arguments.finite_number("gain", gain, at_least=0)
+        self.feedback = _arguments.finite_number(
+            "feedback", feedback, at_least=0
+        )
+
+    def __call__(self, shape, dtype=None):
+        forward = _square.shift(self, shape, 1, dtype, "gain")
+        return forward + _square.shift(self, shape, -1, dtype, "feedback")
+
+    def get_config(self):
+        return {"gain": self.gain, "feedback": self.feedback}
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class Ramp(keras.initializers.Initializer):
+    """Initializes weights that increase linearly with the distance of units.
+
+    W[i, j] = limit (j - i) / (units - 1)
+
+    Weights from unit i to a later unit j are positive, weights to an earlier
+    unit are negative, and the largest magnitude is `limit`. The gates of
+    trained LSTMs show such a profile; see `PerGate`.
+
+    Args:
+        limit: Finite number, at least 0: largest weight. Defaults to 0.01.
+
+    Raises:
+        ValueError: If `limit` is negative or not finite, if a weight is
+            beyond the range of the dtype, or if the shape is not square.
+
+    Example:
+
+    >>> initializer = keras_rin.initializers.Ramp(limit=1.0)
+    >>> keras.ops.convert_to_numpy(initializer((3, 3)))
+    array([[ 0. ,  0.5,  1. ],
+           [-0.5,  0. ,  0.5],
+           [-1. , -0.5,  0. ]], dtype=float32)
+
+    Reference:
+        Orhan and Pitkow, 2020 (arXiv 1905.13715), the mixed initialization of
+        the LSTM.
+    """
+
+    def __init__(self, limit: float = 0.01):
+        self.limit = _arguments.finite_number("limit", limit, at_least=0)
+
+    def __call__(self, shape, dtype=None):
+        units = _square.side(self, shape)
+        dtype = keras.backend.standardize_dtype(dtype)
+        limit = _square.weight(self, "limit", dtype)
+        wide = dtype if dtype == "float64" else "float32"
+        place = ops.arange(units, dtype=wide) / max(units - 1, 1)
+        return ops.cast(limit * (place - place[:, None]), dtype)
+
+    def get_config(self):
+        return {"limit": self.limit}

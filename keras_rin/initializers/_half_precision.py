@@ -1,0 +1,39 @@
+"""Initializers of weights of half precision, computed in float32."""
+
+import functools
+
+import keras
+from keras import ops
+
+from keras_rin.initializers import _square
+
+HALF = ("bfloat16", "float16")
+
+
+def draw(initializer, shape, dtype):
+    """The values of an initializer, computed in `compute_dtype`."""
+    dtype = keras.backend.standardize_dtype(dtype)
+    wide = compute_dtype(initializer, dtype)
+    return ops.cast(initializer(shape, dtype=wide), dtype)
+
+
+def compute_dtype(initializer, dtype):
+    """float32 for a half precision, any other dtype itself.
+
+    Neither TensorFlow nor JAX decomposes a matrix of bfloat16, as an
+    orthogonal initializer does, and V - I would lose digits in it.
+    """
+    if dtype not in HALF:
+        return dtype
+    _square.check_range(initializer, dtype)  # a cast makes infinity of it
+    return "float32"
+
+
+def of_a_layer(initializer):
+    """The initializer that a layer of any dtype passes to `add_weight`.
+
+    Only orthogonal initializers need float32; all others draw as in Keras.
+    """
+    if isinstance(initializer, keras.initializers.Orthogonal):
+        return functools.partial(draw, initializer)
+    return initializer

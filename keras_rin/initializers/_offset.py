@@ -1,0 +1,59 @@
+"""Offset: an initializer of the effective matrix of a layer that stores U."""
+
+import keras
+from keras import ops
+from keras.initializers import Initializer
+
+from keras_rin.initializers import _half_precision
+from keras_rin.initializers import _square
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class Offset(keras.initializers.Initializer):
+    """Initializes a recurrent offset such that U + I has a given distribution.
+
+    U = V - I, where V is drawn by `initializer`
+
+    For weights of bfloat16 or float16, V and U are computed in float32.
+
+    A `keras_rin.layers.RIN` with `recurrent_initializer=Offset(initializer)`
+    has the same initial effective recurrent matrix V as a
+    `keras.layers.SimpleRNN` with `recurrent_initializer=initializer`.
+
+    Args:
+        initializer: Initializer of the effective matrix V: a Keras
+            initializer, its name or its config. Defaults to `"orthogonal"`.
+
+    Raises:
+        ValueError: If `initializer` is unknown to Keras, or if the requested
+            shape is not square.
+
+    Example:
+
+    >>> initializer = keras_rin.initializers.Offset("identity")
+    >>> keras.ops.convert_to_numpy(initializer((2, 2)))
+    array([[0., 0.],
+           [0., 0.]], dtype=float32)
+    """
+
+    def __init__(self, initializer: str | Initializer = "orthogonal"):
+        self.initializer = known(initializer)
+
+    def __call__(self, shape, dtype=None):
+        dtype = keras.backend.standardize_dtype(dtype)
+        wide = _half_precision.compute_dtype(self, dtype)
+        identity = _square.shift(self, shape, 0, wide)
+        return ops.cast(self.initializer(shape, dtype=wide) - identity, dtype)
+
+    def get_config(self):
+        return {"initializer": keras.initializers.serialize(self.initializer)}
+
+
+def known(initializer):
+    instance = keras.initializers.get(initializer)
+    if instance is None:
+        raise ValueError(
+            "`initializer` must be a Keras initializer, its name or its "
+            "config. Received: initializer=None"
+        )
+    return instance

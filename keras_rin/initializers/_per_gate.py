@@ -1,0 +1,111 @@
+"""PerGate: an initializer of the gates of an LSTM or a GRU."""
+
+import keras
+from keras import ops
+from keras.initializers import Initializer
+
+from keras_rin import _arguments
+from keras_rin.initializers import _half_precision
+from keras_rin.initializers import _square
+from keras_rin.initializers._offset import Offset
+from keras_rin.initializers._offset import known
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class PerGate(keras.initializers.Initializer):
+    """Applies an initializer to each gate of an LSTM or a GRU separately.
+
+    W = [W_1, ..., W_gates], side by side
+
+    Keras stores the matrices of all gates in one kernel, of shape
+    `(units, gates * units)`, in the order input, forget, cell, output for an
+    LSTM (`gates=4`) and update, reset, candidate for a GRU (`gates=3`). An
+    initializer of square matrices, such as `Chain`, does not support that
+    shape; `PerGate` applies it to each square block. The mixed initialization
+    of the paper for an LSTM, with a chain in the cell gate only, is
+    `PerGate([Ramp(), Ramp(), Chain(1.02), Ramp()])`.
+
+    Args:
+        initializer: Initializer of every gate, or a list with one initializer
+            per gate: Keras initializers, their names or configs. A random
+            initializer draws different values for each gate, even if it has a
+            seed. Defaults to `"orthogonal"`.
+        gates: Positive integer, number of gates in the kernel. Defaults to 4.
+
+    Raises:
+        ValueError: If `gates` is not a positive integer, if a list does not
+            have `gates` entries, if the last axis of the requested shape is
+            not divisible by `gates`, or if an initializer does not support the
+            shape of a gate.
+
+    Example:
+
+    >>> chain = keras_rin.initializers.Chain(1.02)
+    >>> layer = keras.layers.LSTM(
+    ...     8, recurrent_initializer=keras_rin.initializers.PerGate(chain)
+    ... )
+    >>> tuple(layer(np.ones((32, 10, 4))).shape)
+    (32, 8)
+
+    Reference:
+        Orhan and Pitkow, 2020 (arXiv 1905.13715), table 3.
+    """
+
+    def __init__(
+        self,
+        initializer: str | Initializer | list = "orthogonal",
+        gates: int = 4,
+    ):
+        self.gates = _arguments.integer("gates", gates)
+        if isinstance(initializer, (list, tuple)):
+            self.initializer = [known(gate) for gate in initializer]
+            if len(self.initializer) != self.gates:
+                raise ValueError(
+                    "`initializer` must be a list of one initializer per "
+                    f"gate, gates={self.gates}. "
+                    f"Received: {len(self.initializer)} initializers"
+                )
+        else:
+            self.initializer = known(initializer)
+
+    def __call__(self, shape, dtype=None):
+        if not shape or shape[-1] % self.gates:
+            raise ValueError(
+                f"PerGate(gates={self.gates}) needs a kernel whose last axis "
+                f"is divisible by {self.gates}: an LSTM has 4 gates, a GRU 3. "
+                f"Received: shape={tuple(shape)}"
+                f"{_square.gates_hint(shape, '...')}"
+            )
+        gate_shape = (*shape[:-1], shape[-1] // self.gates)
+        try:
+            kernels = [
+                _half_precision.draw(initializer, gate_shape, dtype)
+                for initializer in self._gate_initializers()
+            ]
+        except ValueError as error:
+            hint = _square.gates_hint(shape, "...")
+            raise ValueError(f"{error}{hint}") from error
+        return ops.concatenate(kernels, axis=-1)
+
+    def _gate_initializers(self):
+        if isinstance(self.initializer, list):
+            return self.initializer
+        return [reseeded(self.initializer, k) for k in range(self.gates)]
+
+    def get_config(self):
+        config = keras.tree.map_structure(
+            keras.initializers.serialize, self.initializer
+        )
+        return {"initializer": config, "gates": self.gates}
+
+
+def reseeded(initializer, k):
+    # A random initializer of Keras returns the same values at every call.
+    if isinstance(initializer, Offset):
+        return Offset(reseeded(initializer.initializer, k))
+    config: dict = getattr(initializer, "get_config", dict)()
+    if "seed" not in config or isinstance(config["seed"], dict):
+        return initializer  # not random, or its seed generator advances
+    if isinstance(config["seed"], int):
+        config["seed"] += k
+    return type(initializer).from_config(config)

@@ -1,0 +1,121 @@
+"""LinearResidual: a linear residual layer."""
+
+from typing import Any
+
+import keras
+from keras import ops
+from keras.constraints import Constraint
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
+
+from keras_rin import _arguments
+from keras_rin.initializers import _half_precision
+from keras_rin.layers import _offset_file
+from keras_rin.layers._offset_options import warn_of_effective
+
+DENSE = _offset_file.Counterpart(
+    "Dense",
+    "dense",
+    "linear_residual",
+    "kernel",
+    "Load the file into a model with keras.layers.Dense(use_bias=False) in "
+    "place of LinearResidual, and set the kernel A = W - I.",
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class LinearResidual(keras.layers.Layer):
+    """A linear residual layer: the identity plus a linear map.
+
+    y = x + x A
+
+    A stack of these layers computes x (I + A_1) ... (I + A_L), which is a
+    linear map with the loss landscape of a deep network. With the default
+    initialization, A = 0, the layer is the identity map. It is computed as
+    x + x A and not as x (I + A): in bfloat16, 1 + 0.001 rounds to 1, and the
+    offset would be lost.
+
+    The offset A is stored in `kernel` `(features, features)`, so
+    `keras.regularizers.L2` pulls the layer towards the identity.
+
+    Args:
+        kernel_initializer: Initializer of the offset A. Defaults to
+            `"zeros"`, which makes the layer the identity map.
+        kernel_regularizer: Regularizer of the offset A. Defaults to `None`.
+        kernel_constraint: Constraint on the offset A. Defaults to `None`.
+        **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer`.
+
+    Call arguments:
+        x: Tensor of shape `(..., features)`.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ValueError: If the number of features is undefined or differs from
+            that of earlier calls.
+
+    Example:
+
+    >>> layer = keras_rin.layers.LinearResidual()
+    >>> keras.ops.convert_to_numpy(layer(np.full((1, 1), 7.0)))
+    array([[7.]], dtype=float32)
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), section 2.
+    """
+
+    def __init__(
+        self,
+        kernel_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        warn_of_effective(self, "kernel")
+
+    def build(self, input_shape):
+        features = _arguments.features(self.name, input_shape)
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(features, features),
+            initializer=_half_precision.of_a_layer(self.kernel_initializer),
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        _offset_file.mark(store)
+
+    def load_own_variables(self, store):
+        weights = _offset_file.own_weights(self, store, DENSE)
+        super().load_own_variables(weights)
+
+    def call(self, x):
+        x = ops.cast(x, self.compute_dtype)  # integers too
+        return x + ops.matmul(x, self.kernel)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "kernel_regularizer": keras.regularizers.serialize(
+                self.kernel_regularizer
+            ),
+            "kernel_constraint": keras.constraints.serialize(
+                self.kernel_constraint
+            ),
+        }

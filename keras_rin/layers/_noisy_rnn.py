@@ -1,0 +1,168 @@
+"""NoisyRNN: a recurrent layer with noise in its hidden state."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_rin import _arguments
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class NoisyRNN(keras.layers.RNN):
+    """RNN layer that adds Gaussian noise to the hidden state at each time step.
+
+    h_t <- h_t + z_t, z_t drawn from N(0, stddev^2) for each unit and step
+
+    The noise is part of the recurrence: noise added at one time step is
+    propagated to all later ones, as in the theory of Fisher memory. It is
+    added in training and in inference. For an LSTM cell it is added to h and
+    not to c.
+
+    On a CPU, XLA generates random numbers slowly: compile a model with this
+    layer with `jit_compile=False` there.
+
+    Args:
+        cell: A recurrent cell of Keras whose output is its first state, such
+            as `keras.layers.SimpleRNNCell`, `keras.layers.GRUCell` or
+            `keras_rin.layers.RINCell`.
+        stddev: Finite number, at least 0: standard deviation of the noise.
+            Defaults to 0.1.
+        seed: Integer, random seed of the noise. With a seed, both directions
+            of a `keras.layers.Bidirectional` have the same noise. Defaults to
+            `None`.
+        return_sequences: Boolean, whether to return the full sequence of
+            outputs or the last output. Defaults to `False`.
+        return_state: Boolean, whether to return the last states in addition
+            to the output. Defaults to `False`.
+        go_backwards: Boolean, whether to process the sequence in reverse
+            order. Defaults to `False`.
+        stateful: Boolean, whether the last states of a batch are the initial
+            states of the next batch. Defaults to `False`.
+        unroll: Boolean, whether to unroll the loop. Defaults to `False`.
+        zero_output_for_mask: Boolean, whether the outputs of masked time
+            steps are zeros. Defaults to `False`.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        sequences: Tensor of shape `(batch, time, features)`.
+        initial_state: List of tensors, the initial states of the cell.
+            Defaults to `None`: zeros, or the last states of the previous
+            batch if `stateful`.
+        mask: Boolean tensor of shape `(batch, time)`. Time steps where it is
+            `False` leave the states unchanged. Defaults to `None`.
+        training: Boolean, whether to apply dropout. Defaults to `False`.
+
+    Returns:
+        The same as `keras.layers.RNN`.
+
+    Raises:
+        ValueError: If `stddev` is negative or not finite, if `cell` is a
+            stack of cells, or if the input is not `(batch, time, features)`
+            or has another number of features than in earlier calls.
+
+    Example:
+
+    >>> cell = keras_rin.layers.RINCell(8)
+    >>> layer = keras_rin.layers.NoisyRNN(cell, stddev=0.05)
+    >>> tuple(layer(np.ones((32, 10, 4))).shape)
+    (32, 8)
+
+    Reference:
+        Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
+        systems, for noise at every time step.
+    """
+
+    def __init__(
+        self,
+        cell: keras.Layer,
+        stddev: float = 0.1,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
+        self.stddev = _arguments.finite_number("stddev", stddev, at_least=0)
+        stacked = isinstance(cell, keras.layers.StackedRNNCells)
+        if stacked or not isinstance(cell, keras.layers.Layer):
+            raise ValueError(
+                "`cell` must be a single cell: stack NoisyRNN layers instead. "
+                f"Received: cell={cell}"
+            )
+        super().__init__(_NoisyCell(cell), **kwargs)
+        self.input_spec = keras.InputSpec(ndim=3)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        features = _arguments.features(self.name, sequences_shape)
+        noise = keras.tree.flatten(self.cell.output_size)[0]
+        shape = (*sequences_shape[:-1], features + noise)
+        super().build(shape, initial_state_shape)
+        self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        noise = self.stddev * keras.random.normal(
+            (*ops.shape(sequences)[:2], self.cell.output_size),
+            dtype=self.compute_dtype,
+            seed=self.seed_generator,
+        )
+        noisy = ops.concatenate([sequences, noise], axis=-1)
+        return super().call(noisy, initial_state, mask, training)
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        # Keras draws and resets the dropout masks of the cells it knows.
+        cell = self.cell.cell
+        options = initial_state, mask, training
+        if not hasattr(cell, "get_dropout_mask"):
+            return super().inner_loop(sequences, *options)
+        features = sequences.shape[-1] - self.cell.output_size
+        first, *_ = keras.tree.flatten(initial_state)
+        try:
+            cell.get_dropout_mask(sequences[:, 0, :features])
+            cell.get_recurrent_dropout_mask(first)
+            return super().inner_loop(sequences, *options)
+        finally:
+            cell.reset_dropout_mask()
+            cell.reset_recurrent_dropout_mask()
+
+    def get_config(self):
+        config = super().get_config()
+        config["cell"] = config["cell"]["config"]["cell"]
+        return {**config, "stddev": self.stddev, "seed": self.seed}
+
+
+class _NoisyCell(keras.layers.Layer):
+    # The noise is concatenated to the input, because JAX cannot draw random
+    # numbers from a Keras seed generator inside a loop.
+    def __init__(self, cell):
+        super().__init__(dtype=cell.dtype_policy)
+        self.cell = cell
+        self.state_size = cell.state_size
+        self.output_size = getattr(
+            cell, "output_size", keras.tree.flatten(cell.state_size)[0]
+        )
+
+    def build(self, input_shape):
+        *axes, width = input_shape
+        if not self.cell.built:  # a loaded cell is already built
+            self.cell.build((*axes, width - self.output_size))
+        self.built = True
+
+    def get_initial_state(self, batch_size=None):
+        if hasattr(self.cell, "get_initial_state"):
+            return self.cell.get_initial_state(batch_size)
+        return keras.tree.map_structure(
+            lambda size: ops.zeros((batch_size, size), self.compute_dtype),
+            self.state_size,
+        )
+
+    def call(self, inputs, states, training=False):
+        features = inputs.shape[-1] - self.output_size
+        x, noise = inputs[..., :features], inputs[..., features:]
+        _, states = self.cell(x, states, training=training)
+        if not isinstance(states, (list, tuple)):
+            states = [states]
+        h, *further_states = states
+        return h + noise, [h + noise, *further_states]
+
+    def get_config(self):
+        return {"cell": keras.saving.serialize_keras_object(self.cell)}

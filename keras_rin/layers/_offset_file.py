@@ -1,0 +1,88 @@
+"""How a file of weights tells an offset from an effective matrix.
+
+A layer that stores the offset U and the layer of Keras that stores V = U + I
+have weights of the same shapes, which Keras numbers: within a wrapper it would
+load either as the other. Files of this package have a marker beside the
+weights. It is one entry more than the layer of Keras expects, which therefore
+refuses such a file.
+"""
+
+import re
+import warnings
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from keras_rin import _callers
+
+MARKER = "is_offset"
+
+
+class Counterpart(NamedTuple):
+    """The layer of Keras whose weights have the same shapes."""
+
+    keras_class: str  # that of the effective matrix
+    keras_name: str  # the name that Keras gives to it
+    own_name: str  # the name that Keras gives to the layer of the offset
+    weight: str
+    conversion: str  # what to do with a file of the layer of Keras
+
+
+def mark(store):
+    store[MARKER] = np.ones(1, "int32")
+
+
+def own_weights(layer, store, counterpart):
+    """The entries of a file that are weights, if they are of an offset.
+
+    A file without a marker is of the layer of Keras or of an earlier version
+    of this package. Its name, which Keras writes into HDF5, tells which, or
+    that it is part of a model that `keras.saving.load_model` loads.
+    """
+    entries = {key: store[key] for key in store.keys()}
+    marked = entries.pop(MARKER, None) is not None
+    if marked or counterpart is None:
+        return entries
+    keras_class, keras_name, own_name, weight, conversion = counterpart
+    if not entries and layer.weights:
+        raise ValueError(
+            f"The file has no weights of {layer.name}, a "
+            f"{type(layer).__name__}, in this place of the model. If it has "
+            f"those of a {keras_class}, they are of the effective matrix. "
+            f"{conversion}"
+        )
+    name = _name_in_file(store)
+    if _is_numbered(keras_name, name):
+        raise ValueError(
+            f"The `{weight}` of {keras_class} is the effective matrix, that of "
+            f"{layer.name}, a {type(layer).__name__}, its offset from the "
+            f"identity. {conversion} Received: weights named {name!r}"
+        )
+    whole_model = _callers.are_within(keras.saving.load_model)
+    if entries and not whole_model and not _is_numbered(own_name, name):
+        warnings.warn(
+            f"The file does not say whether the `{weight}` of {layer.name} is "
+            f"an offset from the identity, as in {type(layer).__name__}, or "
+            f"the effective matrix, as in {keras_class}. It is loaded as an "
+            "offset; if it is one, save the weights anew and this warning "
+            f"ends. Otherwise they are wrong now. {conversion}",
+            stacklevel=_callers.stacklevel(),
+        )
+    return entries
+
+
+def _name_in_file(store):
+    """The name of the layer that was saved, `None` if it is not known.
+
+    The store that Keras passes shows the weights alone. The name is in the
+    group of HDF5 around them, under an attribute that differs by version:
+    where neither is found, the user is warned instead.
+    """
+    group = getattr(store, "_h5_entry_group", getattr(store, "group", None))
+    return getattr(group, "attrs", {}).get("name")
+
+
+def _is_numbered(base, name):
+    """Whether it is a name that Keras makes of that base."""
+    return bool(name) and re.fullmatch(rf"{base}(_\d+)?", name) is not None

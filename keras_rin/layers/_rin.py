@@ -1,0 +1,409 @@
+"""RIN: the layer of a Recurrent Identity Network."""
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+import keras
+from keras import ops
+from keras.constraints import Constraint
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
+
+from keras_rin import _arguments
+from keras_rin import _recurrence
+from keras_rin._adapt import adapt
+from keras_rin.layers._conversion import converted
+from keras_rin.layers._rin_cell import RINCell
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class RIN(keras.layers.RNN):
+    """Recurrent Identity Network, a drop-in for `keras.layers.SimpleRNN`.
+
+    h_t = activation(x_t W + h_{t-1} + h_{t-1} U + b)
+
+    The effective recurrent matrix is V = U + I. The trained weight
+    `recurrent_kernel` is the recurrent offset U, so regularization acts on
+    the distance from the identity. `RINCell` describes the time step.
+
+    A `SimpleRNN` whose `recurrent_kernel` is U + I computes the same outputs,
+    except with recurrent dropout, which never drops the identity path here.
+    `from_simple_rnn` and `to_simple_rnn` convert one into the other.
+
+    Args:
+        units: Positive integer, dimensionality of the hidden state and of the
+            output.
+        activation: Activation function. Defaults to `"relu"`. If you pass
+            `None`, no activation is applied.
+        use_bias: Boolean, whether the layer uses a bias vector. Defaults to
+            `True`.
+        kernel_initializer: Initializer of W. Defaults to `"glorot_uniform"`.
+        recurrent_initializer: Initializer of the offset U. Defaults to
+            `None`: a normal distribution with standard deviation 0.001, as in
+            the paper. `keras_rin.initializers.Offset(initializer)` initializes
+            the effective matrix V with `initializer`.
+        bias_initializer: Initializer of b. Defaults to `"zeros"`.
+        kernel_regularizer: Regularizer of W. Defaults to `None`.
+        recurrent_regularizer: Regularizer of the offset U:
+            `keras.regularizers.L2` pulls V towards the identity. Defaults to
+            `None`.
+        bias_regularizer: Regularizer of b. Defaults to `None`.
+        activity_regularizer: Regularizer of the output. Defaults to `None`.
+        kernel_constraint: Constraint on W. Defaults to `None`.
+        recurrent_constraint: Constraint on the offset U. Defaults to `None`.
+        bias_constraint: Constraint on b. Defaults to `None`.
+        dropout: Float in [0, 1], fraction of the inputs to drop, with the same
+            mask at every time step. Defaults to 0.
+        recurrent_dropout: Float in [0, 1], fraction of the hidden state to
+            drop in the product h_{t-1} U, never on the identity path.
+            Defaults to 0.
+        return_sequences: Boolean, whether to return the full sequence of
+            outputs or the last output. Defaults to `False`.
+        return_state: Boolean, whether to return the last hidden state in
+            addition to the output. Defaults to `False`.
+        go_backwards: Boolean, whether to process the sequence in reverse
+            order and return the reversed sequence. Defaults to `False`.
+        stateful: Boolean, whether the last hidden state of sample i is the
+            initial state of sample i in the next batch. Defaults to `False`.
+        unroll: Boolean, whether to unroll the loop, for short sequences.
+            Defaults to `False`.
+        seed: Integer, random seed of the dropout masks. Defaults to `None`.
+        zero_output_for_mask: Boolean, whether the outputs of masked time
+            steps are zeros rather than the previous output. Defaults to
+            `False`.
+        fused: `"auto"`, `True` or `False`, whether to use the fused recurrence
+            of this package, which returns the same results faster,
+            or the loop of `keras.layers.RNN`. `"auto"` uses the fused
+            recurrence where it is supported and faster: on TensorFlow, in
+            training only. `True` raises an error if an option is not
+            supported. The fused recurrence has first derivatives by
+            backpropagation only: for second derivatives and forward-mode
+            differentiation in training, pass `False`. Defaults to `"auto"`.
+        **kwargs: `name`, `dtype`, `trainable`, `autocast`, `input_shape`.
+
+    Call arguments:
+        sequences: Tensor of shape `(batch, time, features)`.
+        initial_state: Tensor of shape `(batch, units)`, or a list that
+            contains it, cast to the compute dtype. Defaults to `None`: zeros,
+            or the last state of the previous batch if `stateful`.
+        mask: Boolean tensor of shape `(batch, time)`. Time steps where it is
+            `False` leave the hidden state unchanged. Defaults to `None`.
+        training: Boolean, whether to apply dropout. Defaults to `False`.
+
+    Returns:
+        The last output `(batch, units)`, or all outputs
+        `(batch, time, units)` with `return_sequences`; with `return_state`
+        also the last hidden state `(batch, units)`.
+
+    Raises:
+        ValueError: If an argument of the cell is invalid (see `RINCell`), if
+            the input is not `(batch, time, features)`, has no time steps, or
+            has another number of features than in earlier calls, if the shape
+            of `mask` or `initial_state` does not match the input, if
+            `initial_state` is a list of another number of tensors than one,
+            if `stateful` is used without a fixed batch size, if `fused=True`
+            is combined with an unsupported option, or if a mask is passed
+            to a layer with both `unroll` and `zero_output_for_mask`, for
+            which Keras returns wrong outputs.
+        NotImplementedError: If a gradient of the fused recurrence is
+            differentiated, or a forward-mode derivative computed;
+            `LookupError` on TensorFlow.
+
+    Example:
+
+    >>> layer = keras_rin.layers.RIN(16, return_sequences=True)
+    >>> tuple(layer(np.ones((32, 10, 4))).shape)
+    (32, 10, 16)
+
+    Reference:
+        Hu, Huber, Anumula and Liu, 2018, Overcoming the vanishing gradient
+        problem in plain recurrent networks (arXiv 1801.06105).
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: str | Callable | None = "relu",
+        use_bias: bool = True,
+        kernel_initializer: str | Initializer = "glorot_uniform",
+        recurrent_initializer: str | Initializer | None = None,
+        bias_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        recurrent_regularizer: str | Regularizer | None = None,
+        bias_regularizer: str | Regularizer | None = None,
+        activity_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        recurrent_constraint: str | Constraint | None = None,
+        bias_constraint: str | Constraint | None = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        seed: int | None = None,
+        *,
+        zero_output_for_mask: bool = False,
+        fused: bool | str = "auto",
+        **kwargs: Any,
+    ):
+        cell = RINCell(
+            units,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            name="rin_cell",
+            dtype=kwargs.get("dtype"),
+            trainable=kwargs.get("trainable", True),
+        )
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+            zero_output_for_mask=zero_output_for_mask,
+            activity_regularizer=activity_regularizer,
+            **kwargs,
+        )
+        self.input_spec = keras.InputSpec(ndim=3)
+        self.fused = fused
+        if not (fused == "auto" or isinstance(fused, bool)):
+            raise ValueError(
+                '`fused` must be "auto", True or False. '
+                f"Received: fused={fused!r}"
+            )
+        if fused is True and self._unsupported_options():
+            raise ValueError(
+                f"`fused=True` does not support {self._unsupported_options()}."
+            )
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        features = _arguments.features(self.name, sequences_shape)
+        super().build(sequences_shape, initial_state_shape)
+        self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        batch, time, _ = sequences.shape
+        if time == 0:
+            raise ValueError(
+                f"{self.name} needs at least one time step. "
+                f"Received: sequences of shape {tuple(sequences.shape)}"
+            )
+        if self.stateful:  # older Keras would broadcast a batch of one
+            size = self.states[0].shape[0]
+            if _arguments.known_to_differ(batch, size):
+                raise ValueError(
+                    f"{self.name} is stateful with a batch size of {size}. "
+                    f"Received: sequences of shape {tuple(sequences.shape)}"
+                )
+        if mask is not None:
+            _arguments.shape("mask", ops.shape(mask), (batch, time))
+            if self.unroll and self.zero_output_for_mask:
+                raise ValueError(
+                    f"{self.name} with `zero_output_for_mask=True` takes a "
+                    "mask only with `unroll=False`: the unrolled loop of Keras "
+                    "sets the outputs of other time steps to zero."
+                )
+        if initial_state is not None:
+            states = keras.tree.flatten(initial_state)
+            if len(states) != 1:
+                raise ValueError(
+                    "`initial_state` must be one tensor, or a list of one: a "
+                    f"RIN has one hidden state. Received: {len(states)} tensors"
+                )
+            shape = ops.shape(states[0])
+            _arguments.shape("initial_state", shape, (batch, self.units))
+        # Dropout draws its mask in the dtype of the inputs, which must not be
+        # an integer type.
+        sequences = ops.cast(sequences, self.compute_dtype)
+        return super().call(sequences, initial_state, mask, training)
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        if not self._runs_fused(training):
+            return super().inner_loop(sequences, initial_state, mask, training)
+        x = self._in_order(sequences)
+        drop = self.cell.get_dropout_mask(x[:, 0])
+        if training and drop is not None:
+            x = x * drop[:, None]
+        if mask is not None:
+            mask = self._in_order(ops.cast(mask, "bool"))
+        states = _recurrence.identity_recurrence(
+            x,
+            self.cell.kernel,
+            self.cell.bias if self.use_bias else ops.zeros(self.units, x.dtype),
+            ops.cast(initial_state[0], x.dtype),
+            self.cell.recurrent_kernel,
+            self.cell.activation,
+            mask=mask,
+            return_sequences=self.return_sequences,
+            compiled=training is True,
+        )
+        outputs = self._masked_outputs(states, mask)
+        if not self.return_sequences:
+            return outputs, outputs, [states]
+        return outputs[:, -1], outputs, [states[:, -1]]
+
+    def _runs_fused(self, training):
+        # In inference, TensorFlow may be tracing the graph for an export, and
+        # without a gradient the loop of Keras is as fast.
+        plain = not training and keras.backend.backend() == "tensorflow"
+        if self.fused == "auto" and plain:
+            return False
+        return self.fused and not self._unsupported_options(training)
+
+    def _unsupported_options(self, training=True):
+        """The options that the fused recurrence does not support."""
+        backend, phi = keras.backend.backend(), self.activation
+        known = ", ".join(phi.__name__ for phi in _recurrence.PULLBACKS)
+        name = getattr(phi, "__name__", phi)
+        supported = phi in list(_recurrence.PULLBACKS)
+        rate = self.recurrent_dropout
+        options = {
+            f"the backend {backend}": backend not in _recurrence.BACKENDS,
+            f"a {type(self.cell).__name__}": type(self.cell) is not RINCell,
+            f"activation={name!r} (only {known})": not supported,
+            "unroll=True": self.unroll,
+            f"recurrent_dropout={rate}": training and rate,
+        }
+        return " and ".join(name for name, used in options.items() if used)
+
+    def _in_order(self, x):
+        return ops.flip(x, 1) if self.go_backwards else x
+
+    def _masked_outputs(self, states, mask):
+        """The outputs that Keras returns at masked time steps."""
+        if mask is None:
+            return states
+        if self.zero_output_for_mask:
+            has_output = mask
+        elif keras.backend.backend() == "jax":
+            return states
+        else:  # zeros up to the first step that is not masked
+            has_output = ops.cumsum(ops.cast(mask, "int32"), axis=1) > 0
+        if not self.return_sequences:
+            has_output = has_output[:, -1]
+        return ops.where(has_output[..., None], states, 0)
+
+    def adapt(self, data, mask=None):
+        """Centers the input drive by setting the bias to b = -E[x] W.
+
+        The drive x_t W + b then has mean zero at every unit, and the hidden
+        state of an identity recurrence does not drift over the time steps.
+
+        Args:
+            data: Array `(batch, time, features)`, `tf.data.Dataset`,
+                `keras.utils.PyDataset` or another iterable of batches: the
+                training inputs of this layer.
+            mask: Boolean array `(batch, time)` that accompanies an array. Time
+                steps where it is `False` are ignored. Defaults to `None`.
+
+        Raises:
+            ValueError: See `keras_rin.adapt`, which also adapts whole models.
+        """
+        adapt(self, data, mask)
+
+    @classmethod
+    def from_simple_rnn(cls, layer, **kwargs):
+        """Creates a RIN with the outputs of a built `keras.layers.SimpleRNN`.
+
+        U = V - I
+
+        V is the `recurrent_kernel` of `layer` and U that of the new layer.
+        All other weights, the options, the dtype policy and the states of a
+        stateful layer are copied. Options of the recurrent kernel act on V in
+        one layer and on U in the other: an initializer becomes
+        `Offset(initializer)`, `IdentityOffsetL2` becomes
+        `keras.regularizers.L2`, and `Orthogonal()` becomes
+        `Orthogonal(offset=True)`.
+
+        Args:
+            layer: A built `keras.layers.SimpleRNN`.
+            **kwargs: Options of the new layer, such as `name`, that replace
+                those of `layer`. Not copied: the name, and the state of the
+                dropout seed.
+
+        Returns:
+            A built `RIN`.
+
+        Raises:
+            ValueError: If `layer` is not a `SimpleRNN` or is not built, if
+                `kwargs` replaces `units` or `use_bias`, or if it has recurrent
+                dropout or another regularizer or constraint on its recurrent
+                kernel, which have no exact counterpart, and `kwargs` does not
+                replace it.
+
+        Example:
+
+        >>> simple_rnn = keras.layers.SimpleRNN(8)
+        >>> simple_rnn.build((None, None, 3))
+        >>> rin = keras_rin.layers.RIN.from_simple_rnn(simple_rnn)
+        >>> x = np.ones((2, 5, 3), "float32")
+        >>> bool(np.allclose(rin(x), simple_rnn(x), atol=1e-5))
+        True
+        """
+        return converted(layer, cls, keras.layers.SimpleRNN, True, kwargs)
+
+    def to_simple_rnn(self, **kwargs):
+        """Creates a `keras.layers.SimpleRNN` with the outputs of this layer.
+
+        The reverse of `from_simple_rnn`, V = U + I. An initializer
+        `Offset(initializer)` becomes `initializer`; any other is replaced by
+        the default of `SimpleRNN`. The sum U + I is rounded to the precision
+        of the weights: an offset below 1e-7 is lost in float32.
+
+        Args:
+            **kwargs: Options of the new layer, such as `name`, that replace
+                those of this layer.
+
+        Returns:
+            A built `keras.layers.SimpleRNN`.
+
+        Raises:
+            ValueError: As for `from_simple_rnn`.
+        """
+        return converted(self, keras.layers.SimpleRNN, RIN, False, kwargs)
+
+    units = property(attrgetter("cell.units"))
+    activation = property(attrgetter("cell.activation"))
+    use_bias = property(attrgetter("cell.use_bias"))
+    kernel_initializer = property(attrgetter("cell.kernel_initializer"))
+    recurrent_initializer = property(attrgetter("cell.recurrent_initializer"))
+    bias_initializer = property(attrgetter("cell.bias_initializer"))
+    kernel_regularizer = property(attrgetter("cell.kernel_regularizer"))
+    recurrent_regularizer = property(attrgetter("cell.recurrent_regularizer"))
+    bias_regularizer = property(attrgetter("cell.bias_regularizer"))
+    kernel_constraint = property(attrgetter("cell.kernel_constraint"))
+    recurrent_constraint = property(attrgetter("cell.recurrent_constraint"))
+    bias_constraint = property(attrgetter("cell.bias_constraint"))
+    dropout = property(attrgetter("cell.dropout"))
+    recurrent_dropout = property(attrgetter("cell.recurrent_dropout"))
+    seed = property(attrgetter("cell.seed"))
+
+    @property
+    def effective_recurrent_kernel(self):
+        """The effective recurrent matrix, V = U + I."""
+        return self.cell.effective_recurrent_kernel
+
+    def get_config(self):
+        config = super().get_config()
+        cell_config = config.pop("cell")["config"]
+        return {**cell_config, **config, "fused": self.fused}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)

@@ -1,0 +1,239 @@
+"""RINCell: one time step of a Recurrent Identity Network."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+from keras.constraints import Constraint
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
+
+from keras_rin import _arguments
+from keras_rin.initializers import _half_precision
+from keras_rin.layers import _offset_file
+from keras_rin.layers._conversion import converted
+from keras_rin.layers._offset_options import warn_of_effective
+
+SIMPLE_RNN_CELL = _offset_file.Counterpart(
+    "SimpleRNNCell",
+    "simple_rnn_cell",
+    "rin_cell",
+    "recurrent_kernel",
+    "Load the file into a model with keras.layers.SimpleRNN (or SimpleRNNCell) "
+    "in place of RIN (or RINCell), and convert its layers with "
+    "`RIN.from_simple_rnn` (or `RINCell.from_simple_rnn_cell`).",
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class RINCell(keras.layers.SimpleRNNCell):
+    """Cell class of the `RIN` layer: one step of a Recurrent Identity Network.
+
+    h_t = activation(x_t W + h_{t-1} + h_{t-1} U + b)
+
+    The cell is a `keras.layers.SimpleRNNCell` whose effective recurrent
+    matrix is V = U + I. The trained weight `recurrent_kernel` is the
+    recurrent offset U. A small initialization of U, weight decay or
+    `keras.regularizers.L2` therefore keeps V close to the identity, which
+    preserves the hidden state. Do not use
+    `keras_rin.regularizers.IdentityOffsetL2` here: applied to U, it pulls V
+    towards 2 I.
+
+    The weights are, in the order of Keras, `kernel` W `(features, units)`,
+    `recurrent_kernel` U `(units, units)` and `bias` b `(units,)`. The step is
+    computed as h + h U and not as h (U + I): in bfloat16, 1 + 0.001 rounds
+    to 1, and the offset would be lost.
+
+    Args:
+        units: Positive integer, dimensionality of the hidden state and of the
+            output.
+        activation: Activation function. Defaults to `"relu"`. If you pass
+            `None`, no activation is applied.
+        use_bias: Boolean, whether the cell uses a bias vector. Defaults to
+            `True`.
+        kernel_initializer: Initializer of W. Defaults to
+            `"glorot_uniform"`, as in `SimpleRNNCell`; the paper initializes W
+            in the same way as U.
+        recurrent_initializer: Initializer of the offset U. Defaults to
+            `None`: a normal distribution with standard deviation 0.001, as in
+            the paper. `"zeros"` makes V the identity matrix, the
+            initialization of an IRNN.
+        bias_initializer: Initializer of b. Defaults to `"zeros"`.
+        kernel_regularizer: Regularizer of W. Defaults to `None`.
+        recurrent_regularizer: Regularizer of the offset U. Defaults to
+            `None`.
+        bias_regularizer: Regularizer of b. Defaults to `None`.
+        kernel_constraint: Constraint on W. Defaults to `None`.
+        recurrent_constraint: Constraint on the offset U. Defaults to `None`.
+        bias_constraint: Constraint on b. Defaults to `None`.
+        dropout: Float in [0, 1], fraction of the inputs to drop. Defaults to
+            0.
+        recurrent_dropout: Float in [0, 1], fraction of the hidden state to
+            drop in the product h_{t-1} U. The identity path is never dropped:
+            one mask is used for all time steps, and the units that it scales
+            up would grow exponentially with the sequence length. Defaults to
+            0.
+        seed: Integer, random seed of the dropout masks. Defaults to `None`.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        inputs: Tensor of shape `(batch, features)`.
+        states: Tensor of shape `(batch, units)`, or a list that contains it.
+        training: Boolean, whether to apply dropout. Defaults to `False`.
+
+    Returns:
+        The output h_t `(batch, units)` and the new hidden state, which is the
+        same tensor, in a list if `states` is a list.
+
+    Raises:
+        ValueError: If `units` is not a positive integer, or if `dropout` or
+            `recurrent_dropout` is outside [0, 1].
+
+    Example:
+
+    >>> cells = [keras_rin.layers.RINCell(16), keras_rin.layers.RINCell(8)]
+    >>> layer = keras.layers.RNN(cells)
+    >>> tuple(layer(np.ones((32, 10, 4))).shape)
+    (32, 8)
+
+    Reference:
+        Hu, Huber, Anumula and Liu, 2018, Overcoming the vanishing gradient
+        problem in plain recurrent networks (arXiv 1801.06105), equation 13.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: str | Callable | None = "relu",
+        use_bias: bool = True,
+        kernel_initializer: str | Initializer = "glorot_uniform",
+        recurrent_initializer: str | Initializer | None = None,
+        bias_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        recurrent_regularizer: str | Regularizer | None = None,
+        bias_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        recurrent_constraint: str | Constraint | None = None,
+        bias_constraint: str | Constraint | None = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
+        for name, rate in (
+            ("dropout", dropout),
+            ("recurrent_dropout", recurrent_dropout),
+        ):
+            _arguments.finite_number(name, rate, 0, 1)
+        super().__init__(
+            _arguments.integer("units", units),
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer or _small_normal(),
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            **kwargs,
+        )
+        warn_of_effective(self, "recurrent")
+
+    def add_weight(self, *args, initializer=None, **kwargs):
+        initializer = _half_precision.of_a_layer(initializer)
+        return super().add_weight(*args, initializer=initializer, **kwargs)
+
+    @classmethod
+    def from_simple_rnn_cell(cls, cell, **kwargs):
+        """Creates a `RINCell` with the outputs of a built `SimpleRNNCell`.
+
+        Args:
+            cell: A built `keras.layers.SimpleRNNCell`.
+            **kwargs: Options of the new cell that replace those of `cell`.
+
+        Returns:
+            A built cell; see `RIN.from_simple_rnn`.
+
+        Raises:
+            ValueError: See `RIN.from_simple_rnn`.
+        """
+        if cls is not RINCell:
+            raise ValueError(
+                f"The new cell must be a RINCell. Received: {cls.__name__}"
+            )
+        return converted(cell, cls, keras.layers.SimpleRNNCell, True, kwargs)
+
+    def to_simple_rnn_cell(self, **kwargs):
+        """Creates a `SimpleRNNCell` with the outputs of this built cell.
+
+        Args:
+            **kwargs: Options of the new cell that replace those of this one.
+
+        Returns:
+            A built `keras.layers.SimpleRNNCell`; see `RIN.to_simple_rnn`.
+
+        Raises:
+            ValueError: See `RIN.to_simple_rnn`.
+        """
+        target = keras.layers.SimpleRNNCell
+        return converted(self, target, RINCell, False, kwargs)
+
+    @property
+    def effective_recurrent_kernel(self):
+        """The effective recurrent matrix, V = U + I."""
+        return self._effective_kernel("recurrent_kernel")
+
+    def _effective_kernel(self, name):
+        if not self.built:
+            raise ValueError(
+                f"{self.name} has no weights yet: build the cell, or call it "
+                f"on data, before reading `effective_{name}`."
+            )
+        offset = getattr(self, name)
+        return offset + ops.eye(self.units, dtype=offset.dtype)
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        _offset_file.mark(store)
+
+    def load_own_variables(self, store):
+        # A subclass with more weights cannot be confused with SimpleRNNCell.
+        has_same_weights = len(self.weights) == 2 + self.use_bias
+        counterpart = SIMPLE_RNN_CELL if has_same_weights else None
+        weights = _offset_file.own_weights(self, store, counterpart)
+        super().load_own_variables(weights)
+
+    def project(self, x):
+        """The projected input x W + b, independent of the hidden state."""
+        z = ops.matmul(x, self.kernel)
+        return z + self.bias if self.use_bias else z
+
+    def call(self, inputs, states, training=False):
+        nested = isinstance(states, (list, tuple))
+        h = states[0] if nested else states
+        x, dropped_h = self._apply_dropout(inputs, h, training)
+        carried = h + ops.matmul(dropped_h, self.recurrent_kernel)
+        h = self.activation(self.project(x) + carried)
+        return h, [h] if nested else h
+
+    def _apply_dropout(self, x, h, training):
+        x_mask = self.get_dropout_mask(x)
+        h_mask = self.get_recurrent_dropout_mask(h)
+        if training and x_mask is not None:
+            x = x * x_mask
+        if training and h_mask is not None:
+            h = h * h_mask
+        return x, h
+
+
+def _small_normal():
+    # Each cell needs a new instance, because an initializer returns the same
+    # values at every call.
+    return keras.initializers.RandomNormal(stddev=0.001)

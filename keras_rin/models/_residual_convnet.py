@@ -1,0 +1,149 @@
+"""The all-convolutional residual network of Hardt and Ma."""
+
+from collections.abc import Sequence
+
+import keras
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
+
+from keras_rin import _arguments
+from keras_rin.layers import FixedProjection
+from keras_rin.layers import ResidualConv2D
+
+
+def residual_convnet(
+    input_shape: tuple[int, int, int] = (32, 32, 3),
+    num_classes: int = 10,
+    stem: int = 16,
+    widths: Sequence[int] = (64, 128, 256),
+    blocks: int = 9,
+    use_bias: bool = False,
+    kernel_initializer: str | Initializer | None = None,
+    kernel_regularizer: str | Regularizer | None = None,
+    name: str = "residual_convnet",
+) -> keras.Model:
+    """Instantiates the all-convolutional residual network of Hardt and Ma.
+
+    The network has no normalization layers. It consists of a 3 x 3
+    convolution with `stem` channels; for each entry of `widths` a stage of
+    `blocks` residual blocks x + C2(relu(C1 x)) with that many channels
+    (`keras_rin.layers.ResidualConv2D`), where the first block of every stage
+    after the first has stride 2; a global average pooling; and a random
+    projection to the classes that is not trained
+    (`keras_rin.layers.FixedProjection`). All trainable weights are in the
+    convolutions.
+
+    The defaults are the CIFAR-10 network of the paper: 55 convolutions with
+    13,538,736 weights. The paper does not say whether the convolutions have
+    biases; by default they have none. `blocks=2, widths=(16, 32, 64)` trains
+    on a laptop.
+
+    For weight decay, pass `kernel_regularizer=keras.regularizers.L2(rate / 2)`,
+    which subtracts `rate * learning_rate` times the kernel in each step of
+    plain SGD.
+
+    Args:
+        input_shape: Tuple of height, width and channels, or of channels,
+            height and width if `keras.config.image_data_format()` is
+            `"channels_first"`. Height and width can be `None`; otherwise they
+            must be divisible by 2 for each stage after the first. Defaults to
+            `(32, 32, 3)`.
+        num_classes: Positive integer, number of classes. Defaults to 10.
+        stem: Positive integer, number of channels of the first convolution.
+            Defaults to 16.
+        widths: Sequence of positive integers, number of channels of each
+            stage, in non-decreasing order and at least `stem`. Defaults to
+            `(64, 128, 256)`.
+        blocks: Positive integer, number of blocks per stage. Defaults to 9.
+        use_bias: Boolean, whether the first convolution of the network and
+            that of each block use a bias vector. Defaults to `False`.
+        kernel_initializer: Initializer of the kernels of the blocks. With an
+            integer seed, kernels of one shape have the same initial values.
+            Defaults to `None`: `keras_rin.initializers.SmallVarianceNormal`.
+            The first convolution uses `"glorot_uniform"`.
+        kernel_regularizer: Regularizer of all convolution kernels. Defaults
+            to `None`.
+        name: String, name of the model. Defaults to `"residual_convnet"`.
+
+    Returns:
+        A `keras.Model` that maps images `(batch, *input_shape)` to logits
+        `(batch, num_classes)`. There is no softmax: compile it with a loss
+        with `from_logits=True`. Images are expected to have mean 0 and
+        variance 1.
+
+    Raises:
+        ValueError: If `num_classes`, `stem`, `widths` or `blocks` does not
+            consist of positive integers, if `widths` is empty or decreases,
+            if `input_shape` does not have three entries, or if its height or
+            width is not divisible by the strides.
+
+    Example:
+
+    >>> model = keras_rin.models.residual_convnet(
+    ...     (28, 28, 1), stem=8, widths=(8, 16), blocks=1
+    ... )
+    >>> tuple(model(np.zeros((2, 28, 28, 1))).shape)
+    (2, 10)
+
+    Reference:
+        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
+        1611.04231), table 1.
+    """
+    _arguments.integer("num_classes", num_classes)
+    _arguments.integer("blocks", blocks)
+    _check_widths(stem, widths)
+    _check_input_shape(input_shape, len(widths))
+
+    def fresh():
+        # A shared instance would give all kernels of a shape the same values.
+        identifier = keras.initializers.get(kernel_initializer)
+        clone = getattr(identifier, "clone", None)  # a function has none
+        return clone() if clone else identifier
+
+    images = keras.Input(input_shape, name="images")
+    x = keras.layers.Conv2D(
+        stem,
+        3,
+        padding="same",
+        use_bias=use_bias,
+        kernel_regularizer=kernel_regularizer,
+        name="stem",
+    )(images)
+    for stage, width in enumerate(widths):
+        for block in range(blocks):
+            x = ResidualConv2D(
+                width,
+                strides=2 if stage > 0 and block == 0 else 1,
+                use_bias=use_bias,
+                kernel_initializer=fresh(),
+                output_initializer=fresh(),
+                kernel_regularizer=kernel_regularizer,
+                output_regularizer=kernel_regularizer,
+                name=f"stage{stage + 1}_block{block + 1}",
+            )(x)
+    x = keras.layers.GlobalAveragePooling2D(name="mean")(x)
+    logits = FixedProjection(num_classes, name="logits")(x)
+    return keras.Model(images, logits, name=name)
+
+
+def _check_widths(stem, widths):
+    sizes = [_arguments.integer("stem", stem)]
+    sizes += [_arguments.integer("widths", width) for width in widths]
+    if len(sizes) == 1 or sizes != sorted(sizes):
+        raise ValueError(
+            "`widths` must not be empty, and `stem` and `widths` must not "
+            "decrease. "
+            f"Received: stem={stem}, widths={widths}"
+        )
+
+
+def _check_input_shape(input_shape, stages):
+    channels_first = keras.config.image_data_format() == "channels_first"
+    factor = 2 ** (stages - 1)
+    sizes = input_shape[1:] if channels_first else input_shape[:2]
+    fits = all(size is None or size % factor == 0 for size in sizes)
+    if len(input_shape) != 3 or not fits:
+        raise ValueError(
+            "`input_shape` must have three entries, with height and width "
+            f"divisible by {factor}. Received: input_shape={input_shape}"
+        )

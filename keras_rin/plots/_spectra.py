@@ -1,0 +1,185 @@
+"""Plots of eigenvalues and of Lyapunov exponents."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keras_rin import _arguments
+from keras_rin.plots import _drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def eigenvalues(
+    recurrent_matrix: ArrayLike,
+    levels: Sequence[float] = (-3, -2, -1),
+    points: int = 40,
+    ax: "Axes | None" = None,
+) -> Any:
+    """Plots eigenvalues, pseudospectra and the unit circle.
+
+    The contour of level e encloses every complex number that is an eigenvalue
+    of some matrix within 10^e of W, in the spectral norm. For a normal matrix
+    the contours are circles of that radius around the eigenvalues. Larger
+    contours indicate that W is non-normal.
+
+    Args:
+        recurrent_matrix: Array W `(units, units)`.
+        levels: Increasing sequence of numbers, the exponents e. If empty, only
+            the eigenvalues are drawn. Defaults to (-3, -2, -1).
+        points: Integer of at least 2, number of grid points along each axis.
+            Each point takes one singular value decomposition. A contour
+            narrower than the distance of two points is not drawn. Defaults
+            to 40.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If `recurrent_matrix` is not square, real and finite, or
+            `points` is not such an integer.
+
+    Example:
+
+    >>> chain = np.eye(10, k=1)
+    >>> figure = keras_rin.plots.eigenvalues(chain, points=10)
+    >>> figure.savefig(path)
+
+    Reference:
+        Trefethen and Embree, 2005, Spectra and pseudospectra.
+    """
+    matrix = _arguments.square_matrix("recurrent_matrix", recurrent_matrix)
+    points = _arguments.integer("points", points, at_least=2)
+    ax = _drawing.axes(ax)
+    spectrum = np.linalg.eigvals(matrix)
+    side = 1.2 * max(1, np.abs(spectrum).max())
+    if len(levels):
+        # Each contour encloses an eigenvalue, so a contour that does not
+        # cross a circle around all eigenvalues lies inside the circle.
+        half_circle = np.exp(1j * np.linspace(0, np.pi, points))
+        radius = 10.0 ** max(levels)
+        while _distances(matrix, side * half_circle).min() < radius:
+            side *= 1.2
+        grid = np.linspace(-side, side, points)
+        distance = _smallest_singular_values(matrix, grid)
+        lines = ax.contour(
+            grid,
+            grid,
+            np.log10(np.maximum(distance, 1e-300)),
+            levels=levels,
+            colors="grey",
+            linewidths=0.8,
+            linestyles="solid",
+        )
+        ax.clabel(lines, fmt=lambda power: f"$10^{{{power:g}}}$")
+    _unit_circle(ax)
+    ax.plot(spectrum.real, spectrum.imag, ".", color="black")
+    return ax.figure
+
+
+def _smallest_singular_values(matrix, grid):
+    """Those of z I - W on a square grid; W is real, so half of it suffices."""
+    lower = grid[: (len(grid) + 1) // 2]
+    values = [_distances(matrix, grid + 1j * y) for y in lower]
+    mirrored = values[: len(grid) // 2][::-1]
+    return np.array([*values, *mirrored])
+
+
+def _distances(matrix, z):
+    """The smallest singular value of z I - W for each z."""
+    shifted = z[:, None, None] * np.eye(len(matrix)) - matrix
+    return np.linalg.svd(shifted, compute_uv=False)[:, -1]
+
+
+def jacobian_spectra(
+    eigenvalues: dict[str, ArrayLike], ax: "Axes | None" = None
+) -> Any:
+    """Plots eigenvalues of Jacobians and the unit circle.
+
+    Args:
+        eigenvalues: Dict of complex arrays by name, of any shape, such as the
+            `eigenvalues` that `keras_rin.diagnostics.fixed_points` returns.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If `eigenvalues` is not a dict with at least one array.
+
+    Example:
+
+    >>> eigenvalues = {"stable": np.array([0.9 + 0.1j, 0.9 - 0.1j])}
+    >>> figure = keras_rin.plots.jacobian_spectra(eigenvalues)
+    >>> figure.savefig(path)
+    """
+    ax = _drawing.axes(ax)
+    _unit_circle(ax)
+    markers = [".", "x", "^", "s", "+"]
+    for k, (name, values) in enumerate(
+        _drawing.named("eigenvalues", eigenvalues).items()
+    ):
+        values = np.ravel(values)
+        ax.plot(
+            values.real,
+            values.imag,
+            markers[k % 5],
+            markersize=4,
+            markerfacecolor="none",
+            label=name,
+        )
+    ax.legend()
+    return ax.figure
+
+
+def lyapunov_spectra(spectra: dict[str, Any], ax: "Axes | None" = None) -> Any:
+    """Plots the Lyapunov exponents of several networks against their index.
+
+    Args:
+        spectra: Dict of results of `keras_rin.diagnostics.lyapunov_spectrum`
+            by name. The band is one standard error over sequences. Exponents
+            of -inf are not drawn.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Raises:
+        ValueError: If `spectra` is not a dict with at least one result.
+
+    Example:
+
+    >>> layer = keras.layers.GRU(8)
+    >>> layer.build((None, None, 1))
+    >>> x = np.random.default_rng(0).normal(size=(4, 50, 1))
+    >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(layer, x)
+    >>> figure = keras_rin.plots.lyapunov_spectra({"GRU": spectrum})
+    >>> figure.savefig(path)
+    """
+    ax = _drawing.axes(ax)
+    ax.axhline(0, color="grey", linewidth=0.8)
+    for name, spectrum in _drawing.named("spectra", spectra).items():
+        index = np.arange(1, len(spectrum.exponents) + 1)
+        middle = np.where(
+            np.isfinite(spectrum.exponents), spectrum.exponents, np.nan
+        )
+        error = np.nan_to_num(spectrum.standard_error)
+        _drawing.band(ax, index, middle - error, middle, middle + error, name)
+    ax.set_xlabel("index i")
+    ax.set_ylabel("Lyapunov exponent (1 / time step)")
+    ax.legend()
+    return ax.figure
+
+
+def _unit_circle(ax):
+    circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
+    ax.plot(circle.real, circle.imag, ":", color="black", linewidth=1)
+    ax.set_xlabel("real part")
+    ax.set_ylabel("imaginary part")
+    ax.set_aspect("equal")
+    ax.locator_params(nbins=5)

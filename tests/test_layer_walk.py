@@ -1,0 +1,76 @@
+import keras
+import numpy as np
+
+from keras_rin._functional_calls import order_by_inputs
+from keras_rin._layer_walk import hidden_states
+from keras_rin._layer_walk import layers_within
+
+
+class Block(keras.layers.Layer):
+    """A layer of a user's own, which holds others in several ways."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = keras.layers.LSTM(2, stateful=True, return_sequences=True)
+        self.others = {"b": [keras.layers.GRU(3, stateful=True)]}
+
+    def build(self, shape):
+        self.call(keras.Input(batch_shape=shape))
+
+    def call(self, x):
+        return self.others["b"][0](self.first(x))
+
+
+def test_layers_come_once_in_the_order_of_a_model():
+    block, dense = Block(), keras.layers.Dense(1)
+    model = keras.Sequential([keras.Input((4, 1), batch_size=2), block, dense])
+    x = keras.Input(batch_shape=(2, 4, 1))
+    outer = keras.Model(x, [model(x), dense(block(x))])
+    outer.compile("sgd", "mse")
+    found = layers_within(outer)
+    assert len(set(map(id, found))) == len(found)
+    ours = [block, block.first, block.others["b"][0], dense]
+    assert [one for one in found if one in ours] == ours
+
+
+def test_a_layer_that_it_ends_at_is_the_last_of_its_branch():
+    block = Block()
+    found = layers_within(block, ends_at=lambda one: one is block.first)
+    assert block.first in found
+    assert block.first.cell not in found
+    assert block.others["b"][0].cell in found
+
+
+def test_layers_that_hold_each_other_come_once():
+    one, other = keras.layers.Layer(), keras.layers.Layer()
+    one.inner, other.inner = other, one
+    assert layers_within(one) == [one, other]
+
+
+def test_a_list_that_holds_itself_ends():
+    layer = keras.layers.Dense(1)
+    layer.held = {"all": [layer]}
+    vars(layer)["own"] = own = [keras.layers.Dense(2)]
+    own.append(own)
+    assert layers_within(layer) == [layer, own[0]]
+
+
+def test_states_of_another_kind_are_no_hidden_states():
+    layer = keras.layers.Dense(1)
+    layer.states = np.arange(3)
+    assert hidden_states(keras.Sequential([layer])) == []
+
+
+def test_hidden_states_within_a_layer_of_ones_own_are_found():
+    block = Block()
+    block(np.ones((2, 4, 1), "float32"))
+    lstm, gru = block.first.states, block.others["b"][0].states
+    found = hidden_states(keras.Sequential([block]))
+    assert [id(one) for one in found] == [id(one) for one in (*lstm, *gru)]
+
+
+def test_a_dict_is_read_by_the_names_of_the_inputs_or_by_its_keys():
+    inputs = [keras.Input((1,), name=name) for name in "zam"]
+    data = {"m": 3, "a": 2, "z": 1, "of none": 0}
+    assert order_by_inputs(inputs, data) == [1, 2, 3]
+    assert order_by_inputs(inputs, {"q": 3, "p": 2}) == [2, 3]
