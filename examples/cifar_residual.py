@@ -38,7 +38,7 @@ INITIALIZERS = {
     "he_normal": keras.initializers.HeNormal,
 }
 PAPER = {
-    "network": {"widths": [64, 128, 256], "blocks": 9},
+    "network": {"filters": [64, 128, 256], "blocks": 9},
     "epochs": 154,
     "batch_size": 128,
     "optimizer": lambda rate: keras.optimizers.SGD(rate, momentum=0.9),
@@ -46,7 +46,7 @@ PAPER = {
     "drops": [30_000, 50_000],  # updates, after which the rate is a tenth
 }
 SMALL = {
-    "network": {"widths": [16, 32, 64], "blocks": 1},
+    "network": {"filters": [16, 32, 64], "blocks": 1},
     "epochs": 12,
     "batch_size": 32,
     "optimizer": keras.optimizers.Adam,
@@ -140,7 +140,7 @@ def build(initializer, shape, classes, options):
     model = residual_convnet(
         shape,
         classes,
-        stem=16,
+        stem_filters=16,
         kernel_initializer=INITIALIZERS[initializer](),
         kernel_regularizer=keras.regularizers.L2(0.5e-4),
         **options["network"],

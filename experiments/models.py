@@ -72,8 +72,8 @@ def convolutional(settings, data):
     model = residual_convnet(
         data.splits[0][0].shape[1:],
         data.answers,
-        stem=width,
-        widths=(width, 2 * width, 4 * width),
+        stem_filters=width,
+        filters=(width, 2 * width, 4 * width),
         blocks=settings["blocks"],
         kernel_initializer=(
             None if initializer == "small variance" else initializer
@@ -87,12 +87,12 @@ def convolutional(settings, data):
 
 def dense(settings, data):
     """A stack of `depth` residual units with `neurons` hidden units in all."""
-    width = settings["neurons"] // settings["depth"]
+    units = settings["neurons"] // settings["depth"]
     return keras.Sequential(
         [
             keras.Input(data.splits[0][0].shape[1:]),
             keras.layers.Flatten(),
-            ResidualDenseStack(settings["depth"], width),
+            ResidualDenseStack(units, depth=settings["depth"]),
             keras.layers.Dense(data.answers),
         ]
     )

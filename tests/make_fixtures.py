@@ -94,11 +94,16 @@ MODELS = {
         VECTOR,
         LinearResidual(kernel_initializer=SmallVarianceNormal()),
         ResidualDense(3, kernel_initializer=SmallVarianceNormal()),
-        ResidualDenseStack(2, 3),
+        ResidualDenseStack(3, depth=2),
         FixedProjection(2, seed=1),
     ),
     "convnet": lambda: residual_convnet(
-        IMAGE, num_classes=2, stem=2, widths=(2, 3), blocks=1, use_bias=True
+        IMAGE,
+        num_classes=2,
+        stem_filters=2,
+        filters=(2, 3),
+        blocks=1,
+        use_bias=True,
     ),
 }
 

@@ -78,7 +78,9 @@ def test_a_residual_network_serves_without_us(rng, tmp_path, name, program):
     # JAX cannot tell whether a stride divides a size that it does not know.
     on_jax = keras.backend.backend() == "jax"
     size = (8, 8) if on_jax else (None, None)
-    model = residual_convnet((*size, 1), stem=4, widths=(4, 8), blocks=1)
+    model = residual_convnet(
+        (*size, 1), stem_filters=4, filters=(4, 8), blocks=1
+    )
     shapes = [(1, 8, 8, 1) if on_jax else (1, 6, 4, 1), (3, 8, 8, 1)]
     serve_alone(model, tmp_path / name, program, rng, shapes)
 

@@ -126,7 +126,7 @@ LAYERS = {
     ),
     "ResidualDenseStack": (
         lambda initializer, dtype: ResidualDenseStack(
-            2, 4, kernel_initializer=initializer, dtype=dtype
+            4, depth=2, kernel_initializer=initializer, dtype=dtype
         ),
         (4,),
         ["kernel"],

@@ -144,7 +144,7 @@ LAYERS = {
     ),
     "ResidualDenseStack": (
         lambda **kw: ResidualDenseStack(
-            3, 8, output_initializer="he_normal", **kw
+            8, depth=3, output_initializer="he_normal", **kw
         ),
         (4,),
         (4,),
@@ -152,8 +152,8 @@ LAYERS = {
     ),
     "ResidualDenseStack with everything": (
         lambda **kw: ResidualDenseStack(
-            2,
             3,
+            depth=2,
             **EVERYTHING,
             **kw,
         ),
@@ -176,7 +176,7 @@ LAYERS = {
     ),
     "ResidualConv2D with everything": (
         lambda **kw: ResidualConv2D(
-            8, (3, 2), 2, "channels_first", **EVERYTHING, **kw
+            8, (3, 2), 2, data_format="channels_first", **EVERYTHING, **kw
         ),
         (3, 6, 4),
         (8, 3, 2),
@@ -270,7 +270,7 @@ def test_it_computes_in_the_policy_asked_for(row, policy):
         LinearResidual("he_normal"),
         FixedProjection(3),
         ResidualDense(2),
-        ResidualDenseStack(2, 2, output_initializer="he_normal"),
+        ResidualDenseStack(2, depth=2, output_initializer="he_normal"),
     ],
     ids=lambda layer: type(layer).__name__,
 )
@@ -298,7 +298,7 @@ def test_a_mask_goes_through_what_works_on_the_features(layer):
     [
         LinearResidual(),
         ResidualDense(4),
-        ResidualDenseStack(2, 4),
+        ResidualDenseStack(4, depth=2),
         FixedProjection(3),
         RIN(4),
         RIN(4, dropout=0.5),

@@ -134,7 +134,7 @@ def test_it_has_as_many_weights_as_the_theorem_says(thousand):
     width = model.layers[1].units
     assert width == np.ceil(np.log(n))
     stack = model.layers[2]
-    neurons = stack.depth * stack.width
+    neurons = stack.depth * stack.units
     assert n <= neurons < n + stack.depth
     assert model.count_params() == (
         d * width + neurons * (2 * width + 1) + r * (width + 1)

@@ -53,13 +53,12 @@ def section(item, title):
 
 def make(item):
     parameters = inspect.signature(item).parameters.values()
-    needed = [
-        p.name
+    arguments = {
+        p.name: keras.layers.GRUCell(3) if p.name == "cell" else 3
         for p in parameters
         if p.kind != p.VAR_KEYWORD and p.default is p.empty
-    ]
-    cell = keras.layers.GRUCell(3)
-    return item(*[cell if name == "cell" else 3 for name in needed])
+    }
+    return item(**arguments)
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -1,4 +1,5 @@
 import functools
+import inspect
 
 import keras
 import numpy as np
@@ -6,13 +7,15 @@ import pytest
 from witnesses import to_numpy
 
 from keras_rin.initializers import SmallVarianceNormal
+from keras_rin.layers import FixedProjection
+from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
 
 LAYERS = {
     "dense": (ResidualDense, (None, 4)),
-    "stack": (functools.partial(ResidualDenseStack, 3), (None, 4)),
+    "stack": (functools.partial(ResidualDenseStack, depth=3), (None, 4)),
     "conv": (ResidualConv2D, (None, 4, 4, 4)),
 }
 
@@ -110,3 +113,39 @@ def test_the_config_has_each_option_under_its_own_name(case):
 def test_names_that_keras_does_not_know_are_refused(case, option):
     with pytest.raises(ValueError, match="no_such_name"):
         case[0](4, **{option: "no_such_name"})
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "ours, of_keras",
+    [
+        (ResidualDense, keras.layers.Dense),
+        (ResidualDenseStack, keras.layers.Dense),
+        (ResidualConv2D, keras.layers.Conv2D),
+    ],
+)
+def test_positional_arguments_are_the_first_of_keras(ours, of_keras):
+    positional = positional_arguments(ours)
+    assert positional == positional_arguments(of_keras)[: len(positional)]
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("ours", [LinearResidual, FixedProjection])
+def test_arguments_have_the_order_of_dense(ours):
+    positional = positional_arguments(ours)
+    order = positional_arguments(keras.layers.Dense)
+    assert positional == sorted(positional, key=order.index)
+
+
+def positional_arguments(layer):
+    return [
+        parameter.name
+        for parameter in inspect.signature(layer).parameters.values()
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+
+
+def test_a_config_with_width_is_read_as_units():
+    config = ResidualDense(5).get_config()
+    config["width"] = config.pop("units")
+    assert ResidualDense.from_config(config).units == 5

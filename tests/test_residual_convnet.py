@@ -6,7 +6,12 @@ from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
 from keras_rin.models import residual_convnet
 
-SMALL = {"input_shape": (8, 8, 3), "stem": 4, "widths": (4, 6), "blocks": 2}
+SMALL = {
+    "input_shape": (8, 8, 3),
+    "stem_filters": 4,
+    "filters": (4, 6),
+    "blocks": 2,
+}
 
 
 def sizes(weights):
@@ -48,9 +53,9 @@ def test_with_biases_there_is_one_for_the_stem_and_for_each_block():
 
 
 @pytest.mark.one_backend
-def test_depth_widths_classes_and_sizes_are_free():
+def test_depth_filters_classes_and_sizes_are_free():
     model = residual_convnet(
-        (12, 20, 1), num_classes=3, stem=2, widths=(3, 3, 5), blocks=1
+        (12, 20, 1), num_classes=3, stem_filters=2, filters=(3, 3, 5), blocks=1
     )
     assert model.output_shape == (None, 3)
     shapes = [tuple(block.output.shape[1:]) for block in blocks_of(model)]
@@ -128,12 +133,15 @@ def test_it_works_where_channels_come_first():
     "option, message",
     [
         ({"num_classes": 0}, "`num_classes` must.*num_classes=0"),
-        ({"stem": 0}, "`stem` must.*stem=0"),
+        ({"stem_filters": 0}, "`stem_filters` must.*stem_filters=0"),
         ({"blocks": 0}, "`blocks` must.*blocks=0"),
-        ({"widths": ()}, "`widths` must not be empty"),
-        ({"widths": (4, 0)}, "`widths` must be an integer.*widths=0"),
-        ({"widths": (8, 6)}, r"must not decrease.*widths=\(8, 6\)"),
-        ({"stem": 5}, r"must not decrease.*stem=5, widths=\(4, 6\)"),
+        ({"filters": ()}, "`filters` must not be empty"),
+        ({"filters": (4, 0)}, "`filters` must be an integer.*filters=0"),
+        ({"filters": (8, 6)}, r"must not decrease.*filters=\(8, 6\)"),
+        (
+            {"stem_filters": 5},
+            r"must not decrease.*stem_filters=5, filters=\(4, 6\)",
+        ),
         ({"input_shape": (8, 7, 3)}, r"divisible by 2.*\(8, 7, 3\)"),
         ({"input_shape": (8, 8)}, r"three entries.*\(8, 8\)"),
         ({"kernel_initializer": "no_such_name"}, "no_such_name"),

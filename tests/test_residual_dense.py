@@ -7,10 +7,10 @@ from witnesses import assert_same
 from keras_rin.layers import ResidualDense
 
 
-def built(width, features, **kwargs):
+def built(units, features, **kwargs):
     normal = keras.initializers.RandomNormal
     layer = ResidualDense(
-        width,
+        units,
         kernel_initializer=normal(stddev=0.5, seed=1),
         output_initializer=normal(stddev=0.5, seed=2),
         bias_initializer=normal(stddev=0.5, seed=3),
@@ -63,10 +63,10 @@ def test_it_learns_as_two_dense_layers_with_a_sum_do(rng):
     assert np.abs(new_u - u).max() > 1e-3
 
 
-@pytest.mark.parametrize("width", [0, -1, 1.5, None, "4"])
-def test_a_width_below_one_is_refused(width):
-    with pytest.raises(ValueError, match="`width` must.*Received: width="):
-        ResidualDense(width)
+@pytest.mark.parametrize("units", [0, -1, 1.5, None, "4"])
+def test_units_below_one_are_refused(units):
+    with pytest.raises(ValueError, match="`units` must.*Received: units="):
+        ResidualDense(units)
 
 
 def test_an_unknown_number_of_features_is_refused():

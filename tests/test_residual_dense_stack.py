@@ -8,15 +8,15 @@ from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
 
 
-def built_stack(depth, width, shape, **kwargs):
+def built_stack(depth, units, shape, **kwargs):
     stack = ResidualDenseStack(
-        depth,
-        width,
+        units,
+        depth=depth,
         output_initializer=keras.initializers.RandomNormal(stddev=0.2),
         **kwargs,
     )
     stack.build(shape)
-    stack.bias.assign(np.linspace(-1, 1, depth * width).reshape(depth, width))
+    stack.bias.assign(np.linspace(-1, 1, depth * units).reshape(depth, units))
     return stack
 
 
@@ -28,10 +28,10 @@ def unit_by_unit(x, weights, activation):
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "linear"])
-@pytest.mark.parametrize("depth, width", [(1, 1), (7, 3), (3, 8)])
-def test_it_follows_the_formula_in_float64(rng, depth, width, activation):
+@pytest.mark.parametrize("depth, units", [(1, 1), (7, 3), (3, 8)])
+def test_it_follows_the_formula_in_float64(rng, depth, units, activation):
     x = rng.normal(size=(4, 5)).astype("float32")
-    stack = built_stack(depth, width, x.shape, activation=activation)
+    stack = built_stack(depth, units, x.shape, activation=activation)
     assert_same(stack(x), unit_by_unit(x, stack.get_weights(), activation))
 
 
@@ -80,7 +80,12 @@ def options(axis):
 def test_with_all_options_it_trains_as_residual_dense_layers_do(rng, use_bias):
     x, y = rng.normal(size=(2, 8, 3)).astype("float32")
     stack = ResidualDenseStack(
-        4, 5, "tanh", use_bias, output_initializer="he_normal", **options(1)
+        5,
+        "tanh",
+        use_bias,
+        depth=4,
+        output_initializer="he_normal",
+        **options(1),
     )
     blocks = [
         ResidualDense(5, "tanh", use_bias, **options(0)) for _ in range(4)
@@ -101,7 +106,7 @@ def test_with_all_options_it_trains_as_residual_dense_layers_do(rng, use_bias):
 
 def test_at_the_start_it_changes_nothing(rng):
     x = rng.normal(size=(4, 3)).astype("float32")
-    assert_same(ResidualDenseStack(5, 2)(x), x, rtol=0, atol=0)
+    assert_same(ResidualDenseStack(2, depth=5)(x), x, rtol=0, atol=0)
 
 
 def test_another_batch_size_is_the_same_function(rng):
@@ -116,21 +121,21 @@ def test_another_batch_size_is_the_same_function(rng):
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (2.5, 3)])
 def test_sizes_must_be_whole(sizes):
     with pytest.raises(ValueError, match="must be an integer of at least 1"):
-        ResidualDenseStack(*sizes)
+        ResidualDenseStack(sizes[1], depth=sizes[0])
 
 
 def test_the_number_of_features_must_be_known_and_stay():
     with pytest.raises(ValueError, match="number of features"):
-        ResidualDenseStack(2, 3)(keras.Input((None,)))
+        ResidualDenseStack(3, depth=2)(keras.Input((None,)))
     with pytest.raises(ValueError, match="expected axis -1"):
         built_stack(2, 3, (None, 3))(np.ones((2, 4)))
 
 
 def test_without_an_initializer_it_has_its_default():
     layer = ResidualDenseStack(
-        3, 4, kernel_initializer=None, output_initializer=None
+        4, depth=3, kernel_initializer=None, output_initializer=None
     )
-    config = ResidualDenseStack(3, 4).get_config()
+    config = ResidualDenseStack(4, depth=3).get_config()
     for name in ("kernel_initializer", "output_initializer"):
         made, expected = layer.get_config()[name], config[name]
         assert made["class_name"] == expected["class_name"]

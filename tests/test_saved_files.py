@@ -83,12 +83,12 @@ def test_every_class_is_in_a_file_of_each_release():
 
 
 def config_of(item):
-    needed = [
-        keras.layers.GRUCell(3) if p.name == "cell" else 3
+    arguments = {
+        p.name: keras.layers.GRUCell(3) if p.name == "cell" else 3
         for p in inspect.signature(item).parameters.values()
         if p.kind != p.VAR_KEYWORD and p.default is p.empty
-    ]
-    return keras.saving.serialize_keras_object(item(*needed))
+    }
+    return keras.saving.serialize_keras_object(item(**arguments))
 
 
 def junk_of(item, key, value):

@@ -82,7 +82,7 @@ ACCEPTED = [
     (FixedProjection(4), (3,)),
     (LinearResidual("he_normal"), (3,)),
     (ResidualDense(4), FRAMES),
-    (ResidualDenseStack(2, 3, output_initializer="he_normal"), (3,)),
+    (ResidualDenseStack(3, depth=2, output_initializer="he_normal"), (3,)),
 ]
 PAIRS = (
     layers.Add,

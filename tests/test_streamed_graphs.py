@@ -51,7 +51,7 @@ BETWEEN = {
     "LinearResidual": lambda h: LinearResidual(NORMAL)(h),
     "ResidualDense": lambda h: ResidualDense(2, "tanh")(h),
     "ResidualDenseStack": lambda h: ResidualDenseStack(
-        2, 2, output_initializer=NORMAL
+        2, depth=2, output_initializer=NORMAL
     )(h),
     "FixedProjection": lambda h: FixedProjection(WIDTH)(h),
     "around a GRU": lambda h: layers.Add()(

@@ -281,8 +281,8 @@ def _model(cloud, stack):
                 stack.width, use_bias=False, dtype="float32", name="projection"
             ),
             ResidualDenseStack(
-                stack.depth,
                 stack.hidden,
+                depth=stack.depth,
                 kernel_initializer="zeros",
                 dtype="float32",
             ),

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 from keras.initializers import Initializer
+from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.initializers import _half_precision
@@ -26,9 +27,9 @@ class FixedProjection(keras.layers.Layer):
             distribution with variance 1 / features, which preserves the mean
             square of the input in expectation. The paper does not specify an
             initializer.
+        activity_regularizer: Regularizer of the output. Defaults to `None`.
         seed: Integer, random seed of the default initializer. It does not
             affect another `kernel_initializer`. Defaults to `None`.
-        activity_regularizer: Regularizer of the output. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -57,10 +58,12 @@ class FixedProjection(keras.layers.Layer):
         self,
         units: int,
         kernel_initializer: str | Initializer | None = None,
+        activity_regularizer: str | Regularizer | None = None,
+        *,
         seed: int | None = None,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.supports_masking = True
         self.units = _arguments.integer("units", units)
         self.seed = seed

@@ -42,8 +42,9 @@ class LinearResidual(keras.layers.Layer):
         kernel_initializer: Initializer of the offset A. Defaults to
             `"zeros"`, which makes the layer the identity map.
         kernel_regularizer: Regularizer of the offset A. Defaults to `None`.
+        activity_regularizer: Regularizer of the output. Defaults to `None`.
         kernel_constraint: Constraint on the offset A. Defaults to `None`.
-        **kwargs: `name`, `dtype`, `trainable`, `activity_regularizer`.
+        **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
         x: Tensor of shape `(..., features)`.
@@ -70,10 +71,11 @@ class LinearResidual(keras.layers.Layer):
         self,
         kernel_initializer: str | Initializer = "zeros",
         kernel_regularizer: str | Regularizer | None = None,
+        activity_regularizer: str | Regularizer | None = None,
         kernel_constraint: str | Constraint | None = None,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.supports_masking = True
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)

@@ -22,32 +22,33 @@ class ResidualBranch(keras.layers.Layer):
 
     def __init__(
         self,
-        activation: str | Callable | None = "relu",
-        use_bias: bool = True,
-        kernel_initializer: str | Initializer | None = None,
-        output_initializer: str | Initializer | None = None,
-        bias_initializer: str | Initializer = "zeros",
-        kernel_regularizer: str | Regularizer | None = None,
-        output_regularizer: str | Regularizer | None = None,
-        bias_regularizer: str | Regularizer | None = None,
-        activity_regularizer: str | Regularizer | None = None,
-        kernel_constraint: str | Constraint | None = None,
-        output_constraint: str | Constraint | None = None,
-        bias_constraint: str | Constraint | None = None,
+        *,
+        activation: str | Callable | None,
+        use_bias: bool,
+        kernel_initializer: str | Initializer | None,
+        bias_initializer: str | Initializer,
+        kernel_regularizer: str | Regularizer | None,
+        bias_regularizer: str | Regularizer | None,
+        activity_regularizer: str | Regularizer | None,
+        kernel_constraint: str | Constraint | None,
+        bias_constraint: str | Constraint | None,
+        output_initializer: str | Initializer | None,
+        output_regularizer: str | Regularizer | None,
+        output_constraint: str | Constraint | None,
         **kwargs: Any,
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         self.activation = keras.activations.get(activation)
         self.use_bias = use_bias
         self.kernel_initializer = _initializer(kernel_initializer)
-        self.output_initializer = _initializer(output_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-        self.output_regularizer = keras.regularizers.get(output_regularizer)
         self.bias_regularizer = keras.regularizers.get(bias_regularizer)
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
-        self.output_constraint = keras.constraints.get(output_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
+        self.output_initializer = _initializer(output_initializer)
+        self.output_regularizer = keras.regularizers.get(output_regularizer)
+        self.output_constraint = keras.constraints.get(output_constraint)
 
     def add_branch(self, kernel_shape, output_shape, bias_shape):
         self.kernel = self.add_weight(
@@ -82,15 +83,22 @@ class ResidualBranch(keras.layers.Layer):
             "activation": keras.activations.serialize(self.activation),
             "use_bias": self.use_bias,
             "kernel_initializer": initializer(self.kernel_initializer),
-            "output_initializer": initializer(self.output_initializer),
             "bias_initializer": initializer(self.bias_initializer),
             "kernel_regularizer": regularizer(self.kernel_regularizer),
-            "output_regularizer": regularizer(self.output_regularizer),
             "bias_regularizer": regularizer(self.bias_regularizer),
             "kernel_constraint": constraint(self.kernel_constraint),
-            "output_constraint": constraint(self.output_constraint),
             "bias_constraint": constraint(self.bias_constraint),
+            "output_initializer": initializer(self.output_initializer),
+            "output_regularizer": regularizer(self.output_regularizer),
+            "output_constraint": constraint(self.output_constraint),
         }
+
+    @classmethod
+    def from_config(cls, config):
+        if "width" in config:  # older files have this name for the units
+            config = dict(config)
+            config["units"] = config.pop("width")
+        return super().from_config(config)
 
 
 def _initializer(identifier):

@@ -5,6 +5,9 @@ from typing import Any
 
 import keras
 from keras import ops
+from keras.constraints import Constraint
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.layers._residual_branch import ResidualBranch
@@ -43,19 +46,19 @@ class ResidualConv2D(ResidualBranch):
         use_bias: Boolean, whether C1 uses a bias vector. Defaults to `True`.
         kernel_initializer: Initializer of the kernel of C1. Defaults to
             `None`: `SmallVarianceNormal`.
-        output_initializer: Initializer of the kernel of C2. Defaults to
-            `None`: `SmallVarianceNormal`. `"zeros"` makes the block equal to
-            its shortcut.
         bias_initializer: Initializer of b. Defaults to `"zeros"`.
         kernel_regularizer: Regularizer of the kernel of C1. Defaults to
-            `None`.
-        output_regularizer: Regularizer of the kernel of C2. Defaults to
             `None`.
         bias_regularizer: Regularizer of b. Defaults to `None`.
         activity_regularizer: Regularizer of the output. Defaults to `None`.
         kernel_constraint: Constraint on the kernel of C1. Defaults to `None`.
-        output_constraint: Constraint on the kernel of C2. Defaults to `None`.
         bias_constraint: Constraint on b. Defaults to `None`.
+        output_initializer: Initializer of the kernel of C2. Defaults to
+            `None`: `SmallVarianceNormal`. `"zeros"` makes the block equal to
+            its shortcut.
+        output_regularizer: Regularizer of the kernel of C2. Defaults to
+            `None`.
+        output_constraint: Constraint on the kernel of C2. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -92,12 +95,37 @@ class ResidualConv2D(ResidualBranch):
         filters: int,
         kernel_size: int | tuple[int, int] = 3,
         strides: int | tuple[int, int] = 1,
+        *,
         data_format: str | None = None,
         activation: str | Callable | None = "relu",
         use_bias: bool = True,
+        kernel_initializer: str | Initializer | None = None,
+        bias_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        bias_regularizer: str | Regularizer | None = None,
+        activity_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        bias_constraint: str | Constraint | None = None,
+        output_initializer: str | Initializer | None = None,
+        output_regularizer: str | Regularizer | None = None,
+        output_constraint: str | Constraint | None = None,
         **kwargs: Any,
     ):
-        super().__init__(activation, use_bias, **kwargs)
+        super().__init__(
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            output_initializer=output_initializer,
+            output_regularizer=output_regularizer,
+            output_constraint=output_constraint,
+            **kwargs,
+        )
         self.filters = _arguments.integer("filters", filters)
         self.kernel_size = _pair("kernel_size", kernel_size)
         self.strides = _pair("strides", strides)

@@ -5,6 +5,9 @@ from typing import Any
 
 import keras
 from keras import ops
+from keras.constraints import Constraint
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.layers._residual_branch import ResidualBranch
@@ -16,31 +19,31 @@ class ResidualDense(ResidualBranch):
 
     y = x + activation(x U + b) V
 
-    The trainable weights are, in this order, `kernel` U `(features, width)`,
-    `output_kernel` V `(width, features)` and `bias` b `(width,)`. They
+    The trainable weights are, in this order, `kernel` U `(features, units)`,
+    `output_kernel` V `(units, features)` and `bias` b `(units,)`. They
     parametrize the offset from the identity: with V = 0 the block is the
     identity map, so weight decay or
     `keras.regularizers.L2` pulls the block towards it.
 
     Args:
-        width: Positive integer, number of hidden units.
+        units: Positive integer, number of hidden units.
         activation: Activation function of the hidden units. Defaults to
             `"relu"`. If you pass `None`, no activation is applied.
         use_bias: Boolean, whether the hidden units use a bias vector.
             Defaults to `True`.
         kernel_initializer: Initializer of U. Defaults to `None`:
-            `SmallVarianceNormal`, with standard deviation 1 / width.
-        output_initializer: Initializer of V. Defaults to `None`:
-            `SmallVarianceNormal`, with standard deviation 1 / features.
-            `"zeros"` makes the block the identity map.
+            `SmallVarianceNormal`, with standard deviation 1 / units.
         bias_initializer: Initializer of b. Defaults to `"zeros"`.
         kernel_regularizer: Regularizer of U. Defaults to `None`.
-        output_regularizer: Regularizer of V. Defaults to `None`.
         bias_regularizer: Regularizer of b. Defaults to `None`.
         activity_regularizer: Regularizer of the output. Defaults to `None`.
         kernel_constraint: Constraint on U. Defaults to `None`.
-        output_constraint: Constraint on V. Defaults to `None`.
         bias_constraint: Constraint on b. Defaults to `None`.
+        output_initializer: Initializer of V. Defaults to `None`:
+            `SmallVarianceNormal`, with standard deviation 1 / features.
+            `"zeros"` makes the block the identity map.
+        output_regularizer: Regularizer of V. Defaults to `None`.
+        output_constraint: Constraint on V. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -50,7 +53,7 @@ class ResidualDense(ResidualBranch):
         Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If `width` is not a positive integer, if the activation,
+        ValueError: If `units` is not a positive integer, if the activation,
             an initializer, a regularizer or a constraint is unknown to Keras,
             or if the number of features is undefined or differs from that of
             earlier calls.
@@ -69,20 +72,45 @@ class ResidualDense(ResidualBranch):
 
     def __init__(
         self,
-        width: int,
+        units: int,
         activation: str | Callable | None = "relu",
         use_bias: bool = True,
+        kernel_initializer: str | Initializer | None = None,
+        bias_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        bias_regularizer: str | Regularizer | None = None,
+        activity_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        bias_constraint: str | Constraint | None = None,
+        *,
+        output_initializer: str | Initializer | None = None,
+        output_regularizer: str | Regularizer | None = None,
+        output_constraint: str | Constraint | None = None,
         **kwargs: Any,
     ):
-        super().__init__(activation, use_bias, **kwargs)
+        super().__init__(
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            output_initializer=output_initializer,
+            output_regularizer=output_regularizer,
+            output_constraint=output_constraint,
+            **kwargs,
+        )
         self.supports_masking = True
-        self.width = _arguments.integer("width", width)
+        self.units = _arguments.integer("units", units)
 
     def build(self, input_shape):
         features = _arguments.features(self.name, input_shape)
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
         self.add_branch(
-            (features, self.width), (self.width, features), (self.width,)
+            (features, self.units), (self.units, features), (self.units,)
         )
 
     def call(self, x):
@@ -96,4 +124,4 @@ class ResidualDense(ResidualBranch):
         return input_shape
 
     def get_config(self):
-        return {**super().get_config(), "width": self.width}
+        return {**super().get_config(), "units": self.units}

@@ -14,8 +14,8 @@ from keras_rin.layers import ResidualConv2D
 def residual_convnet(
     input_shape: tuple[int, int, int] = (32, 32, 3),
     num_classes: int = 10,
-    stem: int = 16,
-    widths: Sequence[int] = (64, 128, 256),
+    stem_filters: int = 16,
+    filters: Sequence[int] = (64, 128, 256),
     blocks: int = 9,
     use_bias: bool = False,
     kernel_initializer: str | Initializer | None = None,
@@ -25,17 +25,17 @@ def residual_convnet(
     """Instantiates the all-convolutional residual network of Hardt and Ma.
 
     The network has no normalization layers. It consists of a 3 x 3
-    convolution with `stem` channels; for each entry of `widths` a stage of
-    `blocks` residual blocks x + C2(relu(C1 x)) with that many channels
-    (`keras_rin.layers.ResidualConv2D`), where the first block of every stage
-    after the first has stride 2; a global average pooling; and a random
-    projection to the classes that is not trained
+    convolution with `stem_filters` channels; for each entry of `filters` a
+    stage of `blocks` residual blocks x + C2(relu(C1 x)) with that many
+    channels (`keras_rin.layers.ResidualConv2D`), where the first block of
+    every stage after the first has stride 2; a global average pooling; and a
+    random projection to the classes that is not trained
     (`keras_rin.layers.FixedProjection`). All trainable weights are in the
     convolutions.
 
     The defaults are the CIFAR-10 network of the paper: 55 convolutions with
     13,538,736 weights. The paper does not say whether the convolutions have
-    biases; by default they have none. `blocks=2, widths=(16, 32, 64)` trains
+    biases; by default they have none. `blocks=2, filters=(16, 32, 64)` trains
     on a laptop.
 
     For weight decay, pass `kernel_regularizer=keras.regularizers.L2(rate / 2)`,
@@ -49,11 +49,11 @@ def residual_convnet(
             must be divisible by 2 for each stage after the first. Defaults to
             `(32, 32, 3)`.
         num_classes: Positive integer, number of classes. Defaults to 10.
-        stem: Positive integer, number of channels of the first convolution.
-            Defaults to 16.
-        widths: Sequence of positive integers, number of channels of each
-            stage, in non-decreasing order and at least `stem`. Defaults to
-            `(64, 128, 256)`.
+        stem_filters: Positive integer, number of channels of the first
+            convolution. Defaults to 16.
+        filters: Sequence of positive integers, number of channels of each
+            stage, in non-decreasing order and at least `stem_filters`.
+            Defaults to `(64, 128, 256)`.
         blocks: Positive integer, number of blocks per stage. Defaults to 9.
         use_bias: Boolean, whether the first convolution of the network and
             that of each block use a bias vector. Defaults to `False`.
@@ -72,15 +72,15 @@ def residual_convnet(
         variance 1.
 
     Raises:
-        ValueError: If `num_classes`, `stem`, `widths` or `blocks` does not
-            consist of positive integers, if `widths` is empty or decreases,
-            if `input_shape` does not have three entries, or if its height or
-            width is not divisible by the strides.
+        ValueError: If `num_classes`, `stem_filters`, `filters` or `blocks` does
+            not consist of positive integers, if `filters` is empty or
+            decreases, if `input_shape` does not have three entries, or if its
+            height or width is not divisible by the strides.
 
     Example:
 
     >>> model = keras_rin.models.residual_convnet(
-    ...     (28, 28, 1), stem=8, widths=(8, 16), blocks=1
+    ...     (28, 28, 1), stem_filters=8, filters=(8, 16), blocks=1
     ... )
     >>> tuple(model(np.zeros((2, 28, 28, 1))).shape)
     (2, 10)
@@ -91,8 +91,8 @@ def residual_convnet(
     """
     _arguments.integer("num_classes", num_classes)
     _arguments.integer("blocks", blocks)
-    _check_widths(stem, widths)
-    _check_input_shape(input_shape, len(widths))
+    _check_filters(stem_filters, filters)
+    _check_input_shape(input_shape, len(filters))
 
     def fresh():
         # A shared instance would give all kernels of a shape the same values.
@@ -102,17 +102,17 @@ def residual_convnet(
 
     images = keras.Input(input_shape, name="images")
     x = keras.layers.Conv2D(
-        stem,
+        stem_filters,
         3,
         padding="same",
         use_bias=use_bias,
         kernel_regularizer=kernel_regularizer,
         name="stem",
     )(images)
-    for stage, width in enumerate(widths):
+    for stage, stage_filters in enumerate(filters):
         for block in range(blocks):
             x = ResidualConv2D(
-                width,
+                stage_filters,
                 strides=2 if stage > 0 and block == 0 else 1,
                 use_bias=use_bias,
                 kernel_initializer=fresh(),
@@ -126,14 +126,14 @@ def residual_convnet(
     return keras.Model(images, logits, name=name)
 
 
-def _check_widths(stem, widths):
-    sizes = [_arguments.integer("stem", stem)]
-    sizes += [_arguments.integer("widths", width) for width in widths]
+def _check_filters(stem_filters, filters):
+    sizes = [_arguments.integer("stem_filters", stem_filters)]
+    sizes += [_arguments.integer("filters", number) for number in filters]
     if len(sizes) == 1 or sizes != sorted(sizes):
         raise ValueError(
-            "`widths` must not be empty, and `stem` and `widths` must not "
-            "decrease. "
-            f"Received: stem={stem}, widths={widths}"
+            "`filters` must not be empty, and `stem_filters` and `filters` "
+            "must not decrease. "
+            f"Received: stem_filters={stem_filters}, filters={filters}"
         )
 
 
