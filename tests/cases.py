@@ -49,9 +49,9 @@ def _pairs(case):
     return set(itertools.combinations(enumerate(case), 2))
 
 
-def first_of(cases, first=1):
-    """A list of cases, those after the first ones marked as exhaustive."""
+def first_of(cases, first=1, mark=pytest.mark.exhaustive):
+    """A list of cases, those after the first ones marked."""
     return [
-        pytest.param(*case, marks=pytest.mark.exhaustive if n >= first else ())
+        pytest.param(*case, marks=mark if n >= first else ())
         for n, case in enumerate(cases)
     ]

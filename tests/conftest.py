@@ -26,40 +26,14 @@ collect_ignore += ["test_tables.py", "test_training.py", "test_verdicts.py"]
 if importlib.util.find_spec("tensorflow"):
     collect_ignore.clear()
 
-# Of names, NumPy, files and text: the same on every backend. (With JAX .ci/run
-# tries the version and saved files where there is no TensorFlow.)
 ONE_BACKEND = {
-    "test_adding",
-    "test_architecture",
-    "test_arguments",
-    "test_babi",
     "test_backends",
-    "test_cases",
-    "test_character_stream",
-    "test_copying",
-    "test_exact_diagnostics",
-    "test_fisher_memory",
-    "test_flip_flop",
-    "test_hidden_chain",
-    "test_identity_trajectories",
     "test_insert_tables",
     "test_language",
     "test_mathematics",
-    "test_model_description",
-    "test_nonnormality",
     "test_pages",
-    "test_peeling",
-    "test_curves",
-    "test_drawing",
-    "test_spectra",
-    "test_states",
     "test_reports",
     "test_robustness",
-    "test_public_names",
-    "test_saved_files",
-    "test_sequential_pixels",
-    "test_spectrum",
-    "test_version",
     "test_versions",
 }
 

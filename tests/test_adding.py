@@ -3,6 +3,8 @@ import pytest
 
 from keras_rin.tasks import adding
 
+pytestmark = pytest.mark.one_backend
+
 
 @pytest.mark.parametrize("length", [2, 3, 100])
 def test_the_answer_is_the_sum_of_the_two_marked_numbers(rng, length):

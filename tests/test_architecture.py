@@ -10,6 +10,8 @@ import pytest
 
 import keras_rin
 
+pytestmark = pytest.mark.one_backend
+
 PACKAGE = pathlib.Path(keras_rin.__file__).parent
 ROOT = PACKAGE.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text()

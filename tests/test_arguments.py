@@ -3,6 +3,8 @@ import pytest
 
 from keras_rin import _arguments
 
+pytestmark = pytest.mark.one_backend
+
 
 @pytest.mark.parametrize("value", [1, np.int32(1), np.uint8(1)])
 def test_whole_numbers_become_integers(value):

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from witnesses import to_numpy
+from references import to_numpy
 
 from keras_rin.diagnostics import _autodiff
 

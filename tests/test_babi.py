@@ -6,6 +6,8 @@ import pytest
 
 from keras_rin.tasks import babi
 
+pytestmark = pytest.mark.one_backend
+
 REAL = os.environ.get("BABI_DIR")
 TRAIN = """\
 1 Mary moved to the bathroom.

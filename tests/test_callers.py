@@ -8,6 +8,8 @@ import pytest
 
 from keras_rin import _callers
 
+pytestmark = pytest.mark.one_backend
+
 
 def function_of(module, function):
     """A function of a module of that name, which calls `function`."""

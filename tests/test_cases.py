@@ -5,6 +5,8 @@ import itertools
 import pytest
 from cases import table
 
+pytestmark = pytest.mark.one_backend
+
 
 @pytest.mark.parametrize("sizes", [(3,), (4, 2), (8, 5, 2), (2, 2, 2, 3)])
 def test_any_two_values_meet_and_each_is_tried_by_default(sizes):

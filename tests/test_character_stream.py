@@ -6,6 +6,8 @@ from scipy import stats
 
 from keras_rin.tasks import character_stream
 
+pytestmark = pytest.mark.one_backend
+
 TEXT = "It is a truth universally acknowledged, that a rose is a rose.\n" * 3
 
 

@@ -96,6 +96,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", DAMAGES)
 def test_what_is_wrong_with_a_file_is_said(tmp_path, name):
     path = tmp_path / "state.npz"

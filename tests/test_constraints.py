@@ -3,9 +3,9 @@ import mpmath
 import numpy as np
 import pytest
 from cases import first_of
+from references import assert_same
+from references import to_numpy
 from scipy import linalg
-from witnesses import assert_same
-from witnesses import to_numpy
 
 from keras_rin.constraints import Orthogonal
 from keras_rin.initializers import Offset
@@ -71,6 +71,7 @@ def test_an_offset_makes_u_plus_i_orthogonal(rng):
     np.testing.assert_allclose(made, expected, atol=1e-6)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("gates", [3, 4])
 def test_each_gate_is_made_orthogonal_by_itself(rng, gates):
     kernel = rng.normal(size=(5, 5 * gates)).astype("float32")
@@ -148,6 +149,7 @@ def graded(rng, units, condition):
     }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("units", [2, 7])
 @pytest.mark.parametrize("condition", [1e10, 1e20, 1e30])
 def test_a_graded_matrix_has_its_nearest_one(rng, units, condition):
@@ -210,6 +212,7 @@ def test_a_singular_matrix_becomes_one_of_its_nearest(matrix):
     assert np.sum(made * matrix) >= nuclear * (1 - 1e-6)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("units", [1, 2, 3, 6])
 def test_singular_matrices_of_integers_become_orthogonal(rng, units):
     """A hundred of half the rank, which rounding may leave as it is."""
@@ -252,6 +255,7 @@ def test_the_config_makes_the_same_constraint():
     assert (again.offset, again.gates) == (True, 3)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "shape, gates", [((3, 4), 1), ((3,), 1), ((3, 3), 4), ((2, 3, 3), 1)]
 )
@@ -260,12 +264,14 @@ def test_other_shapes_are_refused(shape, gates):
         Orthogonal(gates=gates)(np.ones(shape, "float32"))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("gates", [0, 2.5, None])
 def test_gates_must_be_a_positive_integer(gates):
     with pytest.raises(ValueError, match="`gates` must be an integer"):
         Orthogonal(gates=gates)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("size", [1e-30, 1e-10, 1e10, 1e25, 1e38])
 def test_a_matrix_of_any_size_has_its_nearest_one(size):
     matrix = np.array([[3.0, 1.0], [0.0, 2.0]], "float32") * np.float32(size)

@@ -1,9 +1,11 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import to_numpy
+from references import to_numpy
 
 from keras_rin.tasks import copying
+
+pytestmark = pytest.mark.one_backend
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
-from witnesses import drawn_lines
+from references import drawn_lines
 
 from keras_rin import plots
 from keras_rin.diagnostics._hidden_chain import HiddenChain
+
+pytestmark = pytest.mark.one_backend
 
 FOUND = HiddenChain(
     difference=np.array([-1, 0, 1]),

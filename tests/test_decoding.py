@@ -3,6 +3,8 @@ import pytest
 
 from keras_rin.diagnostics import first_signal_r2
 
+pytestmark = pytest.mark.one_backend
+
 
 def in_theory(matrix, vector, noise, steps):
     """c S^-1 c^T, summed up step by step."""

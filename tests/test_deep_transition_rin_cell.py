@@ -1,9 +1,9 @@
 import keras
 import numpy as np
 import pytest
-import witnesses
-from witnesses import assert_same
-from witnesses import to_numpy
+import references
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.initializers import Offset
 from keras_rin.layers import DeepTransitionRINCell
@@ -28,7 +28,7 @@ def random_cell(units, **kwargs):
 def numpy_states(x, weights, activation, mask=None):
     """The states (batch, time, units), step by step in float64."""
     kernel, first, b_1, second, b_2 = (w.astype("float64") for w in weights)
-    phi, identity = witnesses.ACTIVATIONS[activation], np.eye(len(first))
+    phi, identity = references.ACTIVATIONS[activation], np.eye(len(first))
     h, states = np.zeros((len(x), len(first))), []
     for t in range(x.shape[1]):
         a = phi(x[:, t] @ kernel + h @ (first + identity) + b_1)
@@ -38,7 +38,8 @@ def numpy_states(x, weights, activation, mask=None):
     return np.stack(states, axis=1)
 
 
-@pytest.mark.parametrize("activation", witnesses.ACTIVATIONS)
+@pytest.mark.one_backend
+@pytest.mark.parametrize("activation", references.ACTIVATIONS)
 def test_a_sequence_is_the_formula(rng, activation):
     layer = layer_of(random_cell(5, activation=activation))
     x = rng.normal(size=(4, 6, 3)).astype("float32")
@@ -50,7 +51,7 @@ def test_a_sequence_is_the_formula(rng, activation):
 def test_masked_steps_leave_the_state(rng, name):
     layer = layer_of(random_cell(5), return_state=True)
     x = rng.normal(size=(4, 6, 3)).astype("float32")
-    mask = witnesses.MASKS[name](6, 4).T
+    mask = references.MASKS[name](6, 4).T
     _, state = layer(x, mask=keras.ops.convert_to_tensor(mask))
     expected = numpy_states(x, layer.get_weights(), "relu", mask)
     assert_same(state, expected[:, -1], rtol=1e-4, atol=1e-4)

@@ -9,6 +9,8 @@ from test_states import POINTS
 
 from keras_rin import plots
 
+pytestmark = pytest.mark.one_backend
+
 PICTURES = {
     "memory_curves": ({"chain": [1, 0.5], "identity": [0.2, 0.1]},),
     "eigenvalues": (0.5 * np.eye(3, k=1),),

@@ -22,6 +22,8 @@ from keras_rin.diagnostics import spectral_radius
 from keras_rin.diagnostics import total_memory
 from keras_rin.diagnostics import transient_amplification
 
+pytestmark = pytest.mark.one_backend
+
 TAME = ["gaussian", "normal", "chain", "chain and identity", "feedback chain"]
 WILD = ["jordan block", "nilpotent", "nearly defective", "graded"]
 mpmath.mp.dps = 120

@@ -34,7 +34,6 @@ SERVE = """
 for name in sys.argv[2:]:
     numpy.save(name + ".answer.npy", serve(numpy.load(name)))
 """
-ON_EACH = [pytest.mark.exhaustive, pytest.mark.each_backend]
 NEEDS_ONNX = needs_keras("3.8", "this Keras cannot export to ONNX")
 NOT_ON = {
     "torch": "Keras 3.15 cannot export an RNN from Torch",
@@ -46,7 +45,7 @@ NOT_ON = {
 @pytest.mark.parametrize(
     ("name", "program"),
     [
-        pytest.param("saved_model", SAVED_MODEL, marks=ON_EACH),
+        pytest.param("saved_model", SAVED_MODEL, marks=pytest.mark.exhaustive),
         pytest.param("model.onnx", ONNX, marks=NEEDS_ONNX),
     ],
     ids=["SavedModel", "ONNX"],

@@ -183,6 +183,7 @@ def test_a_step_in_integers_alone(rng, tmp_path):
     np.testing.assert_allclose(answers, expected, atol=0.03 * expected.max())
 
 
+@pytest.mark.one_backend
 @WRITES
 def test_it_says_what_it_wrote(model, tmp_path, capfd):
     export_streaming(model, tmp_path / "streaming")

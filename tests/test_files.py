@@ -11,6 +11,8 @@ import pytest
 
 from keras_rin import _files
 
+pytestmark = pytest.mark.one_backend
+
 # What a full disk may stop, in the order of their calls.
 CALLS = [
     (tempfile, "mkdtemp"),

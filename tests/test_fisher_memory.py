@@ -4,12 +4,14 @@ import keras
 import numpy as np
 import pytest
 import scipy.linalg
-from witnesses import to_numpy
+from references import to_numpy
 
 from keras_rin.diagnostics import fisher_memory_curve
 from keras_rin.diagnostics import optimal_input_vector
 from keras_rin.diagnostics import spatial_memory_matrix
 from keras_rin.diagnostics import total_memory
+
+pytestmark = pytest.mark.one_backend
 
 
 def chain(units, gain, identity_gain=0, feedback=0):

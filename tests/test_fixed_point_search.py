@@ -1,8 +1,11 @@
 import keras
 import numpy as np
+import pytest
 
 from keras_rin.diagnostics._fixed_point_search import Search
 from keras_rin.diagnostics._state_map import state_map
+
+pytestmark = pytest.mark.one_backend
 
 
 def searched(rng, slopes, tolerance):

@@ -1,13 +1,15 @@
 import keras
 import numpy as np
 import pytest
+from references import to_numpy
 from scipy import optimize
-from witnesses import to_numpy
 
 from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.layers import RIN
 from keras_rin.tasks import flip_flop
+
+pytestmark = pytest.mark.one_backend
 
 
 def simple_rnn(matrix, activation="tanh", bias=0.0):
@@ -45,6 +47,7 @@ def test_two_units_that_hold_a_bit_each_have_nine_points(rng):
     assert (found.dimension == 0).all() and (found.speeds <= 1e-16).all()
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize("kind", ["GRU", "LSTM", "SimpleRNN"])
 def test_points_under_an_input_are_those_that_scipy_finds(rng, kind):
     layer = getattr(keras.layers, kind)(4)
@@ -197,7 +200,6 @@ def test_bad_layers_are_named():
 
 
 @pytest.mark.exhaustive
-@pytest.mark.each_backend
 def test_a_trained_flip_flop_has_a_stable_point_for_each_word(rng):
     model = keras.Sequential(
         [

@@ -1,9 +1,9 @@
 import keras
 import numpy as np
 import pytest
+from references import assert_same
+from references import to_numpy
 from scipy import stats
-from witnesses import assert_same
-from witnesses import to_numpy
 
 from keras_rin.layers import FixedProjection
 

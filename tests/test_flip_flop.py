@@ -3,6 +3,8 @@ import pytest
 
 from keras_rin.tasks import flip_flop
 
+pytestmark = pytest.mark.one_backend
+
 
 def test_the_target_is_the_sign_of_the_latest_pulse(rng):
     x, y = flip_flop.generate(rng, 20, 30, bits=4, pulse_probability=0.2)

@@ -6,11 +6,11 @@ import dataclasses
 import keras
 import numpy as np
 import pytest
-import witnesses
+import references
 from cases import first_of
 from cases import table
-from witnesses import MASKS
-from witnesses import assert_same
+from references import MASKS
+from references import assert_same
 
 from keras_rin import _recurrence
 from keras_rin.initializers import Offset
@@ -80,7 +80,7 @@ def test_the_fused_layer_has_the_gradients_of_the_other(rng, option, mask):
     shape = (4, 6, 5) if "return_sequences" in options else (4, 5)
     y = rng.normal(size=shape).astype("float32")
     fused, other = (
-        witnesses.gradients(layer, x, y, **kwargs)
+        references.gradients(layer, x, y, **kwargs)
         for layer in pair(options, x.shape)
     )
     for one, two in zip(fused, other, strict=True):
@@ -106,7 +106,7 @@ def test_random_layers_are_the_same_fused_and_not(seed, float64):
     one, other = (layer(x, **kwargs) for layer in layers)
     assert_same(one, other, close, close)
     one, other = (
-        witnesses.gradients(layer, x, y, **kwargs) for layer in layers
+        references.gradients(layer, x, y, **kwargs) for layer in layers
     )
     for gradient, expected in zip(one, other, strict=True):
         assert_same(gradient, expected, close, close)

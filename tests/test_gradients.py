@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import to_numpy
+from references import to_numpy
 
 import keras_rin
 from keras_rin.diagnostics import gradient_norms
@@ -71,6 +71,7 @@ def test_it_agrees_with_finite_differences(rng, layer):
         np.testing.assert_allclose(found[t], expected, rtol=5e-3)
 
 
+@pytest.mark.one_backend
 def test_an_orthogonal_linear_recurrence_keeps_every_gradient(rng):
     start = keras_rin.initializers.Offset("orthogonal")
     layer = built(RIN(20, None, recurrent_initializer=start))
@@ -94,6 +95,7 @@ def test_masked_time_steps_are_left_out(rng, backwards):
     np.testing.assert_allclose(norms, np.sqrt(squares / 2), rtol=1e-5)
 
 
+@pytest.mark.one_backend
 def test_a_padded_sequence_is_the_sequence(rng):
     layer, x = built(keras.layers.GRU(3)), rng.normal(size=(2, 4, 2))
     padded = np.concatenate([x[:, :2], np.ones((2, 3, 2)), x[:, 2:]], axis=1)
@@ -109,6 +111,7 @@ def test_other_masks_are_refused(mask):
         gradient_norms(built(RIN(3)), np.ones((2, 5, 2)), mask=mask)
 
 
+@pytest.mark.one_backend
 def test_in_float64_a_gradient_reaches_further_than_in_float32():
     norms = gradient_norms(halving(dtype="float64"), np.ones((1, 200, 2)))
     np.testing.assert_allclose(norms, 0.5 ** np.arange(200, -1, -1), 1e-12)
@@ -182,6 +185,7 @@ def test_directions_and_rng_are_checked():
         gradient_norms(layer, x, rng=3)
 
 
+@pytest.mark.one_backend
 def test_a_layer_that_runs_backwards_reads_from_the_end(rng):
     layer = built(RIN(4, go_backwards=True))
     x = rng.normal(size=(3, 6, 2)).astype("float32")

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import to_numpy
+from references import to_numpy
 
 from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity

@@ -1,11 +1,13 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import to_numpy
+from references import to_numpy
 
 from keras_rin.diagnostics import hidden_chain
 from keras_rin.initializers import Chain
 from keras_rin.layers import RIN
+
+pytestmark = pytest.mark.one_backend
 
 
 def with_recurrence(matrix, layer=keras.layers.SimpleRNN, **kwargs):

@@ -8,11 +8,13 @@ to I + U, which is an IRNN at U = 0. A penalty can.
 import keras
 import numpy as np
 import pytest
-from witnesses import assert_same
-from witnesses import to_numpy
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.layers import RIN
 from keras_rin.regularizers import IdentityOffsetL2
+
+pytestmark = pytest.mark.one_backend
 
 UNITS, STEPS = 8, 30
 OPTIMIZERS = {

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from cases import first_of
 from cases import needs_keras
-from witnesses import ACTIVATIONS
-from witnesses import to_numpy
+from references import ACTIVATIONS
+from references import to_numpy
 
 import keras_rin
 from keras_rin.diagnostics import gradient_norms
@@ -102,6 +102,7 @@ def test_of_gates_they_are_those_of_numpy(rng, kind, step):
         np.testing.assert_allclose(jacobians[t], expected, atol=1e-8)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("kind", ["LSTM", "SimpleRNN"])
 def test_gradient_norms_follow_from_them(rng, kind):
     layer = built(getattr(keras.layers, kind)(3))

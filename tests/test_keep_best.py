@@ -14,6 +14,8 @@ import pytest
 
 from keras_rin.callbacks import KeepBest
 
+pytestmark = pytest.mark.one_backend
+
 X = np.linspace(-1, 1, 16, dtype="float32").reshape(8, 2)
 
 

@@ -7,6 +7,8 @@ import pytest
 from keras_rin.callbacks._layer_inputs import LayerInputs
 from keras_rin.layers import RIN
 
+pytestmark = pytest.mark.one_backend
+
 
 def twice():
     return keras.layers.Rescaling(2.0)

@@ -1,9 +1,12 @@
 import keras
 import numpy as np
+import pytest
 
 from keras_rin._functional_calls import order_by_inputs
 from keras_rin._layer_walk import hidden_states
 from keras_rin._layer_walk import layers_within
+
+pytestmark = pytest.mark.one_backend
 
 
 class Block(keras.layers.Layer):

@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import assert_same
+from references import assert_same
 
 from keras_rin.layers import LinearResidual
 

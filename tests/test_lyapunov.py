@@ -17,6 +17,7 @@ def linear(matrix):
     return layer
 
 
+@pytest.mark.one_backend
 def test_of_a_linear_network_they_are_the_logarithms_of_its_eigenvalues(rng):
     basis = rng.normal(size=(5, 5))
     rotation = 0.8 * np.array([[0.6, 0.8], [-0.8, 0.6]])
@@ -33,6 +34,7 @@ def test_of_a_linear_network_they_are_the_logarithms_of_its_eigenvalues(rng):
     np.testing.assert_allclose(found.convergence[-1], found.exponents)
 
 
+@pytest.mark.one_backend
 def test_an_identity_without_input_has_exponents_of_0():
     layer = RIN(6, recurrent_initializer="zeros", bias_initializer="ones")
     layer.build((None, None, 1))
@@ -76,6 +78,7 @@ def map_cell(function):
     return cell
 
 
+@pytest.mark.one_backend
 def test_the_henon_map_has_its_known_exponents():
     """Sprott, 2003, Chaos and Time-Series Analysis: 0.41922, -1.62319."""
     cell = map_cell(lambda x, y: (1 - 1.4 * x**2 + y, 0.3 * x))
@@ -111,7 +114,6 @@ def mean_field(gain):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.each_backend
 def test_random_tanh_networks_have_those_of_mean_field_theory(rng):
     """The slope acts before the matrix there, here after it: no difference."""
     units, gain = 200, 3.0
@@ -125,6 +127,7 @@ def test_random_tanh_networks_have_those_of_mean_field_theory(rng):
     np.testing.assert_allclose(found.mean(), mean, rtol=0.05)
 
 
+@pytest.mark.one_backend
 def test_the_standard_error_is_that_over_sequences(rng):
     layer = keras.layers.SimpleRNN(1)
     layer.build((None, None, 1))
@@ -140,6 +143,7 @@ def test_the_standard_error_is_that_over_sequences(rng):
     np.testing.assert_allclose(found.convergence[:, 0], expected)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("backwards", [False, True])
 def test_masked_time_steps_are_left_out(rng, backwards):
     layer = keras.layers.SimpleRNN(1, go_backwards=backwards)
@@ -163,12 +167,14 @@ def test_masked_time_steps_are_left_out(rng, backwards):
     np.testing.assert_allclose(found.standard_error, error)
 
 
+@pytest.mark.one_backend
 def test_what_a_masked_step_would_do_does_not_matter():
     layer, mask = linear(1e30 * np.eye(2)), np.arange(20)[None] < 3
     found = lyapunov_spectrum(layer, np.ones((1, 20, 1)), mask=mask)
     np.testing.assert_allclose(found.exponents, np.log([1e30, 1e30]))
 
 
+@pytest.mark.one_backend
 def test_a_direction_that_is_lost_has_no_finite_exponent():
     layer = linear(np.diag([0.5, 0.0]))
     found = lyapunov_spectrum(layer, np.zeros((2, 9, 1)), warmup=1)
@@ -176,6 +182,7 @@ def test_a_direction_that_is_lost_has_no_finite_exponent():
     assert found.exponents[1] < -30
 
 
+@pytest.mark.one_backend
 def test_bad_arguments_are_named(rng):
     layer, x = linear(np.eye(2)), rng.normal(size=(1, 8, 1))
     for bad in (3, 0.5, -1, 0):

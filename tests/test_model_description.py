@@ -10,6 +10,8 @@ from keras_rin.callbacks._model_description import model_differences
 from keras_rin.layers import RIN
 from keras_rin.layers import NoisyRNN
 
+pytestmark = pytest.mark.one_backend
+
 
 def compiled(model, optimizer="adam", loss="mse", **kwargs):
     model.compile(optimizer, loss, **kwargs)

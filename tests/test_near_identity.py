@@ -6,11 +6,13 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from witnesses import assert_same
+from references import assert_same
 
 from keras_rin.constructions import gradient_lower_bound
 from keras_rin.constructions import linear_residual_network
 from keras_rin.constructions import near_identity_factors
+
+pytestmark = pytest.mark.one_backend
 
 
 def product(factors):

@@ -12,6 +12,8 @@ from keras_rin.diagnostics import product_versus_power
 from keras_rin.diagnostics import spectral_radius
 from keras_rin.diagnostics import transient_amplification
 
+pytestmark = pytest.mark.one_backend
+
 
 def orthogonal(rng, units):
     return np.linalg.qr(rng.normal(size=(units, units))).Q

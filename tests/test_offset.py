@@ -1,13 +1,15 @@
 import keras
 import pytest
-from witnesses import assert_same
-from witnesses import to_numpy
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.initializers import Chain
 from keras_rin.initializers import FeedbackChain
 from keras_rin.initializers import Offset
 from keras_rin.initializers import PerGate
 from keras_rin.layers import RIN
+
+pytestmark = pytest.mark.one_backend
 
 
 def as_numpy(initializer, units, dtype=None):

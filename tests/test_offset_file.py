@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from cases import first_of
 from cases import needs_keras
+from references import assert_same
 from test_saved_files import OF_RELEASES
 from test_saved_files import model_of_a_release
-from witnesses import assert_same
 
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
@@ -147,6 +147,7 @@ def test_weights_of_a_rin_come_back(
         np.testing.assert_array_equal(weight, expected)
 
 
+@pytest.mark.one_backend
 @OF_RELEASES
 def test_weights_of_a_release_still_load(file, rng, tmp_path):
     with zipfile.ZipFile(file) as archive:
@@ -174,6 +175,7 @@ def test_a_cell_of_another_name_is_warned_of(kind, rng, tmp_path, monkeypatch):
     assert_same(target.get_weights()[1], source.get_weights()[1])
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["mine", "rin_cell_3", "simple_rnn_cells"])
 def test_a_whole_model_of_an_earlier_version_loads(
     name, rng, tmp_path, monkeypatch

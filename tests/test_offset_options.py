@@ -6,7 +6,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from witnesses import assert_same
+from references import assert_same
 
 from keras_rin import initializers
 from keras_rin.constraints import Orthogonal
@@ -22,6 +22,8 @@ from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import RINCell
 from keras_rin.regularizers import IdentityOffsetL2
+
+pytestmark = pytest.mark.one_backend
 
 LAYERS = [RIN, RINCell, DeepTransitionRINCell]
 MISTAKEN = {

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from cases import first_of
-from witnesses import to_numpy
+from references import to_numpy
 
 from keras_rin.layers import RIN
 from keras_rin.optimizers import AdamWithMultipliers

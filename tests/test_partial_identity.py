@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from witnesses import assert_same
-from witnesses import to_numpy
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.initializers import Offset
 from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
+
+pytestmark = pytest.mark.one_backend
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from witnesses import assert_same
+from references import assert_same
 
 from keras_rin.constructions import _peeling
+
+pytestmark = pytest.mark.one_backend
 
 
 def sorted_cloud(seed, n, k):

@@ -1,8 +1,8 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import assert_same
-from witnesses import to_numpy
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset

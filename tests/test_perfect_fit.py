@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from witnesses import assert_same
-from witnesses import to_numpy
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.constructions import perfect_fit
+
+pytestmark = pytest.mark.one_backend
 
 
 def answers(model, x):
@@ -160,6 +162,7 @@ def test_the_margin_is_the_distance_from_the_nearest_threshold(thousand):
     assert margin == pytest.approx(nearest / (largest * scale), rel=0.3)
 
 
+@pytest.mark.each_backend
 def test_it_saves_loads_and_trains_on(thousand, tmp_path):
     x, y = thousand[0][:30], thousand[1][:30]
     model, _ = perfect_fit(x, y)

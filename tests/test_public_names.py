@@ -13,6 +13,8 @@ from cases import keras_before
 
 import keras_rin
 
+pytestmark = pytest.mark.one_backend
+
 ROOT = pathlib.Path(__file__).parents[1]
 
 

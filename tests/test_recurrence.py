@@ -5,15 +5,15 @@ import re
 import keras
 import numpy as np
 import pytest
+import references
 import scripts
-import witnesses
 from cases import diagonal
 from cases import first_of
 from cases import table
 from keras import ops
-from witnesses import MASKS
-from witnesses import assert_same
-from witnesses import to_numpy
+from references import MASKS
+from references import assert_same
+from references import to_numpy
 
 from keras_rin import _recurrence
 from keras_rin._recurrence import PULLBACKS
@@ -43,7 +43,7 @@ def step_by_step(z, h, u, name, mask=None):
     """The witness: with z as the input, W = I and b = 0."""
     weights = np.eye(len(u)), u, np.zeros(len(u))
     mask = None if mask is None else mask.T
-    states = witnesses.numpy_rin(
+    states = references.numpy_rin(
         z.swapaxes(0, 1), weights, name, h.astype("float64"), mask
     )
     return states.swapaxes(0, 1)

@@ -4,8 +4,8 @@ import types
 import keras
 import numpy as np
 import pytest
+from references import to_numpy
 from scipy import linalg
-from witnesses import to_numpy
 
 import keras_rin
 from keras_rin import diagnostics
@@ -17,6 +17,8 @@ from keras_rin.callbacks import _recurrent_diagnostics
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
+
+pytestmark = pytest.mark.one_backend
 
 
 def data(features=2):
@@ -72,6 +74,7 @@ def test_the_last_logs_describe_the_trained_layer():
         )
 
 
+@pytest.mark.each_backend
 def test_the_gradient_is_followed_through_the_layers_before():
     first = keras.layers.GRU(3, return_sequences=True, name="first")
     second = keras.layers.SimpleRNN(4, name="second")
@@ -84,6 +87,7 @@ def test_the_gradient_is_followed_through_the_layers_before():
         np.testing.assert_allclose(found, sizes[0], rtol=1e-3)
 
 
+@pytest.mark.each_backend
 def test_the_largest_lyapunov_exponent_is_followed_if_asked_for():
     gru = keras.layers.GRU(3, return_sequences=True, name="gru")
     model = model_of(gru, keras.layers.SimpleRNN(2, name="rnn"))
@@ -101,7 +105,6 @@ def test_the_largest_lyapunov_exponent_is_followed_if_asked_for():
         RecurrentDiagnostics(lyapunov=True)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "gain, horizon", [(1.0, 6), (0.1, 2), (0.3, 3), (0.001, 0)]
 )
@@ -124,7 +127,6 @@ def far_from_zero():
     return x.astype("float32"), np.zeros((8, 1))
 
 
-@pytest.mark.one_backend
 def test_a_drift_is_logged_and_warned_of_once():
     x, y = far_from_zero()
     rin = RIN(8, name="rin")
@@ -151,7 +153,6 @@ def test_a_drift_is_logged_and_warned_of_once():
         np.testing.assert_allclose(logs[f"rin_input_{quantity}"], expected)
 
 
-@pytest.mark.one_backend
 def test_an_adapted_layer_and_gates_are_not_warned_of():  # warnings are errors
     x, y = far_from_zero()
     rin = RIN(8, return_sequences=True, name="rin")
@@ -183,6 +184,7 @@ def test_padded_time_steps_are_no_drift():  # warnings are errors
     assert abs(unmasked).max() > _recurrent_diagnostics.DRIFT_LIMIT
 
 
+@pytest.mark.each_backend
 def test_padded_time_steps_keep_no_gradient():
     tokens = np.repeat([[1, 0]], [5, 40], axis=1).repeat(4, axis=0)
     half = keras.initializers.Identity(0.5)
@@ -212,7 +214,6 @@ def test_padded_time_steps_do_not_count_in_the_lyapunov_exponent():
     np.testing.assert_allclose(found, alone.exponents[0], rtol=1e-5)
 
 
-@pytest.mark.one_backend
 def test_every_gate_and_every_layer_is_followed():
     two = [keras.layers.GRUCell(3), keras.layers.SimpleRNNCell(3)]
     both_ways = keras.layers.Bidirectional(
@@ -227,6 +228,7 @@ def test_every_gate_and_every_layer_is_followed():
     assert sum("total_memory" in name for name in logs) == 1
 
 
+@pytest.mark.each_backend
 def test_training_goes_on_as_without_it():
     # On Torch, Keras 3.15 trains a stateful layer for one batch alone.
     stateful = keras.backend.backend() != "torch"
@@ -343,7 +345,6 @@ class Reads(keras.callbacks.Callback):
         self.read = set(logs)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("kind", READERS | MONITORS)
 def test_callbacks_after_it_read_its_logs(tmp_path, kind):
     reader = (READERS | MONITORS)[kind](tmp_path)
@@ -351,7 +352,6 @@ def test_callbacks_after_it_read_its_logs(tmp_path, kind):
     assert HAS_READ[kind](reader, tmp_path)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("kind", READERS)
 def test_a_reader_before_it_is_named(tmp_path, kind):
     callbacks = [READERS[kind](tmp_path), RecurrentDiagnostics(), Reads()]
@@ -362,14 +362,12 @@ def test_a_reader_before_it_is_named(tmp_path, kind):
     assert f"callbacks=[RecurrentDiagnostics(...), {kind}(...)]" in message
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("kind", WITHOUT_LOGS)
 def test_what_loses_nothing_before_it_is_not_named(tmp_path, kind):
     callbacks = [WITHOUT_LOGS[kind](tmp_path), RecurrentDiagnostics()]
     followed_model().fit(*data(), verbose=0, callbacks=callbacks)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("kind", ["EarlyStopping", "ModelCheckpoint"])
 def test_of_what_monitors_its_logs_before_it_keras_warns(tmp_path, kind):
     callbacks = [MONITORS[kind](tmp_path), RecurrentDiagnostics()]
@@ -377,14 +375,12 @@ def test_of_what_monitors_its_logs_before_it_keras_warns(tmp_path, kind):
         followed_model().fit(*data(), verbose=0, callbacks=callbacks)
 
 
-@pytest.mark.one_backend
 def test_keep_best_of_its_logs_before_it_is_refused(tmp_path):
     callbacks = [MONITORS["KeepBest"](tmp_path), RecurrentDiagnostics()]
     with pytest.raises(ValueError, match=r"must be one of \['loss'\]"):
         followed_model().fit(*data(), verbose=0, callbacks=callbacks)
 
 
-@pytest.mark.one_backend
 def test_in_a_loop_of_ones_own_it_writes_its_logs():
     model, callback, logs = followed_model(), RecurrentDiagnostics(), {}
     held = [Reads(), callback, model.fit(*data(), verbose=0)]  # no list of fit
@@ -395,7 +391,6 @@ def test_in_a_loop_of_ones_own_it_writes_its_logs():
     assert held[1] is callback
 
 
-@pytest.mark.one_backend
 def test_the_order_of_the_callbacks_is_that_of_the_list():
     told = []
 
@@ -413,7 +408,6 @@ def test_the_order_of_the_callbacks_is_that_of_the_list():
     assert told == [first, second, False, True]
 
 
-@pytest.mark.one_backend
 def test_several_on_one_model_need_a_prefix_each():
     model = followed_model()
     x, _ = data()
@@ -433,7 +427,6 @@ def test_several_on_one_model_need_a_prefix_each():
         RecurrentDiagnostics(prefix=3)
 
 
-@pytest.mark.one_backend
 def test_layers_of_one_name_have_logs_of_their_own():
     def inner(gain):
         start = keras.initializers.Identity(gain)
@@ -478,7 +471,6 @@ class Clock:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.one_backend
 def test_measurements_keep_within_the_budget(monkeypatch):
     monkeypatch.setattr(_recurrent_diagnostics, "time", Clock())
     layer = keras.layers.SimpleRNN(2, name="rnn")
@@ -526,7 +518,6 @@ def test_a_model_without_recurrence_is_refused():
         fit(model)
 
 
-@pytest.mark.one_backend
 def test_x_needs_a_model_whose_layers_know_their_inputs():
     class Own(keras.Model):
         def __init__(self):
@@ -543,7 +534,6 @@ def test_x_needs_a_model_whose_layers_know_their_inputs():
         fit(model, x=data()[0])
 
 
-@pytest.mark.one_backend
 def test_of_a_layer_called_twice_the_first_call_is_followed():
     inputs, rin = keras.Input((6, 2)), RIN(3, name="rin")
     doubled = keras.layers.Rescaling(2.0)(inputs)
@@ -562,7 +552,6 @@ def test_the_budget_is_a_share(budget):
         RecurrentDiagnostics(budget=budget)
 
 
-@pytest.mark.one_backend
 def test_layers_in_wrappers_and_in_models_inside_are_followed():
     both_ways = keras.layers.Bidirectional(RIN(3, name="rin"))
     thrice = keras.layers.Rescaling(3.0)
@@ -581,7 +570,6 @@ def test_layers_in_wrappers_and_in_models_inside_are_followed():
             np.testing.assert_allclose(found, value, rtol=1e-3)
 
 
-@pytest.mark.one_backend
 def test_layers_whose_inputs_are_unknown_are_named_once():
     class Block(keras.layers.Layer):
         def __init__(self):
@@ -606,6 +594,7 @@ def test_layers_whose_inputs_are_unknown_are_named_once():
     assert {name[:3] for name in logs if "gradient" in name} == {"rin"}
 
 
+@pytest.mark.each_backend
 def test_layers_inside_a_layer_of_ones_own_are_followed():
     class Block(keras.layers.Layer):
         def __init__(self):
@@ -620,7 +609,6 @@ def test_layers_inside_a_layer_of_ones_own_are_followed():
     assert radii == ["inside_spectral_radius"]
 
 
-@pytest.mark.one_backend
 def test_all_logs_of_a_layer_have_its_name():
     inner = keras.Sequential(
         [keras.Input((6, 2)), RIN(2, return_sequences=True, name="rin")]

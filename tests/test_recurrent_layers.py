@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import to_numpy
+from references import to_numpy
 
 import keras_rin
 from keras_rin.diagnostics import gradient_norms
@@ -16,6 +16,7 @@ def built(layer, features=2):
     return layer
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "layer, names",
     [

@@ -1,10 +1,12 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import assert_same
+from references import assert_same
 
 from keras_rin.layers import RIN
 from keras_rin.regularizers import IdentityOffsetL2
+
+pytestmark = pytest.mark.one_backend
 
 
 @pytest.mark.parametrize("units", [1, 3, 20])

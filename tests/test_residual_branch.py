@@ -4,7 +4,7 @@ import inspect
 import keras
 import numpy as np
 import pytest
-from witnesses import to_numpy
+from references import to_numpy
 
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import FixedProjection
@@ -25,6 +25,7 @@ def case(request):
     return LAYERS[request.param]
 
 
+@pytest.mark.one_backend
 def test_weights_stand_in_the_order_promised(case):
     layer_class, shape = case
     layer = layer_class(4)
@@ -52,6 +53,7 @@ def test_without_the_second_kernel_the_input_passes_as_it_is(case, rng):
     np.testing.assert_array_equal(to_numpy(layer(x)), to_numpy(x))
 
 
+@pytest.mark.one_backend
 def test_plain_l2_pulls_towards_the_identity(case, rng):
     layer_class, shape = case
     layer = layer_class(

@@ -1,8 +1,9 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import assert_same
-from witnesses import to_numpy
+from cases import table
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.layers import ResidualConv2D
 
@@ -60,8 +61,9 @@ def numpy_conv(x, kernel, strides):
     return result
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+@pytest.mark.parametrize(
+    "case, data_format", table(CASES, ["channels_last", "channels_first"])
+)
 def test_it_is_the_formula(rng, case, data_format):
     layer = layer_of(case, data_format=data_format)
     x = rng.normal(size=X_SHAPE)
@@ -132,6 +134,7 @@ def test_an_open_size_that_a_stride_does_not_divide_is_an_error(height):
         model.predict(np.ones((1, height, 8, 5)), verbose=0)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("case", CASES)
 def test_open_sizes_have_the_same_shortcut(rng, case):
     images = keras.Input((None, None, X_SHAPE[3]))

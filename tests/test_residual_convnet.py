@@ -6,6 +6,8 @@ from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
 from keras_rin.models import residual_convnet
 
+pytestmark = pytest.mark.one_backend
+
 SMALL = {
     "input_shape": (8, 8, 3),
     "stem_filters": 4,
@@ -62,6 +64,7 @@ def test_depth_filters_classes_and_sizes_are_free():
     assert shapes == [(12, 20, 3), (6, 10, 3), (3, 5, 5)]
 
 
+@pytest.mark.each_backend
 def test_height_and_width_can_stay_open():
     model = residual_convnet(**{**SMALL, "input_shape": (None, None, 3)})
     for shape in [(1, 4, 6, 3), (2, 16, 8, 3)]:

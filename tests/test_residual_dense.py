@@ -1,8 +1,8 @@
 import keras
 import numpy as np
 import pytest
-import witnesses
-from witnesses import assert_same
+import references
+from references import assert_same
 
 from keras_rin.layers import ResidualDense
 
@@ -20,13 +20,13 @@ def built(units, features, **kwargs):
     return layer
 
 
-@pytest.mark.parametrize("activation", witnesses.ACTIVATIONS)
+@pytest.mark.parametrize("activation", references.ACTIVATIONS)
 @pytest.mark.parametrize("shape", [(6, 3), (1, 3), (2, 5, 3)])
 def test_it_is_the_formula(rng, activation, shape):
     layer = built(4, 3, activation=activation)
     x = rng.normal(size=shape)
     u, v, b = (weight.astype("float64") for weight in layer.get_weights())
-    expected = x + witnesses.ACTIVATIONS[activation](x @ u + b) @ v
+    expected = x + references.ACTIVATIONS[activation](x @ u + b) @ v
     assert_same(layer(x.astype("float32")), expected)
 
 

@@ -1,8 +1,8 @@
 import keras
 import numpy as np
 import pytest
-import witnesses
-from witnesses import assert_same
+import references
+from references import assert_same
 
 from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
@@ -23,7 +23,7 @@ def built_stack(depth, units, shape, **kwargs):
 def unit_by_unit(x, weights, activation):
     h = x.astype("float64")
     for kernel, output, bias in zip(*weights, strict=True):
-        h = h + witnesses.ACTIVATIONS[activation](h @ kernel + bias) @ output
+        h = h + references.ACTIVATIONS[activation](h @ kernel + bias) @ output
     return h
 
 

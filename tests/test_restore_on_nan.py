@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 from cases import first_of
-from witnesses import to_numpy
+from references import to_numpy
 
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.callbacks import ResumableTraining

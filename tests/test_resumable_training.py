@@ -6,7 +6,7 @@ import re
 import keras
 import numpy as np
 import pytest
-from witnesses import to_numpy
+from references import to_numpy
 
 from keras_rin.callbacks import ResumableTraining
 from keras_rin.callbacks import _checkpoint
@@ -96,6 +96,7 @@ def test_training_that_was_ended_goes_on_bit_for_bit(tmp_path):
     assert_same(ended, whole)
 
 
+@pytest.mark.one_backend
 def test_a_relative_path_is_of_the_folder_where_the_callback_was_made(
     tmp_path, monkeypatch
 ):
@@ -112,6 +113,7 @@ def test_a_relative_path_is_of_the_folder_where_the_callback_was_made(
     assert ResumableTraining("state.npz").epoch == 2
 
 
+@pytest.mark.one_backend
 def test_the_same_callback_resumes_from_its_file(tmp_path):
     whole = make()
     fit(whole, tmp_path / "whole.npz", 3)
@@ -166,7 +168,6 @@ def test_its_history_is_that_of_all_epochs(tmp_path):
     assert len(once.history["loss"]) == 5
 
 
-@pytest.mark.each_backend
 @pytest.mark.exhaustive
 def test_the_average_that_training_ends_with_is_not_trained_on(tmp_path):
     def averaging():
@@ -244,6 +245,7 @@ def fit_tiny(model, path, epochs, *others, y=0.0, settings=None):
     return fit_on(x, y, model, resumable, epochs, others)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "optimizer",
     [keras.optimizers.AdamW, lambda: keras.optimizers.Adam(beta_1=0.5)],
@@ -261,12 +263,14 @@ def test_another_optimizer_of_equal_shapes_is_refused(tmp_path, optimizer):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.one_backend
 def test_the_same_model_made_later_in_a_process_resumes(tmp_path):
     fit_tiny(tiny("adam"), tmp_path / "state.npz", 1)
     keras.layers.Dense(1), keras.optimizers.Adam()
     assert fit_tiny(tiny("adam"), tmp_path / "state.npz", 2).epoch == 2
 
 
+@pytest.mark.one_backend
 def test_other_settings_are_refused_and_named(tmp_path):
     path = tmp_path / "state.npz"
     kept = {"samples": 500, "layers": ["a", "b"], "rate": 0.1}
@@ -365,6 +369,7 @@ def test_what_was_never_finite_does_not_end_training(tmp_path):
     assert fit_tiny(model, tmp_path / "state.npz", 1).epoch == 1
 
 
+@pytest.mark.one_backend
 def test_a_symbolic_link_stays_one(tmp_path):
     (tmp_path / "disk").mkdir()
     link, real = tmp_path / "link.npz", tmp_path / "disk" / "state.npz"
@@ -403,6 +408,7 @@ class Elsewhere(keras.callbacks.Callback):
             self.does()
 
 
+@pytest.mark.one_backend
 def test_of_two_trainings_with_one_file_one_is_refused(tmp_path):
     path = tmp_path / "state.npz"
 
@@ -415,6 +421,7 @@ def test_of_two_trainings_with_one_file_one_is_refused(tmp_path):
     assert os.listdir(tmp_path) == ["state.npz"]
 
 
+@pytest.mark.one_backend
 def test_a_file_that_appeared_since_is_not_written_over(tmp_path):
     path = tmp_path / "state.npz"
     resumable = ResumableTraining(path)
@@ -425,6 +432,7 @@ def test_a_file_that_appeared_since_is_not_written_over(tmp_path):
     assert path.read_bytes() == good
 
 
+@pytest.mark.one_backend
 def test_a_file_that_was_touched_or_deleted_is_written_again(tmp_path):
     path = tmp_path / "state.npz"
     fit_tiny(tiny(), path, 3, Elsewhere(1, path.touch))
@@ -432,6 +440,7 @@ def test_a_file_that_was_touched_or_deleted_is_written_again(tmp_path):
     assert ResumableTraining(path).epoch == 5
 
 
+@pytest.mark.one_backend
 def test_what_a_kill_left_is_removed(tmp_path):
     path = tmp_path / "state.npz"
     left = tmp_path / ".state.npz.abc.new"
@@ -496,7 +505,7 @@ class Adversaries(keras.Model):
 def adversaries(**kwargs):
     keras.utils.set_random_seed(3)
     model = Adversaries(**kwargs)
-    model.compile()
+    model.compile(run_eagerly=True)
     return model
 
 

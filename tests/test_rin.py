@@ -3,12 +3,12 @@ import inspect
 import keras
 import numpy as np
 import pytest
-import witnesses
+import references
 from cases import first_of
 from cases import keras_before
 from cases import table
-from witnesses import assert_same
-from witnesses import to_numpy
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
@@ -43,35 +43,36 @@ def mask_of(pattern, batch):
     return mask
 
 
-@pytest.mark.parametrize("activation", witnesses.ACTIVATIONS)
+@pytest.mark.one_backend
+@pytest.mark.parametrize("activation", references.ACTIVATIONS)
 def test_states_follow_the_formula_in_float64(rng, activation):
     x = rng.normal(size=(4, 20, 3)).astype("float32")
     rin = built_rin(5, x.shape, activation=activation, return_sequences=True)
-    expected = witnesses.numpy_rin(x, rin.get_weights(), activation)
+    expected = references.numpy_rin(x, rin.get_weights(), activation)
     assert_same(rin(x), expected)
 
 
 @pytest.mark.parametrize(
     "units, activation",
-    table([64, 1, 2, 17], [*witnesses.ACTIVATIONS, "softplus"]),
+    table([64, 1, 2, 17], [*references.ACTIVATIONS, "softplus"]),
 )
 def test_rin_is_simple_rnn_with_the_effective_kernel(rng, units, activation):
     x = rng.normal(size=(3, 6, 2)).astype("float32")
     rin = built_rin(units, x.shape, activation=activation)
-    assert_same(rin(x), witnesses.simple_rnn_of(rin)(x))
+    assert_same(rin(x), references.simple_rnn_of(rin)(x))
 
 
 @pytest.mark.parametrize(
     "activation",
-    first_of([("softplus",), *((name,) for name in witnesses.ACTIVATIONS)], 2),
+    first_of([("softplus",), *((name,) for name in references.ACTIVATIONS)], 2),
 )
 def test_gradients_are_those_of_simple_rnn(rng, activation):
     x = rng.normal(size=(3, 6, 2)).astype("float32")
     y = rng.normal(size=(3, 8)).astype("float32")
     rin = built_rin(8, x.shape, activation=activation)
-    simple_rnn = witnesses.simple_rnn_of(rin)
-    mine = witnesses.gradients(rin, x, y)
-    theirs = witnesses.gradients(simple_rnn, x, y)
+    simple_rnn = references.simple_rnn_of(rin)
+    mine = references.gradients(rin, x, y)
+    theirs = references.gradients(simple_rnn, x, y)
     for one, other in zip(mine, theirs, strict=True):
         assert_same(one, other)
 
@@ -82,7 +83,7 @@ def test_masks_act_as_on_simple_rnn(rng, pattern, go_backwards):
     x = rng.normal(size=(*mask.shape, 2)).astype("float32")
     options = {"go_backwards": go_backwards, "return_sequences": True}
     rin = built_rin(5, x.shape, **options)
-    assert_same(rin(x, mask=mask), witnesses.simple_rnn_of(rin)(x, mask=mask))
+    assert_same(rin(x, mask=mask), references.simple_rnn_of(rin)(x, mask=mask))
 
 
 @pytest.mark.parametrize("pattern", first_of((name,) for name in MASKS))
@@ -91,19 +92,20 @@ def test_gradients_under_a_mask_are_those_of_simple_rnn(rng, pattern):
     x = rng.normal(size=(*mask.shape, 2)).astype("float32")
     y = rng.normal(size=(4, 5)).astype("float32")
     rin = built_rin(5, x.shape)
-    simple_rnn = witnesses.simple_rnn_of(rin)
-    mine = witnesses.gradients(rin, x, y, mask=mask)
-    theirs = witnesses.gradients(simple_rnn, x, y, mask=mask)
+    simple_rnn = references.simple_rnn_of(rin)
+    mine = references.gradients(rin, x, y, mask=mask)
+    theirs = references.gradients(simple_rnn, x, y, mask=mask)
     for one, other in zip(mine, theirs, strict=True):
         assert_same(one, other)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("pattern", MASKS)
 def test_masked_steps_leave_the_state_as_it_is(rng, pattern):
     mask = mask_of(pattern, batch=4)
     x = rng.normal(size=(*mask.shape, 2)).astype("float32")
     rin = built_rin(5, x.shape)
-    states = witnesses.numpy_rin(x, rin.get_weights(), "relu", mask=mask)
+    states = references.numpy_rin(x, rin.get_weights(), "relu", mask=mask)
     assert_same(rin(x, mask=mask), states[:, -1])
 
 
@@ -118,6 +120,7 @@ def test_masked_steps_can_give_zeros(rng):
     assert np.abs(output[mask]).max() > 0
 
 
+@pytest.mark.one_backend
 def test_a_masking_layer_before_acts_like_the_mask(rng):
     x = rng.normal(size=(2, 6, 3)).astype("float32")
     x[0, 4:] = 0
@@ -127,17 +130,18 @@ def test_a_masking_layer_before_acts_like_the_mask(rng):
     assert_same(model(x), rin(x, mask=mask))
 
 
+@pytest.mark.one_backend
 def test_going_backwards_reads_the_sequence_from_its_end(rng):
     x = rng.normal(size=(2, 6, 3)).astype("float32")
     rin = built_rin(5, x.shape, go_backwards=True, return_sequences=True)
-    expected = witnesses.numpy_rin(x[:, ::-1], rin.get_weights(), "relu")
+    expected = references.numpy_rin(x[:, ::-1], rin.get_weights(), "relu")
     assert_same(rin(x), expected)
 
 
 def test_unrolled_is_the_same(rng):
     x = rng.normal(size=(2, 6, 3)).astype("float32")
     rin = built_rin(5, x.shape, unroll=True)
-    expected = witnesses.numpy_rin(x, rin.get_weights(), "relu")
+    expected = references.numpy_rin(x, rin.get_weights(), "relu")
     assert_same(rin(x), expected[:, -1])
 
 
@@ -145,7 +149,7 @@ def test_the_initial_state_is_where_it_starts(rng):
     x = rng.normal(size=(2, 6, 3)).astype("float32")
     h = rng.normal(size=(2, 5)).astype("float32")
     rin = built_rin(5, x.shape)
-    expected = witnesses.numpy_rin(x, rin.get_weights(), "relu", h)
+    expected = references.numpy_rin(x, rin.get_weights(), "relu", h)
     assert_same(rin(x, initial_state=h), expected[:, -1])
     assert_same(rin(x, initial_state=[h]), expected[:, -1])
 
@@ -165,7 +169,7 @@ def test_stateful_halves_make_the_whole(rng):
     x = rng.normal(size=(2, 6, 3)).astype("float32")
     rin = built_rin(5, x.shape, stateful=True)
     rin(x[:, :4])
-    expected = witnesses.numpy_rin(x, rin.get_weights(), "relu")
+    expected = references.numpy_rin(x, rin.get_weights(), "relu")
     assert_same(rin(x[:, 4:]), expected[:, -1])
     rin.reset_state()
     assert_same(rin(x), expected[:, -1])
@@ -174,11 +178,12 @@ def test_stateful_halves_make_the_whole(rng):
 def test_stateful_is_as_on_simple_rnn(rng):
     x = rng.normal(size=(2, 6, 3)).astype("float32")
     rin = built_rin(5, x.shape, stateful=True, return_sequences=True)
-    simple_rnn = witnesses.simple_rnn_of(rin)
+    simple_rnn = references.simple_rnn_of(rin)
     for _ in range(3):
         assert_same(rin(x), simple_rnn(x))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("training", [False, True])
 def test_stateful_over_batches_of_changing_lengths(rng, training, masked):
@@ -187,7 +192,7 @@ def test_stateful_over_batches_of_changing_lengths(rng, training, masked):
     x = rng.normal(size=(2, sum(lengths), 3)).astype("float32")
     mask = rng.random(size=x.shape[:2]) < 0.7 if masked else None
     rin = built_rin(5, (2, None, 3), stateful=True, activation="tanh")
-    expected = witnesses.numpy_rin(x, rin.get_weights(), "tanh", mask=mask)
+    expected = references.numpy_rin(x, rin.get_weights(), "tanh", mask=mask)
     for end, length in zip(np.cumsum(lengths), lengths, strict=True):
         now = slice(end - length, end)
         part = None if mask is None else mask[:, now]
@@ -261,6 +266,7 @@ def test_the_activity_regularizer_is_kept_and_counted(rng):
     assert rin.get_config()["activity_regularizer"]["class_name"] == "L2"
 
 
+@pytest.mark.one_backend
 def test_weight_regularizers_see_the_offset():
     rin = RIN(5, recurrent_initializer="ones", recurrent_regularizer="l2")
     rin.build((None, None, 2))
@@ -314,6 +320,7 @@ def test_keras_wrappers_take_it(rng, wrap):
     assert model.predict(x, verbose=0).shape == (2, *shape)
 
 
+@pytest.mark.one_backend
 def test_bidirectional_is_one_rin_each_way(rng):
     x = rng.normal(size=(2, 6, 2)).astype("float32")
     layer = keras.layers.Bidirectional(RIN(4))
@@ -321,7 +328,7 @@ def test_bidirectional_is_one_rin_each_way(rng):
     for half, direction in zip(
         (layer.forward_layer, layer.backward_layer), (1, -1), strict=True
     ):
-        states = witnesses.numpy_rin(
+        states = references.numpy_rin(
             x[:, ::direction], half.get_weights(), "relu"
         )
         part = output[:, :4] if direction == 1 else output[:, 4:]
@@ -334,6 +341,7 @@ def test_arguments_read_as_on_simple_rnn():
     assert missing == []
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "shape, message",
     [
@@ -364,6 +372,7 @@ def test_the_number_of_features_must_be_known():
         RIN(3)(keras.Input((5, None)))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("shape", [(2,), (2, 4), (3, 5), (2, 5, 1)])
 def test_a_mask_must_fit(shape):
     with pytest.raises(
@@ -372,12 +381,14 @@ def test_a_mask_must_fit(shape):
         RIN(3)(np.ones((2, 5, 1)), mask=np.ones(shape, bool))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("shape", [(3,), (2, 4), (1, 3)])
 def test_an_initial_state_must_fit(shape):
     with pytest.raises(ValueError, match="`initial_state` must have the shape"):
         RIN(3)(np.ones((2, 5, 1)), initial_state=np.ones(shape))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("count", [0, 2])
 @pytest.mark.parametrize("training", [False, True])
 def test_an_initial_state_is_one_tensor(count, training):

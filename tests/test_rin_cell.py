@@ -1,9 +1,9 @@
 import keras
 import numpy as np
 import pytest
-import witnesses
-from witnesses import assert_same
-from witnesses import to_numpy
+import references
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.layers import RINCell
 
@@ -19,12 +19,12 @@ def built_cell(units, features=3, scale=0.3, **kwargs):
     return cell
 
 
-@pytest.mark.parametrize("activation", witnesses.ACTIVATIONS)
+@pytest.mark.parametrize("activation", references.ACTIVATIONS)
 def test_one_step_is_the_formula(rng, activation):
     cell = built_cell(5, activation=activation)
     x, h = rng.normal(size=(4, 3)), rng.normal(size=(4, 5))
     output, _ = cell(x.astype("float32"), [h.astype("float32")])
-    expected = witnesses.numpy_rin(
+    expected = references.numpy_rin(
         x[:, None], cell.get_weights(), activation, h
     )
     assert_same(output, expected[:, 0])

@@ -14,6 +14,8 @@ from test_public_names import PUBLIC
 
 from keras_rin import layers
 
+pytestmark = pytest.mark.one_backend
+
 FIXTURES = sorted(
     (pathlib.Path(__file__).parent / "fixtures").glob("*/*.keras")
 )

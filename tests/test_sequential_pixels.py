@@ -3,6 +3,8 @@ import pytest
 
 from keras_rin.tasks import sequential_pixels
 
+pytestmark = pytest.mark.one_backend
+
 
 def test_pixels_come_row_by_row():
     images = np.arange(12).reshape(1, 3, 4)

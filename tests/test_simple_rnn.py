@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import assert_same
-from witnesses import to_numpy
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.constraints import Orthogonal
 from keras_rin.initializers import Offset
@@ -104,6 +104,7 @@ def test_the_outputs_are_those_of_the_original(
     assert_same(other.cell.recurrent_kernel, moved)
 
 
+@pytest.mark.one_backend
 @BOTH_WAYS
 @pytest.mark.parametrize(
     "activation",
@@ -176,6 +177,7 @@ def test_the_initializer_draws_the_same_effective_matrix(rng):
     assert back(rin).recurrent_initializer is orthogonal
 
 
+@pytest.mark.one_backend
 @BOTH_WAYS
 @pytest.mark.parametrize(
     ("name", "value"),

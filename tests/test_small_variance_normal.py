@@ -1,11 +1,13 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import assert_same
-from witnesses import to_numpy
+from references import assert_same
+from references import to_numpy
 
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
+
+pytestmark = pytest.mark.one_backend
 
 
 @pytest.mark.parametrize(

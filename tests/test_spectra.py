@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
-from witnesses import drawn_lines
+from references import drawn_lines
 
 from keras_rin import plots
 from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
+
+pytestmark = pytest.mark.one_backend
 
 SPECTRUM = LyapunovSpectrum(
     exponents=np.array([0.0, -1.0, -np.inf]),

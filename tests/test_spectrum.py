@@ -3,6 +3,8 @@ import pytest
 
 from keras_rin.diagnostics import _spectrum
 
+pytestmark = pytest.mark.one_backend
+
 
 @pytest.mark.parametrize("units", [2, 50, 300])
 @pytest.mark.parametrize("sign", [1, -1])

@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 import pytest
-from witnesses import numpy_rin
-from witnesses import to_numpy
+from references import numpy_rin
+from references import to_numpy
 
 from keras_rin.diagnostics import input_drift
 from keras_rin.diagnostics import state_norms
@@ -77,6 +77,7 @@ def test_other_masks_are_refused(mask):
         input_drift(layer, np.ones((2, 5, 1)), mask)
 
 
+@pytest.mark.one_backend
 def test_a_mask_is_in_the_order_of_the_data(rng):
     forward, backward = (RIN(3, go_backwards=one) for one in (False, True))
     x, mask = rng.random((2, 6, 1)), np.array([[1, 0, 1, 1, 1, 0]] * 2, bool)
@@ -166,6 +167,7 @@ def test_norms_of_a_float64_layer_are_in_float64():
     np.testing.assert_allclose(norms, [0, 1, 1e20, 1e40], rtol=1e-6)
 
 
+@pytest.mark.one_backend
 def test_a_cell_need_not_know_the_word_bias(rng):
     layer = keras.layers.SimpleRNN(3, use_bias=False)
     layer.build((None, None, 2))
@@ -216,6 +218,7 @@ def test_norms_are_those_of_the_states(rng):
     np.testing.assert_allclose(found[1:], expected, rtol=1e-5)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("kind", ["GRU", "LSTM", "SimpleRNN"])
 def test_norms_of_a_layer_of_keras(kind, rng):
     layer = getattr(keras.layers, kind)(3, return_sequences=True, dropout=0.5)

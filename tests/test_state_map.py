@@ -1,8 +1,8 @@
 import keras
 import numpy as np
 import pytest
+from references import to_numpy
 from scipy import special
-from witnesses import to_numpy
 
 from keras_rin.diagnostics import _state_map
 

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
-from witnesses import drawn_lines
+from references import drawn_lines
 
 from keras_rin import plots
 from keras_rin.diagnostics._fixed_points import FixedPoints
+
+pytestmark = pytest.mark.one_backend
 
 POINTS = FixedPoints(
     states=np.diag([3.0, 2.0, 1.0]),

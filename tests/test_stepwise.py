@@ -19,6 +19,8 @@ from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
 
+pytestmark = pytest.mark.one_backend
+
 # RMSNormalization came with Keras 3.9, adaptive pooling after 3.12.
 RMSNormalization = getattr(
     layers, "RMSNormalization", layers.LayerNormalization
@@ -374,6 +376,7 @@ def test_the_user_says_which_other_layers_are_stepwise(rng, layer, stepwise):
     np.testing.assert_allclose(y, model.predict(x, verbose=0), rtol=1e-4)
 
 
+@pytest.mark.each_backend
 @pytest.mark.parametrize("lag", [1, 12])
 def test_what_the_user_says_is_tried(lag):
     layer = layers.Lambda(lambda x: ops.roll(x, lag, 1))

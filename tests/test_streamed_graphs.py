@@ -21,6 +21,8 @@ from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
 from keras_rin.layers import RINCell
 
+pytestmark = pytest.mark.one_backend
+
 WIDTH, STEPS, TOKENS = 3, 5, 4
 NORMAL = keras.initializers.RandomNormal(stddev=0.5)
 

@@ -188,24 +188,18 @@ def fold(step, x):
     return np.stack(answers, axis=1), sorted(state)
 
 
-OF_THE_GRAPH = {  # how a model is rewritten, on whatever backend
-    "around a layer",
-    "every output",
-    "in a model",
-    "several layers of a kind",
-    "with its state returned",
-}
-
-
 MARKS = {
-    **dict.fromkeys(OF_THE_GRAPH, pytest.mark.one_backend),
+    "several states": pytest.mark.each_backend,
+    "masked": pytest.mark.each_backend,
     "masked graph": needs_keras("3.12", "Concatenate has no masks"),
+    "with a mask of its own": pytest.mark.each_backend,
+    "with dropout": pytest.mark.each_backend,
 }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=MARKS.get(n, ())) for n in MODELS],
+    "name", [pytest.param(name, marks=MARKS.get(name, ())) for name in MODELS]
 )
 def test_steps_give_what_the_sequence_gives(rng, name):
     model = MODELS[name]()
@@ -248,6 +242,7 @@ def test_states_have_the_names_of_their_layers(rng):
     assert names == ["below", "top_0", "top_1"]
 
 
+@pytest.mark.one_backend
 def test_states_in_half_precision(rng):
     model = stack(rin(4, dtype="mixed_float16"), layers.Dense(2))
     step = streaming_step(model)
@@ -365,6 +360,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("reason", REFUSED)
 def test_what_cannot_run_step_by_step_is_refused(reason):
     with pytest.raises(ValueError, match=reason):

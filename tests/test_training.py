@@ -7,9 +7,9 @@ import types
 import keras
 import numpy as np
 import pytest
+from references import to_numpy
 from studies import TINY
 from studies import UNDER_TENSORFLOW
-from witnesses import to_numpy
 
 from experiments import data as tasks
 from experiments import layers

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 from keras import ops
-from witnesses import MASKS
-from witnesses import assert_same
-from witnesses import simple_rnn_of
-from witnesses import to_numpy
+from references import MASKS
+from references import assert_same
+from references import simple_rnn_of
+from references import to_numpy
 
 from keras_rin.layers import RIN
 

@@ -11,6 +11,8 @@ import pytest
 
 from keras_rin import _version
 
+pytestmark = pytest.mark.one_backend
+
 ROOT = pathlib.Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Modules of which `keras` may import some, and `keras_rin` none.
