@@ -76,8 +76,7 @@ MODELS = {
             return_sequences=True,
         ),
         layers.LSTM(
-            4,
-            recurrent_initializer=PerGate([Ramp(), Ramp(), Chain(), Ramp()]),
+            4, recurrent_initializer=PerGate([Ramp(), Ramp(), Chain(), Ramp()])
         ),
     ),
     "partial_identity": lambda: compiled(

@@ -81,9 +81,7 @@ def gradients(layer, x, y, **kwargs):
     """
     inputs = keras.Input(batch_shape=x.shape, dtype=layer.compute_dtype)
     before = keras.layers.Dense(
-        x.shape[-1],
-        kernel_initializer="identity",
-        dtype=layer.dtype_policy,
+        x.shape[-1], kernel_initializer="identity", dtype=layer.dtype_policy
     )
     outputs = layer(before(inputs), **kwargs)
     model = keras.Model(inputs, outputs)

@@ -14,11 +14,7 @@ from keras_rin import _files
 pytestmark = pytest.mark.one_backend
 
 # What a full disk may stop, in the order of their calls.
-CALLS = [
-    (tempfile, "mkdtemp"),
-    (os, "fsync"),
-    (pathlib.Path, "replace"),
-]
+CALLS = [(tempfile, "mkdtemp"), (os, "fsync"), (pathlib.Path, "replace")]
 
 
 def write(path, text):

@@ -313,10 +313,7 @@ def test_moduli_within_the_tolerance_are_neutral(
 ):
     """-1 in place of 1: there the fixed point is well determined."""
     angle = np.pi - turn
-    rotation = [
-        [np.cos(angle), np.sin(angle)],
-        [-np.sin(angle), np.cos(angle)],
-    ]
+    rotation = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
     found = fixed_points(
         linear_rin(modulus * np.array(rotation)),
         None,

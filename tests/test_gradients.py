@@ -140,8 +140,7 @@ def test_mixed_precision_runs(rng):
 
 
 @pytest.mark.parametrize(
-    "x",
-    [np.zeros((3, 2)), np.zeros((1, 0, 2)), np.full((1, 3, 2), np.nan)],
+    "x", [np.zeros((3, 2)), np.zeros((1, 0, 2)), np.full((1, 3, 2), np.nan)]
 )
 def test_other_inputs_are_refused(x):
     with pytest.raises(ValueError, match="`x` must be finite and of shape"):

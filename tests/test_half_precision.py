@@ -97,11 +97,7 @@ LAYERS = {
         (5, 4),
         ["kernel", "recurrent_kernel"],
     ),
-    "DeepTransitionRINCell": (
-        deep_transition,
-        (5, 4),
-        ["recurrent_kernel"],
-    ),
+    "DeepTransitionRINCell": (deep_transition, (5, 4), ["recurrent_kernel"]),
     "FixedProjection": (
         lambda initializer, dtype: FixedProjection(4, initializer, dtype=dtype),
         (4,),

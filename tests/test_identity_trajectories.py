@@ -49,9 +49,7 @@ def train_pair(rng, float64):
     def train(rin_penalty, simple_rnn_penalty, optimizer="SGD", noise=1.0):
         rin = RIN(UNITS, recurrent_regularizer=rin_penalty)
         simple_rnn = keras.layers.SimpleRNN(
-            UNITS,
-            "relu",
-            recurrent_regularizer=simple_rnn_penalty,
+            UNITS, "relu", recurrent_regularizer=simple_rnn_penalty
         )
         effective = noise * offset + np.eye(UNITS)
         return (

@@ -204,8 +204,7 @@ def test_a_killed_training_goes_on_bit_for_bit(tmp_path, never_killed, fault):
         tmp_path.chmod(0o755)
     ours, theirs = scripts.FORKS.Pipe()
     process = scripts.FORKS.Process(
-        target=fault_happens,
-        args=(folder, functools.partial(*fault), theirs),
+        target=fault_happens, args=(folder, functools.partial(*fault), theirs)
     )
     process.start()
     process.join()

@@ -83,11 +83,7 @@ LAYERS = {
     ),
     "RNN(DeepTransitionRINCell) with everything": (
         lambda **kw: keras.layers.RNN(
-            DeepTransitionRINCell(
-                4,
-                **OF_A_CELL,
-                **kw,
-            ),
+            DeepTransitionRINCell(4, **OF_A_CELL, **kw),
             return_sequences=True,
             **kw,
         ),
@@ -151,12 +147,7 @@ LAYERS = {
         3,
     ),
     "ResidualDenseStack with everything": (
-        lambda **kw: ResidualDenseStack(
-            3,
-            depth=2,
-            **EVERYTHING,
-            **kw,
-        ),
+        lambda **kw: ResidualDenseStack(3, depth=2, **EVERYTHING, **kw),
         (5, 4),
         (5, 4),
         3,

@@ -192,10 +192,7 @@ def test_between_versions_of_keras_common_keys_are_compared():
 
 def test_a_lambda_is_the_same_on_another_line():
     described = []
-    for function in (
-        lambda x: x + 1,
-        lambda x: x + 1,
-    ):
+    for function in (lambda x: x + 1, lambda x: x + 1):
         keras.utils.clear_session()
         layer = keras.layers.Lambda(function)
         model = keras.Sequential([keras.Input((2,)), layer])

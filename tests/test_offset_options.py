@@ -78,10 +78,7 @@ EFFECTIVE = {
         keras.initializers.Orthogonal(-0.9, seed=1),
         "keras.initializers.Orthogonal(gain=-0.9)",
     ),
-    "glorot_uniform": (
-        "glorot_uniform",
-        "keras.initializers.GlorotUniform()",
-    ),
+    "glorot_uniform": ("glorot_uniform", "keras.initializers.GlorotUniform()"),
     "VarianceScaling": (
         keras.initializers.VarianceScaling(0.5, "fan_in", "uniform"),
         "keras.initializers.VarianceScaling(scale=0.5, mode='fan_in', "

@@ -166,8 +166,7 @@ def test_gradients_are_finite_differences(name):
         )
 
     got = gradients(
-        lambda *args: ops.sum(of_projected(*args, PHIS[name]) ** 2),
-        args,
+        lambda *args: ops.sum(of_projected(*args, PHIS[name]) ** 2), args
     )
     slope = sum(
         np.sum(to_numpy(g) * d) for g, d in zip(got, direction, strict=True)
@@ -176,8 +175,7 @@ def test_gradients_are_finite_differences(name):
 
 
 @pytest.mark.parametrize(
-    "time, compiled",
-    first_of([(1, False), *((4096, one) for one in COMPILED)]),
+    "time, compiled", first_of([(1, False), *((4096, one) for one in COMPILED)])
 )
 def test_sequences_may_be_short_and_long(time, compiled):
     args = case(time=time, batch=2, units=3)

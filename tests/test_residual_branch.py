@@ -109,8 +109,7 @@ def test_the_config_has_each_option_under_its_own_name(case):
 
 
 @pytest.mark.parametrize(
-    "option",
-    ["activation", "kernel_initializer", "output_regularizer"],
+    "option", ["activation", "kernel_initializer", "output_regularizer"]
 )
 def test_names_that_keras_does_not_know_are_refused(case, option):
     with pytest.raises(ValueError, match="no_such_name"):

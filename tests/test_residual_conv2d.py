@@ -8,13 +8,7 @@ from references import to_numpy
 from keras_rin.layers import ResidualConv2D
 
 # filters, kernel_size, strides; the input has 5 channels, 12 x 8 pixels
-CASES = [
-    (5, 3, 1),
-    (5, 3, 2),
-    (10, 3, 2),
-    (8, (1, 5), (3, 1)),
-    (6, 2, (4, 8)),
-]
+CASES = [(5, 3, 1), (5, 3, 2), (10, 3, 2), (8, (1, 5), (3, 1)), (6, 2, (4, 8))]
 X_SHAPE = (2, 12, 8, 5)
 
 

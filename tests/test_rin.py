@@ -213,9 +213,7 @@ def test_stateful_refuses_another_batch_size(rng):
 @pytest.mark.parametrize("recurrent_dropout", [0.0, 0.5])
 def test_a_zero_offset_holds_the_state(recurrent_dropout):
     rin = RIN(
-        5,
-        recurrent_initializer="zeros",
-        recurrent_dropout=recurrent_dropout,
+        5, recurrent_initializer="zeros", recurrent_dropout=recurrent_dropout
     )
     h = np.arange(10, dtype="float32").reshape(2, 5)
     held = rin(np.zeros((2, 300, 1)), initial_state=h, training=True)
