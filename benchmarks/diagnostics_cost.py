@@ -96,14 +96,14 @@ def dynamics(_, small):
         for which, count in counts.items():
             key = f"{which} Lyapunov exponents, {name}, {wide} units"
             found[f"{key}, {long} steps"] = ready(
-                diagnostics.lyapunov_spectrum, large, one, count
+                diagnostics.lyapunov_spectrum, large, one, exponents=count
             )
     return found
 
 
-def ready(function, *arguments):
+def ready(function, *arguments, **options):
     """The set-up of a call that needs none."""
-    return lambda: functools.partial(function, *arguments)
+    return lambda: functools.partial(function, *arguments, **options)
 
 
 def inputs(batch, steps):
@@ -133,7 +133,7 @@ def fixed_points(name, units, searches):
     states = diagnostics.state_trajectories(layer, x)[:, 1:]
     states = rng.permutation(np.concatenate(states))[:searches]
     states = states + 0.3 * rng.normal(size=states.shape)
-    return functools.partial(diagnostics.fixed_points, layer, None, states)
+    return functools.partial(diagnostics.fixed_points, layer, states)
 
 
 PARTS = {"matrices": matrices, "layers": layers, "dynamics": dynamics}

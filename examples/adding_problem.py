@@ -136,7 +136,9 @@ def draw(runs):
         for layer, group in by_layer(runs).items()
     }
     ylabel = "normalized loss, validation data"
-    figure = keras_rin.plots.learning_curves(curves, ylabel, baseline=1)
+    figure = keras_rin.plots.plot_learning_curves(
+        curves, ylabel=ylabel, baseline=1
+    )
     figure.axes[0].set_yscale("log")
     return figure
 

@@ -235,8 +235,8 @@ def main(argv):
         (folder / file).write_text(table + "\n")
         print(f"\n{folder / file}\n\n{table}")
     curves = {run["layer"]: [run["validation"]] for run in runs}
-    figure = plots.learning_curves(
-        curves, "accuracy, validation data", record["baseline"]
+    figure = plots.plot_learning_curves(
+        curves, ylabel="accuracy, validation data", baseline=record["baseline"]
     )
     figure.savefig(folder / "learning_curves.png", dpi=120)
 

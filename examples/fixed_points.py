@@ -67,7 +67,7 @@ def analyse(layer, seed):
     trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
     starts = rng.permutation(np.concatenate(trajectories))[:400]
     starts = starts + 0.3 * rng.normal(size=starts.shape)
-    fixed_points = diagnostics.fixed_points(layer, np.zeros(3), starts)
+    fixed_points = diagnostics.fixed_points(layer, starts, x=np.zeros(3))
     return (
         trajectories,
         fixed_points,
@@ -125,7 +125,7 @@ def draw(analyses, folder):
     axes = figure.subplots(rows, 2, squeeze=False).ravel()
     pairs = zip(axes, analyses.items(), strict=False)
     for ax, (name, (trajectories, fixed_points, _)) in pairs:
-        plots.fixed_points(fixed_points, trajectories, ax)
+        plots.plot_fixed_points(fixed_points, trajectories, ax=ax)
         ax.set_title(name)
     figure.savefig(folder / "fixed_points.png", dpi=120)
     figure = Figure((10, 4.5), layout="constrained")
@@ -133,9 +133,9 @@ def draw(analyses, folder):
     spectra, eigenvalues = {}, {}
     for name, (_, fixed_points, spectra[name]) in analyses.items():
         eigenvalues[name] = fixed_points.eigenvalues[fixed_points.stable]
-    plots.jacobian_spectra(eigenvalues, left)
+    plots.plot_jacobian_spectra(eigenvalues, ax=left)
     left.set_title("Jacobians at stable fixed points")
-    plots.lyapunov_spectra(spectra, right)
+    plots.plot_lyapunov_spectra(spectra, ax=right)
     right.set_ylim(-4, 0.2)
     figure.savefig(folder / "spectra.png", dpi=120)
 

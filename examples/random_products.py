@@ -33,7 +33,7 @@ def measure(normalise, factors):
     """Logarithms of the spectral radii, one of each kind per draw."""
     rng = np.random.default_rng(factors)
     power, product = product_versus_power(
-        FLAGS.units, factors, FLAGS.draws, rng, normalise
+        FLAGS.units, factors, FLAGS.draws, rng, normalize=normalise
     )
     return {
         "normalise": normalise,

@@ -219,7 +219,9 @@ def draw(record):
         for layer, group in by_layer(record["runs"]).items()
     }
     ylabel = "accuracy, validation data"
-    return plots.learning_curves(curves, ylabel, record["baseline"])
+    return plots.plot_learning_curves(
+        curves, ylabel=ylabel, baseline=record["baseline"]
+    )
 
 
 def save_best_rin(runs, x, folder):

@@ -119,7 +119,9 @@ def draw_chains(chains):
     panels = figure.subplots(1, 2, sharey=True)
     for number, when in enumerate(("before", "after")):
         hidden_chains = [pair[number] for pair in chains]
-        plots.hidden_chain(hidden_chains, FLAGS.units // 2, panels[number])
+        plots.plot_hidden_chain(
+            hidden_chains, reach=FLAGS.units // 2, ax=panels[number]
+        )
         panels[number].set_title(f"{when} training, {len(chains)} networks")
     return figure
 
@@ -145,7 +147,7 @@ def main(argv):
         print(f"\n{folder / file}\n\n{table}")
     draw_chains(chains).savefig(folder / "hidden_chain.png", dpi=120)
     curves = {"orthogonal": [run["henrici_departure"] for run in runs]}
-    figure = plots.learning_curves(curves, ylabel="Henrici departure")
+    figure = plots.plot_learning_curves(curves, ylabel="Henrici departure")
     figure.savefig(folder / "henrici_departure.png", dpi=120)
 
 

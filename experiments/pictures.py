@@ -97,7 +97,9 @@ def _curves(study):
             label: list(outcome.curves.values())
             for label, outcome in panel.items()
         }
-        plots.learning_curves(curves, "normalized loss", baseline=1, ax=axes)
+        plots.plot_learning_curves(
+            curves, ylabel="normalized loss", baseline=1, ax=axes
+        )
         axes.set_title(title, loc="left")
         axes.label_outer()
     if (

@@ -29,6 +29,7 @@ CHUNK = 2**20  # number of values that are converted to float64 at a time
 def adapt(
     layer: keras.Layer,
     data: Any,
+    *,
     mask: ArrayLike | None = None,
     batch_size: int = 128,
     steps: int | None = None,

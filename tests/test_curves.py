@@ -17,17 +17,17 @@ FOUND = HiddenChain(
 
 
 def test_memory_curves_begin_at_lag_zero():
-    drawn = drawn_lines(plots.memory_curves({"chain": [1, 0.5, 0.25]}))
+    drawn = drawn_lines(plots.plot_memory_curves({"chain": [1, 0.5, 0.25]}))
     np.testing.assert_array_equal(drawn["chain"], [[0, 1, 2], [1, 0.5, 0.25]])
 
 
 def test_the_gradient_is_drawn_backwards_and_without_zeros():
-    drawn = drawn_lines(plots.gradient_norms({"RIN": [0, 0.5, 1]}))
+    drawn = drawn_lines(plots.plot_gradient_norms({"RIN": [0, 0.5, 1]}))
     np.testing.assert_array_equal(drawn["RIN"], [[0, 1, 2], [1, 0.5, np.nan]])
 
 
 def test_a_cross_marks_where_the_gradient_becomes_zero():
-    figure = plots.gradient_norms({"chain": [0, 0.5, 1], "RIN": [1, 1, 1]})
+    figure = plots.plot_gradient_norms({"chain": [0, 0.5, 1], "RIN": [1, 1, 1]})
     crosses = [
         line.get_xydata().tolist()
         for line in figure.axes[0].get_lines()
@@ -38,7 +38,7 @@ def test_a_cross_marks_where_the_gradient_becomes_zero():
 
 def test_learning_curves_show_median_and_range():
     runs = [[3, 2], [5, 2], [4, np.nan]]
-    figure = plots.learning_curves({"RIN": runs}, baseline=2.5)
+    figure = plots.plot_learning_curves({"RIN": runs}, baseline=2.5)
     np.testing.assert_array_equal(drawn_lines(figure)["RIN"], [[1, 2], [4, 2]])
     (band,) = figure.axes[0].collections
     y = band.get_paths()[0].vertices[:, 1]
@@ -46,12 +46,12 @@ def test_learning_curves_show_median_and_range():
 
 
 def test_one_curve_is_drawn_as_it_is():
-    drawn = drawn_lines(plots.learning_curves({"RIN": [3.0, 2.0]}))
+    drawn = drawn_lines(plots.plot_learning_curves({"RIN": [3.0, 2.0]}))
     np.testing.assert_array_equal(drawn["RIN"], [[1, 2], [3, 2]])
 
 
 def test_a_run_that_ends_early_is_drawn_as_far_as_it_went():
-    figure = plots.learning_curves({"RIN": [[3], [5, 2, 1], []]})
+    figure = plots.plot_learning_curves({"RIN": [[3], [5, 2, 1], []]})
     x, y = drawn_lines(figure)["RIN"]
     np.testing.assert_array_equal(x, [1, 2, 3])
     np.testing.assert_array_equal(y, [4, 2, 1])
@@ -59,13 +59,13 @@ def test_a_run_that_ends_early_is_drawn_as_far_as_it_went():
 
 @pytest.mark.parametrize("epochs", [1, 2, 20])
 def test_ticks_are_whole_epochs(epochs):
-    figure = plots.learning_curves({"RIN": [np.ones(epochs)]})
+    figure = plots.plot_learning_curves({"RIN": [np.ones(epochs)]})
     ticks = figure.axes[0].get_xticks()
     assert [tick % 1 for tick in ticks] == [0] * len(ticks)
 
 
 def test_the_hidden_chain_has_a_band_of_its_standard_error():
-    figure = plots.hidden_chain(FOUND)
+    figure = plots.plot_hidden_chain(FOUND)
     np.testing.assert_array_equal(
         drawn_lines(figure)["cell"][1], [0.1, 0.2, 0.9]
     )
@@ -76,7 +76,7 @@ def test_the_hidden_chain_has_a_band_of_its_standard_error():
 
 def test_several_networks_have_the_standard_error_between_them():
     other = FOUND._replace(mean_weight={"cell": np.array([0.3, 0.2, 0.5])})
-    figure = plots.hidden_chain([FOUND, other], reach=1)
+    figure = plots.plot_hidden_chain([FOUND, other], reach=1)
     np.testing.assert_allclose(drawn_lines(figure)["cell"][1], [0.2, 0.2, 0.7])
     vertices = figure.axes[0].collections[0].get_paths()[0].vertices
     at_one = vertices[vertices[:, 0] == 1, 1]
@@ -88,7 +88,7 @@ def test_several_networks_have_the_standard_error_between_them():
 
 def test_the_hidden_chain_is_drawn_as_far_as_it_reaches():
     for reach in (1, 20):
-        drawn = drawn_lines(plots.hidden_chain(FOUND, reach=reach))
+        drawn = drawn_lines(plots.plot_hidden_chain(FOUND, reach=reach))
         np.testing.assert_array_equal(drawn["cell"][0], [-1, 0, 1])
     with pytest.raises(ValueError, match="`reach` must be"):
-        plots.hidden_chain(FOUND, reach=0)
+        plots.plot_hidden_chain(FOUND, reach=0)

@@ -26,7 +26,11 @@ def test_a_linear_read_out_reaches_what_theory_says(rng, noise, steps):
     vector = rng.normal(size=8)
     for matrix in (chain, isometry):
         found = first_signal_r2(
-            matrix, vector, noise, steps=steps, samples=20_000
+            matrix,
+            input_vector=vector,
+            noise=noise,
+            steps=steps,
+            samples=20_000,
         )
         expected = in_theory(matrix, vector, noise, steps)
         np.testing.assert_allclose(found, expected, atol=0.02)
@@ -76,7 +80,9 @@ def test_the_generator_must_be_one():
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_the_size_of_the_input_does_not_matter_without_noise(size):
     vector = [size, 0, 0, 0]
-    np.testing.assert_allclose(first_signal_r2(np.eye(4, k=1), vector), 1)
+    np.testing.assert_allclose(
+        first_signal_r2(np.eye(4, k=1), input_vector=vector), 1
+    )
 
 
 @pytest.mark.parametrize("gain", [1e-30, 1e-2, 0.3])

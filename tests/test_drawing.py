@@ -25,7 +25,7 @@ PICTURES = {
 
 @pytest.fixture(params=PICTURES)
 def picture(request):
-    return getattr(plots, request.param), PICTURES[request.param]
+    return getattr(plots, f"plot_{request.param}"), PICTURES[request.param]
 
 
 def test_the_axes_are_named_and_the_figure_can_be_saved(picture, tmp_path):
@@ -46,14 +46,14 @@ def test_it_draws_where_it_is_told_to(picture):
 
 def test_lines_differ_without_colour():
     curves = {str(k): [k, k] for k in range(5)}
-    drawn = plots.memory_curves(curves).axes[0].get_lines()
+    drawn = plots.plot_memory_curves(curves).axes[0].get_lines()
     dashes = {str(line._dash_pattern) for line in drawn}
     assert len(dashes) == 5
 
 
 def test_no_two_of_many_lines_look_the_same():
     curves = {str(k): [k, k] for k in range(30)}
-    drawn = plots.memory_curves(curves).axes[0].get_lines()
+    drawn = plots.plot_memory_curves(curves).axes[0].get_lines()
     looks = {(line.get_color(), str(line._dash_pattern)) for line in drawn}
     assert len(looks) == 30
 
@@ -61,11 +61,11 @@ def test_no_two_of_many_lines_look_the_same():
 @pytest.mark.parametrize(
     "draw",
     [
-        plots.memory_curves,
-        plots.gradient_norms,
-        plots.jacobian_spectra,
-        plots.learning_curves,
-        plots.lyapunov_spectra,
+        plots.plot_memory_curves,
+        plots.plot_gradient_norms,
+        plots.plot_jacobian_spectra,
+        plots.plot_learning_curves,
+        plots.plot_lyapunov_spectra,
     ],
 )
 @pytest.mark.parametrize("curves", [{}, [1, 2], None])
@@ -77,4 +77,4 @@ def test_curves_must_have_names(draw, curves):
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"keras-rin\[plots\]"):
-        plots.learning_curves({"RIN": [[1.0, 0.5]]}, "loss")
+        plots.plot_learning_curves({"RIN": [[1.0, 0.5]]}, ylabel="loss")

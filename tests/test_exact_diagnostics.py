@@ -94,7 +94,9 @@ def check_radius_and_departure(matrix):
 
 
 def check_amplification(matrix, vector):
-    found, warned = told(transient_amplification, matrix, vector, steps=8)
+    found, warned = told(
+        transient_amplification, matrix, input_vector=vector, steps=8
+    )
     state, exact = mpmath.matrix([vector.tolist()]), exactly(matrix)
     for size in found:
         true = mpmath.norm(state)
@@ -185,7 +187,7 @@ def test_memory_for_ever_solves_the_lyapunov_equation(matrix, size, seed):
     matrix, units = stable(matrix, size), len(matrix)
     vector = np.random.default_rng(seed).normal(size=units)
     curve = exact_curve(matrix, vector, None, 5)
-    found = fisher_memory_curve(matrix, vector, lags=5)
+    found = fisher_memory_curve(matrix, input_vector=vector, lags=5)
     np.testing.assert_allclose(found, curve, rtol=1e-9, atol=1e-9 * curve[0])
 
 
@@ -198,14 +200,16 @@ def test_memory_for_ever_solves_the_lyapunov_equation(matrix, size, seed):
 def test_memory_of_a_finite_run_is_right_or_refused(matrix, horizon, seed):
     vector = np.random.default_rng(seed).normal(size=len(matrix))
     try:
-        found = fisher_memory_curve(matrix, vector, horizon=horizon)
+        found = fisher_memory_curve(
+            matrix, input_vector=vector, horizon=horizon
+        )
     except ValueError as error:
         assert "amplifies too much" in str(error)
         assert np.linalg.norm(matrix, 2) ** horizon > 1e5
         return
     curve = exact_curve(matrix, vector, horizon, horizon)
     np.testing.assert_allclose(found, curve, atol=1e-5 * max(curve), rtol=1e-5)
-    total = total_memory(matrix, vector, horizon=horizon)
+    total = total_memory(matrix, input_vector=vector, horizon=horizon)
     np.testing.assert_allclose(total, sum(curve), rtol=1e-4)
 
 

@@ -64,13 +64,15 @@ def test_the_total_memory_of_a_normal_matrix_is_1(kind, rng):
     matrix = NORMAL[kind](rng, 30)
     vector = rng.normal(size=30)
     vector /= np.linalg.norm(vector)
-    assert total_memory(matrix, vector) == pytest.approx(1, rel=1e-9)
+    assert total_memory(matrix, input_vector=vector) == pytest.approx(
+        1, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("kind", STABLE)
 def test_the_totals_over_an_orthonormal_basis_sum_to_the_units(kind, rng):
     matrix, basis = STABLE[kind](rng, 40), orthogonal(rng, 40)
-    totals = [total_memory(matrix, vector) for vector in basis]
+    totals = [total_memory(matrix, input_vector=vector) for vector in basis]
     assert sum(totals) == pytest.approx(40, rel=1e-9)
     assert max(totals) <= 40
 
@@ -78,8 +80,10 @@ def test_the_totals_over_an_orthonormal_basis_sum_to_the_units(kind, rng):
 @pytest.mark.parametrize("kind", STABLE)
 def test_the_curve_sums_to_the_total(kind, rng):
     matrix, vector = STABLE[kind](rng, 20), rng.normal(size=20)
-    curve = fisher_memory_curve(matrix, vector, lags=2_000)
-    assert curve.sum() == pytest.approx(total_memory(matrix, vector))
+    curve = fisher_memory_curve(matrix, input_vector=vector, lags=2_000)
+    assert curve.sum() == pytest.approx(
+        total_memory(matrix, input_vector=vector)
+    )
 
 
 @pytest.mark.parametrize("gain", [0.5, 0.95, 1, 1.02, 1.05, 1.1, 1.5, 2])
@@ -151,7 +155,7 @@ def solve(matrix, vector):
 )
 def test_a_finite_horizon_agrees_with_exact_fractions(matrix, horizon):
     vector = np.arange(1.0, len(matrix) + 1)
-    curve = fisher_memory_curve(matrix, vector, horizon=horizon)
+    curve = fisher_memory_curve(matrix, input_vector=vector, horizon=horizon)
     exact = exact_curve(matrix, vector, horizon, horizon)
     np.testing.assert_allclose(curve, exact, rtol=1e-9)
 
@@ -167,12 +171,15 @@ def test_it_agrees_with_the_lyapunov_equation_of_scipy(noise, rng):
     )
     traces = [vector @ np.linalg.matrix_power(matrix, k) for k in range(30)]
     np.testing.assert_allclose(
-        fisher_memory_curve(matrix, vector, noise),
+        fisher_memory_curve(matrix, input_vector=vector, noise=noise),
         [trace @ np.linalg.solve(covariance, trace) for trace in traces],
         rtol=1e-9,
     )
     np.testing.assert_allclose(
-        spatial_memory_matrix(matrix, noise), memory, rtol=1e-9, atol=1e-12
+        spatial_memory_matrix(matrix, noise=noise),
+        memory,
+        rtol=1e-9,
+        atol=1e-12,
     )
 
 
@@ -196,7 +203,9 @@ def test_a_simulation_of_the_noisy_network_finds_the_same_curve(kind, rng):
     pulses = np.eye(steps)[::-1, :, None] * vector
     traces = simulate(matrix, pulses, noise)
     found = np.einsum("ki,ij,kj->k", traces, np.linalg.inv(covariance), traces)
-    curve = fisher_memory_curve(matrix, vector, noise, horizon=steps)
+    curve = fisher_memory_curve(
+        matrix, input_vector=vector, noise=noise, horizon=steps
+    )
     # With a sample covariance, J / found is chi-square distributed with
     # samples - units degrees of freedom, divided by their number.
     there = curve > 0
@@ -211,8 +220,10 @@ def test_an_orthogonal_change_of_basis_changes_nothing(horizon, rng):
     basis = orthogonal(rng, 20)
     turned = basis.T @ matrix @ basis
     np.testing.assert_allclose(
-        fisher_memory_curve(turned, vector @ basis, horizon=horizon),
-        fisher_memory_curve(matrix, vector, horizon=horizon),
+        fisher_memory_curve(
+            turned, input_vector=vector @ basis, horizon=horizon
+        ),
+        fisher_memory_curve(matrix, input_vector=vector, horizon=horizon),
         rtol=1e-8,
     )
     np.testing.assert_allclose(
@@ -244,7 +255,8 @@ def test_memory_is_inversely_proportional_to_the_noise():
             4 * memory(matrix, noise=4), memory(matrix, noise=1)
         )
     np.testing.assert_allclose(
-        4 * spatial_memory_matrix(matrix, 4), spatial_memory_matrix(matrix)
+        4 * spatial_memory_matrix(matrix, noise=4),
+        spatial_memory_matrix(matrix),
     )
 
 
@@ -254,8 +266,8 @@ def test_inputs_and_noise_may_be_far_from_1_together(power):
     vector, noise = size * np.ones(6), size**2
     for memory in (fisher_memory_curve, total_memory):
         np.testing.assert_allclose(
-            memory(matrix, 1e10 * vector, noise),
-            memory(matrix, 1e10 * np.ones(6)),
+            memory(matrix, input_vector=1e10 * vector, noise=noise),
+            memory(matrix, input_vector=1e10 * np.ones(6)),
         )
 
 
@@ -271,13 +283,13 @@ def test_no_input_is_remembered_better_than_the_optimal_one(kind, rng):
     matrix = STABLE[kind](rng, 20)
     vector = optimal_input_vector(matrix)
     assert np.linalg.norm(vector) == pytest.approx(1)
-    best = total_memory(matrix, vector)
+    best = total_memory(matrix, input_vector=vector)
     others = rng.normal(size=(50, 20))
     others /= np.linalg.norm(others, axis=1, keepdims=True)
     nearby = vector + 1e-3 * others
     nearby /= np.linalg.norm(nearby, axis=1, keepdims=True)
     for other in (*others, *nearby):
-        assert total_memory(matrix, other) <= best
+        assert total_memory(matrix, input_vector=other) <= best
 
 
 @pytest.mark.parametrize("gain", [0.9, 1.02, 1.5])
@@ -291,7 +303,7 @@ def test_the_best_input_of_a_chain_is_its_first_unit(gain):
 def test_amplification_up_to_1e11_is_borne_in_any_basis(gain, digits, rng):
     basis = orthogonal(rng, 100)
     turned = basis.T @ chain(100, gain) @ basis
-    total = total_memory(turned, basis[0])
+    total = total_memory(turned, input_vector=basis[0])
     expected = chain_curve(100, gain).sum()
     assert total == pytest.approx(expected, rel=10.0**-digits)
 

@@ -27,7 +27,7 @@ def starts(rng, units, count=60):
 def test_two_units_that_hold_a_bit_each_have_nine_points(rng):
     """h = tanh(2 h) in each: 0 and -0.9575 and 0.9575, by bisection."""
     root = optimize.brentq(lambda h: np.tanh(2 * h) - h, 0.1, 1)
-    found = fixed_points(simple_rnn(2 * np.eye(2)), None, starts(rng, 2))
+    found = fixed_points(simple_rnn(2 * np.eye(2)), starts(rng, 2))
     held = [-root, 0, root]
     expected = {(round(a, 6), round(b, 6)) for a in held for b in held}
     assert {tuple(np.round(s, 6) + 0.0) for s in found.states} == expected
@@ -56,9 +56,9 @@ def test_points_under_an_input_are_those_that_scipy_finds(rng, kind):
     recurrent.assign(0.5 * to_numpy(recurrent))  # it converges in 300 steps
     inputs = rng.normal(size=2)
     trajectory = state_trajectories(
-        layer, np.tile(inputs, (1, 300, 1)), "float64"
+        layer, np.tile(inputs, (1, 300, 1)), dtype="float64"
     )[0]
-    found = fixed_points(layer, inputs, trajectory[::10])
+    found = fixed_points(layer, trajectory[::10], x=inputs)
     assert found.stable.tolist() == [True]
     np.testing.assert_allclose(found.states[0], trajectory[-1], atol=1e-6)
 
@@ -77,7 +77,7 @@ def test_points_under_an_input_are_those_that_scipy_finds(rng, kind):
 def test_an_identity_without_input_is_one_continuum(rng):
     layer = RIN(3, recurrent_initializer="zeros")
     layer.build((None, None, 1))
-    found = fixed_points(layer, [0.0], np.abs(starts(rng, 3)))
+    found = fixed_points(layer, np.abs(starts(rng, 3)), x=[0.0])
     assert len(found.states) == 1 and len(found.members[0]) == 60
     assert found.dimension.tolist() == [3] and found.starts.tolist() == [60]
     assert not found.stable.any() and found.expanding.tolist() == [0]
@@ -86,7 +86,7 @@ def test_an_identity_without_input_is_one_continuum(rng):
 def test_a_line_attractor_is_one_line_and_a_ring_one_ring(rng):
     line = np.array([0.6, 0.8, 0.0])
     layer = simple_rnn(np.outer(line, line), None)
-    found = fixed_points(layer, None, starts(rng, 3))
+    found = fixed_points(layer, starts(rng, 3))
     assert found.dimension.tolist() == [1] and found.expanding.tolist() == [0]
     (members,) = found.members
     np.testing.assert_allclose(
@@ -94,7 +94,7 @@ def test_a_line_attractor_is_one_line_and_a_ring_one_ring(rng):
     )
     cell = RingCell()
     cell.build((None, 1))
-    found = fixed_points(cell, None, [[0, 0], *starts(rng, 2)])
+    found = fixed_points(cell, [[0, 0], *starts(rng, 2)])
     assert found.dimension.tolist() == [1, 0]
     assert found.expanding.tolist() == [0, 2]
     radii = np.linalg.norm(found.members[0], axis=1)
@@ -126,7 +126,7 @@ class TwoLinesCell(keras.layers.Layer):
 def test_lines_side_by_side_are_several(rng):
     cell = TwoLinesCell()
     cell.build((None, 1))
-    found = fixed_points(cell, None, starts(rng, 2, 90))
+    found = fixed_points(cell, starts(rng, 2, 90))
     assert found.dimension.tolist() == [1, 1, 1]
     assert found.expanding.tolist() == [0, 0, 1]
     assert sorted(np.round(found.states[:, 0])) == [-1, 0, 1]
@@ -135,7 +135,7 @@ def test_lines_side_by_side_are_several(rng):
 def test_an_isolated_point_with_an_eigenvalue_near_1_stays_isolated(rng):
     """h = tanh(1.002 h): three points within 0.16, slopes within 0.01 of 1."""
     layer = simple_rnn(np.diag([1.002, 0.5]))
-    found = fixed_points(layer, None, 0.1 * starts(rng, 2))
+    found = fixed_points(layer, 0.1 * starts(rng, 2))
     assert found.dimension.tolist() == [0, 0, 0]
     assert found.expanding.tolist() == [0, 0, 1]
 
@@ -143,12 +143,12 @@ def test_an_isolated_point_with_an_eigenvalue_near_1_stays_isolated(rng):
 def test_slow_points_are_no_fixed_points(rng):
     """h = relu(h) + 1 has none: the speed is 1 wherever h is positive."""
     layer = simple_rnn(np.eye(2), "relu", bias=1.0)
-    found = fixed_points(layer, None, np.abs(starts(rng, 2)))
+    found = fixed_points(layer, np.abs(starts(rng, 2)))
     assert len(found.states) == 0 and found.eigenvalues.shape == (0, 2)
     assert found.members == [] and found.stable.shape == (0,)
     assert found.unconverged_states.shape == (60, 2)
     np.testing.assert_allclose(found.unconverged_speeds, np.full(60, 2.0))
-    found = fixed_points(layer, None, np.abs(starts(rng, 2)), tolerance=3.0)
+    found = fixed_points(layer, np.abs(starts(rng, 2)), tolerance=3.0)
     assert found.starts.sum() == 60
 
 
@@ -157,7 +157,7 @@ def test_weights_and_dtype_stay(rng):
     layer.build((None, None, 2))
     before = [to_numpy(variable).copy() for variable in layer.variables]
     policy = layer.cell.dtype_policy
-    found = fixed_points(layer, [0.0, 0.0], starts(rng, 6))
+    found = fixed_points(layer, starts(rng, 6), x=[0.0, 0.0])
     assert found.states.shape[1] == 6 and found.states.dtype == np.float64
     assert layer.cell.dtype_policy is policy
     for variable, value in zip(layer.variables, before, strict=True):
@@ -167,8 +167,8 @@ def test_weights_and_dtype_stay(rng):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"inputs": [0.0, 1.0]}, r"`inputs` must have the shape \(1,\)"),
-        ({"inputs": [np.nan]}, "`inputs` must contain finite"),
+        ({"x": [0.0, 1.0]}, r"`x` must have the shape \(1,\)"),
+        ({"x": [np.nan]}, "`x` must contain finite"),
         ({"initial_states": np.zeros((4, 3))}, "`initial_states` must have"),
         ({"initial_states": np.zeros(2)}, "`initial_states` must have"),
         ({"initial_states": np.zeros((0, 2))}, "must not be empty"),
@@ -186,17 +186,17 @@ def test_weights_and_dtype_stay(rng):
 )
 def test_bad_arguments_are_named(arguments, message):
     layer = simple_rnn(np.array([[2.0, 2.0], [2.0, 2.0]]), None)
-    usual = {"inputs": [0.0], "initial_states": np.zeros((1, 2))}
+    usual = {"x": [0.0], "initial_states": np.zeros((1, 2))}
     with pytest.raises(ValueError, match=message):
         fixed_points(layer, **{**usual, **arguments})
 
 
 def test_bad_layers_are_named():
     with pytest.raises(ValueError, match="no weights yet"):
-        fixed_points(keras.layers.GRU(2), None, np.zeros((1, 2)))
+        fixed_points(keras.layers.GRU(2), np.zeros((1, 2)))
     layer = simple_rnn(np.full((2, 2), np.nan))
     with pytest.raises(ValueError, match="weights of .* must be finite"):
-        fixed_points(layer, None, np.zeros((1, 2)))
+        fixed_points(layer, np.zeros((1, 2)))
 
 
 @pytest.mark.exhaustive
@@ -213,7 +213,7 @@ def test_a_trained_flip_flop_has_a_stable_point_for_each_word(rng):
     layer, read_out = model.layers
     x, _ = flip_flop.generate(rng, 20, 25, bits=2)
     states = state_trajectories(layer, x)[:, 1:].reshape(-1, 12)
-    found = fixed_points(layer, [0.0, 0.0], states)
+    found = fixed_points(layer, states, x=[0.0, 0.0])
     words = to_numpy(read_out(found.states[found.stable].astype("float32")))
     assert len(words) == 4 and (np.abs(np.abs(words) - 1) < 0.2).all()
     assert len(np.unique(np.sign(words), axis=0)) == 4
@@ -221,7 +221,7 @@ def test_a_trained_flip_flop_has_a_stable_point_for_each_word(rng):
 
 def test_eigenvalues_are_in_the_order_of_their_modulus(rng):
     layer = simple_rnn(np.diag([0.3, -0.9, 0.5]))
-    found = fixed_points(layer, None, starts(rng, 3)).eigenvalues
+    found = fixed_points(layer, starts(rng, 3)).eigenvalues
     np.testing.assert_allclose(found, [[-0.9, 0.5, 0.3]], rtol=1e-6)
 
 
@@ -242,7 +242,7 @@ class Map(keras.layers.Layer):
 
 def test_the_speed_is_relative_to_the_size_of_the_state():
     cell = Map(lambda s: s + 1e-3)
-    found = fixed_points(cell, None, [[1e6, 0.0]])
+    found = fixed_points(cell, [[1e6, 0.0]])
     assert len(found.unconverged_states) == 0
 
 
@@ -250,7 +250,7 @@ def test_points_of_a_line_are_not_apart_along_it(rng):
     """A line that attracts, along which the map stretches by 0.1 percent."""
     cell = Map(lambda s: s * keras.ops.convert_to_tensor([1.001, 0.5], s.dtype))
     points = rng.normal(size=(30, 2)) * [1e-4, 1]
-    found = fixed_points(cell, None, points, tolerance=1e-12, distance=1e-9)
+    found = fixed_points(cell, points, tolerance=1e-12, distance=1e-9)
     assert found.dimension.tolist() == [1] and found.expanding.tolist() == [0]
 
 
@@ -290,7 +290,7 @@ def test_an_orthogonal_map_neither_attracts_nor_repels(rng, float64, matrix):
         state = state @ matrix
     norms = np.linalg.norm(state), np.linalg.norm(states[0])
     np.testing.assert_allclose(*norms, rtol=1e-12)
-    found = fixed_points(linear_rin(matrix), None, states)
+    found = fixed_points(linear_rin(matrix), states)
     assert kinds(found) == [[0], [len(matrix)], [0]]
     assert found.stable.tolist() == [False]
 
@@ -316,7 +316,6 @@ def test_moduli_within_the_tolerance_are_neutral(
     rotation = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
     found = fixed_points(
         linear_rin(modulus * np.array(rotation)),
-        None,
         starts(rng, 2, 10),
         modulus_tolerance=tolerance,
     )
@@ -348,7 +347,7 @@ def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case, seed):
 
     initial_states = np.random.default_rng(seed).normal(size=(60, 2))
     initial_states[0] = 0  # a search that begins at a root
-    found = fixed_points(Map(step), None, initial_states)
+    found = fixed_points(Map(step), initial_states)
     near = np.abs(found.states[:, 0]) < 2  # -h + 0.1 h^3 has others
     order = np.argsort(found.states[near, 0])
     np.testing.assert_allclose(found.states[near][order, 0], roots, atol=0.03)
@@ -364,7 +363,7 @@ def test_three_points_at_a_bifurcation(rng, float64, gain):
     """h = tanh(g h): 0 and +-sqrt(3 (g - 1)), of slopes g and 3 - 2 g."""
     layer = linear_rin(np.array([[gain]]))
     layer.cell.activation = keras.activations.tanh
-    found = fixed_points(layer, None, 0.01 * starts(rng, 1))
+    found = fixed_points(layer, 0.01 * starts(rng, 1))
     if gain < 1 + 1e-6:
         assert found.neutral.all() and not found.stable.any()
         return
@@ -380,7 +379,7 @@ def test_a_jordan_block_at_1_is_neutral_in_any_basis(rng, float64, units):
     basis = np.linalg.qr(rng.normal(size=(units, units))).Q
     block = -np.eye(units) + np.eye(units, k=1)
     for matrix in (block, basis.T @ block @ basis):
-        found = fixed_points(linear_rin(matrix), None, starts(rng, units, 5))
+        found = fixed_points(linear_rin(matrix), starts(rng, units, 5))
         assert kinds(found) == [[0], [units], [0]]
 
 
@@ -389,7 +388,7 @@ def test_a_chain_contracts_whatever_its_gain(rng, float64):
     order = rng.permutation(20)
     chain = -0.9 * np.eye(20) + 3 * np.eye(20, k=1)
     layer = linear_rin(chain[np.ix_(order, order)])
-    found = fixed_points(layer, None, np.zeros((1, 20)))
+    found = fixed_points(layer, np.zeros((1, 20)))
     assert kinds(found) == [[20], [0], [0]] and found.stable.all()
 
 
@@ -406,7 +405,7 @@ def test_a_chain_contracts_whatever_its_gain(rng, float64):
 def test_the_dimension_is_that_of_the_null_space(
     rng, float64, matrix, dimension, neutral
 ):
-    found = fixed_points(linear_rin(matrix), None, starts(rng, 3))
+    found = fixed_points(linear_rin(matrix), starts(rng, 3))
     nullity = 3 - np.linalg.matrix_rank(matrix - np.eye(3))
     assert found.dimension.tolist() == [dimension] == [nullity]
     assert found.neutral.tolist() == [neutral]

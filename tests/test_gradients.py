@@ -123,13 +123,15 @@ def test_few_directions_estimate_what_all_give(rng):
     x = rng.normal(size=(8, 10, 2))
     exact = gradient_norms(layer, x, directions=30)
     estimates = [
-        gradient_norms(layer, x, 5, np.random.default_rng(seed))
+        gradient_norms(layer, x, directions=5, rng=np.random.default_rng(seed))
         for seed in range(3)
     ]
     mean = np.sqrt(np.mean(np.square(estimates), axis=0))
     np.testing.assert_allclose(mean, exact, rtol=0.25)
     assert np.std(estimates, axis=0)[0] > 0
-    again = gradient_norms(layer, x, 30, np.random.default_rng(9))
+    again = gradient_norms(
+        layer, x, directions=30, rng=np.random.default_rng(9)
+    )
     np.testing.assert_allclose(again, exact, rtol=1e-3)
 
 

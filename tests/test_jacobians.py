@@ -42,14 +42,14 @@ def test_of_a_simple_rnn_and_a_rin_they_are_the_closed_form(
         kernel, recurrent, bias = weights64(layer)
         recurrent = recurrent + (np.eye(4) if kind is RIN else 0)
         h, states = np.zeros((3, 4)), [np.zeros((3, 4))]
-        jacobians = state_jacobians(layer, x, dtype)
+        jacobians = state_jacobians(layer, x, dtype=dtype)
         for t in range(5):
             h = ACTIVATIONS[activation](x[:, t] @ kernel + h @ recurrent + bias)
             states.append(h)
             expected = SLOPES[activation](h)[:, :, None] * recurrent.T
             np.testing.assert_allclose(jacobians[:, t], expected, atol=close)
         assert jacobians.dtype == dtype and jacobians.shape == (3, 5, 4, 4)
-        found = state_trajectories(layer, x, dtype)
+        found = state_trajectories(layer, x, dtype=dtype)
         assert found.dtype == dtype and found.shape == (3, 6, 4)
         np.testing.assert_allclose(found, np.stack(states, 1), atol=3 * close)
 
@@ -91,8 +91,8 @@ def test_of_gates_they_are_those_of_numpy(rng, kind, step):
     layer.set_weights(weights)
     weights = weights64(layer)
     x = rng.normal(size=(1, 4, 2))
-    states = state_trajectories(layer, x, "float64")[0]
-    jacobians = state_jacobians(layer, x, "float64")[0]
+    states = state_trajectories(layer, x, dtype="float64")[0]
+    jacobians = state_jacobians(layer, x, dtype="float64")[0]
     for t in range(4):
         new = step(weights, x[0, t], states[t])
         np.testing.assert_allclose(states[t + 1], new, atol=1e-12)
@@ -108,7 +108,7 @@ def test_gradient_norms_follow_from_them(rng, kind):
     layer = built(getattr(keras.layers, kind)(3))
     x = rng.normal(size=(4, 6, 2))
     norms = gradient_norms(layer, x, directions=3)
-    jacobians = state_jacobians(layer, x, "float64")
+    jacobians = state_jacobians(layer, x, dtype="float64")
     product = np.broadcast_to(
         np.eye(3, jacobians.shape[-1]), (4, 3, jacobians.shape[-1])
     )
@@ -116,6 +116,31 @@ def test_gradient_norms_follow_from_them(rng, kind):
         expected = np.sqrt((product**2).sum(axis=(1, 2)).mean() / 3)
         np.testing.assert_allclose(norms[t], expected, rtol=1e-4)
         product = product @ jacobians[:, t - 1]
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "SimpleRNN"])
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_masked_time_steps_leave_the_state_as_it_is(rng, kind, go_backwards):
+    layer = built(
+        getattr(keras.layers, kind)(
+            3, return_sequences=True, go_backwards=go_backwards
+        )
+    )
+    x = rng.normal(size=(5, 8, 2)).astype("float32")
+    mask = rng.random((5, 8)) < 0.6
+    mask[0], mask[1, -1] = False, True
+    states = state_trajectories(layer, x, mask=mask)
+    outputs = to_numpy(layer(x, mask=mask))
+    np.testing.assert_allclose(states[:, 1:, :3], outputs, atol=1e-6)
+    jacobians = state_jacobians(layer, x, mask=mask)
+    order = -1 if go_backwards else 1
+    for sequence, used in enumerate(mask):
+        found = jacobians[sequence][~used[::order]]
+        assert (found == np.eye(states.shape[-1])).all()
+        if used.any():
+            alone = state_jacobians(layer, x[sequence, used][None])[0]
+            found = jacobians[sequence][used[::order]]
+            np.testing.assert_allclose(found, alone, atol=1e-6)
 
 
 class WithinCell(keras.layers.Layer):
@@ -136,14 +161,14 @@ def test_any_cell_has_them_in_float64(rng):
     cell = WithinCell()
     cell.build((None, 2))
     x = rng.normal(size=(2, 3, 2))
-    states = state_trajectories(cell, x, "float64")
+    states = state_trajectories(cell, x, dtype="float64")
     np.testing.assert_array_equal(states[:, :, 2], [[0, 1, 2, 3]] * 2)
     kernel, bias = weights64(cell)
     slope = 1 - np.tanh(states[:, 1, :2] @ kernel + bias) ** 2
     expected = np.zeros((2, 3, 3))
     expected[:, :2, :2] = slope[:, :, None] * kernel.T
     expected[:, 2, 2] = 1
-    found = state_jacobians(cell, x, "float64")[:, 1]
+    found = state_jacobians(cell, x, dtype="float64")[:, 1]
     np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
@@ -151,7 +176,9 @@ def test_two_transitions_are_one_step(rng):
     cell = DeepTransitionRINCell(3, None, recurrent_initializer="random_normal")
     layer = built(keras.layers.RNN(cell))
     first, second = keras_rin.diagnostics.recurrent_matrices(layer).values()
-    jacobians = state_jacobians(layer, rng.normal(size=(1, 2, 2)), "float64")
+    jacobians = state_jacobians(
+        layer, rng.normal(size=(1, 2, 2)), dtype="float64"
+    )
     np.testing.assert_allclose(jacobians[0, 1], (first @ second).T, atol=1e-7)
 
 
@@ -196,7 +223,7 @@ def test_bad_input_is_named(rng, function):
     with pytest.raises(ValueError, match="masked"):
         function(layer, np.ma.masked_less(x, 0))
     with pytest.raises(ValueError, match="`dtype` must be one of"):
-        function(layer, x, "bfloat16")
+        function(layer, x, dtype="bfloat16")
     layer.cell.bias.assign(np.full((2, 9), np.nan))
     with pytest.raises(ValueError, match="weights of .* must be finite"):
         function(layer, x)

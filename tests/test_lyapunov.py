@@ -49,7 +49,7 @@ def test_their_sum_is_the_mean_logarithm_of_the_determinant(rng, kind):
     layer.build((None, None, 2))
     x = rng.normal(size=(4, 20, 2))
     found = lyapunov_spectrum(layer, x, warmup=5)
-    jacobians = state_jacobians(layer, x, "float64")[:, 5:]
+    jacobians = state_jacobians(layer, x, dtype="float64")[:, 5:]
     _, volumes = np.linalg.slogdet(jacobians)
     np.testing.assert_allclose(found.exponents.sum(), volumes.mean())
     assert (np.diff(found.exponents) <= 0).all()
@@ -132,7 +132,7 @@ def test_the_standard_error_is_that_over_sequences(rng):
     layer = keras.layers.SimpleRNN(1)
     layer.build((None, None, 1))
     x = rng.normal(size=(5, 30, 1))
-    slopes = np.log(np.abs(state_jacobians(layer, x, "float64")))[:, 3:]
+    slopes = np.log(np.abs(state_jacobians(layer, x, dtype="float64")))[:, 3:]
     means = slopes.mean(axis=(1, 2, 3))
     found = lyapunov_spectrum(layer, x)
     np.testing.assert_allclose(found.exponents, means.mean())
@@ -154,7 +154,7 @@ def test_masked_time_steps_are_left_out(rng, backwards):
     found = lyapunov_spectrum(layer, x, warmup=5, mask=mask)
     slopes = []
     for one, used in zip(x[[0, 3, 4]], mask[[0, 3, 4]], strict=True):
-        jacobians = state_jacobians(layer, one[None, used], "float64")
+        jacobians = state_jacobians(layer, one[None, used], dtype="float64")
         slopes.append(np.log(np.abs(jacobians[0, 5:, 0, 0])))
     means = [
         np.concatenate([each[:steps] for each in slopes]).mean()

@@ -215,7 +215,9 @@ def test_the_bound_is_tight_where_the_printed_one_fails(factors, matrix, sigma):
     factors = np.array(factors)
     _, gradient = excess_and_gradient(factors, matrix, sigma)
     steepness = np.sum(gradient**2)
-    assert_same(gradient_lower_bound(factors, matrix, sigma), steepness)
+    assert_same(
+        gradient_lower_bound(factors, matrix, covariance=sigma), steepness
+    )
     assert printed_bound(factors, matrix, sigma) > 9 * steepness
 
 
@@ -233,7 +235,7 @@ def test_the_gradient_is_never_below_the_bound(seed, depth, d, tau):
     matrix, half = rng.normal(size=(2, d, d))
     sigma = half @ half.T
     _, gradient = excess_and_gradient(factors, matrix, sigma)
-    bound = gradient_lower_bound(factors, matrix, sigma)
+    bound = gradient_lower_bound(factors, matrix, covariance=sigma)
     assert 0 <= bound <= np.sum(gradient**2) * (1 + 1e-9)
 
 
@@ -257,15 +259,18 @@ def test_the_gradient_is_the_one_keras_finds(rng):
     [[(2, 3), (3, 3), (3, 3)], [(2, 3, 3), (2, 2), (3, 3)], [(1, 2, 2)] * 3],
 )
 def test_the_bound_needs_shapes_that_fit(shapes):
+    factors, matrix, covariance = (np.ones(shape) for shape in shapes)
     with pytest.raises(ValueError, match="must be"):
-        gradient_lower_bound(*(np.ones(shape) for shape in shapes))
+        gradient_lower_bound(factors, matrix, covariance=covariance)
 
 
 @pytest.mark.parametrize("size, scale", [(1e200, 1e-300), (1e-200, 1e150)])
 def test_the_bound_is_found_where_squares_leave_float64(size, scale):
     """L = 1: |grad|^2 = 4 |E Sigma|^2, which the bound is for Sigma = c I."""
     eye = np.eye(2)
-    bound = gradient_lower_bound(np.zeros((1, 2, 2)), size * eye, scale * eye)
+    bound = gradient_lower_bound(
+        np.zeros((1, 2, 2)), size * eye, covariance=scale * eye
+    )
     error = size if size > 1 else -1
     assert_same(bound / (error * scale) ** 2, 8, rtol=1e-12, atol=0)
     # Beyond tau = 1 it is 0, whatever the error.
@@ -289,4 +294,4 @@ def test_the_bound_is_found_where_squares_leave_float64(size, scale):
 )
 def test_the_bound_refuses_what_it_does_not_hold_for(factors, sigma, message):
     with pytest.raises(ValueError, match=message):
-        gradient_lower_bound(factors, 2 * np.eye(2), sigma)
+        gradient_lower_bound(factors, 2 * np.eye(2), covariance=sigma)

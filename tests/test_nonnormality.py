@@ -96,7 +96,7 @@ def test_no_unit_vector_and_no_power_exceeds_the_numerical_radius(rng):
 
 def test_amplification_is_the_norm_after_each_power(rng):
     matrix, vector = rng.normal(size=(6, 6)), rng.normal(size=6)
-    sizes = transient_amplification(matrix, vector, steps=9)
+    sizes = transient_amplification(matrix, input_vector=vector, steps=9)
     expected = [
         np.linalg.norm(vector @ np.linalg.matrix_power(matrix, k))
         for k in range(10)
@@ -134,7 +134,7 @@ def test_a_response_beyond_float64_on_the_way_still_ends():
     sizes = transient_amplification(1e150 * np.eye(5, k=1))
     np.testing.assert_allclose(sizes, [1, 1e150, 1e300, np.inf, np.inf, 0])
     sizes = transient_amplification(
-        np.diag([1e200, 1e-200]), [1e-300, 1e-300], steps=3
+        np.diag([1e200, 1e-200]), input_vector=[1e-300, 1e-300], steps=3
     )
     np.testing.assert_allclose(
         sizes, [2**0.5 * 1e-300, 1e-100, 1e100, 1e300], rtol=1e-12
@@ -143,7 +143,7 @@ def test_a_response_beyond_float64_on_the_way_still_ends():
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_a_response_keeps_its_size_where_squares_would_not(size):
-    sizes = transient_amplification(np.eye(3, k=1), [size, 0, 0])
+    sizes = transient_amplification(np.eye(3, k=1), input_vector=[size, 0, 0])
     np.testing.assert_allclose(sizes, [size, size, size, 0], rtol=1e-15)
 
 
@@ -178,9 +178,9 @@ def test_the_rest_of_a_response_that_rounding_left_is_warned_of(rng):
     matrix = 2 * jordan_in_another_basis(rng, 0)
     vector = rng.normal(size=50)
     with pytest.warns(LinAlgWarning, match="amplification from step [45]"):
-        transient_amplification(matrix, vector, 60)
+        transient_amplification(matrix, input_vector=vector, steps=60)
     # Up to there the answer is right, and nothing is said.
-    transient_amplification(matrix, vector, 30)
+    transient_amplification(matrix, input_vector=vector, steps=30)
 
 
 @pytest.mark.parametrize("noise", [0, 1e-8, 1e-3])
@@ -247,7 +247,9 @@ def test_normalised_the_power_has_radius_1():
     drawn = factors_drawn(seed, units, factors)
     size = sum(log_radius(factor) for factor in drawn)
     rng = np.random.default_rng(seed)
-    power, product = product_versus_power(units, factors, 1, rng, True)
+    power, product = product_versus_power(
+        units, factors, 1, rng, normalize=True
+    )
     expected = log_radius(np.linalg.multi_dot(drawn)) - size
     np.testing.assert_allclose(power, [0], atol=1e-12)
     np.testing.assert_allclose(product, [expected])

@@ -63,7 +63,10 @@ def test_the_last_logs_describe_the_trained_layer():
         "distance_from_identity": np.linalg.norm(w - np.eye(5)),
         "distance_from_orthogonal": np.linalg.norm(w - nearest),
         "total_memory": np.mean(
-            [diagnostics.total_memory(w, row, horizon=5) for row in rows]
+            [
+                diagnostics.total_memory(w, input_vector=row, horizon=5)
+                for row in rows
+            ]
         ),
     }
     for quantity, value in expected.items():
@@ -630,7 +633,7 @@ def test_the_memory_leaves_out_inputs_that_are_not_read():
     found = _recurrent_diagnostics._matrix_logs("rin", layer)
     matrix = diagnostics.recurrent_matrices(layer)["recurrent"]
     row = kernel[0] / np.linalg.norm(kernel[0])
-    expected = diagnostics.total_memory(matrix, row, horizon=4)
+    expected = diagnostics.total_memory(matrix, input_vector=row, horizon=4)
     assert found["rin_total_memory"] == pytest.approx(expected, rel=1e-6)
 
 

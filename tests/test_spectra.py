@@ -20,7 +20,7 @@ def contour(figure):
 
 
 def test_around_a_normal_matrix_pseudospectra_are_discs():
-    figure = plots.eigenvalues([[0.0]], levels=[-0.5], points=81)
+    figure = plots.plot_eigenvalues([[0.0]], levels=[-0.5], points=81)
     radius = np.linalg.norm(contour(figure), axis=1)
     np.testing.assert_allclose(radius, 10**-0.5, rtol=0.01)
 
@@ -28,7 +28,7 @@ def test_around_a_normal_matrix_pseudospectra_are_discs():
 def test_a_large_entry_off_the_diagonal_widens_them():
     """The distance of z I - [[0, b], [0, 0]] from singular, by its norm."""
     b, level = 4.0, -0.5
-    figure = plots.eigenvalues([[0, b], [0, 0]], levels=[level], points=81)
+    figure = plots.plot_eigenvalues([[0, b], [0, 0]], levels=[level], points=81)
     z = np.linalg.norm(contour(figure), axis=1)
     # sigma_min^2 + sigma_max^2 = 2 z^2 + b^2, sigma_min sigma_max = z^2
     total = 2 * z**2 + b**2
@@ -40,7 +40,7 @@ def test_a_large_entry_off_the_diagonal_widens_them():
 def test_the_contours_of_a_long_chain_are_in_the_frame(gain):
     """Of N units, they are circles of about its gain: inside it is singular."""
     levels = np.array([-3.0, -1.0])
-    figure = plots.eigenvalues(gain * np.eye(30, k=1), levels=levels)
+    figure = plots.plot_eigenvalues(gain * np.eye(30, k=1), levels=levels)
     outer = figure.axes[0].collections[0].get_paths()[-1].vertices
     radius = np.linalg.norm(outer, axis=1)
     np.testing.assert_allclose(radius, gain, rtol=0.1)
@@ -50,27 +50,29 @@ def test_the_contours_of_a_long_chain_are_in_the_frame(gain):
 @pytest.mark.parametrize("points", [1, 2.5])
 def test_a_grid_has_two_points_and_more(points):
     with pytest.raises(ValueError, match="`points` must be an integer of at"):
-        plots.eigenvalues(np.eye(2), points=points)
+        plots.plot_eigenvalues(np.eye(2), points=points)
 
 
 def test_eigenvalues_stand_where_they_are():
-    drawn = plots.eigenvalues(np.diag([0.5, -2.0]), levels=())
+    drawn = plots.plot_eigenvalues(np.diag([0.5, -2.0]), levels=())
     *_, points = drawn.axes[0].get_lines()
     np.testing.assert_allclose(sorted(points.get_xdata()), [-2, 0.5])
 
 
 def test_matrices_must_be_square():
     with pytest.raises(ValueError, match="must be a square matrix"):
-        plots.eigenvalues(np.ones((2, 3)))
+        plots.plot_eigenvalues(np.ones((2, 3)))
 
 
 def test_jacobian_spectra_stand_where_they_are():
-    drawn = drawn_lines(plots.jacobian_spectra({"RIN": [[0.5, 0.25 + 1j]]}))
+    drawn = drawn_lines(
+        plots.plot_jacobian_spectra({"RIN": [[0.5, 0.25 + 1j]]})
+    )
     np.testing.assert_array_equal(drawn["RIN"], [[0.5, 0.25], [0, 1]])
 
 
 def test_lyapunov_spectra_have_a_band_and_no_infinity():
-    figure = plots.lyapunov_spectra({"RIN": SPECTRUM})
+    figure = plots.plot_lyapunov_spectra({"RIN": SPECTRUM})
     np.testing.assert_array_equal(
         drawn_lines(figure)["RIN"], [[1, 2, 3], [0, -1, np.nan]]
     )
@@ -80,7 +82,7 @@ def test_lyapunov_spectra_have_a_band_and_no_infinity():
 
 
 def test_levels_that_are_no_integers_have_labels_of_their_own():
-    figure = plots.eigenvalues(np.eye(2), levels=(-1.5, -0.5))
+    figure = plots.plot_eigenvalues(np.eye(2), levels=(-1.5, -0.5))
     labels = {text.get_text() for text in figure.axes[0].texts}
     assert labels
     assert labels <= {"$10^{-1.5}$", "$10^{-0.5}$"}

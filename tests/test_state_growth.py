@@ -59,22 +59,25 @@ def test_masked_time_steps_are_left_out(rng):
     padded = np.concatenate([x, np.full((6, 5, 2), 100.0)], axis=1)
     mask = np.repeat([[True, False]], [10, 5], axis=1).repeat(6, axis=0)
     for one, other in zip(
-        input_drift(layer, x), input_drift(layer, padded, mask), strict=True
+        input_drift(layer, x),
+        input_drift(layer, padded, mask=mask),
+        strict=True,
     ):
         np.testing.assert_allclose(one, other)
     mask[:3, :8] = False  # three sequences of two steps, three of ten
     mean = np.concatenate([x[:3, 8:].reshape(-1, 2), x[3:].reshape(-1, 2)])
     same_mean = np.tile(mean.mean(axis=0), (1, 10, 1))
-    drift, _ = input_drift(layer, padded, mask)
+    drift, _ = input_drift(layer, padded, mask=mask)
     np.testing.assert_allclose(drift, input_drift(layer, same_mean)[0])
 
 
+@pytest.mark.parametrize("function", [input_drift, state_norms])
 @pytest.mark.parametrize("mask", [np.ones((2, 4), bool), np.zeros((2, 5))])
-def test_other_masks_are_refused(mask):
+def test_other_masks_are_refused(function, mask):
     layer = RIN(3)
     layer.build((None, None, 1))
     with pytest.raises(ValueError, match="`mask` must"):
-        input_drift(layer, np.ones((2, 5, 1)), mask)
+        function(layer, np.ones((2, 5, 1)), mask=mask)
 
 
 @pytest.mark.one_backend
@@ -85,8 +88,8 @@ def test_a_mask_is_in_the_order_of_the_data(rng):
         layer.build((None, None, 1))
     backward.set_weights(forward.get_weights())
     for one, other in zip(
-        input_drift(forward, x, mask),
-        input_drift(backward, x, mask),
+        input_drift(forward, x, mask=mask),
+        input_drift(backward, x, mask=mask),
         strict=True,
     ):
         np.testing.assert_allclose(one, other)
@@ -226,6 +229,20 @@ def test_norms_of_a_layer_of_keras(kind, rng):
     states = to_numpy(layer(x)).astype("float64")
     expected = np.sqrt((states**2).sum(axis=2).mean(axis=0))
     np.testing.assert_allclose(state_norms(layer, x)[1:], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_norms_hold_at_masked_time_steps(go_backwards, rng):
+    layer = keras.layers.GRU(
+        3, return_sequences=True, go_backwards=go_backwards
+    )
+    x = rng.normal(size=(40, 6, 2)).astype("float32")
+    mask = rng.random((40, 6)) < 0.6
+    mask[:8] = False
+    states = to_numpy(layer(x, mask=mask)).astype("float64")
+    expected = np.sqrt((states**2).sum(axis=2).mean(axis=0))
+    found = state_norms(layer, x, mask=mask)
+    np.testing.assert_allclose(found[1:], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("function", [input_drift, state_norms])

@@ -62,7 +62,9 @@ def test_a_trajectory_begins_where_the_cell_says():
     cell = CountingCell()
     cell.build((None, 1))
     with _state_map.state_map(cell, "float32") as step:
-        found = step.trajectory(np.ones((2, 3, 1), "float32"))
+        found = step.trajectory(
+            np.ones((2, 3, 1), "float32"), np.ones((2, 3), bool)
+        )
     np.testing.assert_array_equal(found[..., 0], [[5, 6, 7, 8]] * 2)
 
 

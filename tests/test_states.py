@@ -37,7 +37,7 @@ def test_fixed_points_are_projected_on_the_plane_of_the_trajectories(rng):
     flat = rng.normal(size=(4, 6, 3)) * [3, 1, 0]
     members = [m * [1, 1, 0] @ rotation for m in POINTS.members]
     found = POINTS._replace(members=members)
-    figure = plots.fixed_points(found, flat @ rotation)
+    figure = plots.plot_fixed_points(found, flat @ rotation)
     drawn = drawn_lines(figure)
     kinds = ["stable (1)", "saddle, 2 unstable (1)"]
     kinds.append("continuum of dimension 1 (1)")
@@ -60,7 +60,7 @@ def test_states_of_one_number_are_drawn_on_a_line():
         dimension=np.array([0, 0]),
         members=members,
     )
-    drawn = drawn_lines(plots.fixed_points(found))["stable (2)"]
+    drawn = drawn_lines(plots.plot_fixed_points(found))["stable (2)"]
     np.testing.assert_allclose(drawn, [[-1, 1], [0, 0]])
 
 
@@ -73,7 +73,7 @@ def test_kinds_of_points_have_a_label_each():
         dimension=np.array([0, 0, 1, 0, 0]),
         members=list(states),
     )
-    labels = list(drawn_lines(plots.fixed_points(found)))
+    labels = list(drawn_lines(plots.plot_fixed_points(found)))
     assert labels == [
         "neutral in 1 (1)",
         "stable (1)",
@@ -85,5 +85,5 @@ def test_kinds_of_points_have_a_label_each():
 
 def test_with_nothing_to_draw_it_says_so():
     found = POINTS._replace(members=[])
-    with pytest.raises(ValueError, match="has no fixed point"):
-        plots.fixed_points(found)
+    with pytest.raises(ValueError, match="`fixed_points` has no point"):
+        plots.plot_fixed_points(found)

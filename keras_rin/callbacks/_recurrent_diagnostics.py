@@ -207,7 +207,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             return {}
         names = f"{name}_input_drift", f"{name}_input_spread"
         try:
-            drifts, spreads = diagnostics.input_drift(layer, x, mask)
+            drifts, spreads = diagnostics.input_drift(layer, x, mask=mask)
         except ValueError:  # of weights or inputs that are not finite
             return dict.fromkeys(names, math.nan)
         most = np.argmax(abs(drifts))

@@ -113,7 +113,10 @@ def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
 
 
 def gradient_lower_bound(
-    factors: ArrayLike, matrix: ArrayLike, covariance: ArrayLike | None = None
+    factors: ArrayLike,
+    matrix: ArrayLike,
+    *,
+    covariance: ArrayLike | None = None,
 ) -> float:
     """Lower bound of the squared gradient norm of a deep linear network.
 

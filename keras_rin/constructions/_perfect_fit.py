@@ -20,14 +20,23 @@ RANGE, SHIFT = 100, 64
 
 
 class PerfectFit(typing.NamedTuple):
-    """What `perfect_fit` returns: `model` and `margin`."""
+    """What `perfect_fit` returns: a network and its margin.
+
+    Attributes:
+        model: A `keras.Sequential` in float32, whose outputs
+            `(batch, classes)` are largest at the class.
+        margin: Float, the smallest distance of a point from a threshold,
+            relative to the length of the longest point. It has to be well
+            above the rounding errors: about 1e-7 in float32, 1e-3 in TF32,
+            1e-2 in bfloat16.
+    """
 
     model: keras.Model
     margin: float
 
 
 def perfect_fit(
-    x: ArrayLike, y: ArrayLike, width: int | None = None
+    x: ArrayLike, y: ArrayLike, *, width: int | None = None
 ) -> PerfectFit:
     """Computes the weights of a network that classifies every point correctly.
 
@@ -62,11 +71,7 @@ def perfect_fit(
             float32.
 
     Returns:
-        A named tuple of `model`, a `keras.Sequential` in float32 whose
-        outputs `(batch, classes)` are largest at the class, and `margin`, the
-        smallest distance of a point from a threshold, relative to the length
-        of the longest point. It has to be well above the rounding errors:
-        about 1e-7 in float32, 1e-3 in TF32, 1e-2 in bfloat16.
+        A `PerfectFit`, a named tuple `(model, margin)`.
 
     Raises:
         ValueError: If `x` or `y` has another shape or type; if `x` has

@@ -5,22 +5,32 @@ from keras_rin.diagnostics._fisher_memory import fisher_memory_curve
 from keras_rin.diagnostics._fisher_memory import optimal_input_vector
 from keras_rin.diagnostics._fisher_memory import spatial_memory_matrix
 from keras_rin.diagnostics._fisher_memory import total_memory
+from keras_rin.diagnostics._fixed_points import FixedPoints
 from keras_rin.diagnostics._fixed_points import fixed_points
 from keras_rin.diagnostics._gradients import gradient_norms
+from keras_rin.diagnostics._hidden_chain import HiddenChain
 from keras_rin.diagnostics._hidden_chain import hidden_chain
 from keras_rin.diagnostics._jacobians import state_jacobians
 from keras_rin.diagnostics._jacobians import state_trajectories
+from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
 from keras_rin.diagnostics._lyapunov import lyapunov_spectrum
+from keras_rin.diagnostics._nonnormality import ProductVersusPower
 from keras_rin.diagnostics._nonnormality import henrici_departure
 from keras_rin.diagnostics._nonnormality import numerical_radius
 from keras_rin.diagnostics._nonnormality import product_versus_power
 from keras_rin.diagnostics._nonnormality import spectral_radius
 from keras_rin.diagnostics._nonnormality import transient_amplification
 from keras_rin.diagnostics._recurrent_layers import recurrent_matrices
+from keras_rin.diagnostics._state_growth import InputDrift
 from keras_rin.diagnostics._state_growth import input_drift
 from keras_rin.diagnostics._state_growth import state_norms
 
 __all__ = [
+    "FixedPoints",
+    "HiddenChain",
+    "InputDrift",
+    "LyapunovSpectrum",
+    "ProductVersusPower",
     "first_signal_r2",
     "fisher_memory_curve",
     "fixed_points",

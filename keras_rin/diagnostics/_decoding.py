@@ -10,6 +10,7 @@ from keras_rin import _arguments
 
 def first_signal_r2(
     recurrent_matrix: ArrayLike,
+    *,
     input_vector: ArrayLike | None = None,
     noise: float = 0.0,
     activation: Callable | None = None,

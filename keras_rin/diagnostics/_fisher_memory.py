@@ -16,6 +16,7 @@ from keras_rin.diagnostics import _spectrum
 
 def fisher_memory_curve(
     recurrent_matrix: ArrayLike,
+    *,
     input_vector: ArrayLike | None = None,
     noise: float = 1.0,
     lags: int | None = None,
@@ -90,6 +91,7 @@ def fisher_memory_curve(
 
 def total_memory(
     recurrent_matrix: ArrayLike,
+    *,
     input_vector: ArrayLike | None = None,
     noise: float = 1.0,
     horizon: int | None = None,
@@ -136,7 +138,10 @@ def total_memory(
 
 
 def spatial_memory_matrix(
-    recurrent_matrix: ArrayLike, noise: float = 1.0, horizon: int | None = None
+    recurrent_matrix: ArrayLike,
+    *,
+    noise: float = 1.0,
+    horizon: int | None = None,
 ) -> np.ndarray:
     """The total memory as a function of where the input enters.
 
@@ -178,7 +183,7 @@ def spatial_memory_matrix(
 
 
 def optimal_input_vector(
-    recurrent_matrix: ArrayLike, horizon: int | None = None
+    recurrent_matrix: ArrayLike, *, horizon: int | None = None
 ) -> np.ndarray:
     """The input whose past is remembered best.
 

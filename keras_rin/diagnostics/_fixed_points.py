@@ -27,7 +27,31 @@ SAME_ROOT = 300
 
 
 class FixedPoints(typing.NamedTuple):
-    """What `fixed_points` finds; see there."""
+    """What `fixed_points` returns, an entry for each fixed point.
+
+    Stable points come first, the others by the number of expanding
+    directions.
+
+    Attributes:
+        states: Array `(points, state)`.
+        speeds: Array `(points,)`.
+        jacobians: Array `(points, state, state)`, J[i, j] = d F_i / d s_j.
+        eigenvalues: Complex array `(points, state)`, those of the Jacobian,
+            the largest modulus first.
+        contracting: Integer array `(points,)`, the number of directions that
+            contract. The three numbers add up to the size of the state.
+        neutral: Integer array `(points,)`, the number of neutral directions.
+        expanding: Integer array `(points,)`, the number of directions that
+            expand.
+        dimension: Integer array `(points,)`, 0 for an isolated point, for a
+            continuum the number of directions along it, all of them neutral.
+        members: List of arrays `(members, state)`, the states of one
+            continuum, the only state of an isolated point.
+        starts: Integer array `(points,)`, how many searches ended there.
+        unconverged_states: Array `(searches, state)`, the ends of the searches
+            that did not converge.
+        unconverged_speeds: Array `(searches,)`, the speeds there.
+    """
 
     states: np.ndarray
     speeds: np.ndarray
@@ -37,21 +61,22 @@ class FixedPoints(typing.NamedTuple):
     neutral: np.ndarray
     expanding: np.ndarray
     dimension: np.ndarray
-    members: list
+    members: list[np.ndarray]
     starts: np.ndarray
     unconverged_states: np.ndarray
     unconverged_speeds: np.ndarray
 
     @property
-    def stable(self):
+    def stable(self) -> np.ndarray:
         """Whether all directions of each contract, `(points,)`, Boolean."""
         return (self.neutral == 0) & (self.expanding == 0)
 
 
 def fixed_points(
     layer: keras.Layer,
-    inputs: ArrayLike | None,
     initial_states: ArrayLike,
+    *,
+    x: ArrayLike | None = None,
     tolerance: float = 1e-16,
     distance: float = 1e-4,
     iterations: int = 100,
@@ -91,9 +116,9 @@ def fixed_points(
 
     Args:
         layer: A built recurrent layer or cell of Keras.
-        inputs: Array `(features,)`, finite, the constant input x; `None` for
-            zeros.
         initial_states: Array `(initial_states, state)`, finite.
+        x: Array `(features,)`, finite, the constant input. Defaults to
+            `None`: zeros.
         tolerance: Positive number, the largest speed of a fixed point.
             Defaults to 1e-16, a distance of 1e-8 between s and F(s, x). Larger
             tolerances take slow points for fixed points.
@@ -108,24 +133,11 @@ def fixed_points(
             is computed to 1e-8 or so.
 
     Returns:
-        A named tuple with an entry for each fixed point, stable ones first,
-        then by the number of expanding directions: `states`
-        `(points, state)`; `speeds` `(points,)`; `jacobians`
-        `(points, state, state)`, J[i, j] = d F_i / d s_j; `eigenvalues`
-        `(points, state)`, the largest modulus first; `contracting`, `neutral`
-        and `expanding`, each `(points,)`, how many directions are of this
-        kind, in total the size of the state; `dimension` `(points,)`, 0 for an
-        isolated point, for a continuum the number of directions along it, all
-        of them neutral; `members`, a list of arrays `(members, state)`, the
-        states of one continuum, the only state of an isolated point; `starts`
-        `(points,)`, how many searches ended there. And of the searches that
-        did not converge `unconverged_states` `(searches, state)` and
-        `unconverged_speeds` `(searches,)`. The property `stable` is a Boolean
-        array `(points,)`.
+        A `FixedPoints`, a named tuple.
 
     Raises:
         ValueError: If the layer has no single cell or no weights yet, if its
-            weights are not finite, if `inputs` or `initial_states` has
+            weights are not finite, if `x` or `initial_states` has
             another shape or is not finite, if `tolerance` or `distance` is
             not positive, `iterations` no positive integer or
             `modulus_tolerance` not in [0, 1], or if F is not finite at an
@@ -137,16 +149,16 @@ def fixed_points(
     ...     1, recurrent_initializer=keras.initializers.Identity(2.0)
     ... )
     >>> layer.build((None, None, 1))
-    >>> found = keras_rin.diagnostics.fixed_points(
-    ...     layer, [0.0], [[-1.0], [0.01], [1.0]]
+    >>> fixed_points = keras_rin.diagnostics.fixed_points(
+    ...     layer, [[-1.0], [0.01], [1.0]]
     ... )
-    >>> found.states.round(3) + 0.0  # s = tanh(2 s)
+    >>> fixed_points.states.round(3) + 0.0  # s = tanh(2 s)
     array([[-0.958],
            [ 0.958],
            [ 0.   ]])
-    >>> found.stable
+    >>> fixed_points.stable
     array([ True,  True, False])
-    >>> found.expanding
+    >>> fixed_points.expanding
     array([0, 0, 1])
 
     Reference:
@@ -154,7 +166,7 @@ def fixed_points(
         dynamics in high-dimensional recurrent neural networks.
     """
     cell = _jacobians.checked_cell(layer)
-    x = _constant_input(cell, inputs)
+    x = _constant_input(cell, x)
     positive = np.finfo("float64").tiny
     tolerance = _arguments.finite_number("tolerance", tolerance, positive)
     distance = _arguments.finite_number("distance", distance, positive)
@@ -211,12 +223,12 @@ def fixed_points(
     )
 
 
-def _constant_input(cell, inputs):
+def _constant_input(cell, x):
     features = _recurrent_layers.features(cell)
-    if inputs is None:
+    if x is None:
         return np.zeros(features or 1)
-    inputs = _arguments.real_array("inputs", inputs)
-    return _arguments.vector("inputs", inputs, features or inputs.size)
+    x = _arguments.real_array("x", x)
+    return _arguments.vector("x", x, features or x.size)
 
 
 def _distinct(states, speeds, starts, distance):

@@ -14,9 +14,10 @@ from keras_rin.diagnostics import _state_map
 def gradient_norms(
     layer: keras.Layer,
     x: ArrayLike,
+    *,
+    mask: ArrayLike | None = None,
     directions: int = 10,
     rng: np.random.Generator | None = None,
-    mask: ArrayLike | None = None,
 ) -> np.ndarray:
     """The gradient norm of the last hidden state, along a sequence.
 
@@ -34,15 +35,15 @@ def gradient_norms(
         x: Array `(batch, time, features)`, the sequences along which the
             gradient runs back, from zero states and without dropout. With
             `go_backwards=True` the layer reads them from their end.
+        mask: Boolean array `(batch, time)`. Time steps where it is `False`
+            are left out, as by the layer: entry T - k is then k steps
+            before the last one of each sequence that is not, and what is
+            before the first one is the initial state. Defaults to `None`.
         directions: Positive integer, how many orthonormal directions v to
             draw. As many as units, or more, make the norm exact; fewer
             estimate it. Defaults to 10.
         rng: A `numpy.random.Generator` that draws the directions. Defaults
             to `None`: one of seed 0.
-        mask: Boolean array `(batch, time)`. Time steps where it is `False`
-            are left out, as by the layer: entry T - k is then k steps
-            before the last one of each sequence that is not, and what is
-            before the first one is the initial state. Defaults to `None`.
 
     Returns:
         A float64 array `(time + 1,)`: entry t is norm_t, from the initial

@@ -12,17 +12,30 @@ from keras_rin.diagnostics import _recurrent_layers
 
 
 class HiddenChain(typing.NamedTuple):
-    """What `hidden_chain` finds; see there."""
+    """What `hidden_chain` returns, with n the number of units excited.
+
+    Attributes:
+        difference: Integer array `(2 n - 1,)`, the order differences, from
+            1 - n to n - 1.
+        mean_weight: Dict of arrays `(2 n - 1,)`, for each gate by name, those
+            of `recurrent_matrices`: the mean weight over all pairs of units
+            of this difference.
+        standard_error: Dict of arrays `(2 n - 1,)`, the standard errors of
+            these means; NaN where there is one pair alone.
+        order: Integer array `(n,)`, the units from first to last.
+        activity: Array `(steps + 1, units)`, the response.
+    """
 
     difference: np.ndarray
-    mean_weight: dict
-    standard_error: dict
+    mean_weight: dict[str, np.ndarray]
+    standard_error: dict[str, np.ndarray]
     order: np.ndarray
     activity: np.ndarray
 
 
 def hidden_chain(
     layer: keras.Layer,
+    *,
     steps: int = 100,
     pulse: ArrayLike | None = None,
     rng: np.random.Generator | None = None,
@@ -52,13 +65,7 @@ def hidden_chain(
             `None`: one of seed 0.
 
     Returns:
-        A named tuple with n the number of units excited: `difference`
-        `(2 n - 1,)`, from 1 - n to n - 1; `mean_weight` and
-        `standard_error`, for each gate by name (those of
-        `recurrent_matrices`) the mean over all pairs of that difference and
-        its standard error, NaN where there is one pair alone; `order`
-        `(n,)`, the units from first to last; `activity`
-        `(steps + 1, units)`, the response.
+        A `HiddenChain`, a named tuple.
 
     Raises:
         ValueError: If the layer has no recurrent kernel or no weights yet,
@@ -76,10 +83,10 @@ def hidden_chain(
     ...     recurrent_initializer=chain,
     ... )
     >>> layer.build((None, None, 1))
-    >>> found = keras_rin.diagnostics.hidden_chain(layer)
-    >>> found.difference
+    >>> hidden_chain = keras_rin.diagnostics.hidden_chain(layer)
+    >>> hidden_chain.difference
     array([-3, -2, -1,  0,  1,  2,  3])
-    >>> found.mean_weight["recurrent"]
+    >>> hidden_chain.mean_weight["recurrent"]
     array([0., 0., 0., 0., 1., 0., 0.])
 
     Reference:

@@ -11,7 +11,11 @@ DTYPES = ("float32", "float64")
 
 
 def state_trajectories(
-    layer: keras.Layer, x: ArrayLike, dtype: str = "float32"
+    layer: keras.Layer,
+    x: ArrayLike,
+    *,
+    mask: ArrayLike | None = None,
+    dtype: str = "float32",
 ) -> np.ndarray:
     """All states of a recurrent layer along sequences.
 
@@ -23,9 +27,11 @@ def state_trajectories(
     Args:
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, finite: what the layer reads, from
-            a zero state, without masks and dropout. A stateful layer is read
-            from a zero state as well, and its own state stays as it is. With
+            a zero state and without dropout. A stateful layer is read from a
+            zero state as well, and its own state stays as it is. With
             `go_backwards=True` the layer reads `x` from its end.
+        mask: Boolean array `(batch, time)`. A time step where it is `False`
+            leaves the state as it is, as in the layer. Defaults to `None`.
         dtype: `"float32"` or `"float64"`, in which the cell computes whatever
             the dtype of its weights. What a cell or an activation of your own
             computes in float32 stays in float32. Defaults to `"float32"`.
@@ -37,8 +43,9 @@ def state_trajectories(
     Raises:
         ValueError: If the layer has no single cell or no weights yet, if its
             weights or its states along `x` are not finite, if `x` has
-            another shape or is not finite in the dtype of the layer, or if
-            `dtype` is another one.
+            another shape or is not finite in the dtype of the layer, if `mask`
+            has another shape or is `False` everywhere, or if `dtype` is
+            another one.
 
     Example:
 
@@ -51,13 +58,17 @@ def state_trajectories(
             [1., 1.],
             [2., 2.]]], dtype=float32)
     """
-    cell, inputs = cell_and_sequences(layer, x, dtype)
+    cell, inputs, used = cell_and_sequences(layer, x, mask, dtype)
     with state_map(cell, dtype) as step:
-        return step.trajectory(inputs)
+        return step.trajectory(inputs, used)
 
 
 def state_jacobians(
-    layer: keras.Layer, x: ArrayLike, dtype: str = "float32"
+    layer: keras.Layer,
+    x: ArrayLike,
+    *,
+    mask: ArrayLike | None = None,
+    dtype: str = "float32",
 ) -> np.ndarray:
     """The Jacobians of a recurrent layer along sequences.
 
@@ -79,6 +90,9 @@ def state_jacobians(
     Args:
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, as in `state_trajectories`.
+        mask: Boolean array `(batch, time)`. A time step where it is `False`
+            leaves the state as it is, as in the layer, and J_t is the
+            identity. Defaults to `None`.
         dtype: `"float32"` or `"float64"`, in which the cell computes whatever
             the dtype of its weights. What a cell or an activation of your own
             computes in float32 stays in float32. Defaults to `"float32"`.
@@ -102,14 +116,16 @@ def state_jacobians(
     array([[0., 0.],
            [1., 0.]], dtype=float32)
     """
-    cell, inputs = cell_and_sequences(layer, x, dtype)
+    cell, inputs, used = cell_and_sequences(layer, x, mask, dtype)
     batch, time, features = inputs.shape
     with state_map(cell, dtype) as step:
-        states = step.trajectory(inputs)[:, :-1]
+        states = step.trajectory(inputs, used)[:, :-1]
         matrices = step.jacobians(
             states.reshape(-1, step.size), inputs.reshape(-1, features)
         )
-    return matrices.reshape(batch, time, step.size, step.size)
+    matrices = matrices.reshape(batch, time, step.size, step.size)
+    matrices[~used] = np.eye(step.size)
+    return matrices
 
 
 def checked_cell(layer):
@@ -118,11 +134,13 @@ def checked_cell(layer):
     return cell
 
 
-def cell_and_sequences(layer, x, dtype):
-    """The cell of a layer, and the sequences that it reads, both checked."""
+def cell_and_sequences(layer, x, mask, dtype):
+    """The cell of a layer, its sequences and which steps are not masked."""
     if dtype not in DTYPES:
         raise ValueError(
             f"`dtype` must be one of {DTYPES}. Received: dtype={dtype!r}"
         )
     cell = checked_cell(layer)
-    return cell, _recurrent_layers.sequences(x, layer).astype(dtype)
+    inputs = _recurrent_layers.sequences(x, layer)
+    used = _recurrent_layers.unmasked_steps(mask, inputs, layer)
+    return cell, inputs.astype(dtype), used

@@ -13,7 +13,16 @@ from keras_rin.diagnostics import _state_map
 
 
 class LyapunovSpectrum(typing.NamedTuple):
-    """What `lyapunov_spectrum` finds; see there."""
+    """What `lyapunov_spectrum` returns, in units of 1 / time step.
+
+    Attributes:
+        exponents: Array `(exponents,)`, the means over all time steps that
+            count, the largest first.
+        standard_error: Array `(exponents,)`, over the sequences; NaN if there
+            is one alone.
+        convergence: Array `(time - warmup, exponents)`, the exponents as
+            estimated from the steps counted so far.
+    """
 
     exponents: np.ndarray
     standard_error: np.ndarray
@@ -23,10 +32,11 @@ class LyapunovSpectrum(typing.NamedTuple):
 def lyapunov_spectrum(
     layer: keras.Layer,
     x: ArrayLike,
+    *,
+    mask: ArrayLike | None = None,
     exponents: int | None = None,
     warmup: int | None = None,
     rng: np.random.Generator | None = None,
-    mask: ArrayLike | None = None,
 ) -> LyapunovSpectrum:
     """The Lyapunov exponents of a recurrent layer that is driven by sequences.
 
@@ -57,6 +67,10 @@ def lyapunov_spectrum(
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, as in `state_trajectories`. For a
             layer without input, zeros.
+        mask: Boolean array `(batch, time)`. Time steps where it is `False`
+            are left out, as by the layer, and time is then the most steps
+            that a sequence has left. Sequences that end within the warmup do
+            not count. Defaults to `None`.
         exponents: Positive integer, how many of the largest exponents to
             compute, at most the size of the state. Defaults to `None`: all.
         warmup: Integer from 0 to time - 1, the first time steps of each
@@ -64,17 +78,9 @@ def lyapunov_spectrum(
             settle. Defaults to `None`: a tenth.
         rng: A `numpy.random.Generator` that draws Q_0. Defaults to `None`:
             one of seed 0.
-        mask: Boolean array `(batch, time)`. Time steps where it is `False`
-            are left out, as by the layer, and time is then the most steps
-            that a sequence has left. Sequences that end within the warmup do
-            not count. Defaults to `None`.
 
     Returns:
-        A named tuple: `exponents` `(exponents,)`, the means over all time
-        steps that count, the largest first, in units of 1 / time step;
-        `standard_error` `(exponents,)`, over the sequences, NaN if there is
-        one alone; `convergence` `(time - warmup, exponents)`, the exponents
-        as estimated from the steps counted so far.
+        A `LyapunovSpectrum`, a named tuple.
 
     Raises:
         ValueError: As in `state_trajectories`; if `exponents` or `warmup` is
@@ -88,10 +94,10 @@ def lyapunov_spectrum(
     ...     2, None, recurrent_initializer=keras.initializers.Identity(0.5)
     ... )
     >>> layer.build((None, None, 1))
-    >>> found = keras_rin.diagnostics.lyapunov_spectrum(
+    >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(
     ...     layer, np.zeros((1, 50, 1))
     ... )
-    >>> np.exp(found.exponents).round(3)
+    >>> np.exp(spectrum.exponents).round(3)
     array([0.5, 0.5])
 
     Reference:
@@ -100,8 +106,9 @@ def lyapunov_spectrum(
         and Abbott, 2023, Lyapunov spectra of chaotic recurrent neural
         networks.
     """
-    cell, inputs = _jacobians.cell_and_sequences(layer, x, "float64")
-    used = _recurrent_layers.unmasked_steps(mask, inputs, layer)
+    cell, inputs, used = _jacobians.cell_and_sequences(
+        layer, x, mask, "float64"
+    )
     lengths = used.sum(axis=1)
     time = int(lengths.max())
     size = sum(_state_map.sizes(cell))

@@ -169,6 +169,7 @@ def _farthest_point(matrix, angle):
 
 def transient_amplification(
     recurrent_matrix: ArrayLike,
+    *,
     input_vector: ArrayLike | None = None,
     steps: int | None = None,
 ) -> np.ndarray:
@@ -242,7 +243,13 @@ def _response_norms(matrix, state, steps):
 
 
 class ProductVersusPower(typing.NamedTuple):
-    """What `product_versus_power` finds; see there."""
+    """What `product_versus_power` returns: two logarithms for each draw.
+
+    Attributes:
+        power: Array `(draws,)`, log rho(W_1^n).
+        product: Array `(draws,)`, log rho(W_1 W_2 ... W_n), with the same
+            first matrix.
+    """
 
     power: np.ndarray
     product: np.ndarray
@@ -253,6 +260,7 @@ def product_versus_power(
     factors: int,
     draws: int,
     rng: np.random.Generator,
+    *,
     normalize: bool = False,
 ) -> ProductVersusPower:
     """One random matrix used again and again, against new ones each time.
@@ -274,9 +282,8 @@ def product_versus_power(
             is 0. Defaults to `False`.
 
     Returns:
-        A named tuple `(power, product)` of arrays of shape `(draws,)`: the
-        natural logarithms of the two spectral radii, of the same first
-        matrix.
+        A `ProductVersusPower`, a named tuple `(power, product)` of the natural
+        logarithms of the two spectral radii.
 
     Raises:
         ValueError: If `units`, `factors` or `draws` is below 1.

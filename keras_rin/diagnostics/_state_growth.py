@@ -1,5 +1,7 @@
 """How the hidden state of a recurrent layer grows with the time steps."""
 
+import typing
+
 import keras
 import numpy as np
 from keras import ops
@@ -12,9 +14,22 @@ from keras_rin.diagnostics._recurrent_layers import float64
 BATCH = 32
 
 
+class InputDrift(typing.NamedTuple):
+    """What `input_drift` returns, in the units of the hidden state.
+
+    Attributes:
+        drift: Array `(units,)`, the mean of the last state; inf beyond
+            float64.
+        spread: Array `(units,)`, its standard deviation; inf beyond float64.
+    """
+
+    drift: np.ndarray
+    spread: np.ndarray
+
+
 def input_drift(
-    layer: keras.Layer, x: ArrayLike, mask: ArrayLike | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+    layer: keras.Layer, x: ArrayLike, *, mask: ArrayLike | None = None
+) -> InputDrift:
     """Mean and standard deviation that the inputs alone give the last state.
 
     drift = sum_{k < T} m V^k,  m = E[x] W + b
@@ -36,8 +51,8 @@ def input_drift(
             of the longest sequence. Defaults to `None`: all are used.
 
     Returns:
-        Two float64 arrays `(units,)`, the drift and the spread after T time
-        steps, in the units of the hidden state; inf beyond float64.
+        An `InputDrift`, a named tuple `(drift, spread)` of the mean and the
+        standard deviation after T time steps.
 
     Raises:
         ValueError: If the layer has gates, several cells or no weights yet,
@@ -94,7 +109,7 @@ def input_drift(
     )
     spread = np.sqrt(np.maximum(np.diag(variance), 0) * 2.0 ** (exponent % 2))
     with np.errstate(over="ignore"):
-        return np.ldexp(*drift), np.ldexp(spread, exponent // 2)
+        return InputDrift(np.ldexp(*drift), np.ldexp(spread, exponent // 2))
 
 
 def _power_sum(term, advance, growth, steps):
@@ -112,7 +127,9 @@ def _power_sum(term, advance, growth, steps):
     return total, exponent
 
 
-def state_norms(layer: keras.Layer, x: ArrayLike) -> np.ndarray:
+def state_norms(
+    layer: keras.Layer, x: ArrayLike, *, mask: ArrayLike | None = None
+) -> np.ndarray:
     """The norm of the hidden state along a sequence, before any read-out.
 
     norm_t = sqrt(E[|h_t|^2]), over the sequences of x
@@ -123,6 +140,8 @@ def state_norms(layer: keras.Layer, x: ArrayLike) -> np.ndarray:
         x: Array `(batch, time, features)`, finite: what the layer reads, from
             a zero state and without dropout, with `go_backwards=True` from
             its end.
+        mask: Boolean array `(batch, time)`. A time step where it is `False`
+            leaves the state as it is, as in the layer. Defaults to `None`.
 
     Returns:
         A float64 array `(time + 1,)`: entry t is norm_t, 0 at t = 0; inf
@@ -131,7 +150,8 @@ def state_norms(layer: keras.Layer, x: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: If the layer has no single cell or no weights yet, if its
             weights are not finite or its states become NaN, or if `x` has
-            another shape or is not finite in the dtype of the layer.
+            another shape or is not finite in the dtype of the layer, or if
+            `mask` has another shape or is `False` everywhere.
 
     Example:
 
@@ -145,20 +165,24 @@ def state_norms(layer: keras.Layer, x: ArrayLike) -> np.ndarray:
     cell = _recurrent_layers.built_cell(layer)
     _recurrent_layers.check_weights(cell)
     x = _recurrent_layers.sequences(x, layer)
+    used = _recurrent_layers.unmasked_steps(mask, x, layer)
     inputs = keras.Input(x.shape[1:], dtype=cell.compute_dtype)
+    input_mask = keras.Input(x.shape[1:2], dtype="bool")
     states = keras.layers.RNN(
         cell, return_sequences=True, dtype=cell.dtype_policy
-    )(inputs)
+    )(inputs, mask=input_mask)
     # Squares of float32 leave its range long before the states do.
     dtype = "float64" if cell.compute_dtype == "float64" else "float32"
     states = ops.cast(states, dtype)
     sizes = ops.max(ops.abs(states), axis=-1)
     shares = states / ops.where(sizes > 0, sizes, 1.0)[..., None]
-    model = keras.Model(inputs, [sizes, ops.sum(shares**2, axis=-1)])
+    outputs = [sizes, ops.sum(shares**2, axis=-1)]
+    model = keras.Model([inputs, input_mask], outputs)
     total = np.zeros(x.shape[1] + 1)
     with _recurrent_layers.undisturbed(cell):
         for start in range(0, len(x), BATCH):
-            batch = x[start : start + BATCH].astype(dtype)
+            part = slice(start, start + BATCH)
+            batch = [x[part].astype(dtype), used[part]]
             sizes, shares = model.predict_on_batch(batch)
             squares = (
                 np.where(sizes < np.inf, shares, 1)

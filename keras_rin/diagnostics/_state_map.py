@@ -121,11 +121,15 @@ class StateMap:
             return self._gated.jacobians(slopes)
         return self._run(self._jacobians, self.size, states, inputs)[0]
 
-    def trajectory(self, x):
-        """The states s_0 to s_T along x, `(batch, T + 1, state)`."""
+    def trajectory(self, x, used):
+        """The states s_0 to s_T along x, `(batch, T + 1, state)`.
+
+        Time steps that are not used leave the state as it is.
+        """
         states = [self.initial(len(x))]
         for t in range(x.shape[1]):
-            states.append(self.next(states[-1], x[:, t]))
+            new = self.next(states[-1], x[:, t])
+            states.append(np.where(used[:, t, None], new, states[-1]))
         trajectory = np.stack(states, axis=1)
         self.check(trajectory)
         return trajectory

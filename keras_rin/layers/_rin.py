@@ -9,6 +9,7 @@ from keras import ops
 from keras.constraints import Constraint
 from keras.initializers import Initializer
 from keras.regularizers import Regularizer
+from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin import _recurrence
@@ -299,7 +300,7 @@ class RIN(keras.layers.RNN):
             has_output = has_output[:, -1]
         return ops.where(has_output[..., None], states, 0)
 
-    def adapt(self, data, mask=None):
+    def adapt(self, data: Any, *, mask: ArrayLike | None = None) -> None:
         """Centers the input drive by setting the bias to b = -E[x] W.
 
         The drive x_t W + b then has mean zero at every unit, and the hidden
@@ -315,10 +316,12 @@ class RIN(keras.layers.RNN):
         Raises:
             ValueError: See `keras_rin.adapt`, which also adapts whole models.
         """
-        adapt(self, data, mask)
+        adapt(self, data, mask=mask)
 
     @classmethod
-    def from_simple_rnn(cls, layer, **kwargs):
+    def from_simple_rnn(
+        cls, layer: keras.layers.SimpleRNN, **kwargs: Any
+    ) -> "RIN":
         """Creates a RIN with the outputs of a built `keras.layers.SimpleRNN`.
 
         U = V - I
@@ -358,7 +361,7 @@ class RIN(keras.layers.RNN):
         """
         return converted(layer, cls, keras.layers.SimpleRNN, True, kwargs)
 
-    def to_simple_rnn(self, **kwargs):
+    def to_simple_rnn(self, **kwargs: Any) -> keras.layers.SimpleRNN:
         """Creates a `keras.layers.SimpleRNN` with the outputs of this layer.
 
         The reverse of `from_simple_rnn`, V = U + I. An initializer

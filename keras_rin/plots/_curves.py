@@ -1,22 +1,24 @@
 """Plots of curves by name: memory, gradient norms, weights, learning."""
 
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
+from keras_rin.diagnostics import HiddenChain
 from keras_rin.plots import _drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
-def memory_curves(
-    curves: dict[str, ArrayLike], ax: "Axes | None" = None
-) -> Any:
+def plot_memory_curves(
+    curves: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
+) -> "Figure":
     """Plots Fisher memory curves against the lag.
 
     Args:
@@ -33,21 +35,21 @@ def memory_curves(
     Example:
 
     >>> curves = {"chain": 1 / np.arange(1, 10)}
-    >>> figure = keras_rin.plots.memory_curves(curves)
+    >>> figure = keras_rin.plots.plot_memory_curves(curves)
     >>> figure.savefig(path)
     """
-    ax = _drawing.axes(ax)
+    axes = _drawing.axes(ax)
     for name, curve in _drawing.named("curves", curves).items():
-        ax.plot(np.arange(len(curve)), curve, label=name)
-    ax.set_xlabel("lag k (time steps)")
-    ax.set_ylabel("Fisher memory J(k)")
-    ax.legend()
-    return ax.figure
+        axes.plot(np.arange(len(curve)), curve, label=name)
+    axes.set_xlabel("lag k (time steps)")
+    axes.set_ylabel("Fisher memory J(k)")
+    axes.legend()
+    return axes.figure
 
 
-def gradient_norms(
-    norms: dict[str, ArrayLike], ax: "Axes | None" = None
-) -> Any:
+def plot_gradient_norms(
+    norms: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
+) -> "Figure":
     """Plots gradient norms of the last state against the time lag.
 
     A cross marks the last lag whose norm is not 0, if the norm of a longer lag
@@ -67,33 +69,34 @@ def gradient_norms(
     Example:
 
     >>> norms = {"leaky": 0.9 ** np.arange(10)[::-1]}
-    >>> figure = keras_rin.plots.gradient_norms(norms)
+    >>> figure = keras_rin.plots.plot_gradient_norms(norms)
     >>> figure.savefig(path)
     """
-    ax = _drawing.axes(ax)
+    axes = _drawing.axes(ax)
     for name, norm in _drawing.named("norms", norms).items():
         by_lag = np.asarray(norm)[::-1]
-        (line,) = ax.plot(np.where(by_lag > 0, by_lag, np.nan), label=name)
+        (line,) = axes.plot(np.where(by_lag > 0, by_lag, np.nan), label=name)
         if not by_lag[-1]:
             last = np.flatnonzero(by_lag)[-1:]
-            ax.plot(last, by_lag[last], "x", color=line.get_color())
-    ax.set_yscale("log")
-    ax.set_xlabel("lag T - t (time steps)")
-    ax.set_ylabel(r"gradient norm $\|\partial h_T / \partial s_t\|$")
-    ax.legend()
-    return ax.figure
+            axes.plot(last, by_lag[last], "x", color=line.get_color())
+    axes.set_yscale("log")
+    axes.set_xlabel("lag T - t (time steps)")
+    axes.set_ylabel(r"gradient norm $\|\partial h_T / \partial s_t\|$")
+    axes.legend()
+    return axes.figure
 
 
-def hidden_chain(
-    found: Any,
+def plot_hidden_chain(
+    hidden_chain: HiddenChain | list[HiddenChain],
+    *,
     reach: int | None = None,
     ax: "Axes | None" = None,
-) -> Any:
+) -> "Figure":
     """Plots the mean weight against the order difference, for each gate.
 
     Args:
-        found: The result of `keras_rin.diagnostics.hidden_chain`, or a list of
-            results for several networks.
+        hidden_chain: The result of `keras_rin.diagnostics.hidden_chain`, or a
+            list of results for several networks.
         reach: Positive integer, largest order difference to draw. Few pairs of
             units have a large difference. Defaults to `None`: all.
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
@@ -109,12 +112,14 @@ def hidden_chain(
 
     >>> layer = keras.layers.LSTM(8)
     >>> layer.build((None, None, 1))
-    >>> found = keras_rin.diagnostics.hidden_chain(layer)
-    >>> figure = keras_rin.plots.hidden_chain(found)
+    >>> hidden_chain = keras_rin.diagnostics.hidden_chain(layer)
+    >>> figure = keras_rin.plots.plot_hidden_chain(hidden_chain)
     >>> figure.savefig(path)
     """
-    ax = _drawing.axes(ax)
-    networks = found if isinstance(found, list) else [found]
+    axes = _drawing.axes(ax)
+    networks = (
+        hidden_chain if isinstance(hidden_chain, list) else [hidden_chain]
+    )
     largest = min(len(network.order) for network in networks) - 1
     reach = largest if reach is None else _arguments.integer("reach", reach)
     reach = min(reach, largest)
@@ -131,24 +136,25 @@ def hidden_chain(
             error = _within_reach(networks[0], error, reach)
         error = np.nan_to_num(error)
         mean = np.mean(means, axis=0)
-        _drawing.band(ax, difference, mean - error, mean, mean + error, gate)
-    ax.axvline(0, color="grey", linewidth=0.8)
-    ax.set_xlabel("order difference, receiver - sender (units)")
-    ax.set_ylabel("mean weight")
-    ax.legend()
-    return ax.figure
+        _drawing.band(axes, difference, mean - error, mean, mean + error, gate)
+    axes.axvline(0, color="grey", linewidth=0.8)
+    axes.set_xlabel("order difference, receiver - sender (units)")
+    axes.set_ylabel("mean weight")
+    axes.legend()
+    return axes.figure
 
 
 def _within_reach(network, profile, reach):
     return profile[np.abs(network.difference) <= reach]
 
 
-def learning_curves(
-    curves: dict[str, ArrayLike],
+def plot_learning_curves(
+    curves: Mapping[str, ArrayLike],
+    *,
     ylabel: str = "validation loss",
     baseline: float | None = None,
     ax: "Axes | None" = None,
-) -> Any:
+) -> "Figure":
     """Plots a quantity against the epoch, with its range over seeds.
 
     Args:
@@ -171,10 +177,10 @@ def learning_curves(
     Example:
 
     >>> curves = {"RIN": [[1.0, 0.5], [0.9, 0.7]]}
-    >>> figure = keras_rin.plots.learning_curves(curves, baseline=1)
+    >>> figure = keras_rin.plots.plot_learning_curves(curves, baseline=1)
     >>> figure.savefig(path)
     """
-    ax = _drawing.axes(ax)
+    axes = _drawing.axes(ax)
     for name, runs in _drawing.named("curves", curves).items():
         runs = [runs] if np.ndim(runs[0]) == 0 else runs
         by_epoch = list(zip_longest(*runs, fillvalue=np.nan))
@@ -183,11 +189,11 @@ def learning_curves(
             [np.nanquantile(scores, quantile) for scores in by_epoch]
             for quantile in (0, 0.5, 1)
         )
-        _drawing.band(ax, epochs, low, middle, high, name)
+        _drawing.band(axes, epochs, low, middle, high, name)
     if baseline is not None:
-        ax.axhline(baseline, color="grey", linewidth=0.8)
-    ax.locator_params(axis="x", integer=True, min_n_ticks=1)
-    ax.set_xlabel("epoch")
-    ax.set_ylabel(ylabel)
-    ax.legend()
-    return ax.figure
+        axes.axhline(baseline, color="grey", linewidth=0.8)
+    axes.locator_params(axis="x", integer=True, min_n_ticks=1)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel(ylabel)
+    axes.legend()
+    return axes.figure

@@ -1,5 +1,6 @@
 """Axes, bands and names, of all plots alike."""
 
+from collections.abc import Mapping
 from typing import Any
 
 # Of five colors and six dashes, all 30 pairs differ.
@@ -33,7 +34,7 @@ def band(ax, x, low, middle, high, label):
 
 
 def named(name, curves):
-    if not isinstance(curves, dict) or not curves:
+    if not isinstance(curves, Mapping) or not curves:
         raise ValueError(
             f"`{name}` must be a non-empty dict of arrays by name. "
             f"Received: {name}={curves!r}"

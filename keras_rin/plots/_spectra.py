@@ -1,25 +1,28 @@
 """Plots of eigenvalues and of Lyapunov exponents."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
+from keras_rin.diagnostics import LyapunovSpectrum
 from keras_rin.plots import _drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
-def eigenvalues(
+def plot_eigenvalues(
     recurrent_matrix: ArrayLike,
+    *,
     levels: Sequence[float] = (-3, -2, -1),
     points: int = 40,
     ax: "Axes | None" = None,
-) -> Any:
+) -> "Figure":
     """Plots eigenvalues, pseudospectra and the unit circle.
 
     The contour of level e encloses every complex number that is an eigenvalue
@@ -47,7 +50,7 @@ def eigenvalues(
     Example:
 
     >>> chain = np.eye(10, k=1)
-    >>> figure = keras_rin.plots.eigenvalues(chain, points=10)
+    >>> figure = keras_rin.plots.plot_eigenvalues(chain, points=10)
     >>> figure.savefig(path)
 
     Reference:
@@ -55,7 +58,7 @@ def eigenvalues(
     """
     matrix = _arguments.square_matrix("recurrent_matrix", recurrent_matrix)
     points = _arguments.integer("points", points, at_least=2)
-    ax = _drawing.axes(ax)
+    axes = _drawing.axes(ax)
     spectrum = np.linalg.eigvals(matrix)
     side = 1.2 * max(1, np.abs(spectrum).max())
     if len(levels):
@@ -67,7 +70,7 @@ def eigenvalues(
             side *= 1.2
         grid = np.linspace(-side, side, points)
         distance = _smallest_singular_values(matrix, grid)
-        lines = ax.contour(
+        lines = axes.contour(
             grid,
             grid,
             np.log10(np.maximum(distance, 1e-300)),
@@ -76,10 +79,10 @@ def eigenvalues(
             linewidths=0.8,
             linestyles="solid",
         )
-        ax.clabel(lines, fmt=lambda power: f"$10^{{{power:g}}}$")
-    _unit_circle(ax)
-    ax.plot(spectrum.real, spectrum.imag, ".", color="black")
-    return ax.figure
+        axes.clabel(lines, fmt=lambda power: f"$10^{{{power:g}}}$")
+    _unit_circle(axes)
+    axes.plot(spectrum.real, spectrum.imag, ".", color="black")
+    return axes.figure
 
 
 def _smallest_singular_values(matrix, grid):
@@ -96,9 +99,9 @@ def _distances(matrix, z):
     return np.linalg.svd(shifted, compute_uv=False)[:, -1]
 
 
-def jacobian_spectra(
-    eigenvalues: dict[str, ArrayLike], ax: "Axes | None" = None
-) -> Any:
+def plot_jacobian_spectra(
+    eigenvalues: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
+) -> "Figure":
     """Plots eigenvalues of Jacobians and the unit circle.
 
     Args:
@@ -115,17 +118,17 @@ def jacobian_spectra(
     Example:
 
     >>> eigenvalues = {"stable": np.array([0.9 + 0.1j, 0.9 - 0.1j])}
-    >>> figure = keras_rin.plots.jacobian_spectra(eigenvalues)
+    >>> figure = keras_rin.plots.plot_jacobian_spectra(eigenvalues)
     >>> figure.savefig(path)
     """
-    ax = _drawing.axes(ax)
-    _unit_circle(ax)
+    axes = _drawing.axes(ax)
+    _unit_circle(axes)
     markers = [".", "x", "^", "s", "+"]
     for k, (name, values) in enumerate(
         _drawing.named("eigenvalues", eigenvalues).items()
     ):
         values = np.ravel(values)
-        ax.plot(
+        axes.plot(
             values.real,
             values.imag,
             markers[k % 5],
@@ -133,11 +136,13 @@ def jacobian_spectra(
             markerfacecolor="none",
             label=name,
         )
-    ax.legend()
-    return ax.figure
+    axes.legend()
+    return axes.figure
 
 
-def lyapunov_spectra(spectra: dict[str, Any], ax: "Axes | None" = None) -> Any:
+def plot_lyapunov_spectra(
+    spectra: Mapping[str, LyapunovSpectrum], *, ax: "Axes | None" = None
+) -> "Figure":
     """Plots the Lyapunov exponents of several networks against their index.
 
     Args:
@@ -158,28 +163,28 @@ def lyapunov_spectra(spectra: dict[str, Any], ax: "Axes | None" = None) -> Any:
     >>> layer.build((None, None, 1))
     >>> x = np.random.default_rng(0).normal(size=(4, 50, 1))
     >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(layer, x)
-    >>> figure = keras_rin.plots.lyapunov_spectra({"GRU": spectrum})
+    >>> figure = keras_rin.plots.plot_lyapunov_spectra({"GRU": spectrum})
     >>> figure.savefig(path)
     """
-    ax = _drawing.axes(ax)
-    ax.axhline(0, color="grey", linewidth=0.8)
+    axes = _drawing.axes(ax)
+    axes.axhline(0, color="grey", linewidth=0.8)
     for name, spectrum in _drawing.named("spectra", spectra).items():
         index = np.arange(1, len(spectrum.exponents) + 1)
         middle = np.where(
             np.isfinite(spectrum.exponents), spectrum.exponents, np.nan
         )
         error = np.nan_to_num(spectrum.standard_error)
-        _drawing.band(ax, index, middle - error, middle, middle + error, name)
-    ax.set_xlabel("index i")
-    ax.set_ylabel("Lyapunov exponent (1 / time step)")
-    ax.legend()
-    return ax.figure
+        _drawing.band(axes, index, middle - error, middle, middle + error, name)
+    axes.set_xlabel("index i")
+    axes.set_ylabel("Lyapunov exponent (1 / time step)")
+    axes.legend()
+    return axes.figure
 
 
-def _unit_circle(ax):
+def _unit_circle(axes):
     circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
-    ax.plot(circle.real, circle.imag, ":", color="black", linewidth=1)
-    ax.set_xlabel("real part")
-    ax.set_ylabel("imaginary part")
-    ax.set_aspect("equal")
-    ax.locator_params(nbins=5)
+    axes.plot(circle.real, circle.imag, ":", color="black", linewidth=1)
+    axes.set_xlabel("real part")
+    axes.set_ylabel("imaginary part")
+    axes.set_aspect("equal")
+    axes.locator_params(nbins=5)

@@ -1,22 +1,24 @@
 """Plots of states in the plane of their principal components."""
 
 from typing import TYPE_CHECKING
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keras_rin.diagnostics import FixedPoints
 from keras_rin.plots import _drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
-def fixed_points(
-    found: Any,
+def plot_fixed_points(
+    fixed_points: FixedPoints,
     trajectories: ArrayLike | None = None,
+    *,
     ax: "Axes | None" = None,
-) -> Any:
+) -> "Figure":
     """Plots fixed points in the plane of two principal components.
 
     The components are those of the fixed points and the trajectories together.
@@ -26,7 +28,7 @@ def fixed_points(
     directions alone plus signs, and members of a continuum dots.
 
     Args:
-        found: The result of `keras_rin.diagnostics.fixed_points`.
+        fixed_points: The result of `keras_rin.diagnostics.fixed_points`.
         trajectories: Array `(batch, time, state)`, as returned by
             `keras_rin.diagnostics.state_trajectories`, drawn as thin lines.
             Defaults to `None`.
@@ -45,20 +47,20 @@ def fixed_points(
     >>> states = keras_rin.diagnostics.state_trajectories(
     ...     layer, np.ones((5, 20, 1))
     ... )
-    >>> found = keras_rin.diagnostics.fixed_points(
-    ...     layer, [1.0], states[:, -1]
+    >>> fixed_points = keras_rin.diagnostics.fixed_points(
+    ...     layer, states[:, -1], x=[1.0]
     ... )
-    >>> figure = keras_rin.plots.fixed_points(found, states)
+    >>> figure = keras_rin.plots.plot_fixed_points(fixed_points, states)
     >>> figure.savefig(path)
     """
-    ax = _drawing.axes(ax)
+    axes = _drawing.axes(ax)
     lines = np.asarray([] if trajectories is None else trajectories, "float64")
-    if not len(lines) and not len(found.members):
+    if not len(lines) and not len(fixed_points.members):
         raise ValueError(
-            "`found` has no fixed point: pass `trajectories` to draw them. "
+            "`fixed_points` has no point: pass `trajectories` to draw them. "
             "Received: trajectories=None"
         )
-    states = np.concatenate([*lines, *found.members])
+    states = np.concatenate([*lines, *fixed_points.members])
     center = states.mean(axis=0)
     _, _, components = np.linalg.svd(states - center, full_matrices=False)
 
@@ -67,24 +69,31 @@ def fixed_points(
         return np.pad((points - center) @ components[:2].T, [(0, 0), (0, 1)])
 
     for line in lines:
-        ax.plot(
+        axes.plot(
             *project(line).T[:2], "-", color="0.75", linewidth=0.6, zorder=1
         )
     points: dict[tuple, list] = {}
-    counts = found.dimension, found.expanding, found.neutral, found.contracting
-    for *kind, members in zip(*counts, found.members, strict=True):
+    counts = (
+        fixed_points.dimension,
+        fixed_points.expanding,
+        fixed_points.neutral,
+        fixed_points.contracting,
+    )
+    for *kind, members in zip(*counts, fixed_points.members, strict=True):
         points.setdefault(_kind_of_point(*kind), []).append(members)
-    for (dimension, expanding, name), members in sorted(points.items()):
-        label = f"{name} ({len(members)})"
+    for (dimension, expanding, name), of_kind in sorted(points.items()):
+        label = f"{name} ({len(of_kind)})"
         style = _style(dimension, expanding, name)
-        coordinates = project(np.concatenate(members)).T[:2]
-        ax.plot(*coordinates, linestyle="none", label=label, zorder=3, **style)
-    ax.set_xlabel("first principal component")
-    ax.set_ylabel("second principal component")
+        coordinates = project(np.concatenate(of_kind)).T[:2]
+        axes.plot(
+            *coordinates, linestyle="none", label=label, zorder=3, **style
+        )
+    axes.set_xlabel("first principal component")
+    axes.set_ylabel("second principal component")
     if points:
         # A legend below the axes hides no point.
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
-    return ax.figure
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+    return axes.figure
 
 
 def _kind_of_point(dimension, expanding, neutral, contracting):
