@@ -1,0 +1,221 @@
+"""Which linear maps does gradient descent from the identity learn?
+
+A stack of `LinearResidual` layers learns x -> R x by full-batch descent on
+|(I + A_L) ... (I + A_1) - R|^2 / 2. Theory predicts how fast positive R are
+learned, where a negative eigenvalue stalls the descent, and which rotations
+are reached. Then identity and Gaussian initialization are compared over depth,
+each with the best of three learning rates. A target is learned at a loss below
+1e-10; 1,500 steps are made at most.
+"""
+
+import keras
+import numpy as np
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from engine import record
+from engine.measurement import Measurement
+from keras_rin.layers import LinearResidual
+
+SOLVED = 1e-10
+EVERY = 5  # steps between two looks at the loss
+LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]
+
+
+def symmetric(*eigenvalues):
+    n = len(eigenvalues)
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(n, n))).Q
+    return (basis * eigenvalues) @ basis.T
+
+
+def rotation(degrees):
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    return np.array([[c, -s], [s, c]]).round(12)
+
+
+TARGETS = {
+    "positive, 0.5 to 2": symmetric(0.5, 1, 2),
+    "positive, 0.3 to 3": symmetric(0.3, 1, 3),
+    "eigenvalue -0.5": symmetric(-0.5, 1, 1),
+    "eigenvalue -1": symmetric(-1, 1, 1),
+    **{
+        f"rotation by {degrees} degrees": rotation(degrees)
+        for degrees in (30, 90, 150, 170, 179, 180)
+    },
+}
+
+
+class Losses(keras.callbacks.Callback):
+    """The loss every few steps, until it is small or diverges."""
+
+    def __init__(self, x, y):
+        super().__init__()
+        self.x, self.y, self.losses = x, y, []
+
+    def on_train_batch_end(self, batch, logs=None):
+        error = keras.ops.convert_to_numpy(self.model(self.x)) - self.y
+        self.losses.append(float(np.sum(np.float64(error) ** 2) / 2))
+        if not SOLVED <= self.losses[-1] < 1e6:
+            self.model.stop_training = True
+
+
+def half_square(y, prediction):
+    return keras.ops.sum(keras.ops.square(y - prediction)) / 2
+
+
+def stable_rate(target, depth):
+    """1 / (L max(1, |R|)^(2 - 2/L)), within what the curvature allows."""
+    largest = max(1.0, np.linalg.norm(target, 2))
+    return 1 / (depth * largest ** (2 - 2 / depth))
+
+
+def losses_of_descent(target, depth, steps, identity=True, rate=1.0, seed=0):
+    """The losses of a descent; `rate` is in units of `stable_rate`."""
+    keras.utils.set_random_seed(seed)
+    size = len(target)
+    model = keras.Sequential([keras.Input((size,))])
+    for _ in range(depth):
+        gaussian = keras.initializers.RandomNormal(stddev=size**-0.5)
+        dense = keras.layers.Dense(
+            size, use_bias=False, kernel_initializer=gaussian
+        )
+        model.add(LinearResidual() if identity else dense)
+    optimizer = keras.optimizers.SGD(rate * stable_rate(target, depth))
+    model.compile(optimizer, half_square, steps_per_execution=EVERY)
+    x, y = np.eye(size, dtype="float32"), target.T.astype("float32")
+    watch = Losses(x, y)
+    model.fit(
+        np.tile(x, (steps, 1)),  # one batch holds all of the data
+        np.tile(y, (steps, 1)),
+        batch_size=size,
+        shuffle=False,
+        callbacks=[watch],
+        verbose=0,
+    )
+    return watch.losses
+
+
+def steps_needed(losses):
+    return EVERY * len(losses) if losses and losses[-1] < SOLVED else None
+
+
+def fewest_steps(depth, steps, identity, seed=0):
+    """Steps needed at the best of three learning rates."""
+    target = symmetric(*np.geomspace(0.5, 2, 10))
+    counts = [
+        steps_needed(
+            losses_of_descent(target, depth, steps, identity, rate, seed)
+        )
+        for rate in (1, 0.3, 0.1)
+    ]
+    return min((count for count in counts if count), default=None)
+
+
+def theory_and_observation(target, losses, depth):
+    """Symmetric targets keep their eigenvectors: each eigenvalue by itself."""
+    if not np.allclose(target, target.T):
+        return "learned", "learned" if losses[-1] < SOLVED else "not learned"
+    eigenvalues = np.linalg.eigvalsh(target)
+    negative = eigenvalues[eigenvalues < 0]
+    if negative.size:
+        return f"loss > {np.sum(negative**2) / 2:.3f}", f"loss {losses[-1]:.3f}"
+    rate = stable_rate(target, depth)
+    contraction = 1 - rate * depth * eigenvalues[0] ** (2 - 2 / depth)
+    late = [loss for loss in losses if SOLVED < loss < 1e-5]
+    ratio = late[-1] / late[0] if late else np.nan
+    observed = ratio ** (0.5 / (EVERY * max(len(late) - 1, 1)))
+    return (
+        f"error x {contraction:.4f} a step",
+        f"error x {observed:.4f} a step",
+    )
+
+
+def measure(
+    depth=20,
+    names=tuple(TARGETS),
+    depths=(2, 4, 8, 16, 32, 64),
+    steps=1_500,
+    seeds=range(5),
+):
+    curves, targets = {}, {}
+    for name in tqdm(names):
+        target = TARGETS[name]
+        losses = curves[name] = losses_of_descent(target, depth, steps)
+        words = theory_and_observation(target, losses, depth)
+        targets[name] = {"words": words, "steps": steps_needed(losses)}
+    starts = [
+        {
+            "depth": depth,
+            "identity": fewest_steps(depth, steps, True),
+            "Gaussian": [
+                fewest_steps(depth, steps, False, seed) for seed in seeds
+            ],
+        }
+        for depth in tqdm(depths)
+    ]
+    return {"targets": targets, "starts": starts}, {"losses": draw(curves)}
+
+
+def tables(results):
+    targets = [
+        [name, *run["words"], step_count(run["steps"])]
+        for name, run in results["targets"].items()
+    ]
+    depths = []
+    for run in results["starts"]:
+        solved = [steps for steps in run["Gaussian"] if steps]
+        count = f"{len(solved)} of {len(run['Gaussian'])}"
+        steps = step_count(None)
+        if solved:
+            steps = f"{min(solved):,} to {max(solved):,}"
+        identity = step_count(run["identity"])
+        depths.append([run["depth"], identity, f"{steps}, {count}"])
+    header = ["target", "theory", "observed", "steps"]
+    titles = ["depth", "identity initialization", "Gaussian initialization"]
+    return {
+        "20 layers, by target": record.markdown(header, targets, words=3),
+        "Steps to a loss below 1e-10, by depth": record.markdown(
+            titles, depths
+        ),
+    }
+
+
+def step_count(steps):
+    return f"{steps:,}" if steps else "not reached"
+
+
+def draw(curves):
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.subplots()
+    # Each line has a style and a final marker of its own, also in grey.
+    for n, (name, losses) in enumerate(curves.items()):
+        axes.loglog(
+            EVERY * np.arange(1, len(losses) + 1),
+            np.maximum(losses, 1e-15),
+            linestyle=LINE_STYLES[n % 5],
+            marker="osv^DPX*<>"[n % 10],
+            markevery=[-1],
+            label=name,
+        )
+    axes.set(xlabel="step", ylabel="loss")
+    figure.legend(loc="outside right upper", fontsize="small")
+    return figure
+
+
+STUDY = Measurement(
+    __file__,
+    __doc__,
+    measure,
+    tables,
+    {"losses": "Losses over steps, target by target"},
+    smallest={
+        "depth": 3,
+        "names": ("eigenvalue -0.5", "rotation by 30 degrees"),
+        "depths": (1, 2),
+        "steps": 60,
+        "seeds": (0,),
+    },
+)
+
+if __name__ == "__main__":
+    STUDY.main()

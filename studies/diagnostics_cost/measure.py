@@ -1,0 +1,266 @@
+"""How long do the diagnostics take, and how much memory?
+
+Each diagnostic is called several times in two processes of its own, one that
+is timed and one whose memory is measured: what a call needs at most above the
+memory in use before, its result included. A callback's share is the part of
+the time of `fit` that it takes by its own count.
+"""
+
+import functools
+import statistics
+
+import keras
+import numpy as np
+from tqdm import tqdm
+
+from engine import record
+from engine import steps
+from engine import timing
+from engine.measurement import Measurement
+from engine.measurement import Variant
+from keras_rin import diagnostics
+from keras_rin.callbacks import RecurrentDiagnostics
+from keras_rin.initializers import Chain
+from keras_rin.layers import RIN
+from keras_rin.tasks import flip_flop
+
+OF_MATRICES = [
+    "fisher_memory_curve",
+    "total_memory",
+    "optimal_input_vector",
+    "henrici_departure",
+    "numerical_radius",
+    "spectral_radius",
+    "transient_amplification",
+]
+LAYERS = {
+    "SimpleRNN": keras.layers.SimpleRNN,
+    "RIN": RIN,
+    "GRU": keras.layers.GRU,
+    "LSTM": keras.layers.LSTM,
+}
+CALLBACKS = {
+    "default": lambda x: {},
+    "with `x`": lambda x: {"x": x},
+    "with `x` and `lyapunov`": lambda x: {"x": x, "lyapunov": True},
+}
+
+
+def of_matrices(units):
+    """{diagnostic: function that returns the call to measure}, of a chain."""
+    chain = np.asarray(Chain(1.02)((units, units)), "float64")
+    return {
+        name: prepared(getattr(diagnostics, name), chain)
+        for name in OF_MATRICES
+    }
+
+
+def of_layers(units):
+    """The same of layers, on 4 sequences of 100 time steps."""
+    x, calls = inputs(4, 100), {}
+    for name in ("SimpleRNN", "LSTM"):
+        layer = built(name, units)
+        calls[f"hidden_chain, {name}"] = prepared(
+            diagnostics.hidden_chain, layer
+        )
+        calls[f"gradient_norms, {name}, 100 steps"] = prepared(
+            diagnostics.gradient_norms, layer, x
+        )
+    return calls
+
+
+def of_dynamics(_, units=100, batch=16, steps=784, searches=1000, wide=256):
+    """The same of dynamics, for states of the size in the name."""
+    long = 2_000 if wide > 6 else 10
+    x, sequence, calls = inputs(batch, steps), inputs(1, long), {}
+    for name in LAYERS:
+        layer, large = built(name, units), built(name, wide)
+        size = f"{name}, {units} units"
+        calls[f"Jacobians, {size}, {batch} x {steps} steps"] = prepared(
+            diagnostics.state_jacobians, layer, x
+        )
+        if name != "SimpleRNN":
+            calls[f"fixed points, {size}, {searches} searches"] = (
+                functools.partial(prepare_fixed_points, name, units, searches)
+            )
+        counts = {"largest": 1, "all": None}
+        if name == "LSTM":  # has two states for each unit
+            counts[f"{wide} largest"] = wide
+        for which, count in counts.items():
+            key = f"{which} Lyapunov exponents, {name}, {wide} units"
+            calls[f"{key}, {long} steps"] = prepared(
+                diagnostics.lyapunov_spectrum, large, sequence, count
+            )
+    return calls
+
+
+def of_small_dynamics(_):
+    return of_dynamics(_, units=4, batch=2, steps=5, searches=3, wide=6)
+
+
+def prepared(function, *arguments):
+    """The function that returns a call which needs no preparation."""
+    return lambda: functools.partial(function, *arguments)
+
+
+def inputs(batch, steps):
+    return np.random.default_rng(0).normal(size=(batch, steps, 1))
+
+
+def built(name, units):
+    layer = LAYERS[name](units)
+    layer.build((None, None, 1))
+    return layer
+
+
+def prepare_fixed_points(name, units, searches):
+    """Trains a layer; the call searches from near its trajectories."""
+    layer = LAYERS[name](units, activation="tanh", return_sequences=True)
+    rng = np.random.default_rng(0)
+    model = keras.Sequential(
+        [keras.Input((30, 3)), layer, keras.layers.Dense(3)]
+    )
+    rate = keras.optimizers.schedules.CosineDecay(
+        0.003, 40 * searches // 64 + 1
+    )
+    optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
+    model.compile(optimizer, "mse", jit_compile=True)
+    model.fit(*flip_flop.generate(rng, 40 * searches, 30), 64, verbose=0)
+    x, _ = flip_flop.generate(rng, 50, 30)
+    states = diagnostics.state_trajectories(layer, x)[:, 1:]
+    states = rng.permutation(np.concatenate(states))[:searches]
+    states = states + 0.3 * rng.normal(size=states.shape)
+    return functools.partial(diagnostics.fixed_points, layer, None, states)
+
+
+PARTS = {
+    "matrices": of_matrices,
+    "layers": of_layers,
+    "dynamics": of_dynamics,
+    "small dynamics": of_small_dynamics,
+}
+
+
+def seconds_of_calls(part, units, repeats, name):
+    call = PARTS[part](units)[name]()
+    times = timing.in_turns({name: call}, repeats)[name]
+    return [ms / 1e3 for ms in times]
+
+
+def memory_of_calls(part, units, repeats, name):
+    """MiB that one of the calls needs at most, its result included."""
+    call = PARTS[part](units)[name]()
+
+    def calls():
+        for _ in range(repeats):
+            call()
+
+    return round(timing.peak_growth(calls))
+
+
+def callback_share(units, epochs, options):
+    """The callback's share of `fit` on data like digits, by its own count."""
+    x, y = steps.data((1437, 64, 1, units))
+    model = keras.Sequential([RIN(units)])
+    model.compile("adam", "mse")
+    callback = RecurrentDiagnostics(**options(x[:4]))
+    ms = timing.milliseconds(
+        lambda: model.fit(x, y, epochs=epochs, verbose=0, callbacks=[callback])
+    )
+    return 1e3 * callback.seconds / ms
+
+
+def measure(
+    parts=("matrices", "layers"),
+    units=512,
+    repeats=3,
+    callback_units=100,
+    callback_epochs=(10, 100),
+    separately=True,
+):
+    jobs = [
+        (part, units, repeats, name)
+        for part in parts
+        for name in PARTS[part](units)
+    ]
+    seconds, memory = {}, {}
+    for *job, name in tqdm(jobs):
+        if not separately:
+            seconds[name] = seconds_of_calls(*job, name)
+            memory[name] = memory_of_calls(*job, name)
+            continue
+        seconds[name] = timing.in_new_process(seconds_of_calls, *job, name)
+        memory[name] = timing.in_new_process(
+            memory_of_calls, *job, name, environment=timing.RETURNS_MEMORY
+        )
+    shares = {
+        name: {
+            str(epochs): callback_share(callback_units, epochs, options)
+            for epochs in callback_epochs
+        }
+        for name, options in CALLBACKS.items()
+        if callback_epochs
+    }
+    return {
+        "units": None if parts == ["dynamics"] else units,
+        "seconds": seconds,
+        "memory_mib": memory,
+        "shares": shares,
+    }, {}
+
+
+def tables(results):
+    units, captions = results["units"], {}
+    rows = [
+        [
+            name,
+            f"{statistics.median(times):.2g}",
+            f"{min(times):.2g} to {max(times):.2g}",
+            str(results["memory_mib"][name]),
+        ]
+        for name, times in results["seconds"].items()
+    ]
+    size = f", {units} units" if units else ""
+    header = [f"diagnostic{size}", "median, s", "range, s", "memory, MiB"]
+    captions["Time and memory of a call"] = record.markdown(header, rows)
+    if results["shares"]:
+        rows = [
+            [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
+            for name, by_epochs in results["shares"].items()
+        ]
+        epochs = next(iter(results["shares"].values()))
+        header = ["share of training time", *(f"{n} epochs" for n in epochs)]
+        captions["Share of the diagnostics callback"] = record.markdown(
+            header, rows
+        )
+    return captions
+
+
+STUDY = Measurement(
+    __file__,
+    __doc__,
+    measure,
+    tables,
+    variants={
+        "": Variant("512 units, and the callback"),
+        "2000": Variant(
+            "2,000 units, one call each",
+            {"parts": ["matrices"], "units": 2000, "repeats": 1}
+            | {"callback_epochs": ()},
+        ),
+        "dynamics": Variant(
+            "Dynamics", {"parts": ["dynamics"], "callback_epochs": ()}
+        ),
+    },
+    smallest={
+        "parts": ["matrices", "layers", "small dynamics"],
+        "units": 8,
+        "repeats": 1,
+        "callback_units": 8,
+        "callback_epochs": (2,),
+        "separately": False,
+    },
+)
+
+if __name__ == "__main__":
+    STUDY.main()

@@ -1,0 +1,151 @@
+"""Training and forward steps of layers, as functions to time.
+
+A maker is a function of (size, training) that returns a step, a function
+without arguments that returns when its work is done. A training step is a
+forward pass, a backward pass and an SGD update; a forward step is the forward
+pass alone. Only the last output is returned.
+"""
+
+import importlib.util
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_rin.layers import RIN
+from keras_rin.layers import RINCell
+
+SIZE = "batch × time × features × units"
+LAYERS = {
+    "RIN": RIN,
+    "RIN, not fused": lambda units: RIN(units, fused=False),
+    "RNN(RINCell)": lambda units: keras.layers.RNN(RINCell(units)),
+    "SimpleRNN": lambda units: keras.layers.SimpleRNN(
+        units, "relu", recurrent_initializer="identity"
+    ),
+    "GRU": keras.layers.GRU,
+    "LSTM": keras.layers.LSTM,
+    "mean over time, Dense": lambda units: keras.Sequential(
+        [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(units)]
+    ),
+}
+
+
+def size_cell(size):
+    """A size as a table shows it."""
+    return " × ".join(map(str, size))
+
+
+def data(size):
+    batch, time, features, units = size
+    rng = np.random.default_rng(0)
+    # A float64 copy would raise the peak memory.
+    x = rng.standard_normal((batch, time, features), "float32")
+    x *= 0.1
+    return x, np.zeros((batch, units), "float32")
+
+
+def keras_layer(name, jit_compile="auto", policy="float32"):
+    """The maker of a layer of LAYERS."""
+
+    def make(size, training):
+        _, time, features, units = size
+        keras.config.set_dtype_policy(policy)
+        model = keras.Sequential(
+            [keras.Input((time, features)), LAYERS[name](units)]
+        )
+        keras.config.set_dtype_policy("float32")
+        optimizer = keras.optimizers.SGD(1e-6)
+        model.compile(optimizer, "mse", jit_compile=jit_compile)
+        x, y = data(size)
+        if training:
+            return lambda: model.train_on_batch(x, y)
+        return lambda: model.predict_on_batch(x)
+
+    return make
+
+
+def matrix_products(size, training):
+    """The matrix products of a step and nothing else: a lower bound."""
+    batch, time, _, units = size
+    x, _ = data(size)
+    kernel = tf.zeros((x.shape[-1], units))
+    offset = tf.linalg.diag(tf.fill([units], 0.5))
+
+    def recurrence(h):
+        return tf.while_loop(
+            lambda t, _: t < time, lambda t, h: (t + 1, h @ offset), (0, h)
+        )[1]
+
+    @tf.function(jit_compile=True)
+    def recurrences(h):
+        return recurrence(recurrence(h)) if training else recurrence(h)
+
+    @tf.function
+    def step(x):
+        flat = tf.reshape(x, (-1, x.shape[-1]))
+        z = flat @ kernel
+        h = recurrences(tf.ones((batch, units)))
+        if training:
+            return (
+                h,
+                tf.matmul(z, z, transpose_a=True),
+                tf.matmul(flat, z, transpose_a=True),
+            )
+        return h, z
+
+    return lambda: step(x)[0].numpy()
+
+
+def jax_scan(size, training):
+    """The recurrence of RIN in JAX, differentiated by JAX."""
+    import jax
+    from jax import numpy as jnp
+
+    units = size[-1]
+    x, y = data(size)
+    shapes = (x.shape[-1], units), (units, units), (units,)
+    weights = [jnp.zeros(shape) for shape in shapes]
+
+    def last_state(weights, x):
+        w, u, b = weights
+        z = jnp.swapaxes(x, 0, 1) @ w + b
+
+        def step(h, z_t):
+            return jax.nn.relu(z_t + h + h @ u), None
+
+        return jax.lax.scan(step, jnp.zeros((len(x), units)), z)[0]
+
+    @jax.jit
+    def train(weights, x, y):
+        def loss(weights):
+            return jnp.mean((last_state(weights, x) - y) ** 2)
+
+        gradients = jax.grad(loss)(weights)
+        return [w - 1e-6 * g for w, g in zip(weights, gradients, strict=True)]
+
+    forward = jax.jit(last_state)
+    if training:
+        return lambda: jax.block_until_ready(train(weights, x, y))
+    return lambda: jax.block_until_ready(forward(weights, x))
+
+
+def in_low_precision():
+    """{name: maker} of layers in float32 and in bfloat16."""
+    return {
+        f"{name}{label}": keras_layer(name, policy=policy)
+        for name in ("RIN", "SimpleRNN", "LSTM")
+        for label, policy in (("", "float32"), (", bfloat16", "mixed_bfloat16"))
+    }
+
+
+def installed():
+    """{name: maker} of all layers that can run here."""
+    makers = {"matmul lower bound": matrix_products}
+    for name in LAYERS:
+        makers[name] = keras_layer(name)
+        if keras.backend.backend() == "tensorflow":
+            makers[f"{name}, XLA"] = keras_layer(name, jit_compile=True)
+    if importlib.util.find_spec("jax"):
+        makers["JAX lax.scan"] = jax_scan
+    return makers

@@ -1,0 +1,161 @@
+"""What do linear networks with noise retain of their inputs?
+
+Recurrent matrices of 100 units and six kinds run untrained from a hidden state
+of zero, with one signal per time step into the first unit. The first table has
+the diagnostics of each matrix; the second R^2 of the first signal, decoded
+linearly from the last hidden state: median (lowest to highest) of five seeds.
+"""
+
+import itertools
+
+import numpy as np
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from engine import record
+from engine.measurement import Measurement
+from engine.measurement import groups
+from engine.measurement import spread
+from keras_rin import diagnostics
+
+NETWORKS = {
+    "identity": lambda rng, units: np.eye(units),
+    "orthogonal": lambda rng, units: (
+        np.linalg.qr(rng.normal(size=(units, units))).Q
+    ),
+    "gaussian": lambda rng, units: gaussian(rng, units),
+    "chain": lambda rng, units: 1.02 * np.eye(units, k=1),
+    "feedback chain": lambda rng, units: (
+        0.99 * np.eye(units, k=1) + 0.04 * np.eye(units, k=-1)
+    ),
+    "1.02 chain + 0.1 identity": lambda rng, units: (
+        1.02 * np.eye(units, k=1) + 0.1 * np.eye(units)
+    ),
+}
+# Activation and variance of the noise.
+SETTINGS = {
+    "linear": (None, 0),
+    "linear, noise": (None, 0.01),
+    "elu": (lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))), 0),
+}
+COLUMNS = {
+    "total memory": "total",
+    "best input": "best total",
+    "Henrici departure": "departure",
+    "spectral radius": "spectral radius",
+    "numerical radius": "numerical radius",
+    "largest response": "peak",
+}
+LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+
+
+def gaussian(rng, units):
+    matrix = rng.normal(size=(units, units))
+    return 0.95 * matrix / diagnostics.spectral_radius(matrix)
+
+
+def measure(units=100, samples=2_000, seeds=range(5)):
+    cases = list(itertools.product(NETWORKS, seeds))
+    networks = [measure_network(*case, units, samples) for case in tqdm(cases)]
+    figures = {
+        "memory_curves": draw_curves(networks),
+        "decoding": draw_decoding(networks),
+    }
+    return {"units": units, "networks": networks}, figures
+
+
+def measure_network(network, seed, units, samples):
+    rng = np.random.default_rng(seed)
+    matrix = NETWORKS[network](rng, units)
+    horizon = 2 * units  # noise of two passes of a chain
+    best = diagnostics.optimal_input_vector(matrix, horizon)
+    norms = diagnostics.transient_amplification(matrix, steps=horizon)
+    curve = diagnostics.fisher_memory_curve(matrix, horizon=horizon)
+    return {
+        "network": network,
+        "seed": seed,
+        "curve": curve.tolist(),
+        "sizes": norms.tolist(),
+        "total": diagnostics.total_memory(matrix, horizon=horizon),
+        "best total": diagnostics.total_memory(matrix, best, horizon=horizon),
+        "departure": diagnostics.henrici_departure(matrix),
+        "spectral radius": diagnostics.spectral_radius(matrix),
+        "numerical radius": diagnostics.numerical_radius(matrix),
+        "peak": norms.max(),
+        "accuracy": {
+            name: diagnostics.first_signal_r2(
+                matrix,
+                noise=noise,
+                activation=activation,
+                samples=samples,
+                rng=rng,
+            )
+            for name, (activation, noise) in SETTINGS.items()
+        },
+    }
+
+
+def tables(results):
+    networks, decoding = [], []
+    for network, runs in groups(results["networks"], "network").items():
+        values = [[run[key] for run in runs] for key in COLUMNS.values()]
+        networks.append([network, *map(rounded_spread, values)])
+        values = [[run["accuracy"][name] for run in runs] for name in SETTINGS]
+        decoding.append([network, *map(rounded_spread, values)])
+    return {
+        "Diagnostics": record.markdown(["network", *COLUMNS], networks),
+        "R² of the first signal": record.markdown(
+            ["network", *SETTINGS], decoding
+        ),
+    }
+
+
+def rounded_spread(values):
+    return spread([round(value, 6) for value in values])
+
+
+def draw_curves(networks):
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    by_network = groups(networks, "network").items()
+    for (name, (run, *_)), style in zip(by_network, LINE_STYLES, strict=True):
+        left.plot(run["curve"], linestyle=style, label=name)
+        right.plot(run["sizes"], linestyle=style)
+    left.set(xlabel="lag k", ylabel="Fisher memory J(k)")
+    right.set(xlabel="step k", ylabel="norm of the response |v W^k|")
+    # A response may become 0.
+    left.set(yscale="log", ylim=(1e-4, 1.5))
+    right.set(yscale="log", ylim=(1e-3, None))
+    figure.legend(loc="outside right upper", fontsize="small")
+    return figure
+
+
+def draw_decoding(networks):
+    """A dot for each seed."""
+    figure = Figure(figsize=(10, 3.5), layout="constrained")
+    panels = figure.subplots(1, len(SETTINGS), sharey=True)
+    for axes, setting in zip(panels, SETTINGS, strict=True):
+        for row, runs in enumerate(groups(networks, "network").values()):
+            scores = [run["accuracy"][setting] for run in runs]
+            axes.plot(scores, [row] * len(scores), "o", alpha=0.6)
+        axes.set(title=setting, xlabel="R² of the first signal")
+        axes.set_xlim(-0.2, 1.1)
+        axes.set_yticks(range(len(NETWORKS)), NETWORKS)
+    axes.invert_yaxis()
+    return figure
+
+
+STUDY = Measurement(
+    __file__,
+    __doc__,
+    measure,
+    tables,
+    {
+        "memory_curves": "Memory curves, and the response to a pulse",
+        "decoding": "R² of the linear decoder",
+    },
+    smallest={"units": 2, "samples": 4, "seeds": (0,)},
+)
+
+if __name__ == "__main__":
+    STUDY.main()

@@ -1,0 +1,78 @@
+"""How much memory does a training step need at most?
+
+Each layer trains in a process of its own. A cell has the memory that three
+training steps need above that of the model, which was built and warmed up. At
+batch 1 it shows what does not grow with the batch.
+"""
+
+import statistics
+
+from tqdm import tqdm
+
+from engine import record
+from engine import steps
+from engine import timing
+from engine.measurement import Measurement
+
+# batch, time, features, units
+SIZES = [
+    (1, 784, 1, 100),
+    (32, 784, 1, 100),
+    (1, 200, 64, 256),
+    (128, 200, 64, 256),
+    (128, 784, 64, 256),
+]
+NAMES = ["RIN", "RIN, XLA", "SimpleRNN", "SimpleRNN, XLA", "LSTM"]
+
+
+def growth(name, size):
+    """MiB that three training steps need above the memory in use."""
+    warm_up = steps.installed()[name]((1, 2, size[2], size[3]), True)
+    warm_up()
+    step = steps.installed()[name](size, True)
+    return timing.peak_growth(lambda: [step() for _ in range(3)])
+
+
+def measure(sizes=SIZES, names=NAMES, repeats=1):
+    cases = [(name, size) for size in sizes for name in names]
+    records = [
+        {
+            "contender": name,
+            "size": size,
+            "mib": [
+                timing.in_new_process(
+                    growth, name, size, environment=timing.RETURNS_MEMORY
+                )
+                for _ in range(repeats)
+            ],
+        }
+        for name, size in tqdm(cases)
+    ]
+    return {"records": records}, {}
+
+
+def tables(results):
+    sizes = {}
+    for run in results["records"]:
+        row = sizes.setdefault(steps.size_cell(run["size"]), {})
+        mib = run["mib"]
+        median, spread = f"{statistics.median(mib):.0f}", ""
+        if len(mib) > 1:
+            spread = f" ({min(mib):.0f} to {max(mib):.0f})"
+        row[run["contender"]] = median + spread
+    rows = [[size, *row.values()] for size, row in sizes.items()]
+    names = next(iter(sizes.values()))
+    header = [steps.SIZE, *(f"{name}, MiB" for name in names)]
+    return {"Peak memory": record.markdown(header, rows)}
+
+
+STUDY = Measurement(
+    __file__,
+    __doc__,
+    measure,
+    tables,
+    smallest={"sizes": [(2, 5, 1, 3)], "names": ["RIN, XLA"]},
+)
+
+if __name__ == "__main__":
+    STUDY.main()

@@ -1,0 +1,84 @@
+"""Which faults were tried, and what happens now?
+
+The faults could make the package return wrong results silently, lose a file,
+or raise an unhelpful error. Each was seen to do harm before the code was
+changed, or was planted again afterwards. `faults.toml` names the tests that
+inject them. A case is a test that passed on TensorFlow; a case of a property
+test (hypothesis) is many random examples. The cases are counted in reports of
+pytest; tests of which no report says anything keep the number that is stored:
+
+    pytest -n 2 --junitxml=runs/backends/tensorflow.xml
+    pytest -n 2 -m exhaustive --junitxml=runs/backends/tensorflow_exhaustive.xml
+    INTERRUPTS=10 pytest -n 2 -m exhaustive tests/test_interrupts.py \\
+        --junitxml=runs/backends/tensorflow_interrupts.xml
+    INTERRUPTS=20 pytest -n 2 -m exhaustive tests/test_kills.py \\
+        --junitxml=runs/backends/tensorflow_kills.xml
+"""
+
+import collections
+import pathlib
+import tomllib
+
+from absl import app
+
+from engine import record
+from engine import reports
+from engine.measurement import Measurement
+
+FOLDER = pathlib.Path(__file__).parent
+FAULTS = tomllib.loads((FOLDER / "faults.toml").read_text())
+TITLES = {
+    "training": "Training and its files",
+    "streaming": "Streaming",
+    "layers": "Layers and initializers",
+    "files": "Saved files",
+    "numbers": "Diagnostics and constructions",
+}
+
+
+def named_tests():
+    """The tests of all faults, each as often as it is named."""
+    return [
+        test
+        for faults in FAULTS.values()
+        for fault in faults
+        for test in fault["tests"]
+    ]
+
+
+def count_passed(paths):
+    """{test function: how many of its cases passed} of pytest's reports."""
+    return collections.Counter(
+        test.split("[")[0].split(".")[-1]
+        for test, (outcome, _) in reports.read(*paths).items()
+        if outcome == "passed"
+    )
+
+
+def measure(folder=reports.RUNS / "backends"):
+    paths = reports.of_backend("tensorflow", folder)
+    stored = record.read(FOLDER / "results.json") or {"passed": {}}
+    passed = collections.Counter(stored["passed"] | count_passed(paths))
+    tests = sorted(named_tests())
+    if missing := [test for test in tests if not passed[test]]:
+        raise app.UsageError(f"No case of these passed: {', '.join(missing)}")
+    return {"passed": {test: passed[test] for test in tests}}, {}
+
+
+def tables(results):
+    """{caption: table}, one for each part of the package."""
+    header = ["what was tried", "cases", "what happens"]
+    captions = {}
+    for part, faults in FAULTS.items():
+        rows = []
+        for fault in faults:
+            cases = sum(results["passed"][test] for test in fault["tests"])
+            rows.append([fault["tried"], str(cases), fault["result"]])
+        captions[TITLES[part]] = record.markdown(header, rows, words=3)
+    return captions
+
+
+STUDY = Measurement(__file__, __doc__, measure, tables)
+
+if __name__ == "__main__":
+    STUDY.main()

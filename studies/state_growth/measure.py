@@ -1,0 +1,159 @@
+"""How do hidden state, loss and gradient grow with the length, untrained?
+
+Newly initialized models with 50 units read 50 sequences of the adding problem,
+whose inputs lie in [0, 1]. The normalized loss and the gradient norm are those
+of update 0: median (lowest to highest) of five seeds.
+"""
+
+import itertools
+import statistics
+
+import keras
+import numpy as np
+import tensorflow as tf
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from engine import record
+from engine.measurement import Measurement
+from keras_rin.diagnostics import state_norms
+from keras_rin.initializers import Offset
+from keras_rin.initializers import PartialIdentity
+from keras_rin.layers import RIN
+from keras_rin.tasks import adding
+
+LENGTHS = (10, 30, 100, 300, 1_000, 3_000, 10_000)
+LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+PARTIAL = "RIN, normalized, partial identity"
+
+
+def rin_of_zeros(units):
+    return RIN(units, recurrent_initializer="zeros")
+
+
+MODELS = {
+    "RIN": RIN,
+    "RIN, adapted": RIN,
+    "RIN, adapted, U = 0": rin_of_zeros,
+    "RIN, adapted, U = 0, scaled": rin_of_zeros,
+    PARTIAL: lambda units: RIN(
+        units, recurrent_initializer=Offset(PartialIdentity())
+    ),
+    "GRU": keras.layers.GRU,
+}
+
+
+def measure(lengths=LENGTHS, units=50, seeds=range(5)):
+    cases = list(itertools.product(MODELS, lengths, seeds))
+    runs = [measure_model(*case, units) for case in tqdm(cases)]
+    return {"runs": runs}, {"state_growth": draw(runs)}
+
+
+def measure_model(name, length, seed, units):
+    """Norms of the hidden state, normalized loss and gradient norm."""
+    keras.utils.set_random_seed(seed)
+    x, y = adding.generate(np.random.default_rng(seed), 50, length)
+    if name == PARTIAL:
+        x = (x - x.mean(axis=(0, 1))) / x.std(axis=(0, 1))
+    model = build(name, x, units)
+    weights = [weight.value for weight in model.trainable_weights]
+
+    @tf.function
+    def loss_and_gradient_norm():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x, training=True) - y) ** 2)
+        return loss, tf.linalg.global_norm(tape.gradient(loss, weights))
+
+    norms = state_norms(model.layers[0], x)
+    loss, gradient_norm = loss_and_gradient_norm()
+    return {
+        "model": name,
+        "length": length,
+        "seed": seed,
+        "loss": float(loss) / adding.baseline_loss(),
+        "gradient_norm": float(gradient_norm),
+        "state_norms": norms[1 :: max(1, length // 100)].tolist(),
+    }
+
+
+def build(name, x, units):
+    layer, dense = MODELS[name](units), keras.layers.Dense(1)
+    model = keras.Sequential([keras.Input((None, 2)), layer, dense])
+    if "adapted" in name:
+        layer.adapt(x)
+    if "scaled" in name:  # W by the root of the length, the read-out by it
+        length = x.shape[1]
+        layer.cell.kernel.assign(layer.cell.kernel / length**0.5)
+        dense.kernel.assign(dense.kernel / length)
+        layer.adapt(x)
+    return model
+
+
+def values(runs, key, name, length):
+    return [
+        run[key]
+        for run in runs
+        if run["length"] == length and run["model"] == name
+    ]
+
+
+def tables(results):
+    runs = results["runs"]
+    lengths = sorted({run["length"] for run in runs})
+    lengths = [n for n in lengths if n in (10, 100, 1_000, 10_000)] or lengths
+    header = ["model", *(f"{length:,} steps" for length in lengths)]
+    captions = {"loss": "Normalized loss", "gradient_norm": "Gradient norm"}
+    return {
+        caption: record.markdown(
+            header,
+            [
+                [name, *(spread(values(runs, key, name, n)) for n in lengths)]
+                for name in MODELS
+            ],
+        )
+        for key, caption in captions.items()
+    }
+
+
+def spread(values):
+    low, high = min(values), max(values)
+    return f"{statistics.median(values):.2g} ({low:.2g} to {high:.2g})"
+
+
+def draw(runs):
+    """Norms over time, then loss and gradient norm over the length."""
+    lengths = sorted({run["length"] for run in runs})
+    shown = 1_000 if 1_000 in lengths else lengths[-1]
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    states, *others = figure.subplots(1, 3)
+    for name, style in zip(MODELS, LINE_STYLES, strict=True):
+        norms = np.median(values(runs, "state_norms", name, shown), axis=0)
+        time = 1 + np.arange(len(norms)) * max(1, shown // 100)
+        states.loglog(time, norms, linestyle=style, label=name)
+        for axes, key in zip(others, ("loss", "gradient_norm"), strict=True):
+            medians = [
+                statistics.median(values(runs, key, name, length))
+                for length in lengths
+            ]
+            axes.loglog(lengths, medians, linestyle=style, marker=".")
+    states.set(xlabel="time step", ylabel="norm of the hidden state")
+    others[0].set(xlabel="sequence length", ylabel="normalized loss")
+    others[1].set(xlabel="sequence length", ylabel="gradient norm")
+    figure.legend(loc="outside upper center", ncols=3, fontsize="small")
+    return figure
+
+
+STUDY = Measurement(
+    __file__,
+    __doc__,
+    measure,
+    tables,
+    {
+        "state_growth": "Norm of the hidden state over time; loss and gradient "
+        "norm over the length"
+    },
+    smallest={"lengths": (3,), "units": 1, "seeds": (0,)},
+)
+
+if __name__ == "__main__":
+    STUDY.main()

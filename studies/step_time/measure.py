@@ -1,0 +1,257 @@
+"""How long does a step of RIN take, next to other layers?
+
+The layers of a size take turns in one process. A training step is a forward
+pass, a backward pass and an SGD update of one layer that returns its last
+output; a forward step is the forward pass alone. A cell has the median in
+milliseconds, the first and third quartile in brackets, and the ratio of the
+median to that of the faster SimpleRNN, compiled or not.
+
+| row | meaning |
+|---|---|
+| a layer's name | the default of `model.fit` |
+| XLA | `jit_compile=True` |
+| not fused | `fused=False`: the loop of `keras.layers.RNN` |
+| matmul lower bound | the matrix products of a step without anything else; some compiled layers measure below it at batch 1 |
+| mean over time, Dense | a model without a loop: what any training step takes |
+| JAX lax.scan | the recurrence of RIN in JAX alone, without Keras |
+
+*Overhead* is the time by which a default step of the model without a loop is
+longer than its step with XLA.
+"""  # noqa: E501
+
+import itertools
+import statistics
+
+import keras
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from engine import record
+from engine import steps
+from engine import timing
+from engine.measurement import Measurement
+from engine.measurement import Variant
+
+# batch, time, features, units
+SIZES = [
+    (1, 784, 1, 32),
+    (32, 64, 1, 32),
+    (32, 784, 1, 100),
+    (128, 784, 1, 100),
+    (128, 200, 64, 256),
+    (128, 784, 64, 256),
+]
+GRID = list(
+    itertools.product(
+        (1, 32, 128), (64, 784, 4096), (1, 64), (32, 100, 256, 512)
+    )
+)
+SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
+RECURRENT = ("RIN", "RIN, XLA", *SIMPLE_RNN)
+WITHOUT_LOOP = ("mean over time, Dense", "mean over time, Dense, XLA")
+IN_GRID = (*RECURRENT, *WITHOUT_LOOP)
+ON_OTHER_BACKENDS = ("RIN", "RNN(RINCell)", "SimpleRNN", "LSTM")
+
+
+def within(sizes, gflop):
+    """The sizes whose matrix products take at most so many GFLOP per step."""
+    return [
+        (batch, time, features, units)
+        for batch, time, features, units in sizes
+        if 6e-9 * batch * time * units**2 <= gflop
+    ]
+
+
+def measure(
+    sizes=SIZES,
+    modes=("training", "forward"),
+    names=None,
+    low_precision=False,
+    repeats=15,
+    seconds=60,
+):
+    makers = steps.in_low_precision() if low_precision else steps.installed()
+    makers = {name: makers[name] for name in names or makers}
+    cases = list(itertools.product(sizes, modes))
+    records = [
+        run
+        for size, mode in tqdm(cases)
+        for run in timed(makers, size, mode, repeats, seconds)
+    ]
+    results = {"backend": keras.backend.backend(), "records": records}
+    return results, {"ratios": draw(records)}
+
+
+def timed(makers, size, mode, repeats, seconds):
+    """First step and further steps of each layer, taking turns."""
+    functions, first = {}, {}
+    for name, make in makers.items():
+        functions[name] = make(size, mode == "training")
+        first[name] = timing.milliseconds(functions[name])
+    for function in functions.values():
+        function()  # the second step may trace once more
+    times = timing.in_turns(functions, repeats, seconds)
+    return [
+        {
+            "contender": name,
+            "size": size,
+            "mode": mode,
+            "first_ms": first[name],
+            "ms": times[name],
+        }
+        for name in functions
+    ]
+
+
+def times_by_case(records):
+    """{(size, mode): {layer: ms of each step}}, in the order measured."""
+    cases = {}
+    for run in records:
+        case = tuple(run["size"]), run["mode"]
+        cases.setdefault(case, {})[run["contender"]] = run["ms"]
+    return cases
+
+
+def tables(results):
+    by_mode = {}
+    for (size, mode), times in times_by_case(results["records"]).items():
+        by_mode.setdefault(mode, {})[steps.size_cell(size)] = times
+    captions = {}
+    for mode, by_size in by_mode.items():
+        captions[f"{mode.capitalize()} step, ms"] = step_table(by_size)
+        if all(set(IN_GRID) <= times.keys() for times in by_size.values()):
+            caption = f"Ratios over all sizes, {mode} step"
+            captions[caption] = ratio_table(by_size.values())
+    if "training" in by_mode:
+        caption = "First training step, which traces and compiles, in seconds"
+        captions[caption] = first_step_table(results["records"])
+    return captions
+
+
+def step_table(by_size):
+    """Sizes and layers, whichever are more as rows."""
+    names = list(next(iter(by_size.values())))
+    rows = [[steps.SIZE, *by_size]]
+    rows += [
+        [name, *(cell(times, name) for times in by_size.values())]
+        for name in names
+    ]
+    if len(by_size) > len(names):
+        rows = list(zip(*rows, strict=True))
+    return record.markdown(rows[0], rows[1:])
+
+
+def cell(times, name):
+    """Median, quartiles, and the ratio to the faster SimpleRNN."""
+    simple = [times[other] for other in SIMPLE_RNN if other in times]
+    faster = min(map(statistics.median, simple))
+    ratio = statistics.median(times[name]) / faster
+    low, middle, high = map(
+        three_digits, statistics.quantiles(times[name], n=4)
+    )
+    return f"{middle} ({low} to {high}) {ratio:.2f}"
+
+
+def three_digits(ms):
+    """Three significant digits, without an exponent."""
+    return f"{float(f'{ms:.3g}'):,g}"
+
+
+def first_step_table(records):
+    by_size = {}
+    for run in records:
+        if run["mode"] == "training" and run["contender"] in RECURRENT:
+            seconds = by_size.setdefault(steps.size_cell(run["size"]), {})
+            seconds[run["contender"]] = f"{run['first_ms'] / 1000:.2f}"
+    names = next(iter(by_size.values()))
+    rows = [[size, *seconds.values()] for size, seconds in by_size.items()]
+    return record.markdown([steps.SIZE, *names], rows)
+
+
+def ratio_table(times_of_sizes):
+    """How many times as long one step takes as another, over all sizes."""
+    default, compiled = WITHOUT_LOOP
+    ratios = {}
+    for times in times_of_sizes:
+        ms = {name: statistics.median(times[name]) for name in IN_GRID}
+        faster = min(map(ms.get, SIMPLE_RNN))
+        less = ms["RIN"] - ms[default] + ms[compiled]
+        for name, ratio in (
+            ("RIN / SimpleRNN", ms["RIN"] / ms["SimpleRNN"]),
+            ("RIN / faster SimpleRNN", ms["RIN"] / faster),
+            ("both with XLA", ms["RIN, XLA"] / ms["SimpleRNN, XLA"]),
+            ("RIN / RIN, XLA", ms["RIN"] / ms["RIN, XLA"]),
+            ("without a loop: default / XLA", ms[default] / ms[compiled]),
+            ("(RIN - overhead) / RIN, XLA", less / ms["RIN, XLA"]),
+        ):
+            ratios.setdefault(name, []).append(ratio)
+    rows = [
+        [name, f"{statistics.median(values):.2f}", f"{max(values):.2f}"]
+        + [count_above(limit, values) for limit in (1, 1.1)]
+        for name, values in ratios.items()
+    ]
+    header = ["ratio of step times", "median", "largest"]
+    return record.markdown([*header, "above 1", "above 1.1"], rows)
+
+
+def count_above(limit, values):
+    return f"{sum(value > limit for value in values)} of {len(values)}"
+
+
+def draw(records):
+    """RIN against SimpleRNN, both with default compilation or with XLA."""
+    cases = times_by_case(records)
+    figure = Figure(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")
+    axes = figure.subplots()
+    labels = [f"{mode}  {size}" for size, mode in cases]
+    for suffix, marker in (("", "o"), (", XLA", "x")):
+        if not all(f"RIN{suffix}" in times for times in cases.values()):
+            continue
+        ratios = [
+            statistics.median(times[f"RIN{suffix}"])
+            / statistics.median(times[f"SimpleRNN{suffix}"])
+            for times in cases.values()
+        ]
+        label = f"both{suffix or ', default compilation'}"
+        axes.plot(ratios, labels, marker, color="black", label=label)
+    axes.axvline(1, color="grey", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_xlabel("step time of RIN / step time of SimpleRNN")
+    axes.set_ylabel("(batch, time, features, units)")
+    axes.invert_yaxis()
+    axes.legend()
+    return figure
+
+
+TRAINING = {"modes": ["training"]}
+OTHER_BACKEND = {**TRAINING, "names": ON_OTHER_BACKENDS}
+VARIANTS = {
+    "": Variant("Six sizes"),
+    "avx2": Variant("Without AVX-512", {"seconds": 12}),
+    "jax": Variant("JAX", {**OTHER_BACKEND, "seconds": 15}, "jax"),
+    "torch": Variant(
+        "Torch, with OMP_NUM_THREADS=1",
+        {**OTHER_BACKEND, "sizes": within(SIZES, gflop=2), "seconds": 10},
+        "torch",
+    ),
+    "bfloat16": Variant(
+        "bfloat16", {**TRAINING, "low_precision": True, "seconds": 8}
+    ),
+    "grid": Variant(
+        "64 sizes",
+        {**TRAINING, "names": IN_GRID, "seconds": 2}
+        | {"sizes": within(GRID, gflop=60)},
+    ),
+}
+STUDY = Measurement(
+    __file__,
+    __doc__,
+    measure,
+    tables,
+    {"ratios": "Step time of RIN over that of SimpleRNN, size by size"},
+    VARIANTS,
+    smallest={"sizes": [(2, 5, 1, 3)], "names": IN_GRID},
+)
+
+if __name__ == "__main__":
+    STUDY.main()

@@ -1,0 +1,89 @@
+"""How long does a trained model take for one pixel, as on a device?
+
+A LiteRT file that takes single time steps runs over the 360 test images of
+`examples/sequential_images.py`, whose best RIN it is. The first table has
+percentiles of the time of a step, in microseconds; the second how often the
+prediction is right, step after step.
+"""
+
+import pathlib
+import tempfile
+import time
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+from exports.measure import RUNS
+from exports.measure import read
+from exports.measure import untrained
+from tqdm import tqdm
+
+from engine import record
+from engine.images import load_images
+from engine.measurement import Measurement
+from keras_rin.export import export_streaming
+from keras_rin.tasks import sequential_pixels
+
+PERCENTILES = [50, 90, 99, 99.9]
+
+
+def measure(model=RUNS / "sequential_images" / "best_rin.keras", images=360):
+    model = read(model) if model else untrained(1, 10)
+    *_, (x, labels) = load_images("digits")
+    sequences = sequential_pixels.generate(x[:images])
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "streaming.tflite")
+        export_streaming(model, path, format="litert", verbose=False)
+        step = Interpreter(str(path)).get_signature_runner("step")
+    runs = [stream(step, sequence) for sequence in tqdm(sequences)]
+    predictions, microseconds = np.array(runs).swapaxes(0, 1)
+    right = predictions == labels[:images, None]
+    return {
+        "images": len(sequences),
+        "percentiles": np.percentile(microseconds, PERCENTILES).tolist(),
+        "right": right.mean(axis=0).tolist(),
+    }, {}
+
+
+def stream(step, sequence):
+    """The prediction after each pixel, and the microseconds of each step."""
+    state = {
+        name: np.zeros(details["shape"], details["dtype"])
+        for name, details in step.get_input_details().items()
+        if name != "x"
+    }
+    predictions, microseconds = [], []
+    for x in sequence:
+        start = time.perf_counter()
+        state = step(x=x[None], **state)
+        microseconds.append(1e6 * (time.perf_counter() - start))
+        predictions.append(int(state.pop("y").argmax()))
+    return predictions, microseconds
+
+
+def tables(results):
+    steps = len(results["right"])
+    times = [f"{results['images'] * steps:,}"]
+    times += [f"{value:.0f}" for value in results["percentiles"]]
+    shown = [round(steps * quarter / 4) for quarter in (1, 2, 3, 4)]
+    accuracy = [f"{results['right'][step - 1]:.3f}" for step in shown]
+    return {
+        "Time of a step": record.markdown(
+            ["pixels", *(f"p{p}, µs" for p in PERCENTILES)], [times]
+        ),
+        "Accuracy along the sequence": record.markdown(
+            ["after", *(f"{step} pixels" for step in shown)],
+            [["accuracy", *accuracy]],
+        ),
+    }
+
+
+STUDY = Measurement(
+    __file__,
+    __doc__,
+    measure,
+    tables,
+    smallest={"model": None, "images": 3},
+)
+
+if __name__ == "__main__":
+    STUDY.main()

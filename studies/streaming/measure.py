@@ -1,0 +1,125 @@
+"""How large is a streaming model, and how long does one of its steps take?
+
+Layers are exported as LiteRT files, with float32 and with int8 weights, and as
+a SavedModel. A call is one time step at batch 1 from Python, with the hidden
+states passed in and out: the use of a model on a live signal. In the last two
+rows GRU and LSTM have about as many parameters as a RIN of 100 units.
+"""
+
+import pathlib
+import tempfile
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
+from exports.measure import SMALLER
+from exports.measure import file_bytes
+from exports.measure import zero_inputs
+from tqdm import tqdm
+
+from engine import record
+from engine import steps
+from engine.measurement import Measurement
+from keras_rin.export import export_streaming
+from keras_rin.export import streaming_step
+
+PERCENTILES = (50, 90, 99, 99.9)
+LAYERS = [
+    (name, features, units)
+    for features, units in [(1, 32), (1, 100), (64, 256)]
+    for name in ("RIN", "SimpleRNN", "GRU", "LSTM")
+] + [("GRU", 1, 57), ("LSTM", 1, 50)]
+
+
+def litert_step(path):
+    step = Interpreter(str(path)).get_signature_runner("step")
+    return lambda inputs: step(**inputs)
+
+
+def saved_model_step(path):
+    served = tf.saved_model.load(path)
+
+    def step(inputs):
+        outputs = dict(served.step(inputs))
+        outputs["y"].numpy()
+        return outputs
+
+    return step
+
+
+FORMATS = {  # options of the export, and the function that loads the file
+    "float32.tflite": ({"format": "litert"}, litert_step),
+    "int8.tflite": ({"format": "litert", **SMALLER}, litert_step),
+    "saved_model": ({}, saved_model_step),
+}
+
+
+def microseconds(step, inputs, calls):
+    """{percentile: microseconds} of the calls."""
+    times = []
+    for _ in range(calls):
+        start = time.perf_counter()
+        states = step(inputs)
+        times.append(1e6 * (time.perf_counter() - start))
+        states.pop("y")
+        inputs |= states
+    percentiles = np.percentile(times, PERCENTILES)
+    return dict(zip(map(str, PERCENTILES), percentiles, strict=True))
+
+
+def measure_layer(name, features, units, calls):
+    model = keras.Sequential(
+        [keras.Input((None, features)), steps.LAYERS[name](units)]
+    )
+    inputs = zero_inputs(streaming_step(model), 1)
+    inputs["x"] += 0.1
+    results = {"layer": name, "features": features, "units": units}
+    results["parameters"] = model.count_params()
+    with tempfile.TemporaryDirectory() as folder:
+        for file, (options, load) in FORMATS.items():
+            path = pathlib.Path(folder) / file
+            export_streaming(model, path, verbose=False, **options)
+            times = microseconds(load(path), {**inputs}, calls)
+            results[file] = {"microseconds": times, "bytes": file_bytes(path)}
+    return results
+
+
+def measure(layers=LAYERS, calls=5_000):
+    records = [measure_layer(*layer, calls) for layer in tqdm(layers)]
+    return {"steps": calls, "records": records}, {}
+
+
+def tables(results):
+    header = ["layer", "features", "units", "parameters"]
+    header += ["kB", "p50, µs", "p99, µs"]
+    header += ["int8: kB", "p50, µs", "p99, µs", "SavedModel: p50, µs"]
+    rows = [
+        [run["layer"], str(run["features"]), str(run["units"])]
+        + [f"{run['parameters']:,}"]
+        + [*cells(run["float32.tflite"]), *cells(run["int8.tflite"])]
+        + [f"{run['saved_model']['microseconds']['50']:.0f}"]
+        for run in results["records"]
+    ]
+    caption = f"Size, and time of a call ({results['steps']:,} calls)"
+    return {caption: record.markdown(header, rows)}
+
+
+def cells(litert):
+    """Size, median and 99th percentile of the time of a LiteRT file."""
+    times = litert["microseconds"]
+    times = [f"{times[p]:.1f}" for p in ("50", "99")]
+    return [f"{litert['bytes'] / 1000:.0f}", *times]
+
+
+STUDY = Measurement(
+    __file__,
+    __doc__,
+    measure,
+    tables,
+    smallest={"layers": LAYERS[:1], "calls": 3},
+)
+
+if __name__ == "__main__":
+    STUDY.main()

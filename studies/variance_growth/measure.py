@@ -1,0 +1,93 @@
+"""Which initializer keeps the scale of activations in a deep residual network?
+
+Standard normal noise passes through 27 untrained blocks x + C2(relu(C1 x)) of
+64 channels, without normalization; the network of the paper has nine in each
+stage. A cell has the standard deviation behind a block over that of the noise,
+the median of three draws.
+"""
+
+import statistics
+
+import keras
+import numpy as np
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from engine import record
+from engine.measurement import Measurement
+from keras_rin.initializers import SmallVarianceNormal
+from keras_rin.layers import ResidualConv2D
+
+SHOWN = (1, 9, 18, 27)
+INITIALIZERS = {
+    "SmallVarianceNormal, 1 / (k^2 c)": lambda filters: SmallVarianceNormal(),
+    "1 / (k sqrt(c))": lambda filters: keras.initializers.RandomNormal(
+        stddev=1 / (3 * filters**0.5)
+    ),
+    "glorot_uniform": lambda filters: keras.initializers.GlorotUniform(),
+    "he_normal": lambda filters: keras.initializers.HeNormal(),
+}
+
+
+def measure(filters=64, draws=3):
+    keras.utils.set_random_seed(0)
+    runs = [
+        {
+            "initializer": name,
+            "draws": [growth(name, filters) for _ in range(draws)],
+        }
+        for name in tqdm(INITIALIZERS)
+    ]
+    return {"filters": filters, "runs": runs}, {"growth": draw(runs)}
+
+
+def growth(name, filters):
+    """Standard deviation behind each block, over that of the noise."""
+    x = keras.random.normal((4, 16, 16, filters))
+    deviations = [np.std(keras.ops.convert_to_numpy(x))]
+    for _ in range(max(SHOWN)):
+        block = ResidualConv2D(
+            filters,
+            use_bias=False,
+            kernel_initializer=INITIALIZERS[name](filters),
+            output_initializer=INITIALIZERS[name](filters),
+        )
+        x = block(x)
+        deviations.append(np.std(keras.ops.convert_to_numpy(x)))
+    return [float(value / deviations[0]) for value in deviations[1:]]
+
+
+def tables(results):
+    rows = []
+    for run in results["runs"]:
+        blocks = [[draw[block - 1] for draw in run["draws"]] for block in SHOWN]
+        medians = [f"{statistics.median(block):,.5g}" for block in blocks]
+        rows.append([run["initializer"], *medians])
+    header = ["initializer of both kernels", *(f"block {n}" for n in SHOWN)]
+    return {"Standard deviation (input = 1)": record.markdown(header, rows)}
+
+
+def draw(runs):
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for run, style in zip(runs, ["-", "--", "-.", ":"], strict=True):
+        median = np.median(run["draws"], 0)
+        blocks = np.arange(1, len(median) + 1)
+        axes.plot(blocks, median, style, label=run["initializer"])
+    axes.set(xlabel="block", ylabel="standard deviation (input = 1)")
+    axes.set_yscale("log")
+    axes.legend()
+    return figure
+
+
+STUDY = Measurement(
+    __file__,
+    __doc__,
+    measure,
+    tables,
+    {"growth": "Standard deviation behind each block"},
+    smallest={"filters": 1, "draws": 1},
+)
+
+if __name__ == "__main__":
+    STUDY.main()
