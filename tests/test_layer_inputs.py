@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_rin.callbacks._layer_inputs import LayerInputs
+from keras_rin.diagnostics._layer_inputs import LayerInputs
 from keras_rin.layers import RIN
 
 pytestmark = pytest.mark.one_backend

@@ -15,9 +15,9 @@ from keras_rin import _arguments
 from keras_rin import _callers
 from keras_rin import diagnostics
 from keras_rin._layer_walk import layers_within
-from keras_rin.callbacks._layer_inputs import LayerInputs
 from keras_rin.callbacks._restore_on_nan import RestoreOnNaN
 from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics._layer_inputs import LayerInputs
 
 THRESHOLD = 0.01
 # Default RINs that the inputs move by 17 learn to add, by 34 about a third of

@@ -20,16 +20,23 @@ from keras_rin.diagnostics._nonnormality import numerical_radius
 from keras_rin.diagnostics._nonnormality import product_versus_power
 from keras_rin.diagnostics._nonnormality import spectral_radius
 from keras_rin.diagnostics._nonnormality import transient_amplification
+from keras_rin.diagnostics._preflight import Finding
+from keras_rin.diagnostics._preflight import LayerPreflight
+from keras_rin.diagnostics._preflight import Preflight
+from keras_rin.diagnostics._preflight import preflight
 from keras_rin.diagnostics._recurrent_layers import recurrent_matrices
 from keras_rin.diagnostics._state_growth import InputDrift
 from keras_rin.diagnostics._state_growth import input_drift
 from keras_rin.diagnostics._state_growth import state_norms
 
 __all__ = [
+    "Finding",
     "FixedPoints",
     "HiddenChain",
     "InputDrift",
+    "LayerPreflight",
     "LyapunovSpectrum",
+    "Preflight",
     "ProductVersusPower",
     "first_signal_r2",
     "fisher_memory_curve",
@@ -41,6 +48,7 @@ __all__ = [
     "lyapunov_spectrum",
     "numerical_radius",
     "optimal_input_vector",
+    "preflight",
     "product_versus_power",
     "recurrent_matrices",
     "spatial_memory_matrix",

@@ -31,6 +31,42 @@ def gradient(function, point):
     return tape.gradient(value, point)
 
 
+def value_and_gradients(function, points):
+    """The value of a function of a list of tensors, and its gradients.
+
+    The function returns a number. A tensor that it does not use has the
+    gradient 0. TensorFlow and JAX compile it, because a loop over a thousand
+    time steps takes seconds otherwise.
+    """
+    backend = keras.backend.backend()
+    if backend == "jax":
+        import jax
+
+        return jax.jit(jax.value_and_grad(function))(points)
+    if backend == "torch":
+        import torch
+
+        with torch.enable_grad():
+            points = [point.detach().requires_grad_() for point in points]
+            value = function(points)
+            gradients = torch.autograd.grad(
+                value, points, allow_unused=True, materialize_grads=True
+            )
+        return value, gradients
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def compiled_function(points):
+        with tf.GradientTape() as tape:
+            tape.watch(points)
+            value = function(points)
+        zero = tf.UnconnectedGradients.ZERO
+        gradients = tape.gradient(value, points, unconnected_gradients=zero)
+        return value, [tf.convert_to_tensor(slices) for slices in gradients]
+
+    return compiled_function(points)
+
+
 def directional(function, point, direction):
     """The value of a function at a point, and its derivative J d."""
     backend = keras.backend.backend()

@@ -1,0 +1,288 @@
+"""What `preflight` measures and says of models before they are trained."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_rin.diagnostics import preflight
+from keras_rin.initializers import Offset
+from keras_rin.initializers import PartialIdentity
+from keras_rin.layers import RIN
+from keras_rin.tasks import adding
+
+LENGTH = 60
+
+
+@pytest.fixture(scope="module")
+def data():
+    return adding.generate(np.random.default_rng(0), 64, LENGTH)
+
+
+def model_of(*layers, optimizer="sgd", loss="mse", features=2):
+    model = keras.Sequential([keras.Input((None, features)), *layers])
+    model.compile(optimizer, loss)
+    return model
+
+
+def remedies(model, x, y):
+    return [finding.remedy for finding in preflight(model, x, y).findings]
+
+
+def normalization(x):
+    layer = keras.layers.Normalization()
+    layer.adapt(x)
+    return layer
+
+
+def recipe():
+    return keras.optimizers.Adam(1e-3, global_clipnorm=1.0)
+
+
+def test_loss_and_gradients_are_those_of_a_linear_network():
+    """h = sum of x_t W, y = h v: written out in NumPy."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(8, 5, 2)), rng.normal(size=(8, 1))
+    rin = RIN(3, "linear", use_bias=False, recurrent_initializer="zeros")
+    model = model_of(rin, keras.layers.Dense(1, use_bias=False))
+    report = preflight(model, x, y)
+    kernel, _, read_out = map(np.asarray, model.get_weights())
+    h = x.sum(axis=1) @ kernel
+    error = h @ read_out - y
+    d_h = 2 / 8 * error @ read_out.T
+    states = np.cumsum(x, axis=1) @ kernel
+    gradients = {
+        "/kernel": x.sum(axis=1).T @ d_h,
+        "recurrent_kernel": states[:, :-1].sum(axis=1).T @ d_h,
+        "dense": h.T @ (2 / 8 * error),
+    }
+    assert report.loss == pytest.approx((error**2).mean(), rel=1e-4)
+    norms = report.weight_gradient_norms
+    for name, gradient in gradients.items():
+        (norm,) = [
+            norm
+            for path, norm in norms.items()
+            if name in path and ("dense" in path) == (name == "dense")
+        ]
+        assert norm == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
+    (layer,) = report.layers
+    np.testing.assert_allclose(layer.gradient_norms, 1, rtol=1e-4)
+    np.testing.assert_allclose(
+        layer.state_norms[1:],
+        np.sqrt((states**2).sum(axis=2).mean(axis=0)),
+        rtol=1e-4,
+    )
+    np.testing.assert_allclose(layer.input_mean, x.mean((0, 1)), atol=1e-6)
+    np.testing.assert_allclose(layer.input_std, x.std((0, 1)), rtol=1e-5)
+
+
+LABELS = np.array([0, 2, 2, 1, 2, 0])
+BINARY = np.array([[0.0], [1], [1], [1], [0], [1]])
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "constant"),
+    [
+        ("mse", BINARY, np.full((6, 1), 4 / 6)),
+        (keras.losses.MeanAbsoluteError(), BINARY, np.ones((6, 1))),
+        ("binary_crossentropy", BINARY, np.full((6, 1), 4 / 6)),
+        (
+            "sparse_categorical_crossentropy",
+            LABELS,
+            np.tile([2 / 6, 1 / 6, 3 / 6], (6, 1)),
+        ),
+        (
+            keras.losses.CategoricalCrossentropy(),
+            np.eye(3)[LABELS],
+            np.tile([2 / 6, 1 / 6, 3 / 6], (6, 1)),
+        ),
+    ],
+    ids=lambda value: (
+        getattr(value, "name", value)
+        if not isinstance(value, np.ndarray)
+        else ""
+    ),
+)
+def test_the_baseline_is_the_loss_of_keras_at_the_best_constant(
+    loss, y, constant, rng
+):
+    outputs = 3 if constant.shape[1] == 3 else 1
+    activation = "softmax" if outputs == 3 else "sigmoid"
+    model = model_of(
+        RIN(4), keras.layers.Dense(outputs, activation), loss=loss, features=1
+    )
+    report = preflight(model, rng.normal(size=(6, 5, 1)), y)
+    expected = np.mean(keras.losses.get(loss)(y, constant))
+    assert report.baseline_loss == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_a_loss_without_a_closed_form_has_no_baseline(data):
+    x, y = data
+    model = model_of(RIN(4), keras.layers.Dense(1), loss="log_cosh")
+    assert preflight(model, x, y).baseline_loss is None
+
+
+def test_nothing_speaks_against_the_recipe(data):
+    x, y = data
+    rin = RIN(16, recurrent_initializer=Offset(PartialIdentity()))
+    model = model_of(
+        normalization(x), rin, keras.layers.Dense(1), optimizer=recipe()
+    )
+    report = preflight(model, x, y)
+    assert report.findings == ()
+    assert "Nothing speaks against training." in str(report)
+
+
+def test_raw_inputs_without_clipping_lack_two_lines():
+    x, y = adding.generate(np.random.default_rng(0), 32, 200)
+    keras.utils.set_random_seed(0)
+    model = model_of(RIN(50), keras.layers.Dense(1), optimizer="adam")
+    first, second = preflight(model, x, y).findings
+    assert "Normalization" in first.remedy
+    assert "global_clipnorm=1.0" in second.remedy
+    assert "1,000 updates" in second.problem
+
+
+@pytest.mark.filterwarnings("ignore:RIN stores the offset:UserWarning")
+def test_a_forgotten_offset_is_named():
+    x, y = adding.generate(np.random.default_rng(0), 32, 200)
+    rin = RIN(16, recurrent_initializer=PartialIdentity())
+    model = model_of(
+        normalization(x), rin, keras.layers.Dense(1), optimizer=recipe()
+    )
+    assert "Offset" in remedies(model, x, y)[0]
+
+
+@pytest.mark.parametrize("layer", ["SimpleRNN", "GRU", "LSTM"])
+def test_layers_of_keras_whose_gradient_vanishes(layer):
+    x, y = adding.generate(np.random.default_rng(0), 8, 120)
+    model = model_of(
+        normalization(x),
+        getattr(keras.layers, layer)(16),
+        keras.layers.Dense(1),
+        optimizer=recipe(),
+    )
+    (remedy,) = remedies(model, x, y)
+    assert "RIN(16)" in remedy
+
+
+def test_nothing_changes(data):
+    x, y = data
+    model = model_of(
+        keras.layers.Dropout(0.5, seed=0),
+        RIN(4, stateful=False, dropout=0.5, seed=1, return_sequences=True),
+        keras.layers.BatchNormalization(),
+        keras.layers.GRU(3),
+        keras.layers.Dense(1),
+        optimizer="adam",
+    )
+    model.fit(x, y, batch_size=32, epochs=1, verbose=0)
+    variables = [
+        *model.variables,
+        *model.optimizer.variables,
+        *model.metrics_variables,
+    ]
+    before = [np.array(v) for v in variables]
+    first = preflight(model, x, y)
+    for variable, value in zip(variables, before, strict=True):
+        np.testing.assert_array_equal(np.array(variable), value)
+    assert preflight(model, x, y).loss == first.loss
+    assert [layer.name for layer in first.layers] == [
+        layer.name
+        for layer in model.layers
+        if isinstance(layer, keras.layers.RNN)
+    ]
+
+
+def test_masked_steps_are_left_out(data):
+    x, y = data
+    padded = np.concatenate([x, np.full_like(x[:, :20], -7)], axis=1)
+    keras.utils.set_random_seed(0)
+    plain = model_of(RIN(8), keras.layers.Dense(1))
+    masked = model_of(keras.layers.Masking(-7), RIN(8), keras.layers.Dense(1))
+    masked.set_weights(plain.get_weights())
+    expected, report = preflight(plain, x, y), preflight(masked, padded, y)
+    assert report.loss == pytest.approx(expected.loss, rel=1e-5)
+    assert report.gradient_norm == pytest.approx(
+        expected.gradient_norm, rel=1e-4
+    )
+    np.testing.assert_allclose(
+        report.layers[0].input_mean, expected.layers[0].input_mean, rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        report.layers[0].state_norms[-1],
+        expected.layers[0].state_norms[-1],
+        rtol=1e-4,
+    )
+
+
+def not_compiled():
+    return keras.Sequential([keras.Input((None, 2)), RIN(3)])
+
+
+def not_built():
+    model = keras.Sequential([RIN(3)])
+    model.compile("sgd", "mse")
+    return model
+
+
+def two_outputs():
+    inputs = keras.Input((None, 2))
+    states = RIN(3)(inputs)
+    model = keras.Model(
+        inputs, [keras.layers.Dense(1)(states), keras.layers.Dense(1)(states)]
+    )
+    model.compile("sgd", "mse")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (not_built, "must be a built Keras model"),
+        (not_compiled, "must be compiled"),
+        (lambda: model_of(keras.layers.Dense(1)), "recurrent layer"),
+        (two_outputs, "2 outputs"),
+    ],
+)
+def test_models_that_cannot_be_seen(make, message, data):
+    with pytest.raises(ValueError, match=message):
+        preflight(make(), *data)
+
+
+def with_nan(array):
+    array = np.array(array)
+    array[0, ...] = np.nan
+    return array
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x, y: (with_nan(x), y), "`x` must be finite"),
+        (lambda x, y: (x, with_nan(y)), "`y` must be finite"),
+        (lambda x, y: (x, y[:-1]), "as many samples"),
+        (lambda x, y: (x, np.tile(y, (1, 2))), "the shape of the outputs"),
+    ],
+)
+def test_data_that_do_not_fit(change, message, data):
+    model = model_of(RIN(3), keras.layers.Dense(1))
+    with pytest.raises(ValueError, match=message):
+        preflight(model, *change(*data))
+
+
+def test_a_class_beyond_the_outputs(data):
+    x, _ = data
+    model = model_of(
+        RIN(3),
+        keras.layers.Dense(3, "softmax"),
+        loss="sparse_categorical_crossentropy",
+    )
+    with pytest.raises(ValueError, match="class numbers from 0 to 2"):
+        preflight(model, x, np.full(len(x), 3))
+
+
+@pytest.mark.parametrize("batch_size", [0, 2.5, True])
+def test_a_batch_size_that_is_none(batch_size, data):
+    model = model_of(RIN(3), keras.layers.Dense(1))
+    with pytest.raises(ValueError, match="batch_size"):
+        preflight(model, *data, batch_size=batch_size)
