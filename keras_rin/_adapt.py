@@ -90,14 +90,30 @@ def adapt(
     >>> bool(keras.ops.all(abs(keras.ops.mean(drive, axis=0)) < 1e-5))
     True
     """
+    if steps is not None:
+        steps = _arguments.integer("steps", steps)
+    batch_size = _arguments.integer("batch_size", batch_size)
+    cells = _checked_cells(layer)
+    mask = None if mask is None else _checked_mask(mask, data, layer)
+    _check_data(data, layer, cells)
+    size = batch_size if is_functional(layer) else None
+    inputs = layer.inputs if is_functional(layer) else []
+
+    def batches():
+        pairs = _batches(data, mask, size, inputs)
+        return itertools.islice(pairs, steps)
+
+    with _only_biases_change(layer, [cell.bias for cell in cells]):
+        _adapt(layer, batches)
+
+
+def _checked_cells(layer):
+    """The cells to adapt, each of which is built and has a bias of its own."""
     if not isinstance(layer, keras.layers.Layer):
         raise ValueError(
             "`layer` must be a recurrent layer or a model. "
             f"Received: layer={layer!r}"
         )
-    if steps is not None:
-        steps = _arguments.integer("steps", steps)
-    batch_size = _arguments.integer("batch_size", batch_size)
     _check_built(layer)
     cells = list(_cells(layer))
     _check_skipped(layer, cells)
@@ -108,8 +124,10 @@ def adapt(
                 f"{cell.name} is the cell of several layers, and has one bias "
                 f"for all of them. Received: layer={layer}"
             )
-    if mask is not None:
-        mask = _checked_mask(mask, data, layer)
+    return cells
+
+
+def _check_data(data, layer, cells):
     if not hasattr(data, "__iter__") and not hasattr(data, "__getitem__"):
         raise ValueError(
             "`data` must be an array or an iterable of batches. "
@@ -121,15 +139,6 @@ def adapt(
             "takes one pass over the data: pass an array, a list of batches "
             f"or a dataset. Received: data={data!r}, an iterator"
         )
-    size = batch_size if is_functional(layer) else None
-    inputs = layer.inputs if is_functional(layer) else []
-
-    def batches():
-        pairs = _batches(data, mask, size, inputs)
-        return itertools.islice(pairs, steps)
-
-    with _only_biases_change(layer, [cell.bias for cell in cells]):
-        _adapt(layer, batches)
 
 
 def _cells(layer):

@@ -10,7 +10,7 @@ from keras_rin import _arguments
 from keras_rin.constructions import _peeling
 from keras_rin.layers._residual_dense_stack import ResidualDenseStack
 
-HIDDEN = 64  # largest number of neurons in a residual block
+UNITS = 64  # largest number of neurons in a residual block
 ENOUGH = 1e-3  # a margin that is sufficient in float32
 ALLOWED = 0.25  # share of the distance of two labels that rounding may take
 CLASSES = 2**20  # largest number: each is a column of the last kernel
@@ -97,14 +97,16 @@ def perfect_fit(
         width = _arguments.integer("width", width, at_least=2)
     points, labels, places = _distinct(*_checked(x, y))
     cloud, widths = _Cloud(points, labels), _widths(*points.shape)
-    stack = _Stack(cloud, width or widths[0])
-    if stack.lost > ALLOWED:
-        wider = _narrowest_sufficient_stack(
-            cloud, [w for w in widths if w > stack.width]
-        )
-        if width is not None or wider is None:
-            raise ValueError(_width_error(stack, wider, places))
-        stack = wider
+    first_width = widths[0] if width is None else width
+    try:
+        stack = _separating_stack(cloud, first_width)
+    except _TooNarrow as error:
+        wider = [number for number in widths if number > first_width]
+        wider_stack = _narrowest_stack(cloud, wider)
+        if width is not None or wider_stack is None:
+            message = _width_error(first_width, error, wider_stack, places)
+            raise ValueError(message) from None
+        stack = wider_stack
     model = _model(cloud, stack)
     _check_predictions(model, points, labels, places)
     return PerfectFit(model, float(stack.margin))
@@ -182,11 +184,11 @@ class _Cloud:
         points = points * self.factor
         # The network subtracts the mean in float32.
         self.mean = points.mean(axis=0).astype("float32")
-        centred = points - self.mean
+        centered = points - self.mean
         # A feature of tiny variance would need a weight beyond float32.
-        deviation = np.maximum(centred.std(axis=0), 2.0**-RANGE)
-        self.weights = np.where(np.ptp(centred, axis=0) > 0, 1 / deviation, 0)
-        self.points = centred * self.weights
+        deviation = np.maximum(centered.std(axis=0), 2.0**-RANGE)
+        self.weights = np.where(np.ptp(centered, axis=0) > 0, 1 / deviation, 0)
+        self.points = centered * self.weights
 
     def projected(self, k):
         """A projection to k dimensions and its points, the longest of 1."""
@@ -203,51 +205,66 @@ class _Cloud:
         return np.where(largest > 0, largest, 1)
 
 
-class _Stack:
-    """The weights of the residual blocks, and the effect of rounding."""
+class _Stack(typing.NamedTuple):
+    """The weights of a network, and the smallest gap of a neuron."""
 
-    def __init__(self, cloud, width):
-        n, self.width = len(cloud.points), width
-        self.depth = -(-n // HIDDEN)
-        self.hidden = -(-n // self.depth)
-        self.projection, z = cloud.projected(width - 1)
-        self.order = np.argsort(-np.linalg.norm(z, axis=1), kind="stable")
-        self.corners, spacing = _corners(cloud.classes, width - 1)
-        z, corners = z[self.order], self.corners[cloud.labels[self.order]]
-        # Moved points have the last coordinate -1, where no neuron is active.
-        targets = np.column_stack([corners - z, np.full(n, -1.0)])
-        height = np.linalg.norm(self.corners, axis=1).max() + 2
-        self.kernel = np.zeros((self.depth, width, self.hidden))
-        self.kernel[:, -1] = height
-        self.bias = np.full((self.depth, self.hidden), -1.0)
-        self.output_kernel = np.zeros((self.depth, self.hidden, width))
-        self.margin, self.lost, self.weakest = np.inf, 0.0, 0
-        roundoff = np.finfo("float32").eps * (1 + np.sqrt(width) / 4) / spacing
-        reach = cloud.reach(self.order, self.projection)
-        for i, start in enumerate(range(0, n, self.hidden)):
-            self._add_block(i, start, z, targets, reach[start], roundoff)
-            if self.lost > ALLOWED:
-                break
+    projection: np.ndarray  # (features, width - 1)
+    kernel: np.ndarray  # (depth, width, units)
+    bias: np.ndarray  # (depth, units)
+    output_kernel: np.ndarray  # (depth, units, width)
+    corners: np.ndarray  # (classes, width - 1)
+    margin: float
 
-    def _add_block(self, i, start, z, targets, reach, roundoff):
-        """Computes block i, which moves the points from `start` on."""
-        rows = slice(start, min(start + self.hidden, len(z)))
-        neurons = range(rows.stop - start)
+
+class _TooNarrow(Exception):
+    """Rounding may move a point by too much of the distance to another class.
+
+    `share` is that part of the distance, `point` the index in the cloud.
+    """
+
+    def __init__(self, point, share):
+        super().__init__(point, share)
+        self.point, self.share = point, share
+
+
+def _separating_stack(cloud, width):
+    """The `_Stack` of a width; raises `_TooNarrow` if float32 needs more."""
+    n = len(cloud.points)
+    depth = -(-n // UNITS)
+    units = -(-n // depth)
+    projection, z = cloud.projected(width - 1)
+    order = np.argsort(-np.linalg.norm(z, axis=1), kind="stable")
+    corners, spacing = _corners(cloud.classes, width - 1)
+    z = z[order]
+    # Moved points have the last coordinate -1, where no neuron is active.
+    moves = corners[cloud.labels[order]] - z
+    targets = np.column_stack([moves, np.full(n, -1.0)])
+    kernel = np.zeros((depth, width, units))
+    kernel[:, -1] = np.linalg.norm(corners, axis=1).max() + 2
+    bias = np.full((depth, units), -1.0)
+    output_kernel = np.zeros((depth, units, width))
+    margin = np.inf
+    roundoff = np.finfo("float32").eps * (1 + np.sqrt(width) / 4) / spacing
+    reach = cloud.reach(order, projection)
+    for block, start in enumerate(range(0, n, units)):
+        stop = min(start + units, n)
         try:
-            u, t, gaps, v, fires = _peeling.separating_neurons(
-                z, start, rows.stop, targets[rows], ENOUGH * reach
+            directions, thresholds, gaps, output, fires = (
+                _peeling.separating_neurons(
+                    z, start, stop, targets[start:stop], ENOUGH * reach[start]
+                )
             )
         except _peeling.NoGap as error:
-            self.lost, self.weakest = np.inf, start + error.point
-            return
-        self.kernel[i, :-1, neurons] = u
-        self.bias[i, neurons] = -t
-        self.output_kernel[i, neurons] = v
-        self.margin = min(self.margin, gaps.min() / reach)
+            raise _TooNarrow(order[start + error.point], np.inf) from error
         # The rounding errors of the neurons are independent: squares add up.
-        lost = roundoff * reach * np.sqrt(fires @ np.sum(v**2, axis=1))
-        if lost.max() > self.lost:
-            self.lost, self.weakest = lost.max(), start + gaps.argmin()
+        moved = roundoff * reach[start] * np.sqrt(fires @ (output**2).sum(1))
+        if moved.max() > ALLOWED:
+            raise _TooNarrow(order[start + gaps.argmin()], moved.max())
+        kernel[block, :-1, : stop - start] = directions.T
+        bias[block, : stop - start] = -thresholds
+        output_kernel[block, : stop - start] = output
+        margin = min(margin, gaps.min() / reach[start])
+    return _Stack(projection, kernel, bias, output_kernel, corners, margin)
 
 
 def _projection(features, k):
@@ -272,6 +289,7 @@ def _corners(classes, k):
 
 def _model(cloud, stack):
     """Projection, residual blocks and the choice of the nearest corner."""
+    depth, width, units = stack.kernel.shape
     rescaling = keras.layers.Rescaling(cloud.factor, dtype="float32")
     model = keras.Sequential(
         [
@@ -283,11 +301,11 @@ def _model(cloud, stack):
                 dtype="float32",
             ),
             keras.layers.Dense(
-                stack.width, use_bias=False, dtype="float32", name="projection"
+                width, use_bias=False, dtype="float32", name="projection"
             ),
             ResidualDenseStack(
-                stack.hidden,
-                depth=stack.depth,
+                units,
+                depth=depth,
                 kernel_initializer="zeros",
                 dtype="float32",
             ),
@@ -329,19 +347,22 @@ def _check_predictions(model, points, labels, places):
             )
 
 
-def _narrowest_sufficient_stack(cloud, widths):
+def _narrowest_stack(cloud, widths):
+    """The stack of the first width that suffices, `None` if none does."""
     for width in widths:
-        stack = _Stack(cloud, width)
-        if stack.lost <= ALLOWED:
-            return stack
+        try:
+            return _separating_stack(cloud, width)
+        except _TooNarrow:
+            continue
 
 
-def _width_error(stack, wider, places):
-    remedy = f"`width={wider.width}` suffices" if wider else "no width suffices"
+def _width_error(width, error, wider_stack, places):
+    remedy = "no width suffices"
+    if wider_stack:
+        remedy = f"`width={wider_stack.kernel.shape[1]}` suffices"
     return (
-        f"In float32 this fit fails at width {stack.width}, {remedy}: another "
-        f"point is too close to x[{places[stack.order[stack.weakest]]}], "
-        f"which rounding may move by {min(stack.lost, 1):.2g} of the distance "
-        f"to another class; {ALLOWED} is allowed. "
-        f"Received: width={stack.width}"
+        f"In float32 this fit fails at width {width}, {remedy}: another "
+        f"point is too close to x[{places[error.point]}], which rounding may "
+        f"move by {min(error.share, 1):.2g} of the distance to another class; "
+        f"{ALLOWED} is allowed. Received: width={width}"
     )

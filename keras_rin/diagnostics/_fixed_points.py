@@ -179,48 +179,40 @@ def fixed_points(
         checked_states = search.check(initial_states)
         states, speeds = search.minimize(checked_states)
         converged = search.has_converged(states, speeds)
-        slow = states[~converged], speeds[~converged]
+        unconverged = states[~converged], speeds[~converged]
         states, speeds = states[converged], speeds[converged]
         distance *= np.linalg.norm([*checked_states, *states], axis=1).max()
-        counts = np.ones(len(states), int)
-        states, speeds, counts = _distinct(states, speeds, counts, distance)
-        # Duplicates are dropped, because refining takes longer than searching.
-        states, speeds = search.refine(states, speeds)
-        states, speeds, counts = _distinct(states, speeds, counts, distance)
-        matrices = search.jacobians(states)
-        groups = _continua(states, matrices, search)
-    points = []
-    for group in groups:
-        index, members, is_continuum = _members(
-            states, group, SAME_ROOT * distance
-        )
-        # At a double root a residual of r leaves eigenvalues off by sqrt(r).
-        speed = (speeds[group] / squared_sizes(states[group])).max()
-        allowed = max(modulus_tolerance, 4 * speed**0.25)
-        dimension = is_continuum * _null_dimension(matrices[index], allowed)
-        eigenvalues, neutral = _eigenvalues(matrices[index], allowed)
-        expanding = ~neutral & (np.abs(eigenvalues) > 1)
-        kind = expanding.sum(), neutral.sum(), dimension
-        starts = counts[group].sum()
-        points.append((*kind, index, eigenvalues, members, starts))
-    points.sort(key=lambda point: point[:4])
-    *columns, eigenvalues, members, starts = (
-        zip(*points, strict=True) if points else ((),) * 7
-    )
-    expanding, neutral, dimension, indices = np.array(columns, int)
-    return FixedPoints(
-        states[indices],
-        speeds[indices],
-        matrices[indices],
-        np.reshape(np.array(eigenvalues, complex), states[indices].shape),
-        states.shape[1] - expanding - neutral,
-        neutral,
-        expanding,
-        dimension,
-        list(members),
-        np.array(starts, int),
-        *slow,
-    )
+        roots = _distinct_roots(search, states, speeds, distance)
+        groups = _continua(roots, search)
+    points = [
+        _describe(roots, group, SAME_ROOT * distance, modulus_tolerance)
+        for group in groups
+    ]
+    return _sorted_points(roots, points, unconverged)
+
+
+class _Roots(typing.NamedTuple):
+    """States that map to themselves, none of them close to another."""
+
+    states: np.ndarray
+    speeds: np.ndarray
+    starts: np.ndarray
+    jacobians: np.ndarray
+
+
+class _Point(typing.NamedTuple):
+    """One root, or the middle one of a continuum.
+
+    Points are sorted by the first four fields.
+    """
+
+    expanding: int
+    neutral: int
+    dimension: int
+    root: int
+    eigenvalues: np.ndarray
+    members: np.ndarray
+    starts: int
 
 
 def _constant_input(cell, x):
@@ -231,18 +223,73 @@ def _constant_input(cell, x):
     return _arguments.vector("x", x, features or x.size)
 
 
+def _distinct_roots(search, states, speeds, distance):
+    starts = np.ones(len(states), int)
+    states, speeds, starts = _distinct(states, speeds, starts, distance)
+    # Duplicates are dropped, because refining takes longer than searching.
+    states, speeds = search.refine(states, speeds)
+    states, speeds, starts = _distinct(states, speeds, starts, distance)
+    return _Roots(states, speeds, starts, search.jacobians(states))
+
+
 def _distinct(states, speeds, starts, distance):
     """The slowest of each group of close states, and the starts of all."""
-    indices, counts = [], []
+    slowest, counts = [], []
     remaining = np.argsort(speeds, kind="stable")
     while remaining.size:
         offsets = states[remaining] - states[remaining[0]]
         is_distant = np.linalg.norm(offsets, axis=1) > distance
-        indices.append(remaining[0])
+        slowest.append(remaining[0])
         counts.append(starts[remaining[~is_distant]].sum())
         remaining = remaining[is_distant]
-    slowest = np.array(indices, int)
-    return states[slowest], speeds[slowest], np.array(counts, int)
+    index = np.array(slowest, int)
+    return states[index], speeds[index], np.array(counts, int)
+
+
+def _describe(roots, group, root_distance, modulus_tolerance):
+    """The `_Point` of a group of roots that are one point or continuum."""
+    root, members, is_continuum = _members(roots.states, group, root_distance)
+    # At a double root a residual of r leaves eigenvalues off by sqrt(r).
+    speed = (roots.speeds[group] / squared_sizes(roots.states[group])).max()
+    allowed = max(modulus_tolerance, 4 * speed**0.25)
+    jacobian = roots.jacobians[root]
+    eigenvalues, is_neutral = _eigenvalues(jacobian, allowed)
+    is_expanding = ~is_neutral & (np.abs(eigenvalues) > 1)
+    return _Point(
+        expanding=is_expanding.sum(),
+        neutral=is_neutral.sum(),
+        dimension=is_continuum * _null_dimension(jacobian, allowed),
+        root=root,
+        eigenvalues=eigenvalues,
+        members=members,
+        starts=roots.starts[group].sum(),
+    )
+
+
+def _sorted_points(roots, points, unconverged):
+    """The `FixedPoints`, stable ones first."""
+    points = sorted(points, key=lambda point: point[:4])
+
+    def column(field):
+        return np.array([getattr(point, field) for point in points], int)
+
+    index, size = column("root"), roots.states.shape[1]
+    eigenvalues = np.array([point.eigenvalues for point in points], complex)
+    expanding, neutral = column("expanding"), column("neutral")
+    return FixedPoints(
+        states=roots.states[index],
+        speeds=roots.speeds[index],
+        jacobians=roots.jacobians[index],
+        eigenvalues=eigenvalues.reshape(-1, size),
+        contracting=size - expanding - neutral,
+        neutral=neutral,
+        expanding=expanding,
+        dimension=column("dimension"),
+        members=[point.members for point in points],
+        starts=column("starts"),
+        unconverged_states=unconverged[0],
+        unconverged_speeds=unconverged[1],
+    )
 
 
 def _members(states, group, root_distance):
@@ -280,13 +327,14 @@ def _null_dimension(matrix, tolerance):
     return max(1, np.count_nonzero(singular_values <= tolerance))
 
 
-def _continua(states, matrices, search):
-    """Indices of the points that are isolated, and of those of a continuum.
+def _continua(roots, search):
+    """Indices of the roots that are isolated, and of those of a continuum.
 
-    Of points with an eigenvalue at 1 those are linked that are neighbours in
+    Of roots with an eigenvalue at 1 those are linked that are neighbors in
     the shortest tree through all of them and have a fixed point between them.
     """
-    eigenvalues = np.linalg.eigvals(matrices)
+    states = roots.states
+    eigenvalues = np.linalg.eigvals(roots.jacobians)
     near = (np.abs(eigenvalues - 1) <= NEAR_ONE).any(axis=1)
     isolated = [np.array([index]) for index in np.flatnonzero(~near)]
     near = np.flatnonzero(near)
