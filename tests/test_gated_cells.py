@@ -55,7 +55,7 @@ def test_the_closed_form_is_the_automatic_derivative(
         states = rng.normal(size=(21, step.size)).astype(dtype)
         inputs = rng.normal(size=(21, 2)).astype(dtype)
         found = step.jacobians(states, inputs)
-        expected = StateMap(cell, dtype).jacobians(states, inputs)
+        expected = StateMap(step.cell, dtype).jacobians(states, inputs)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, expected, atol=close)
 

@@ -4,6 +4,7 @@ s holds all that the cell hands on: h, and for an LSTM h and c side by side.
 """
 
 import contextlib
+import random
 
 import keras
 import numpy as np
@@ -46,27 +47,68 @@ def flat_initial_state(cell, rows):
 
 @contextlib.contextmanager
 def state_map(cell, dtype):
-    """The `StateMap` of a cell that computes in `dtype` for a while.
+    """The `StateMap` of a cell, which computes in `dtype`.
 
-    Weights are cast as they are read, so that nothing of the cell is copied
-    and all of it is afterwards as before.
+    The map is that of a copy of the cell. A cell that cannot be copied
+    computes in `dtype` for a while, and is afterwards as before.
     """
+    unit = _gated_cells.unit_step(cell)
+    with _recurrent_layers.undisturbed(cell):
+        mapped_cell = _copy(cell) or cell
+        allowed = _autodiff.float64_allowed(dtype)
+        with allowed, _computing_in(dtype, mapped_cell):
+            yield StateMap(mapped_cell, dtype, unit)
+
+
+def _copy(cell):
+    """A cell of the same config and weights, `None` if it acts differently.
+
+    The config of a class of your own may lack what the step needs, so one
+    step of both cells is compared.
+    """
+    features = _recurrent_layers.features(cell)
+    if features is None:
+        return None
+    random_state = random.getstate()  # seeds of initializers are drawn from it
+    try:
+        copy = type(cell).from_config(cell.get_config())
+        copy.build((None, features))
+        copy.set_weights(cell.get_weights())
+        acts_alike = np.array_equal(_random_step(copy), _random_step(cell))
+    except Exception:  # whatever the methods of a user's class raise
+        return None
+    finally:
+        random.setstate(random_state)
+    return copy if acts_alike else None
+
+
+def _random_step(cell):
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(4, sum(sizes(cell))))
+    inputs = rng.normal(size=(4, _recurrent_layers.features(cell)))
+    tensors = [
+        ops.cast(array, cell.compute_dtype) for array in (states, inputs)
+    ]
+    new_states = flat_step(cell)(*tensors)
+    return _recurrent_layers.float64(ops.cast(new_states, "float32"))
+
+
+@contextlib.contextmanager
+def _computing_in(dtype, cell):
+    """Weights are cast as they are read, and stay as they are."""
     previous = [
         (layer, name, getattr(layer, name))
         for layer in layers_within(cell)
         for name in ("dtype_policy", "activation", "recurrent_activation")
         if hasattr(layer, name)
     ]
-    unit = _gated_cells.unit_step(cell)
-    allowed = _autodiff.float64_allowed(dtype)
-    with allowed, _recurrent_layers.undisturbed(cell):
-        try:
-            for layer, name, value in previous:
-                setattr(layer, name, _in_dtype(value, dtype))
-            yield StateMap(cell, dtype, unit)
-        finally:
-            for layer, name, value in previous:
-                setattr(layer, name, value)
+    try:
+        for layer, name, value in previous:
+            setattr(layer, name, _in_dtype(value, dtype))
+        yield
+    finally:
+        for layer, name, value in previous:
+            setattr(layer, name, value)
 
 
 def _in_dtype(value, dtype):
@@ -90,12 +132,12 @@ class StateMap:
 
     def __init__(self, cell, dtype, unit=None):
         self.name, self.dtype, self.size = cell.name, dtype, sum(sizes(cell))
-        self._cell, self._step = cell, flat_step(cell)
+        self.cell, self._step = cell, flat_step(cell)
         self._gated = unit and _gated_cells.GatedCell(cell, unit, dtype)
         self._compiled = {}
 
     def initial(self, rows):
-        state = flat_initial_state(self._cell, rows)
+        state = flat_initial_state(self.cell, rows)
         return ops.convert_to_numpy(state).astype(self.dtype)
 
     def next(self, states, inputs):
