@@ -127,7 +127,7 @@ def draw(runs):
         for layer, runs in groups(runs, "layer").items()
     }
     ylabel = "normalized loss, validation data"
-    figure = plots.learning_curves(curves, ylabel, baseline=1)
+    figure = plots.plot_learning_curves(curves, ylabel=ylabel, baseline=1)
     figure.axes[0].set_yscale("log")
     return figure
 

@@ -89,7 +89,7 @@ def of_dynamics(_, units=100, batch=16, steps=784, searches=1000, wide=256):
         for which, count in counts.items():
             key = f"{which} Lyapunov exponents, {name}, {wide} units"
             calls[f"{key}, {long} steps"] = prepared(
-                diagnostics.lyapunov_spectrum, large, sequence, count
+                diagnostics.lyapunov_spectrum, large, sequence, exponents=count
             )
     return calls
 
@@ -98,9 +98,9 @@ def of_small_dynamics(_):
     return of_dynamics(_, units=4, batch=2, steps=5, searches=3, wide=6)
 
 
-def prepared(function, *arguments):
+def prepared(function, *arguments, **options):
     """The function that returns a call which needs no preparation."""
-    return lambda: functools.partial(function, *arguments)
+    return lambda: functools.partial(function, *arguments, **options)
 
 
 def inputs(batch, steps):
@@ -130,7 +130,7 @@ def prepare_fixed_points(name, units, searches):
     states = diagnostics.state_trajectories(layer, x)[:, 1:]
     states = rng.permutation(np.concatenate(states))[:searches]
     states = states + 0.3 * rng.normal(size=states.shape)
-    return functools.partial(diagnostics.fixed_points, layer, None, states)
+    return functools.partial(diagnostics.fixed_points, layer, states)
 
 
 PARTS = {

@@ -153,7 +153,9 @@ def draw(runs, baseline):
         layer: [run["validation"] for run in runs]
         for layer, runs in groups(runs, "layer").items()
     }
-    return plots.learning_curves(curves, "accuracy, validation data", baseline)
+    return plots.plot_learning_curves(
+        curves, ylabel="accuracy, validation data", baseline=baseline
+    )
 
 
 STUDY = Measurement(

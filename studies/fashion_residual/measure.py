@@ -38,7 +38,9 @@ def measure(epochs=12, filters=(16, 32, 64), images=60_000):
     runs = [train(name, splits, epochs, filters) for name in tqdm(INITIALIZERS)]
     curves = {run["layer"]: [run["validation"]] for run in runs}
     ylabel = "accuracy, validation data"
-    figure = plots.learning_curves(curves, ylabel, baseline)
+    figure = plots.plot_learning_curves(
+        curves, ylabel=ylabel, baseline=baseline
+    )
     results = {"backend": "tensorflow", "runs": runs, "baseline": baseline}
     return results, {"learning_curves": figure}
 

@@ -91,7 +91,7 @@ def analyse(layer, seed):
     trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
     states = rng.permutation(np.concatenate(trajectories))[:400]
     states = states + 0.3 * rng.normal(size=states.shape)
-    fixed_points = diagnostics.fixed_points(layer, np.zeros(3), states)
+    fixed_points = diagnostics.fixed_points(layer, states, x=np.zeros(3))
     spectrum = diagnostics.lyapunov_spectrum(layer, x[:10])
     return trajectories, fixed_points, spectrum
 
@@ -114,7 +114,7 @@ def draw_fixed_points(analyses):
     panels = figure.subplots(rows, 2, squeeze=False).ravel()
     for axes, (name, analysis) in zip(panels, analyses.items(), strict=False):
         trajectories, fixed_points, _ = analysis
-        plots.fixed_points(fixed_points, trajectories, axes)
+        plots.plot_fixed_points(fixed_points, trajectories, ax=axes)
         axes.set_title(name)
     return figure
 
@@ -125,9 +125,9 @@ def draw_spectra(analyses):
     spectra, eigenvalues = {}, {}
     for name, (_, fixed_points, spectra[name]) in analyses.items():
         eigenvalues[name] = fixed_points.eigenvalues[fixed_points.stable]
-    plots.jacobian_spectra(eigenvalues, left)
+    plots.plot_jacobian_spectra(eigenvalues, ax=left)
     left.set_title("Jacobians at stable fixed points")
-    plots.lyapunov_spectra(spectra, right)
+    plots.plot_lyapunov_spectra(spectra, ax=right)
     right.set_ylim(-4, 0.2)
     return figure
 

@@ -61,8 +61,8 @@ def draw(norms):
     """The first 100 lags, beside all of them."""
     figure = Figure(figsize=(9, 4), layout="constrained")
     near, far = figure.subplots(1, 2)
-    plots.gradient_norms({k: v[-101:] for k, v in norms.items()}, near)
-    plots.gradient_norms(norms, far)
+    plots.plot_gradient_norms({k: v[-101:] for k, v in norms.items()}, ax=near)
+    plots.plot_gradient_norms(norms, ax=far)
     near.get_legend().remove()
     return figure
 

@@ -68,7 +68,7 @@ def measure_network(network, seed, units, samples):
     rng = np.random.default_rng(seed)
     matrix = NETWORKS[network](rng, units)
     horizon = 2 * units  # noise of two passes of a chain
-    best = diagnostics.optimal_input_vector(matrix, horizon)
+    best = diagnostics.optimal_input_vector(matrix, horizon=horizon)
     norms = diagnostics.transient_amplification(matrix, steps=horizon)
     curve = diagnostics.fisher_memory_curve(matrix, horizon=horizon)
     return {
@@ -77,7 +77,9 @@ def measure_network(network, seed, units, samples):
         "curve": curve.tolist(),
         "sizes": norms.tolist(),
         "total": diagnostics.total_memory(matrix, horizon=horizon),
-        "best total": diagnostics.total_memory(matrix, best, horizon=horizon),
+        "best total": diagnostics.total_memory(
+            matrix, input_vector=best, horizon=horizon
+        ),
         "departure": diagnostics.henrici_departure(matrix),
         "spectral radius": diagnostics.spectral_radius(matrix),
         "numerical radius": diagnostics.numerical_radius(matrix),

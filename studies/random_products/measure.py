@@ -27,7 +27,9 @@ def measure(units=100, draws=200):
 def spectral_radii(normalise, factors, units, draws):
     """Logarithms of the spectral radii, one of each kind per draw."""
     rng = np.random.default_rng(factors)
-    power, product = product_versus_power(units, factors, draws, rng, normalise)
+    power, product = product_versus_power(
+        units, factors, draws, rng, normalize=normalise
+    )
     return {
         "normalise": normalise,
         "factors": factors,

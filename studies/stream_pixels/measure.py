@@ -78,11 +78,7 @@ def tables(results):
 
 
 STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    smallest={"model": None, "images": 3},
+    __file__, __doc__, measure, tables, smallest={"model": None, "images": 3}
 )
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def draw(chains, units):
     figure = Figure(figsize=(9, 4), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (when, hidden_chains) in zip(panels, chains.items(), strict=True):
-        plots.hidden_chain(hidden_chains, units // 2, axes)
+        plots.plot_hidden_chain(hidden_chains, reach=units // 2, ax=axes)
         axes.set_title(f"{when} training, {len(hidden_chains)} networks")
     return figure
 
