@@ -48,11 +48,13 @@ LAYERS = {
 }
 
 
-def measure(length=400, samples=10_000, epochs=10, seeds=range(3)):
+def measure(
+    length=400, samples=10_000, epochs=10, seeds=range(3), names=tuple(LAYERS)
+):
     rng = np.random.default_rng(0)
     sizes = samples, 1_000, 1_000
     splits = [adding.generate(rng, size, length) for size in sizes]
-    cases = list(itertools.product(seeds, LAYERS))
+    cases = list(itertools.product(seeds, names))
     runs = [train(*case, splits, epochs) for case in tqdm(cases)]
     return {"runs": runs}, {"learning_curves": draw(runs)}
 
@@ -138,7 +140,8 @@ STUDY = Measurement(
     measure,
     tables,
     {"learning_curves": "Learning curves: median and range over three seeds"},
-    smallest={"length": 2, "samples": 1, "epochs": 1, "seeds": (0,)},
+    smallest={"length": 2, "samples": 1, "epochs": 1, "seeds": (0,)}
+    | {"names": ("RIN",)},
 )
 
 if __name__ == "__main__":

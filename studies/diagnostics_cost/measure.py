@@ -69,11 +69,13 @@ def of_layers(units):
     return calls
 
 
-def of_dynamics(_, units=100, batch=16, steps=784, searches=1000, wide=256):
+def of_dynamics(
+    _, names=LAYERS, units=100, batch=16, steps=784, searches=1000, wide=256
+):
     """The same of dynamics, for states of the size in the name."""
     long = 2_000 if wide > 6 else 10
     x, sequence, calls = inputs(batch, steps), inputs(1, long), {}
-    for name in LAYERS:
+    for name in names:
         layer, large = built(name, units), built(name, wide)
         size = f"{name}, {units} units"
         calls[f"Jacobians, {size}, {batch} x {steps} steps"] = prepared(
@@ -95,7 +97,9 @@ def of_dynamics(_, units=100, batch=16, steps=784, searches=1000, wide=256):
 
 
 def of_small_dynamics(_):
-    return of_dynamics(_, units=4, batch=2, steps=5, searches=3, wide=6)
+    return of_dynamics(
+        _, ["GRU"], units=4, batch=2, steps=5, searches=3, wide=6
+    )
 
 
 def prepared(function, *arguments, **options):

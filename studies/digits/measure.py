@@ -87,6 +87,7 @@ def train(seed, name, splits, units, epochs):
             batches(*train, seed, epochs),
             steps_per_epoch=-(-len(train[1]) // BATCH),
             epochs=epochs,
+            shuffle=False,
             validation_data=validation,
             validation_batch_size=BATCH,
             callbacks=[

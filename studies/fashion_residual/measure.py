@@ -55,6 +55,7 @@ def train(name, splits, epochs, filters, seed=0):
             batches(*train, seed, epochs),
             steps_per_epoch=-(-len(train[1]) // BATCH),
             epochs=epochs,
+            shuffle=False,
             validation_data=standardized(*validation),
             callbacks=[RestoreOnNaN(), KeepBest(best, "val_accuracy", "max")],
             verbose=0,

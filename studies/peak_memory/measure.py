@@ -71,7 +71,7 @@ STUDY = Measurement(
     __doc__,
     measure,
     tables,
-    smallest={"sizes": [(2, 5, 1, 3)], "names": ["RIN, XLA"]},
+    smallest={"sizes": [(2, 5, 1, 3)], "names": ["SimpleRNN"]},
 )
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from engine.measurement import Variant
 
 NAMES = sorted(path.parent.name for path in record.STUDIES.glob("*/measure.py"))
 FASHION = pathlib.Path(os.environ.get("TFDS_DATA_DIR", ""), "fashion_mnist")
-# Those that read reports of pytest or compile for a GPU have tests elsewhere.
-ELSEWHERE = {"backends", "gpu_compile", "robustness", "versions"}
+# Those that need reports of pytest or a compiler, and one with a theory.
+ELSEWHERE = {"backends", "deep_linear", "gpu_compile", "robustness", "versions"}
 
 
 def study(name):
@@ -53,10 +53,14 @@ def test_the_smallest_settings_run(name, tmp_path):
 def test_deep_linear_finds_what_theory_predicts():
     from deep_linear import measure
 
-    results, _ = measure.measure(**measure.STUDY.smallest)
+    results, figures = measure.measure(**measure.STUDY.smallest)
+    assert figures.keys() == measure.STUDY.captions.keys()
     stalled, rotated = results["targets"].values()
     assert stalled["words"][0] == "loss > 0.125" and stalled["steps"] is None
     assert rotated["words"] == ("learned", "learned") and rotated["steps"] <= 60
+    by_target, by_depth = measure.tables(results).values()
+    assert "| not reached |" in re.sub(" +", " ", by_target)
+    assert by_depth.count("\n") == 2 + 2
 
 
 def test_layers_that_add_have_about_as_many_weights():
