@@ -1,0 +1,174 @@
+"""Claims: what was published or asked, what was found, and the verdict."""
+
+import dataclasses
+import functools
+import itertools
+
+from engine import findings
+from engine import record
+from engine import verdicts
+from engine.protocol import HYPERPARAMETERS
+from engine.protocol import require_known
+from engine.record import STUDIES
+from engine.study import Study
+from engine.verdicts import UNTESTED
+from engine.verdicts import Part
+from engine.words import condition
+from engine.words import interval
+
+SUBJECTS = "RIN", "non-normal", "identity", "mine"
+MEASURES = "losses", "curve_means", "unsolved"  # of an outcome, by seed
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Claim:
+    """Two models compared, all else equal, or a finding; or neither.
+
+    `compare` lists pairs of models, each named by its layer or by some of its
+    hyperparameters; `where` limits the others. `results` names the measured
+    study that a finding is of. An `untested` claim says why.
+    """
+
+    study: Study
+    statement: str
+    about: str
+    source: str = "our question"
+    published: str = "no such comparison"
+    after: str = ""  # the runs that were made before the claim was written
+    size: str = ""
+    expect: str = "better"
+    within: float | None = None
+    measure: str = "losses"
+    compare: tuple = ()
+    where: dict = dataclasses.field(default_factory=dict)
+    finding: str = ""
+    results: str = ""
+    untested: str = ""
+
+    def __post_init__(self):
+        require_known("value of `about`", [self.about], SUBJECTS)
+        require_known("value of `expect`", [self.expect], ["better", "equal"])
+        require_known("value of `measure`", [self.measure], MEASURES)
+        require_known("hyperparameter", self.where, HYPERPARAMETERS)
+        known = {**findings.OF_RUNS, **findings.COMPUTED}
+        if self.finding:
+            known = findings.OF_RESULTS if self.results else known
+            require_known("finding", [self.finding], known)
+        elif self.compare:
+            if self.within is None:
+                raise ValueError(f"no `within` for “{self.statement}”")
+            if not self.pairs:
+                raise ValueError(f"no two models for “{self.statement}”")
+        elif not self.untested:
+            raise ValueError(
+                f"no `compare`, `finding` or `untested` for “{self.statement}”"
+            )
+
+    @functools.cached_property
+    def pairs(self):
+        """The pairs of models to compare, which agree in all else."""
+        models, pairs = self.study.protocol.models, []
+        for names in self.compare:
+            first, second = (
+                {"layer": name} if isinstance(name, str) else name
+                for name in names
+            )
+            require_known("hyperparameter", first | second, HYPERPARAMETERS)
+            named = first | second
+            pairs += [
+                (one, other)
+                for one, other in itertools.product(models, models)
+                if one.matches(first)
+                and other.matches(second)
+                and _rest(one, named) == _rest(other, named)
+                and one.matches(self.where)
+            ]
+        return pairs
+
+    @functools.cached_property
+    def comparisons(self):
+        """Of each pair; None where runs are missing."""
+        return [self._comparison(*pair) for pair in self.pairs]
+
+    def _comparison(self, *pair):
+        outcomes = list(map(self.study.outcome, pair))
+        if None in outcomes:
+            return None
+        losses = [getattr(outcome, self.measure) for outcome in outcomes]
+        return verdicts.compare(*losses, self.expect, self.within)
+
+    @functools.cached_property
+    def parts(self):
+        """What was found; nothing where all runs are missing."""
+        if self.finding in findings.COMPUTED:
+            return findings.COMPUTED[self.finding]()
+        if self.results:
+            return findings.OF_RESULTS[self.finding](self._measured)
+        if self.finding:
+            found = findings.OF_RUNS[self.finding]
+            return found(self.study, self.where) if self.study.runs else []
+        parts = [
+            self._part(pair, comparison)
+            for pair, comparison in zip(
+                self.pairs, self.comparisons, strict=True
+            )
+        ]
+        return parts if any(self.comparisons) else []
+
+    @property
+    def _measured(self):
+        """The results.json of the study that `results` names."""
+        return record.read(STUDIES / self.results / "results.json")
+
+    def _part(self, pair, comparison):
+        words = condition(pair, self.pairs, self.study.protocol.varied)
+        if comparison is None:
+            return Part(words, "", UNTESTED)
+        found = f"{comparison.mean:+.2g} ({interval(comparison.interval)})"
+        return Part(words, found, comparison.answer)
+
+    @property
+    def verdict(self):
+        return verdicts.verdict(part.answer for part in self.parts)
+
+    @property
+    def settings(self):
+        """Of the runs that the claim needs: those of its models."""
+        needed = set(itertools.chain(*self.pairs))
+        if not self.compare:
+            where = {
+                name: value
+                for name, value in self.where.items()
+                if name not in self.study.protocol.tuned
+            }
+            models = self.study.protocol.models
+            needed = {model for model in models if model.matches(where)}
+        return [
+            setting
+            for setting in self.study.protocol.settings
+            if self.study.protocol.model(setting) in needed
+        ]
+
+    @property
+    def hours(self):
+        """Of the runs of its study or, not tested, of the missing ones."""
+        if self.verdict == UNTESTED:
+            return self.study.hours(self.settings)
+        return self.study.hours_taken
+
+
+def of(study):
+    """The claims of a study; ValueError says what is wrong in one."""
+    claims = []
+    known = {field.name for field in dataclasses.fields(Claim)} - {"study"}
+    for values in study.protocol.claims:
+        require_known("key of a claim", values, known)
+        for key in ("statement", "about"):
+            if key not in values:
+                raise ValueError(f"`{key}` of a claim is missing.")
+        claims.append(Claim(study, **values))
+    return claims
+
+
+def _rest(model, names):
+    return model.without(names)

@@ -1,0 +1,203 @@
+"""The data of a run, drawn from a random generator."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Callable
+
+import keras
+import numpy as np
+import tensorflow_datasets as tfds
+from sklearn.datasets import load_digits
+
+from keras_rin.tasks import adding
+from keras_rin.tasks import babi
+from keras_rin.tasks import character_stream
+from keras_rin.tasks import copying
+from keras_rin.tasks import sequential_pixels
+
+
+@dataclasses.dataclass
+class Data:
+    """Training, validation and test set, and the baseline loss."""
+
+    splits: list
+    answers: int
+    loss: Callable
+    score: Callable  # (y, answers) -> loss or error of each sample or step
+    baseline: float
+    every_step: bool = False
+
+
+def draw(setting):
+    """The data of a run, normalized if its setting says so."""
+    rng = np.random.default_rng(setting.seed)
+    data = TASKS[setting.task](setting, rng)
+    return normalized(data) if setting.inputs == "normalized" else data
+
+
+def entropy(y, logits):
+    return keras.losses.sparse_categorical_crossentropy(
+        y, logits, from_logits=True
+    )
+
+
+def wrong(y, logits):
+    return 1 - keras.metrics.sparse_categorical_accuracy(y, logits)
+
+
+def adding_data(setting, rng):
+    """Trains on sequences of `train_length`, the length of the others."""
+    length = setting.length
+    train_length = setting.train_length or length
+    splits = [adding.generate(rng, setting.train, train_length)]
+    splits += [adding.generate(rng, 1_000, length) for _ in range(2)]
+    loss = keras.losses.mean_squared_error
+    return Data(splits, 1, loss, loss, adding.baseline_loss())
+
+
+def copying_data(setting, rng):
+    length, copied = setting.length, setting.copied
+    splits = [
+        copying.generate(rng, n, length, copied)
+        for n in (setting.train, 1_000, 1_000)
+    ]
+    baseline = copying.baseline_loss(length, copied)
+    return Data(splits, 9, entropy, entropy, baseline, every_step=True)
+
+
+def pixels_data(setting, rng):
+    parts = load_images(setting.images)
+    height, width = parts[0][0].shape[1:3]
+    order = None
+    if setting.permuted:
+        steps = height * width // setting.pooled**2
+        order = sequential_pixels.permutation(np.random.default_rng(0), steps)
+    splits = [
+        (sequential_pixels.generate(pool(x, setting.pooled), order), y)
+        for x, y in parts
+    ]
+    if setting.train is not None:
+        splits[0] = _some(rng, splits[0], setting.train)
+    chance = sequential_pixels.chance_accuracy(splits[2][1])
+    return Data(splits, 10, entropy, wrong, 1 - chance)
+
+
+def images_data(setting, rng):
+    """Whole images, with mean 0 and variance 1 on the training set."""
+    parts = load_images(setting.images)
+    mean, deviation = parts[0][0].mean(), parts[0][0].std()
+    shape = (*parts[0][0].shape[1:], 1)[:3]  # one channel by default
+    splits = [
+        (((x - mean) / deviation).astype("float32").reshape(len(x), *shape), y)
+        for x, y in parts
+    ]
+    chance = sequential_pixels.chance_accuracy(splits[2][1])
+    return Data(splits, 10, entropy, wrong, 1 - chance)
+
+
+def text_data(setting, rng):
+    """Windows of tiny Shakespeare; its last tenths validate and test."""
+    builder = tfds.builder("tiny_shakespeare")
+    text = "".join(
+        example["text"].decode()
+        for split in ("train", "validation", "test")
+        for example in tfds.as_numpy(builder.as_dataset(split=split))
+    )
+    characters = character_stream.alphabet(text)
+    one_hot = np.eye(len(characters), dtype="float32")
+    cuts = [0, 8 * len(text) // 10, 9 * len(text) // 10, len(text)]
+    parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    splits = []
+    for part in parts:
+        x, y = character_stream.generate(part, characters, 1, setting.length)
+        splits.append(_some(rng, (one_hot[x], y), setting.train))
+    baseline = character_stream.baseline_loss(parts[2])
+    answers = len(characters)
+    return Data(splits, answers, entropy, entropy, baseline, every_step=True)
+
+
+def _some(rng, split, count):
+    rows = rng.permutation(len(split[1]))[:count]
+    return tuple(part[rows] for part in split)
+
+
+def babi_data(setting, rng):
+    """Questions about stories; a tenth of those to train on validate."""
+    folder = os.environ["BABI_DIR"]
+    train, test, words = babi.read(folder, setting.number)
+    cut = len(train[2]) * 9 // 10
+    parts = [a[:cut] for a in train], [a[cut:] for a in train], test
+    splits = [({"story": s, "question": q}, answer) for s, q, answer in parts]
+    chance = babi.chance_accuracy(splits[0][1], test[2])
+    loss = keras.losses.sparse_categorical_crossentropy
+    return Data(splits, len(words), loss, wrong, 1 - chance)
+
+
+TASKS = {
+    "adding": adding_data,
+    "copying": copying_data,
+    "pixels": pixels_data,
+    "images": images_data,
+    "text": text_data,
+    "babi": babi_data,
+}
+
+
+def load_images(name):
+    """(images, labels) to train, validate and test on.
+
+    The digits of scikit-learn or a data set of TFDS. The first tenth of the
+    training images validates.
+    """
+    rng = np.random.default_rng(0)
+    if name == "digits":
+        digits = load_digits()
+        order = rng.permutation(len(digits.target))
+        x, y = (digits.images / 16)[order], digits.target[order]
+        (x, x_test), (y, y_test) = (x[360:], x[:360]), (y[360:], y[:360])
+    else:
+        splits = tfds.load(
+            name,
+            split=["train", "test"],
+            batch_size=-1,
+            as_supervised=True,
+            download=False,
+        )
+        (x, y), (x_test, y_test) = map(tfds.as_numpy, splits)
+    tenth = len(y) // 10
+    return (x[tenth:], y[tenth:]), (x[:tenth], y[:tenth]), (x_test, y_test)
+
+
+def pool(images, size):
+    """The mean of each square of `size` x `size` pixels, channel by channel."""
+    if size == 1:
+        return images
+    samples, height, width, channels = images.shape
+    squares = images.reshape(
+        samples, height // size, size, width // size, size, channels
+    )
+    return squares.mean(axis=(2, 4), dtype="float32") / 255
+
+
+def normalized(data):
+    """Each input feature with mean 0 and variance 1 on the training set."""
+    layer = keras.layers.Normalization()
+    layer.adapt(data.splits[0][0])
+    splits = [(keras.ops.convert_to_numpy(layer(x)), y) for x, y in data.splits]
+    return dataclasses.replace(data, splits=splits)
+
+
+def missing_data(settings):
+    """Which data runs need that do not exist, in words; "" if none."""
+    if any(setting.task == "babi" for setting in settings):
+        folder = os.environ.get("BABI_DIR", "")
+        if not folder or not pathlib.Path(folder).exists():
+            return f"BABI_DIR names no folder of bAbI files: {folder!r}"
+    names = {setting.images for setting in settings} - {"digits", None}
+    if any(setting.task == "text" for setting in settings):
+        names.add("tiny_shakespeare")
+    for name in sorted(names):
+        if not tfds.builder(name).is_prepared():
+            return f"there is no {name} in TFDS_DATA_DIR"
+    return ""

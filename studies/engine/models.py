@@ -1,0 +1,112 @@
+"""The uncompiled Keras model of a run, from its setting."""
+
+import copy
+
+import keras
+
+import keras_rin  # noqa: F401  registers its classes
+from keras_rin.layers import ResidualDenseStack
+from keras_rin.models import residual_convnet
+
+
+@keras.saving.register_keras_serializable(package="engine")
+class IdentityAndNoise(keras.initializers.Initializer):
+    """The initialization of a RIN, for a layer that stores V."""
+
+    def __call__(self, shape, dtype=None):
+        noise = keras.random.normal(shape, stddev=0.001, dtype=dtype)
+        return noise + keras.ops.eye(shape[0], dtype=dtype)
+
+
+def build(setting, data):
+    if setting.task == "babi":
+        return answers_questions(setting, data)
+    if setting.task == "images":
+        kind = dense if setting.blocks is None else convolutional
+        return kind(setting, data)
+    return recurrent(setting, data)
+
+
+def layer(setting, **arguments):
+    """The Keras layer of a setting."""
+    config = copy.deepcopy(setting.layer_config) | arguments
+    name = config.pop("class_name")
+    kind = keras.saving.get_registered_object(name)
+    if kind is None:
+        kind = getattr(keras.layers, name)
+    return kind.from_config(config)
+
+
+def recurrent(setting, data):
+    """One recurrent layer, or `layers` of them, and a linear read-out.
+
+    With `hidden`, a layer of that many ReLU units comes before the read-out.
+    """
+    model = keras.Sequential([keras.Input((None, data.splits[0][0].shape[-1]))])
+    for number in range(1, setting.layers + 1):
+        every_step = data.every_step or number < setting.layers
+        options = {"return_sequences": True} if every_step else {}
+        model.add(layer(setting, **options))
+    if setting.hidden:
+        model.add(keras.layers.Dense(setting.hidden, "relu"))
+    model.add(keras.layers.Dense(data.answers))
+    if setting.scaled:
+        # Loss and gradient at update 0 then do not depend on the length.
+        kernel, read_out = model.layers[0].cell.kernel, model.layers[-1].kernel
+        kernel.assign(kernel / setting.length**0.5)
+        read_out.assign(read_out / setting.length)
+    return model
+
+
+def answers_questions(setting, data):
+    """The network of Hu et al., 2018, for bAbI.
+
+    One recurrent layer reads the story, a second the question, a third both; a
+    softmax names one word. How the third reads two outputs is not spelled out
+    in the paper. Here it reads the story's, step by step, with the last of the
+    question beside each.
+    """
+    words, steps = data.answers, data.splits[0][0]["story"].shape[1]
+    story = keras.Input((steps,), dtype="int32", name="story")
+    question = keras.Input((None,), dtype="int32", name="question")
+    embed = keras.layers.Embedding(words, 200, mask_zero=True)
+    told = layer(setting, return_sequences=True)(embed(story))
+    asked = layer(setting)(embed(question))
+    asked = keras.layers.RepeatVector(steps)(asked)
+    both = keras.layers.Concatenate()([told, asked])
+    # Beside a part without a mask, Concatenate loses the mask of the other.
+    answer = layer(setting)(both, mask=embed.compute_mask(story))
+    answer = keras.layers.Dense(words, "softmax")(answer)
+    return keras.Model({"story": story, "question": question}, answer)
+
+
+def convolutional(setting, data):
+    """`residual_convnet` on small images, its read-out fixed or trained."""
+    initializer, width = setting.initializer, setting.width
+    model = residual_convnet(
+        data.splits[0][0].shape[1:],
+        data.answers,
+        stem_filters=width,
+        filters=(width, 2 * width, 4 * width),
+        blocks=setting.blocks,
+        kernel_initializer=(
+            None if initializer == "small variance" else initializer
+        ),
+    )
+    if setting.read_out == "fixed":
+        return model
+    mean = model.get_layer("mean").output
+    return keras.Model(model.inputs, keras.layers.Dense(data.answers)(mean))
+
+
+def dense(setting, data):
+    """A stack of `depth` residual units with `neurons` hidden units in all."""
+    units = setting.neurons // setting.depth
+    return keras.Sequential(
+        [
+            keras.Input(data.splits[0][0].shape[1:]),
+            keras.layers.Flatten(),
+            ResidualDenseStack(units, depth=setting.depth),
+            keras.layers.Dense(data.answers),
+        ]
+    )

@@ -1,0 +1,249 @@
+"""Protocols: TOML files that fix what is trained before anything is.
+
+Each combination of the values of a `[[grid]]`, with what is `[fixed]`, is
+trained with each of the `seeds`. `tuned` names the hyperparameters whose best
+values are chosen on validation data; the others and the layer tell models
+apart. `[[claims]]` are read by `claims.py`.
+"""
+
+import dataclasses
+import functools
+import itertools
+import pathlib
+import tomllib
+
+LAYERS = tomllib.loads(
+    pathlib.Path(__file__).with_name("layers.toml").read_text()
+)
+NEEDED = {  # by the data of a task
+    "adding": ("length", "train"),
+    "copying": ("length", "train", "copied"),
+    "pixels": ("images",),
+    "images": ("images",),
+    "text": ("length", "train"),
+    "babi": ("number",),
+}
+VALUES = {
+    "task": NEEDED,
+    "schedule": ("constant", "cosine"),
+    "clip": ("norm 1", "norm 100", "global norm 1", "value 1", "none"),
+    "inputs": ("raw", "adapted", "normalized"),
+    "read_out": ("fixed", "trained"),
+}
+TABLES = "models", "accuracies", "panels", "settings", "departures", "rates"
+KEYS = set(
+    "question setting differs size about within source published expect seeds "
+    "tuned panels tables curves fixed grid layers claims".split()
+)
+SHARED = "about", "within", "source", "published", "expect", "size"
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """All that determines a run.
+
+    A model is a setting without seed and tuned hyperparameters: these are None.
+    """
+
+    task: str
+    updates: int
+    batch_size: int
+    learning_rate: float | None
+    seed: int | None
+    # Data; None if the task has no such choice.
+    length: int | None = None
+    train: int | None = None
+    train_length: int | None = None
+    copied: int | None = None
+    images: str | None = None
+    permuted: bool = False
+    pooled: int = 1
+    number: int | None = None
+    inputs: str = "raw"
+    # Recurrent networks.
+    layer: str | None = None
+    layer_config: dict | None = dataclasses.field(
+        default=None, compare=False, repr=False
+    )
+    units: int | None = None
+    layers: int = 1
+    hidden: int = 0
+    noise: float | None = None
+    chain_gain: float | None = None
+    identity_gain: float | None = None
+    strength: float | None = None
+    scaled: bool = False
+    # Networks of whole images.
+    initializer: str | None = None
+    read_out: str | None = None
+    blocks: int | None = None
+    width: int = 8
+    neurons: int | None = None
+    depth: int | None = None
+    # Training.
+    schedule: str = "constant"
+    clip: str = "norm 1"
+    beta_2: float | None = None
+    averaging: float = 0
+    recurrent_multiplier: float = 1
+
+    def __post_init__(self):
+        if self.beta_2 is None:
+            beta_2 = 0.99 if self.schedule == "cosine" else 0.999
+            object.__setattr__(self, "beta_2", beta_2)
+
+    def without(self, names):
+        return dataclasses.replace(self, **dict.fromkeys(names))
+
+    def at(self, **values):
+        return dataclasses.replace(self, **values)
+
+    def matches(self, values):
+        """Whether each hyperparameter has its value, or one of a list."""
+        return all(
+            getattr(self, name) in (v if isinstance(v, list) else [v])
+            for name, v in values.items()
+        )
+
+    def record(self):
+        """The hyperparameters that differ from their defaults."""
+        return {
+            field.name: value
+            for field in dataclasses.fields(self)
+            if field.compare
+            and (value := getattr(self, field.name)) != field.default
+        }
+
+
+HYPERPARAMETERS = [f.name for f in dataclasses.fields(Setting) if f.compare]
+
+
+@dataclasses.dataclass(frozen=True)
+class Protocol:
+    """What a study asks, trains and shows; `read` makes one from a file."""
+
+    name: str
+    question: str
+    text: str
+    settings: tuple[Setting, ...]
+    varied: tuple[str, ...]  # hyperparameters that tell models apart
+    tuned: tuple[str, ...]
+    panels: str | None
+    tables: tuple[str, ...]
+    curves: bool
+    claims: tuple[dict, ...]
+    source: dict  # the file
+
+    def setting(self, values):
+        """From the values of hyperparameters, with the config of its layer."""
+        values = {n: values[n] for n in HYPERPARAMETERS if n in values}
+        layer = values.get("layer")
+        if layer is not None:
+            layers = {**LAYERS, **self.source.get("layers", {})}
+            require_known("layer", [layer], layers)
+            config = _filled(layers[layer], values)
+            if "cell" not in config:
+                config["units"] = values["units"]
+            values["layer_config"] = config
+        return Setting(**values)
+
+    def model(self, setting):
+        return setting.without(["seed", *self.tuned])
+
+    @functools.cached_property
+    def models(self):
+        return tuple(dict.fromkeys(map(self.model, self.settings)))
+
+    def seeds(self, model):
+        of_model = [s for s in self.settings if self.model(s) == model]
+        return list(dict.fromkeys(setting.seed for setting in of_model))
+
+
+def read(folder):
+    """The protocol of a study's folder; ValueError says what is wrong in it."""
+    path = pathlib.Path(folder) / "protocol.toml"
+    try:
+        source = tomllib.loads(path.read_text())
+        return _protocol(path.resolve().parent.name, source)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _protocol(name, source):
+    require_known("key", source, KEYS)
+    for key in ["question", *(["setting"] if "grid" in source else [])]:
+        if key not in source:
+            raise ValueError(f"`{key}` is missing.")
+    seeds, fixed = source.get("seeds", range(5)), source.get("fixed", {})
+    tuned = tuple(source.get("tuned", ["learning_rate"]))
+    grids = [
+        {key: v if isinstance(v, list) else [v] for key, v in grid.items()}
+        for grid in source.get("grid", [])
+    ]
+    names = [n for n in dict.fromkeys(itertools.chain(*grids)) if n != "seeds"]
+    require_known("hyperparameter", [*names, *fixed], HYPERPARAMETERS)
+    if grids:
+        panels = [source["panels"]] if "panels" in source else []
+        chosen = [*tuned, *panels]
+        require_known("hyperparameter to choose or show", chosen, names)
+    tables = tuple(source.get("tables", ["models"]))
+    require_known("table", tables, TABLES)
+    claims = []
+    shared = {key: source[key] for key in SHARED if key in source}
+    for claim in source.get("claims", []):
+        claims.append({**shared, **claim})
+    protocol = Protocol(
+        name=name,
+        question=source["question"],
+        text=" ".join(source[k] for k in ("setting", "differs") if k in source),
+        settings=(),
+        varied=tuple(n for n in names if n not in tuned),
+        tuned=tuned,
+        panels=source.get("panels"),
+        tables=tables,
+        curves=source.get("curves", False),
+        claims=tuple(claims),
+        source=source,
+    )
+    # Grid after grid, seed after seed: the first grid has its verdicts first.
+    settings = tuple(
+        protocol.setting(_checked({**fixed, **chosen, "seed": seed}))
+        for grid in grids
+        for seed in grid.pop("seeds", seeds)
+        for chosen in _combinations(grid)
+    )
+    return dataclasses.replace(protocol, settings=settings)
+
+
+def _combinations(grid):
+    for values in itertools.product(*grid.values()):
+        yield dict(zip(grid, values, strict=True))
+
+
+def _checked(values):
+    for name in VALUES.keys() & values.keys():
+        require_known(f"value of `{name}`", [values[name]], VALUES[name])
+    for name in ("task", *NEEDED[values["task"]]):
+        if name not in values:
+            raise ValueError(f"`{name}` of a run is missing.")
+    return values
+
+
+def _filled(config, values):
+    """A copy in which "$name" is the value of a hyperparameter."""
+    if isinstance(config, dict):
+        return {key: _filled(part, values) for key, part in config.items()}
+    if isinstance(config, list):
+        return [_filled(part, values) for part in config]
+    if isinstance(config, str) and config.startswith("$"):
+        return values[config[1:]]
+    return config
+
+
+def require_known(what, given, names):
+    unknown = sorted(set(map(str, given)) - set(names))
+    if unknown:
+        raise ValueError(
+            f"unknown {what}: {', '.join(unknown)}. Known are "
+            f"{', '.join(sorted(names))}."
+        )

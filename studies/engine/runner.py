@@ -1,0 +1,157 @@
+"""Makes the missing runs of a study, and stores each as it ends.
+
+A kill loses the runs under way; the same command makes those that are missing.
+Two commands may write to one folder.
+"""
+
+import contextlib
+import fcntl
+import json
+import logging
+import multiprocessing
+import os
+import pathlib
+import signal
+import time
+from concurrent import futures
+
+from tqdm import tqdm
+
+from engine import record
+from engine import training
+from engine.study import stored
+from engine.verdicts import LEARNED
+
+# TensorFlow keeps each compiled network, 0.1 GiB, until its process ends.
+RUNS_OF_A_PROCESS = 32
+
+
+def run(protocol, folder, jobs=None, ray_address=None, extend=False):
+    """Makes and stores the missing runs, several at a time."""
+    while settings := wanted(stored(protocol, folder), extend):
+        if ray_address:
+            made = _on_ray(settings, ray_address)
+        else:
+            made = _in_processes(training.run, settings, jobs)
+        before = time.monotonic()
+        with contextlib.closing(made):
+            for one in tqdm(made, protocol.name, len(settings), unit="run"):
+                now = time.monotonic()
+                store(protocol, folder, one, now - before)
+                before = now
+
+
+def wanted(study, extend=False):
+    """Those beyond the edges of complete models if asked for, then missing."""
+    beyond = beyond_the_edges(study) if extend else []
+    return beyond or study.missing(study.protocol.settings)
+
+
+def beyond_the_edges(study):
+    """Missing runs at the next learning rate, where the best is at an edge.
+
+    Rates go in steps of about three: 0.001, 0.003, 0.01.
+    """
+    protocol, beyond = study.protocol, []
+    if protocol.tuned != ("learning_rate",):
+        return []
+    for outcome in study.outcomes:
+        (best,), (tried,) = outcome.best.values, outcome.tried
+        if len(tried) == 1 or outcome.best.median > LEARNED:
+            continue  # it is given, or none is better than another
+        rates = [best / 3] * (best == tried[0])
+        rates += [best * 3.2] * (best == tried[-1])
+        beyond += [
+            outcome.model.at(learning_rate=float(f"{rate:.0e}"), seed=seed)
+            for rate in rates
+            for seed in protocol.seeds(outcome.model)
+        ]
+    return study.missing(beyond)
+
+
+def estimate(protocol, folder, jobs=None):
+    """Times a few updates of each model that lacks runs, once."""
+    study = stored(protocol, folder)
+    missing = study.missing(protocol.settings)
+    timed = study.estimate.get("models", [])
+    known = {protocol.model(protocol.setting(each)) for each in timed}
+    of_model = {protocol.model(setting): setting for setting in missing}
+    left = [of_model[model] for model in of_model if model not in known]
+    made = _in_processes(_timed, left, jobs)
+    with contextlib.closing(made):
+        for one in tqdm(made, protocol.name, len(left), unit="model"):
+            timed = [*timed, one]
+            record.write(folder / "estimate.json", {"models": timed})
+
+
+def _timed(setting):
+    return {**setting.record(), "seconds": training.seconds(setting)}
+
+
+def store(protocol, folder, run, seconds):
+    """Adds a run to those of the folder, also if another process does so."""
+    path = folder / "runs.jsonl"
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process
+        lines = path.read_text().splitlines() if path.exists() else ["{}"]
+        took = json.loads(lines[0]).get("took", {"runs": 0, "seconds": 0})
+        first = {
+            **record.made_by(),
+            "protocol": protocol.source,
+            "took": {
+                "runs": took["runs"] + 1,
+                "seconds": round(took["seconds"] + seconds, 1),
+            },
+        }
+        lines = [json.dumps(first), *lines[1:], json.dumps(run.record())]
+        record.write_text(path, "\n".join(lines) + "\n")
+
+
+def _in_processes(make, settings, jobs):
+    """What is made of the settings, as it ends."""
+    jobs = jobs or os.cpu_count()
+    count = jobs * RUNS_OF_A_PROCESS
+    for start in range(0, len(settings), count):
+        yield from _in_a_pool(make, settings[start : start + count], jobs)
+
+
+def _in_a_pool(make, settings, jobs):
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # one core each
+    # Not joblib: it restarts a worker that has compiled a few networks.
+    spawn = multiprocessing.get_context("spawn")
+    pool = futures.ProcessPoolExecutor(jobs, spawn, _prepare)
+    waiting = {pool.submit(make, setting) for setting in settings}
+    try:
+        for ended in futures.as_completed(set(waiting)):
+            waiting.remove(ended)
+            yield ended.result()
+    except KeyboardInterrupt:
+        pool.shutdown(cancel_futures=True)  # waits for the runs under way
+        ended = [each for each in waiting if not each.cancelled()]
+        yield from (each.result() for each in ended if not each.exception())
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepare():
+    # Ctrl-C goes to the parent.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # TensorFlow warns of many networks compiled in one process, as here.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+
+def _on_ray(settings, address):
+    """The same of a Ray cluster; a run whose worker dies is made again."""
+    import ray
+
+    package = str(pathlib.Path(__file__).parent)  # travels with the runs
+    ray.init(address, runtime_env={"py_modules": [package]})
+    try:
+        train = ray.remote(max_retries=2)(training.run)
+        waiting = [train.remote(setting) for setting in settings]
+        while waiting:
+            ended, waiting = ray.wait(waiting)
+            yield from ray.get(ended)
+    finally:
+        ray.shutdown()

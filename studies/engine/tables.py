@@ -1,0 +1,161 @@
+"""The tables of a study: its models, their hyperparameters, their runs."""
+
+import statistics
+
+from engine import record
+from engine import words
+from engine.study import diverged
+from engine.study import solved
+
+
+def _models(study):
+    """Each model at its best hyperparameters."""
+    return _table(
+        study,
+        ["normalized loss", *tuned(study), "solved", "diverged"],
+        lambda outcome: [
+            [
+                _spread(outcome.losses.values()),
+                *_chosen(outcome),
+                _solved(outcome.runs),
+                f"{diverged(outcome.runs)} of {len(outcome.runs)}",
+            ]
+        ],
+    )
+
+
+def _accuracies(study):
+    """Test accuracy of each classifier at its best hyperparameters."""
+    return _table(
+        study,
+        ["accuracy", *tuned(study)],
+        lambda outcome: [
+            [_spread(outcome.best.accuracies, ".1%"), *_chosen(outcome)]
+        ],
+    )
+
+
+def _settings(study):
+    """Median on validation data and solved runs, over a hyperparameter."""
+    tried = sorted(
+        {v for o in study.outcomes for t in o.trials for v in t.values}
+    )
+
+    def cells(outcome):
+        medians = {
+            trial.values[0]: f"{trial.rank[0]:.2g}, {_solved(trial.runs)}"
+            for trial in outcome.trials
+        }
+        return [[medians.get(value, "") for value in tried]]
+
+    return _table(study, [f"{value:g}" for value in tried], cells)
+
+
+def _rates(study):
+    """Each model at each hyperparameter, on test data."""
+    return _table(
+        study,
+        [*tuned(study), "solved", "diverged", "normalized loss"],
+        lambda outcome: [
+            [
+                *(f"{value:g}" for value in trial.values),
+                _solved(trial.runs),
+                str(diverged(trial.runs)),
+                _spread(trial.losses.values()),
+            ]
+            for trial in sorted(outcome.trials, key=lambda trial: trial.values)
+        ],
+    )
+
+
+def _departures(study):
+    """Henrici departure of each recurrent matrix, before and after."""
+    return _table(
+        study,
+        ["before training", "after training"],
+        lambda outcome: [
+            list(map(_spread, outcome.best.departures(matrix)))
+            for matrix in outcome.best.matrices
+        ],
+    )
+
+
+def _panels(study):
+    """Medians on test data: a row for each panel, a column for each model."""
+    rows = panels(study)
+    columns = dict.fromkeys(
+        label for _, labelled in rows for label, _ in labelled
+    )
+
+    def cell(outcome):
+        if outcome is None:
+            return ""
+        return f"{outcome.best.median:.2g} ({', '.join(_chosen(outcome))})"
+
+    cells = []
+    for value, labelled in rows:
+        found = dict(labelled)
+        row = [cell(found.get(label)) for label in columns]
+        cells.append([words.cell(value), *row])
+    header = [words.name(study.protocol.panels), *columns]
+    return record.markdown(header, cells)
+
+
+SHOWN = {
+    "models": _models,
+    "accuracies": _accuracies,
+    "panels": _panels,
+    "settings": _settings,
+    "departures": _departures,
+    "rates": _rates,
+}
+
+
+def panels(study):
+    """[(value of `panels`, if any, [(model in words, outcome)])]"""
+    by = study.protocol.panels
+    names = sorted(name for name in telling(study) if name != by)
+    found = {}
+    for outcome in study.outcomes:
+        label = words.label((n, getattr(outcome.model, n)) for n in names)
+        value = getattr(outcome.model, by) if by else None
+        found.setdefault(value, []).append((label, outcome))
+    return list(found.items())
+
+
+def telling(study):
+    """The hyperparameters that tell the models of a study apart."""
+    models = [outcome.model for outcome in study.outcomes]
+    return words.telling(models, study.protocol.varied)
+
+
+def tuned(study):
+    return list(map(words.name, study.protocol.tuned))
+
+
+def _table(study, header, cells):
+    """Columns that tell the models, and what `cells` says of an outcome."""
+    names = telling(study)
+    rows = [
+        [*(words.cell(getattr(outcome.model, name)) for name in names), *row]
+        for outcome in study.outcomes
+        for row in cells(outcome)
+    ]
+    header = [*map(words.name, names), *header]
+    return record.markdown(header, rows, words=len(names))
+
+
+def _solved(runs):
+    return f"{solved(runs)} of {len(runs)}"
+
+
+def _spread(values, form=".2g"):
+    ends = words.interval((min(values), max(values)), form)
+    return f"{statistics.median(values):{form}} ({ends})"
+
+
+def _chosen(outcome):
+    """The hyperparameters; a star says that the best may lie beyond."""
+    for value, tried in zip(outcome.best.values, outcome.tried, strict=True):
+        edge = len(tried) > 1 and value in (tried[0], tried[-1])
+        yield f"{value:g}{'*' if edge else ''}"

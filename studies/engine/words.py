@@ -1,0 +1,99 @@
+"""How pages and pictures name hyperparameters, models and comparisons.
+
+A model is named by the hyperparameters in which the models of a study differ;
+what all share, or what follows from another one, is left out.
+"""
+
+WORDS = {  # where they are others than in code
+    "layer": "model",
+    "number": "task",  # what readers of bAbI call it
+    "recurrent_multiplier": "multiplier of U",
+    "strength": "regularization strength",
+    "clip": "clipping",
+    "noise": "noise std",
+    "train": "training samples",
+    "train_length": "training length",
+    "blocks": "blocks per stage",
+    "depth": "residual units",
+}
+
+
+def name(hyperparameter):
+    return WORDS.get(hyperparameter, hyperparameter.replace("_", " "))
+
+
+def label(values):
+    """A model in words, of pairs of a hyperparameter and its value."""
+    return ", ".join(
+        _with_name(key, value) for key, value in values if value is not None
+    )
+
+
+def _with_name(key, value):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return name(key) if value else f"not {name(key)}"
+    return f"{name(key)} {value:g}"
+
+
+def cell(value):
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def interval(ends, form=".2g"):
+    low, high = ends
+    return f"{low:{form}} to {high:{form}}"
+
+
+def telling(models, names):
+    """The hyperparameters that tell models apart, as few as may be.
+
+    Numbers that follow from another value are left out before words are, the
+    last of `names` before the first.
+    """
+
+    def values(name):
+        return [getattr(model, name) for model in models]
+
+    def count(names):
+        return len(set(zip(*map(values, names), strict=True)))
+
+    names = [n for n in names if any(value is not None for value in values(n))]
+    words = [n for n in names if any(isinstance(v, str) for v in values(n))]
+    numbers = [n for n in names if n not in words]
+    kept = names
+    for name in [*reversed(numbers), *reversed(words)]:
+        fewer = [other for other in kept if other != name]
+        if fewer and count(fewer) == count(names):
+            kept = fewer
+    return kept
+
+
+def condition(pair, pairs, names):
+    """What tells a comparison from the others of its claim."""
+    varied = []
+    for model, models in zip(pair, zip(*pairs, strict=True), strict=True):
+        given = dict.fromkeys(
+            name
+            for other in models
+            for name in sorted(names)
+            if getattr(other, name) is not None
+        )
+        varied.append(
+            [
+                (name, getattr(model, name))
+                for name in telling(models, given)
+                if len({getattr(other, name) for other in models}) > 1
+            ]
+        )
+    both = [item for item in varied[0] if item in varied[1]]
+    first, second = (
+        label(item for item in items if item not in both) for items in varied
+    )
+    words = [label(both), first, f"vs. {second}" if second else ""]
+    return " ".join(word for word in words if word)

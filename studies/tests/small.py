@@ -1,0 +1,64 @@
+"""A small protocol, and runs of it that were never made."""
+
+from engine import protocol
+from engine.study import Run
+from engine.study import Study
+
+TOML = """
+question = "Which?"
+setting = "Small."
+seeds = [0, 1, 2]
+
+[fixed]
+task = "adding"
+length = 5
+train = 12
+units = 3
+updates = 4
+batch_size = 6
+
+[[grid]]
+layer = ["RIN", "IRNN"]
+learning_rate = [0.001, 0.01]
+
+[[claims]]
+about = "RIN"
+statement = "RIN is better."
+within = 0.05
+compare = [["RIN", "IRNN"]]
+"""
+
+
+RECORD = {
+    "versions": {"keras": "3", "tensorflow": "2"},
+    "machine": "a machine",
+    "took": {"runs": 12, "seconds": 300},
+}
+
+
+def read(folder, text=TOML):
+    folder.mkdir(exist_ok=True)
+    (folder / "protocol.toml").write_text(text)
+    return protocol.read(folder)
+
+
+def run(setting, validation=0.5, test=0.5, **measured):
+    losses = {"validation": validation, "test": test, "baseline": 1.0}
+    return Run(setting, **losses | measured)
+
+
+def study(folder, outcome, text=TOML):
+    """Each run has what `outcome` says of its setting, none for None."""
+    asked = read(folder, text)
+    runs = [
+        run(setting, **measured)
+        for setting in asked.settings
+        if (measured := outcome(setting)) is not None
+    ]
+    return Study(asked, tuple(runs), RECORD)
+
+
+def table(text):
+    """The cells of a table in Markdown, without its header."""
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in r.split("|")[1:-1]] for r in rows[2:]]

@@ -1,0 +1,218 @@
+"""Which runs are made, and how they are kept."""
+
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import small
+
+from engine import runner
+from engine.__main__ import main
+from engine.record import STUDIES
+from engine.study import read_lines
+from engine.study import stored
+
+TINY = small.TOML.split("[[claims]]")[0]
+COMMAND = [sys.executable, "-m", "engine"]
+
+
+def start(*arguments, **environment):
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        cwd=STUDIES,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a kill reaches its processes too
+    )
+
+
+def make(folder, text=TINY):
+    runner.run(small.read(folder, text), folder, jobs=1)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Runs are made in this process, and nothing is trained."""
+    pools = []
+
+    def pool(jobs, *_):
+        pools.append(jobs)
+        return runner.futures.ThreadPoolExecutor(jobs)
+
+    monkeypatch.setattr(runner.futures, "ProcessPoolExecutor", pool)
+    monkeypatch.setattr(runner.training, "run", small.run)
+    return pools
+
+
+def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(tmp_path):
+    for name in ("whole", "killed"):
+        small.read(tmp_path / name, TINY)
+    killed = start("run", tmp_path / "killed", "--jobs=1")
+    while len(read_lines(tmp_path / "killed")) < 3:
+        assert killed.poll() is None, killed.communicate()[1]
+        time.sleep(0.02)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    kept = (tmp_path / "killed" / "runs.jsonl").read_text().splitlines()[1:]
+    ended = [
+        start("run", tmp_path / n, "--jobs=1") for n in ("killed", "whole")
+    ]
+    for process in ended:
+        _, error = process.communicate()
+        assert process.returncode == 0, error
+    first, *lines = (tmp_path / "killed/runs.jsonl").read_text().splitlines()
+    assert lines[: len(kept)] == kept
+    assert len(lines) == json.loads(first)["took"]["runs"] == 12
+    whole = read_lines(tmp_path / "whole")[1:]
+    tests = [
+        [run["test"] for run in runs]
+        for runs in (map(json.loads, lines), whole)
+    ]
+    np.testing.assert_allclose(*tests, rtol=1e-5)
+    assert "| IRNN" in (tmp_path / "killed" / "README.md").read_text()
+    assert (tmp_path / "killed" / "models.png").exists()
+
+
+def test_only_missing_runs_are_made(tmp_path, here, monkeypatch):
+    monkeypatch.setattr(runner, "RUNS_OF_A_PROCESS", 8)
+    make(tmp_path)
+    assert here == [1, 1]  # processes of eight runs, and of four
+    before = (tmp_path / "runs.jsonl").read_text()
+    make(tmp_path)
+    assert (tmp_path / "runs.jsonl").read_text() == before
+    make(tmp_path, TINY.replace("[0, 1, 2]", "[0, 1, 2, 3]"))
+    assert len(read_lines(tmp_path)) == 1 + 16
+
+
+def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, here, monkeypatch):
+    made = []
+
+    def run(setting):
+        made.append(setting)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return small.run(setting)
+
+    monkeypatch.setattr(runner.training, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        make(tmp_path)
+    assert len(read_lines(tmp_path)) >= 3
+    make(tmp_path)
+    assert len(read_lines(tmp_path)) == 13
+
+
+def test_a_run_is_stored_when_nobody_else_reads_or_writes(tmp_path):
+    protocol = small.read(tmp_path, TINY)
+    one, other = map(small.run, protocol.settings[:2])
+    runner.store(protocol, tmp_path, one, seconds=2)
+    with open(tmp_path / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        arguments = protocol, tmp_path, other, 1
+        thread = threading.Thread(target=runner.store, args=arguments)
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive()
+    thread.join()
+    study = stored(protocol, tmp_path)
+    assert study.runs == (one, other)
+    assert study.record["took"] == {"runs": 2, "seconds": 3.0}
+    assert study.record["protocol"] == protocol.source
+
+
+@pytest.mark.parametrize(
+    "best, test, beyond",
+    [
+        (0.001, 0.5, [0.0003]),
+        (0.003, 0.5, []),
+        (0.01, 0.5, [0.03]),
+        (0.01, 0.99, []),  # it learned nothing
+    ],
+)
+def test_rates_are_tried_beyond_the_edge_where_the_best_is(
+    tmp_path, best, test, beyond
+):
+    def outcome(setting):
+        if setting.layer == "IRNN":
+            return None
+        good = setting.learning_rate == best
+        return {"validation": 0.9 - good / 2, "test": test}
+
+    text = TINY.replace("[0.001, 0.01]", "[0.001, 0.003, 0.01]")
+    study = small.study(tmp_path, outcome, text)
+    wanted = runner.wanted(study, extend=True)
+    if beyond:
+        made = [(s.layer, s.learning_rate, s.seed) for s in wanted]
+        assert made == [("RIN", *beyond, seed) for seed in (0, 1, 2)]
+    else:
+        assert {setting.layer for setting in wanted} == {"IRNN"}
+    text = TINY.replace("[0.001, 0.01]", "[0.01]")  # it is given
+    study = small.study(tmp_path, lambda setting: {}, text)
+    assert runner.wanted(study, extend=True) == []
+
+
+def test_each_model_that_lacks_runs_is_timed_once(tmp_path, here, monkeypatch):
+    monkeypatch.setattr(runner.training, "seconds", lambda setting: 3600)
+    protocol = small.read(tmp_path, TINY)
+    runner.estimate(protocol, tmp_path, jobs=1)
+    study = stored(protocol, tmp_path)
+    assert len(study.estimate["models"]) == 2
+    assert study.hours(protocol.settings) == 6  # 12 runs on two cores
+    monkeypatch.setattr(runner.training, "seconds", None)
+    runner.estimate(protocol, tmp_path, jobs=1)
+
+
+@pytest.mark.parametrize(
+    "old, new, error",
+    [
+        ('"IRNN"', '"IRNM"', "protocol.toml: unknown layer: IRNM. Known are"),
+        ('"adding"', '"babi"\nnumber = 1', "cannot be run: BABI_DIR names no"),
+        ('"adding"', '"text"', "there is no tiny_shakespeare in TFDS_DATA_DIR"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(tmp_path, monkeypatch, old, new, error):
+    small.read(tmp_path, TINY)
+    (tmp_path / "protocol.toml").write_text(TINY.replace(old, new))
+    monkeypatch.setenv("BABI_DIR", "")
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    with pytest.raises(SystemExit, match=error):
+        main(["run", str(tmp_path)])
+
+
+def test_ray_makes_a_run_again_whose_worker_dies(tmp_path):
+    pytest.importorskip("ray")
+    small.read(tmp_path, TINY)
+    process = start("run", tmp_path, "--ray_address=local")
+    assert _kill_a_worker(process)
+    _, error = process.communicate()
+    assert process.returncode == 0, error
+    assert len(read_lines(tmp_path)) == 13
+
+
+def _kill_a_worker(process):
+    """Kills the first worker of Ray below a process, if one comes."""
+    while process.poll() is None:
+        listed = subprocess.run(
+            ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True
+        )
+        rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+        parents = {pid: parent for pid, parent, *_ in rows}
+        for pid, _, *command in rows:
+            if re.match(r"ray::run\b", "".join(command)):
+                above = pid
+                while above in parents and above != str(process.pid):
+                    above = parents[above]
+                if above in parents:
+                    os.kill(int(pid), signal.SIGKILL)
+                    return True
+        time.sleep(0.05)
+    return False

@@ -1,0 +1,98 @@
+"""Statistics, against SciPy and closed forms."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from engine import verdicts
+
+
+def compared(first, second, expect="better", within=0.05):
+    seeds = range(len(first))
+    first, second = (
+        dict(zip(seeds, losses, strict=True)) for losses in (first, second)
+    )
+    return verdicts.compare(first, second, expect, within)
+
+
+def test_the_interval_is_that_of_the_paired_t_test():
+    first, second = np.random.default_rng(7).random((2, 5))
+    second += 0.5
+    comparison = compared(first, second)
+    differences = first - second
+    error = np.std(differences, ddof=1) / np.sqrt(5)
+    ends = np.mean(differences) + 2.7764451 * error * np.array([-1, 1])
+    assert comparison.interval == pytest.approx(tuple(ends))
+    reference = stats.ttest_rel(first, second)
+    assert comparison.p_value == pytest.approx(reference.pvalue)
+
+
+def test_nineteen_of_twenty_intervals_of_five_seeds_hold_the_truth():
+    draws = np.random.default_rng(0).normal(0.3, 1, size=(2_000, 5))
+    ends = np.array([verdicts.mean_interval(draw) for draw in draws])
+    covered = np.mean((ends[:, 0] < 0.3) & (0.3 < ends[:, 1]))
+    assert covered == pytest.approx(0.95, abs=0.015)
+
+
+def test_equal_is_two_one_sided_tests_against_the_margin():
+    first, second = np.random.default_rng(1).random((2, 6)) / 50 + 0.5
+    comparison = compared(first, second, "equal", 0.02)
+    p_values = [
+        stats.ttest_1samp(first - second + shift, 0, alternative=side).pvalue
+        for shift, side in ((0.02, "greater"), (-0.02, "less"))
+    ]
+    assert comparison.p_value == pytest.approx(max(p_values))
+    assert comparison.answer == "yes"
+
+
+@pytest.mark.parametrize(
+    "first, second, expect, said",
+    [
+        ([0.10, 0.11, 0.12], [0.3, 0.31, 0.33], "better", "yes"),
+        ([0.30, 0.31, 0.33], [0.1, 0.11, 0.12], "better", "no"),
+        ([0.30, 0.31, 0.32], [0.3, 0.31, 0.32], "better", "no"),  # no margin
+        ([0.10, 0.50, 0.90], [0.3, 0.31, 0.32], "better", "inconclusive"),
+        ([0.30, 0.31, 0.32], [0.3, 0.31, 0.32], "equal", "yes"),
+        ([0.10, 0.11, 0.12], [0.3, 0.31, 0.33], "equal", "no"),
+        ([0.10, 0.50, 0.90], [0.3, 0.31, 0.32], "equal", "inconclusive"),
+        ([0.96, 0.97, 0.98], [1.0, 1.00, 1.00], "better", verdicts.UNSOLVED),
+        ([0.20, 0.21, 0.22], [1.0, 1.00, 1.00], "better", "yes"),
+        ([0.1], [0.9], "better", "inconclusive"),  # one seed is no evidence
+        ([0.1], [0.1], "equal", "inconclusive"),
+    ],
+)
+def test_an_answer_follows_from_the_interval(first, second, expect, said):
+    assert compared(first, second, expect).answer == said
+
+
+def test_the_margin_is_at_most_a_quarter_of_the_larger_loss():
+    first, second = [0.4] * 3, [0.04] * 3
+    margin = compared(first, second, within=1.0).margin
+    assert margin == pytest.approx(0.1)
+    assert compared(first, second, within=0.02).margin == 0.02
+
+
+@pytest.mark.parametrize(
+    "answers, verdict",
+    [
+        (["yes", "yes"], "holds"),
+        (["yes", "inconclusive"], "holds in part"),
+        (["no", "yes"], "holds in part"),
+        (["yes", verdicts.UNTESTED], "holds in part"),
+        (["no", verdicts.UNTESTED], "inconclusive"),
+        (["no", "inconclusive"], "inconclusive"),
+        ([verdicts.UNSOLVED, verdicts.UNSOLVED], verdicts.UNSOLVED),
+        ([verdicts.UNSOLVED, "no"], "inconclusive"),
+        (["no", "no"], "does not hold"),
+        ([], "not tested"),
+    ],
+)
+def test_a_claim_of_several_parts(answers, verdict):
+    assert verdicts.verdict(answers) == verdict
+
+
+@pytest.mark.parametrize("third, hold", [(0.04, 1), (0.035, 3)])
+def test_discoveries_are_those_of_benjamini_and_hochberg(third, hold):
+    """The k smallest of m p values hold if the k-th is at most 0.05 k / m."""
+    assert verdicts.discoveries([0.001, 0.03, third, 0.6]) == hold
+    assert verdicts.discoveries([]) == 0
