@@ -19,10 +19,8 @@ for name, value in {
 
 import numpy as np  # noqa: E402
 
-# Examples and experiments import TensorFlow for data.
-collect_ignore = ["test_examples.py", "test_claims.py", "test_findings.py"]
-collect_ignore += ["test_pictures.py", "test_protocols.py", "test_runner.py"]
-collect_ignore += ["test_tables.py", "test_training.py", "test_verdicts.py"]
+# Examples import TensorFlow for data.
+collect_ignore = ["test_examples.py"]
 if importlib.util.find_spec("tensorflow"):
     collect_ignore.clear()
 

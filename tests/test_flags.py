@@ -19,7 +19,7 @@ pytestmark = [
 ]
 SCRIPTS = [
     str(path.relative_to(scripts.ROOT))
-    for folder in ("examples", "experiments", "benchmarks", "tests/reports")
+    for folder in ("examples", "benchmarks", "tests/reports")
     for path in sorted((scripts.ROOT / folder).glob("*.py"))
     if re.search(
         r'"__main__":\n( .*\n)*    \w+\.(run|main)\(', path.read_text()
@@ -135,7 +135,6 @@ def test_words_that_are_no_flags_are_refused(script):
     "line, message",
     [
         ("examples/deep_linear.py --depths=0", "not a positive integer"),
-        ("experiments estimate --run=night", "Received: ['estimate']"),
         (
             "examples/many_devices.py --process=2 --processes=2",
             "from 0 to PROCESSES - 1",
