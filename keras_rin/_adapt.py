@@ -177,7 +177,7 @@ def _check_skipped(layer, cells):
 def _skipped_names(layer, cells):
     """Names of the recurrent layers inside whose cells are none of these."""
     known = set(map(id, cells))
-    for inner in layers_within(layer, ends_at=_is_recurrent):
+    for inner in layers_within(layer, is_leaf=_is_recurrent):
         if _is_recurrent(inner) and not known & set(map(id, _cells(inner))):
             yield inner.name
 

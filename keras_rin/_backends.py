@@ -72,7 +72,7 @@ def with_xla(loop):
     return tf.function(loop, jit_compile=True, autograph=False)
 
 
-def steps_at_once():
+def steps_per_iteration():
     """How many steps an iteration of the inner loop takes."""
     if keras.backend.backend() != "jax":
         return 1

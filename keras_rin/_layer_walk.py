@@ -19,11 +19,11 @@ def hidden_states(layer):
     return list(states_by_id.values())
 
 
-def layers_within(layer, ends_at=lambda layer: False):
+def layers_within(layer, is_leaf=lambda layer: False):
     """The layer and the layers within, those of a user's own layer as well.
 
     Each comes once, in the order of the attributes that hold them. Those
-    within a layer that it `ends_at` are left out.
+    within a layer for which `is_leaf` is true are left out.
     """
     layers, visited, waiting = [], set(), [layer]
     while waiting:
@@ -34,7 +34,7 @@ def layers_within(layer, ends_at=lambda layer: False):
         members: Iterable[Any] = []
         if isinstance(value, keras.layers.Layer):
             layers.append(value)
-            members = [] if ends_at(value) else vars(value).values()
+            members = [] if is_leaf(value) else vars(value).values()
         elif isinstance(value, dict):  # keys may have no order
             members = value.values()
         elif isinstance(value, list | tuple):

@@ -17,34 +17,36 @@ from keras import ops
 from keras_rin._backends import first_derivative_only
 from keras_rin._backends import pays_to_compile
 from keras_rin._backends import scan
-from keras_rin._backends import steps_at_once
+from keras_rin._backends import steps_per_iteration
 from keras_rin._backends import where
 from keras_rin._backends import with_xla
 from keras_rin._backends import without_forward_mode
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
-# A sequence has at most so many pieces, each of at least so many steps.
+# The largest number of pieces of a sequence, and the fewest steps of a piece.
 MOST_PIECES, FEWEST_STEPS = 16, 16
 
 
-def _times_slope(gradient):
+def _scale_by_slope(gradient):
     # The slope of Keras, which TensorFlow rounds to float32.
-    one = ops.ones((), gradient.dtype)
-    return gradient * -keras.activations.leaky_relu(-one)
+    minus_one = -ops.ones((), gradient.dtype)
+    return gradient * -keras.activations.leaky_relu(minus_one)
 
 
 # dL/da from g = dL/dh, where h = phi(a), as a function of h alone.
 PULLBACKS = {
     keras.activations.linear: lambda g, h: g,
     keras.activations.relu: lambda g, h: where(h > 0, g, 0.0),
-    keras.activations.leaky_relu: lambda g, h: where(h > 0, g, _times_slope(g)),
+    keras.activations.leaky_relu: lambda g, h: where(
+        h > 0, g, _scale_by_slope(g)
+    ),
     keras.activations.elu: lambda g, h: where(h > 0, g, g * (h + 1.0)),
     keras.activations.tanh: lambda g, h: g * (1.0 - h * h),
     keras.activations.sigmoid: lambda g, h: g * h * (1.0 - h),
 }
 
-# Methods of Torch tensors, faster for the same reason.
+# Methods of Torch tensors: a function of `keras.ops` takes longer than a step.
 IN_TORCH: dict = {
     getattr(keras.activations, name): methodcaller(name)
     for name in ("relu", "tanh", "sigmoid")
@@ -125,7 +127,7 @@ def identity_recurrence(
             d_x, *d_others = run(_backward)(
                 activation, saved, all_states, d_outputs
             )
-            if not _widens(kernel):
+            if not _has_more_units(kernel):
                 d_x = _project(d_x, ops.transpose(saved[1]))
             gradients = [
                 first_derivative_only(gradient, upstream, *inputs[:5])
@@ -149,14 +151,14 @@ def _forward(phi, count, inputs):
 
     def piece(h, p):
         z = _project(_piece(x, count, p), kernel) + bias
-        keep = [_piece(tensor, count, p)[..., None] for tensor in mask]
+        unmasked = [_piece(tensor, count, p)[..., None] for tensor in mask]
 
         def step(h, t):
             new = phi(z[t] + h + h @ offset)
-            h = where(keep[0][t], new, h) if mask else new
+            h = where(unmasked[0][t], new, h) if mask else new
             return h, h
 
-        return scan(step, h, ops.shape(z)[0], unroll=steps_at_once())
+        return scan(step, h, ops.shape(z)[0], unroll=steps_per_iteration())
 
     return scan(piece, initial_state, count)[1]
 
@@ -172,7 +174,7 @@ def _backward(activation, inputs, states, upstream):
     x, kernel, bias, initial_state, offset, *mask = inputs
     pull_back, transposed = PULLBACKS[activation], ops.transpose(offset)
     count, length, _, units = ops.shape(states)
-    keep = [_mask_by_step(tensor) for tensor in mask]
+    unmasked = [_mask_by_step(tensor) for tensor in mask]
 
     def gradient_at_step(t):
         """The gradient of the loss by h_t alone."""
@@ -185,8 +187,8 @@ def _backward(activation, inputs, states, upstream):
 
     def gradient_before(g, t):
         """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
-        moved = g + g @ transposed
-        return where(keep[0][t], moved, g) if mask else moved
+        through_step = g + g @ transposed
+        return where(unmasked[0][t], through_step, g) if mask else through_step
 
     def piece(carry, p):
         g, d_weights = carry
@@ -196,22 +198,24 @@ def _backward(activation, inputs, states, upstream):
         def step(g, i):
             t = p * length + i
             g = gradient_before(g, t + 1) + gradient_at_step(t)
-            pulled = pull_back(g, h[i])
-            g = where(keep[0][t], pulled, g) if mask else pulled
+            d_a = pull_back(g, h[i])
+            g = where(unmasked[0][t], d_a, g) if mask else d_a
             return g, g
 
-        g, dz = scan(step, g, length, reverse=True, unroll=steps_at_once())
+        g, dz = scan(
+            step, g, length, reverse=True, unroll=steps_per_iteration()
+        )
         if mask:
             dz = where(_piece(mask[0], count, p)[..., None], dz, 0.0)
-        h = ops.concatenate([starts[p][None], h[:-1]])
+        h = ops.concatenate([initial_states[p][None], h[:-1]])
         factors = h, _piece(x, count, p), ops.ones_like(h[..., :1])
         factors = ops.concatenate(factors, axis=-1)
         d_weights = d_weights + _sum_of_products(factors, dz)
-        if _widens(kernel):
+        if _has_more_units(kernel):
             dz = _project(dz, ops.transpose(kernel))
         return (g, d_weights), dz
 
-    starts = ops.concatenate([initial_state[None], states[:-1, -1]])
+    initial_states = ops.concatenate([initial_state[None], states[:-1, -1]])
     weights = ops.concatenate([offset, kernel, bias[None]])
     carry = ops.zeros_like(initial_state), ops.zeros_like(weights)
     (g, d_weights), d_x = scan(piece, carry, count, reverse=True)
@@ -249,7 +253,7 @@ def _mask_by_step(mask):
     return mask[..., None]
 
 
-def _widens(kernel):
+def _has_more_units(kernel):
     """Whether there are more units than features."""
     return kernel.shape[0] < kernel.shape[1]
 

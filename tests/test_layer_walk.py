@@ -36,9 +36,9 @@ def test_layers_come_once_in_the_order_of_a_model():
     assert [one for one in found if one in ours] == ours
 
 
-def test_a_layer_that_it_ends_at_is_the_last_of_its_branch():
+def test_a_leaf_is_the_last_layer_of_its_branch():
     block = Block()
-    found = layers_within(block, ends_at=lambda one: one is block.first)
+    found = layers_within(block, is_leaf=lambda layer: layer is block.first)
     assert block.first in found
     assert block.first.cell not in found
     assert block.others["b"][0].cell in found

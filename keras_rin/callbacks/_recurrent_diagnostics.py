@@ -233,7 +233,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     def _find_layers(self):
         has_matrices = _recurrent_layers.has_matrices
-        within = layers_within(self.model, ends_at=has_matrices)
+        within = layers_within(self.model, is_leaf=has_matrices)
         layers = [layer for layer in within if has_matrices(layer)]
         if not layers:
             raise ValueError(

@@ -99,7 +99,7 @@ class ResumableTraining(keras.callbacks.Callback):
         self.settings = _as_json(settings)
         self._stamp = _stamp(self.path)
         self._saved = _checkpoint.read(self.path)
-        self._described: dict = {}
+        self._description: dict = {}
         self._within_epoch = False
         self.epoch, self.history = 0, {}
         if self._saved is not None:
@@ -112,11 +112,11 @@ class ResumableTraining(keras.callbacks.Callback):
         if self._within_epoch:  # an earlier `fit` ended there
             self._saved = _checkpoint.read(self.path)
         variables = self._variables()
-        self._compare(_model_description.describe(self.model))
+        self._refuse_another_model(_model_description.describe(self.model))
         if self._saved is not None:
             self._restore(variables)
         arrays = _arrays(variables)
-        self._never_finite = set(_not_finite(variables, arrays))
+        self._never_finite = set(_indices_not_finite(variables, arrays))
         self._write(arrays)
         _files.remove_unfinished(self.path)
         self._within_epoch = False
@@ -132,7 +132,7 @@ class ResumableTraining(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         variables = self._variables()
         arrays = _arrays(variables)
-        for index in _not_finite(variables, arrays):
+        for index in _indices_not_finite(variables, arrays):
             if index not in self._never_finite:
                 raise FloatingPointError(
                     f"Epoch {epoch + 1} ends with {variables[index].path} not "
@@ -164,27 +164,28 @@ class ResumableTraining(keras.callbacks.Callback):
             variables += optimizer.variables
         return variables
 
-    def _compare(self, described):
+    def _refuse_another_model(self, description):
         changes = []
         if self._saved is not None:
-            self._described = self._saved.model
+            self._description = self._saved.model
             changes = self._changed_settings()
-        self._described = self._described or described
+        self._description = self._description or description
         changes += _model_description.model_differences(
-            self._described, described
+            self._description, description
         )
         self._refuse_changes(changes)
 
     def _changed_settings(self):
-        saved, now = {"settings": self._saved.settings}, self.settings
-        return _model_description.differences(saved, {"settings": now})
+        return _model_description.differences(
+            {"settings": self._saved.settings}, {"settings": self.settings}
+        )
 
     def _refuse_changes(self, changes):
         if changes:
-            more = f"; {len(changes) - 5} more" if len(changes) > 5 else ""
+            rest = f"; {len(changes) - 5} more" if len(changes) > 5 else ""
             raise ValueError(
                 f"{self.path} is of another training. In the file "
-                f"{'; '.join(changes[:5])}{more}. To resume, make the model, "
+                f"{'; '.join(changes[:5])}{rest}. To resume, make the model, "
                 "the optimizer and the settings as they were; to train anew, "
                 "name another file."
             )
@@ -198,13 +199,13 @@ class ResumableTraining(keras.callbacks.Callback):
                 f"have the shapes {[array.shape for array in saved.arrays]}. "
                 f"Received: {[(v.path, tuple(v.shape)) for v in variables]}"
             )
-        now = _model_description.rates(variables)
+        compiled_rates = _model_description.rates(variables)
         for variable, array in zip(variables, saved.arrays, strict=True):
             if array.dtype.kind == "V":  # NumPy's files know no bfloat16
                 dtype = keras.ops.convert_to_numpy(variable).dtype
                 array = array.view(dtype)
             variable.assign(array)
-        self._warn_of_rates(now, _model_description.rates(variables))
+        self._warn_of_rates(compiled_rates, _model_description.rates(variables))
         if saved.generator is not None and keras.backend.backend() == "torch":
             import torch
 
@@ -212,7 +213,7 @@ class ResumableTraining(keras.callbacks.Callback):
         self._saved = None
 
     def _warn_of_rates(self, compiled, restored):
-        if compiled not in (restored, self._described.get("rates")):
+        if compiled not in (restored, self._description.get("rates")):
             warnings.warn(
                 f"The learning rate is {restored}, as in {self.path}, and not "
                 f"{compiled}, with which the model was compiled. To change it "
@@ -225,7 +226,7 @@ class ResumableTraining(keras.callbacks.Callback):
         content = _checkpoint.Checkpoint(
             epoch=self.epoch,
             history=self.history,
-            model=self._described,
+            model=self._description,
             settings=self.settings,
             arrays=arrays,
             generator=_torch_generator(),
@@ -270,7 +271,7 @@ def _as_json(settings):
 
 
 def _stamp(path):
-    """Tells a file from one that another process puts in its place."""
+    """What differs if another process puts a file in the place of this one."""
     try:
         status = os.stat(path)
     except OSError:
@@ -286,7 +287,7 @@ def _arrays(variables):
     return [keras.ops.convert_to_numpy(v) for v in variables]
 
 
-def _not_finite(variables, arrays):
+def _indices_not_finite(variables, arrays):
     """The indices of the variables that are not finite."""
     for index, (v, array) in enumerate(zip(variables, arrays, strict=True)):
         if "float" in v.dtype and not np.isfinite(array).all():

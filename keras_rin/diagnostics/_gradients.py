@@ -77,20 +77,20 @@ def gradient_norms(
     directions = _arguments.integer("directions", directions)
     rng = _arguments.generator("rng", rng, seed=0)
     sequences = _recurrent_layers.sequences(x, layer)
-    used = _recurrent_layers.unmasked_steps(mask, sequences, layer)
-    sequences, used = _align_steps(sequences, used)
+    unmasked = _recurrent_layers.unmasked_steps(mask, sequences, layer)
+    sequences, unmasked = _align_steps(sequences, unmasked)
     sizes = _state_map.sizes(cell)
     count = min(directions, sizes[0])
     basis = np.linalg.qr(rng.normal(size=(sizes[0], count)))[0].T
     v = np.tile(basis, (len(sequences), 1))
     sequences = np.repeat(sequences, count, axis=0)
-    used = np.repeat(used, count, axis=0)
+    unmasked = np.repeat(unmasked, count, axis=0)
     dtype = "float64" if cell.compute_dtype == "float64" else "float32"
     shape = sequences.shape[1] + 1, len(sequences), sum(sizes)
     with _recurrent_layers.undisturbed(cell), _autodiff.float64_allowed(dtype):
         inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
         gradients = _autodiff.gradient(
-            lambda nudges: _project_last(cell, inputs, used, nudges, v),
+            lambda nudges: _project_last(cell, inputs, unmasked, nudges, v),
             ops.zeros(shape, dtype),
         )
     squares = np.asarray(ops.convert_to_numpy(gradients), "float64") ** 2
@@ -104,16 +104,16 @@ def gradient_norms(
     return norms
 
 
-def _align_steps(sequences, used):
+def _align_steps(sequences, unmasked):
     """The time steps that count, moved to the end of each sequence."""
-    has_steps = used.any(axis=1)
+    has_steps = unmasked.any(axis=1)
     sequences = _recurrent_layers.sorted_steps(
-        sequences[has_steps], used[has_steps]
+        sequences[has_steps], unmasked[has_steps]
     )
-    return sequences, np.sort(used[has_steps], axis=1)
+    return sequences, np.sort(unmasked[has_steps], axis=1)
 
 
-def _project_last(cell, x, used, nudges, v):
+def _project_last(cell, x, unmasked, nudges, v):
     """v . h_T, with one nudge added to the state after each step."""
     step = _state_map.flat_step(cell)
 
@@ -121,13 +121,13 @@ def _project_last(cell, x, used, nudges, v):
         return states + ops.cast(nudge, cell.compute_dtype)
 
     def nudged_step(states, inputs):
-        x_t, used_t, nudge = inputs
-        states = ops.where(used_t, step(states, x_t), states)
+        x_t, unmasked_t, nudge = inputs
+        states = ops.where(unmasked_t, step(states, x_t), states)
         return nudged(states, nudge), None
 
     initial_state = _state_map.flat_initial_state(cell, len(x))
-    used = ops.convert_to_tensor(used.T[..., None])
-    sequence = (ops.swapaxes(x, 0, 1), used, nudges[1:])
+    unmasked = ops.convert_to_tensor(unmasked.T[..., None])
+    sequence = (ops.swapaxes(x, 0, 1), unmasked, nudges[1:])
     states, _ = ops.scan(
         nudged_step, nudged(initial_state, nudges[0]), sequence
     )

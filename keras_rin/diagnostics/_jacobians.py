@@ -58,9 +58,9 @@ def state_trajectories(
             [1., 1.],
             [2., 2.]]], dtype=float32)
     """
-    cell, inputs, used = cell_and_sequences(layer, x, mask, dtype)
+    cell, inputs, unmasked = cell_and_sequences(layer, x, mask, dtype)
     with state_map(cell, dtype) as step:
-        return step.trajectory(inputs, used)
+        return step.trajectory(inputs, unmasked)
 
 
 def state_jacobians(
@@ -116,15 +116,15 @@ def state_jacobians(
     array([[0., 0.],
            [1., 0.]], dtype=float32)
     """
-    cell, inputs, used = cell_and_sequences(layer, x, mask, dtype)
+    cell, inputs, unmasked = cell_and_sequences(layer, x, mask, dtype)
     batch, time, features = inputs.shape
     with state_map(cell, dtype) as step:
-        states = step.trajectory(inputs, used)[:, :-1]
+        states = step.trajectory(inputs, unmasked)[:, :-1]
         matrices = step.jacobians(
             states.reshape(-1, step.size), inputs.reshape(-1, features)
         )
     matrices = matrices.reshape(batch, time, step.size, step.size)
-    matrices[~used] = np.eye(step.size)
+    matrices[~unmasked] = np.eye(step.size)
     return matrices
 
 
@@ -142,5 +142,5 @@ def cell_and_sequences(layer, x, mask, dtype):
         )
     cell = checked_cell(layer)
     inputs = _recurrent_layers.sequences(x, layer)
-    used = _recurrent_layers.unmasked_steps(mask, inputs, layer)
-    return cell, inputs.astype(dtype), used
+    unmasked = _recurrent_layers.unmasked_steps(mask, inputs, layer)
+    return cell, inputs.astype(dtype), unmasked

@@ -106,12 +106,31 @@ def lyapunov_spectrum(
         and Abbott, 2023, Lyapunov spectra of chaotic recurrent neural
         networks.
     """
-    cell, inputs, used = _jacobians.cell_and_sequences(
+    cell, inputs, unmasked = _jacobians.cell_and_sequences(
         layer, x, mask, "float64"
     )
-    lengths = used.sum(axis=1)
-    time = int(lengths.max())
+    lengths = unmasked.sum(axis=1)
     size = sum(_state_map.sizes(cell))
+    count = _checked_count(exponents, size, layer)
+    warmup = _checked_warmup(warmup, int(lengths.max()))
+    rng = _arguments.generator("rng", rng, seed=0)
+    longest = np.argsort(-lengths, kind="stable")[: (lengths > warmup).sum()]
+    inputs = _recurrent_layers.sorted_steps(inputs[longest], ~unmasked[longest])
+    lengths = lengths[longest]
+    basis = np.linalg.qr(rng.normal(size=(count, size)).T).Q
+    with _state_map.state_map(cell, "float64") as step:
+        by_sequence, by_step = _sum_growth(step, inputs, lengths, basis, warmup)
+    counts = lengths - warmup
+    steps = np.minimum(counts[:, None], np.arange(1, len(by_step) + 1))
+    order = np.argsort(-by_sequence.sum(axis=0), kind="stable")
+    return LyapunovSpectrum(
+        by_step.sum(axis=0)[order] / counts.sum(),
+        _standard_error(by_sequence[:, order], counts[:, None]),
+        np.cumsum(by_step[:, order], axis=0) / steps.sum(axis=0)[:, None],
+    )
+
+
+def _checked_count(exponents, size, layer):
     exponents = size if exponents is None else exponents
     count = _arguments.integer("exponents", exponents)
     if count > size:
@@ -119,36 +138,33 @@ def lyapunov_spectrum(
             f"`exponents` must be at most {size}, the size of the state of "
             f"{layer.name}. Received: exponents={exponents}"
         )
+    return count
+
+
+def _checked_warmup(warmup, time):
     warmup = time // 10 if warmup is None else warmup
     if _arguments.integer("warmup", warmup, at_least=0) >= time:
         raise ValueError(
             f"`warmup` must be below the {time} time steps of `x`. "
             f"Received: warmup={warmup}"
         )
-    rng = _arguments.generator("rng", rng, seed=0)
-    longest = np.argsort(-lengths, kind="stable")[: (lengths > warmup).sum()]
-    inputs = _recurrent_layers.sorted_steps(inputs[longest], ~used[longest])
-    lengths = lengths[longest]
-    basis = np.linalg.qr(rng.normal(size=(count, size)).T).Q
-    sequence_growth = np.zeros((len(inputs), count))
-    step_growth = np.zeros((time - warmup, count))
+    return warmup
+
+
+def _sum_growth(step, inputs, lengths, basis, warmup):
+    """log |R_t[i, i]| after the warmup, summed over steps, over sequences."""
+    size, count = basis.shape
+    by_sequence = np.zeros((len(inputs), count))
+    by_step = np.zeros((lengths[0] - warmup, count))
     chunk = max(1, _state_map.VALUES // (size * count))
-    with _state_map.state_map(cell, "float64") as step:
-        for start in range(0, len(inputs), chunk):
-            part = slice(start, start + chunk)
-            growths = _growth(step, inputs[part], lengths[part], basis)
-            for t, growth in enumerate(growths):
-                if t >= warmup:
-                    sequence_growth[start : start + len(growth)] += growth
-                    step_growth[t - warmup] += growth.sum(axis=0)
-    counts = lengths - warmup
-    steps = np.minimum(counts[:, None], np.arange(1, len(step_growth) + 1))
-    order = np.argsort(-sequence_growth.sum(axis=0), kind="stable")
-    return LyapunovSpectrum(
-        step_growth.sum(axis=0)[order] / counts.sum(),
-        _standard_error(sequence_growth[:, order], counts[:, None]),
-        np.cumsum(step_growth[:, order], axis=0) / steps.sum(axis=0)[:, None],
-    )
+    for start in range(0, len(inputs), chunk):
+        part = slice(start, start + chunk)
+        growths = _growth(step, inputs[part], lengths[part], basis)
+        for t, growth in enumerate(growths):
+            if t >= warmup:
+                by_sequence[start : start + len(growth)] += growth
+                by_step[t - warmup] += growth.sum(axis=0)
+    return by_sequence, by_step
 
 
 def _growth(step, x, lengths, basis):

@@ -87,21 +87,12 @@ def input_drift(
         raise ValueError(
             f"{layer.name} has no input kernel. Received: layer={layer}"
         )
-    used = _recurrent_layers.unmasked_steps(mask, x, layer)
-    flat, steps = x[used], int(used.sum(axis=1).max())
-    kernel, effective = float64(cell.kernel), matrices["recurrent"]
-    mean = flat.mean(axis=0) @ kernel
-    has_bias = getattr(cell, "bias", None) is not None
-    if has_bias:
-        mean += float64(cell.bias)
-    factor = (flat - flat.mean(axis=0)) @ kernel
-    covariance = factor.T @ factor / len(flat)
+    unmasked = _recurrent_layers.unmasked_steps(mask, x, layer)
+    mean, covariance = _input_moments(cell, matrices, x[unmasked])
+    steps = int(unmasked.sum(axis=1).max())
+    effective = matrices["recurrent"]
     if "transition" in matrices:
-        transition = matrices["transition"]
-        mean, effective = mean @ transition, effective @ transition
-        covariance = transition.T @ covariance @ transition
-        if has_bias:
-            mean += float64(cell.transition_bias)
+        effective = effective @ matrices["transition"]
     matrix, growth = _spectrum.scaled(effective)
     drift = _power_sum(mean, lambda v: v @ matrix, growth, steps)
     variance, exponent = _power_sum(
@@ -110,6 +101,24 @@ def input_drift(
     spread = np.sqrt(np.maximum(np.diag(variance), 0) * 2.0 ** (exponent % 2))
     with np.errstate(over="ignore"):
         return InputDrift(np.ldexp(*drift), np.ldexp(spread, exponent // 2))
+
+
+def _input_moments(cell, matrices, inputs):
+    """Mean and covariance of what inputs `(steps, features)` add to a state."""
+    kernel = float64(cell.kernel)
+    mean = inputs.mean(axis=0) @ kernel
+    has_bias = getattr(cell, "bias", None) is not None
+    if has_bias:
+        mean += float64(cell.bias)
+    factor = (inputs - inputs.mean(axis=0)) @ kernel
+    covariance = factor.T @ factor / len(inputs)
+    if "transition" in matrices:
+        transition = matrices["transition"]
+        mean = mean @ transition
+        covariance = transition.T @ covariance @ transition
+        if has_bias:
+            mean += float64(cell.transition_bias)
+    return mean, covariance
 
 
 def _power_sum(term, advance, growth, steps):
@@ -165,7 +174,7 @@ def state_norms(
     cell = _recurrent_layers.built_cell(layer)
     _recurrent_layers.check_weights(cell)
     x = _recurrent_layers.sequences(x, layer)
-    used = _recurrent_layers.unmasked_steps(mask, x, layer)
+    unmasked = _recurrent_layers.unmasked_steps(mask, x, layer)
     inputs = keras.Input(x.shape[1:], dtype=cell.compute_dtype)
     input_mask = keras.Input(x.shape[1:2], dtype="bool")
     states = keras.layers.RNN(
@@ -182,7 +191,7 @@ def state_norms(
     with _recurrent_layers.undisturbed(cell):
         for start in range(0, len(x), BATCH):
             part = slice(start, start + BATCH)
-            batch = [x[part].astype(dtype), used[part]]
+            batch = [x[part].astype(dtype), unmasked[part]]
             sizes, shares = model.predict_on_batch(batch)
             squares = (
                 np.where(sizes < np.inf, shares, 1)

@@ -163,7 +163,7 @@ class StateMap:
             return self._gated.jacobians(slopes)
         return self._run(self._jacobians, self.size, states, inputs)[0]
 
-    def trajectory(self, x, used):
+    def trajectory(self, x, unmasked):
         """The states s_0 to s_T along x, `(batch, T + 1, state)`.
 
         Time steps that are not used leave the state as it is.
@@ -171,7 +171,7 @@ class StateMap:
         states = [self.initial(len(x))]
         for t in range(x.shape[1]):
             new = self.next(states[-1], x[:, t])
-            states.append(np.where(used[:, t, None], new, states[-1]))
+            states.append(np.where(unmasked[:, t, None], new, states[-1]))
         trajectory = np.stack(states, axis=1)
         self.check(trajectory)
         return trajectory
