@@ -157,6 +157,25 @@ def test_what_it_takes_and_returns_is_annotated(name):
         assert signature.return_annotation is not signature.empty
 
 
+def documented_methods(item):
+    """The functions of methods and properties that have a docstring."""
+    for name in dir(item):
+        method = inspect.getattr_static(item, name)
+        method = getattr(method, "fget", getattr(method, "__func__", method))
+        is_ours = inspect.isfunction(method) and not not_of_ours(method)
+        if is_ours and method.__doc__ and not name.startswith("_"):
+            yield method
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *RESULTS])
+def test_documented_methods_are_annotated(name):
+    for method in documented_methods(PUBLIC[name]):
+        signature = inspect.signature(method)
+        _, *parameters = signature.parameters.values()
+        assert [p.name for p in parameters if p.annotation is p.empty] == []
+        assert signature.return_annotation is not signature.empty
+
+
 def defaults_said(item):
     """The arguments of an item, each with the default in its docstring."""
     entries = re.split(r"^    (\w+): ", section(item, "Args"), flags=re.M)

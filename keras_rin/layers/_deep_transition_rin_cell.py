@@ -1,5 +1,7 @@
 """DeepTransitionRINCell: a RIN cell with two transitions per time step."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -88,7 +90,7 @@ class DeepTransitionRINCell(RINCell):
     """
 
     @property
-    def effective_transition_kernel(self):
+    def effective_transition_kernel(self) -> Any:
         """The effective matrix of the second transition, U_2 + I."""
         return self._effective_kernel("transition_kernel")
 

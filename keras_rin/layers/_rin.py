@@ -398,7 +398,7 @@ class RIN(keras.layers.RNN):
     seed = property(attrgetter("cell.seed"))
 
     @property
-    def effective_recurrent_kernel(self):
+    def effective_recurrent_kernel(self) -> Any:
         """The effective recurrent matrix, V = U + I."""
         return self.cell.effective_recurrent_kernel
 

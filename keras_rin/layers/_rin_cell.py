@@ -151,7 +151,9 @@ class RINCell(keras.layers.SimpleRNNCell):
         return super().add_weight(*args, initializer=initializer, **kwargs)
 
     @classmethod
-    def from_simple_rnn_cell(cls, cell, **kwargs):
+    def from_simple_rnn_cell(
+        cls, cell: keras.layers.SimpleRNNCell, **kwargs: Any
+    ) -> "RINCell":
         """Creates a `RINCell` with the outputs of a built `SimpleRNNCell`.
 
         Args:
@@ -170,7 +172,7 @@ class RINCell(keras.layers.SimpleRNNCell):
             )
         return converted(cell, cls, keras.layers.SimpleRNNCell, True, kwargs)
 
-    def to_simple_rnn_cell(self, **kwargs):
+    def to_simple_rnn_cell(self, **kwargs: Any) -> keras.layers.SimpleRNNCell:
         """Creates a `SimpleRNNCell` with the outputs of this built cell.
 
         Args:
@@ -186,7 +188,7 @@ class RINCell(keras.layers.SimpleRNNCell):
         return converted(self, target, RINCell, False, kwargs)
 
     @property
-    def effective_recurrent_kernel(self):
+    def effective_recurrent_kernel(self) -> Any:
         """The effective recurrent matrix, V = U + I."""
         return self._effective_kernel("recurrent_kernel")
 
@@ -210,7 +212,7 @@ class RINCell(keras.layers.SimpleRNNCell):
         weights = _offset_file.own_weights(self, store, counterpart)
         super().load_own_variables(weights)
 
-    def project(self, x):
+    def _project_inputs(self, x):
         """The projected input x W + b, independent of the hidden state."""
         z = ops.matmul(x, self.kernel)
         return z + self.bias if self.use_bias else z
@@ -220,7 +222,7 @@ class RINCell(keras.layers.SimpleRNNCell):
         h = states[0] if nested else states
         x, dropped_h = self._apply_dropout(inputs, h, training)
         carried = h + ops.matmul(dropped_h, self.recurrent_kernel)
-        h = self.activation(self.project(x) + carried)
+        h = self.activation(self._project_inputs(x) + carried)
         return h, [h] if nested else h
 
     def _apply_dropout(self, x, h, training):
