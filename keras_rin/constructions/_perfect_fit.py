@@ -95,7 +95,9 @@ def perfect_fit(
     """
     if width is not None:
         width = _arguments.integer("width", width, at_least=2)
-    points, labels, places = _distinct(*_checked(x, y))
+    x, y = _checked_points(x), np.asarray(y)
+    _check_labels(y, x)
+    points, labels, places = _distinct(x, y)
     cloud, widths = _Cloud(points, labels), _widths(*points.shape)
     first_width = widths[0] if width is None else width
     try:
@@ -112,9 +114,9 @@ def perfect_fit(
     return PerfectFit(model, float(stack.margin))
 
 
-def _checked(x, y):
+def _checked_points(x):
     with np.errstate(over="ignore", under="ignore"):
-        x, y = _arguments.real_array("x", x).astype("float32"), np.asarray(y)
+        x = _arguments.real_array("x", x).astype("float32")
     x[np.abs(x) < np.finfo("float32").tiny] = 0
     if x.ndim != 2 or 0 in x.shape:
         raise ValueError(
@@ -127,6 +129,10 @@ def _checked(x, y):
             "`x` must be finite in float32. Received: "
             f"x[{finite.argmin()}]={x[finite.argmin()]}"
         )
+    return x
+
+
+def _check_labels(y, x):
     if not np.issubdtype(y.dtype, np.integer) or y.shape != x.shape[:1]:
         raise ValueError(
             f"`y` must be integers of shape {x.shape[:1]}, one for each row "
@@ -143,7 +149,6 @@ def _checked(x, y):
             "output for each: numpy.unique(y, return_inverse=True) numbers "
             f"them consecutively. Received: y[{y.argmax()}]={y.max()}"
         )
-    return x, y
 
 
 def _distinct(x, y):

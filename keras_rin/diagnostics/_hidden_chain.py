@@ -120,18 +120,8 @@ def _pulse_response(layer, steps, pulse):
             f"{layer.name} has no input kernel, which takes the pulse. "
             f"Received: layer={layer}"
         )
-    pulse = np.ones(features) if pulse is None else pulse
-    pulse = _arguments.real_array("pulse", pulse)
-    if pulse.shape != (features,) or not _recurrent_layers.finite_in(
-        cell.compute_dtype, pulse
-    ):
-        raise ValueError(
-            f"`pulse` must be finite in {cell.compute_dtype} and of shape "
-            f"({features},), the features of {layer.name}. "
-            f"Received: pulse={pulse}"
-        )
     x = np.zeros((1, steps + 1, features))
-    x[0, 0] = pulse
+    x[0, 0] = _checked_pulse(pulse, features, cell, layer)
     with _recurrent_layers.undisturbed(cell):
         rnn = keras.layers.RNN(
             cell, return_sequences=True, dtype=cell.dtype_policy
@@ -144,6 +134,20 @@ def _pulse_response(layer, steps, pulse):
             f"Received: steps={steps}"
         )
     return response.astype("float64")
+
+
+def _checked_pulse(pulse, features, cell, layer):
+    pulse = np.ones(features) if pulse is None else pulse
+    pulse = _arguments.real_array("pulse", pulse)
+    if pulse.shape != (features,) or not _recurrent_layers.finite_in(
+        cell.compute_dtype, pulse
+    ):
+        raise ValueError(
+            f"`pulse` must be finite in {cell.compute_dtype} and of shape "
+            f"({features},), the features of {layer.name}. "
+            f"Received: pulse={pulse}"
+        )
+    return pulse
 
 
 def _peak_order(activity, rng):

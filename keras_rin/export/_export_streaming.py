@@ -98,17 +98,7 @@ def _write_saved_model(model, step, path, converter):
 
 
 def _write_litert(model, step, path, attributes):
-    if keras.backend.backend() != "tensorflow" or not path.endswith(".tflite"):
-        raise ValueError(
-            "LiteRT needs the TensorFlow backend and a path ending in .tflite. "
-            f"Received: path={path!r} on {keras.backend.backend()}"
-        )
-    for name in step.input:
-        if not (name.isascii() and name.isidentifier()) or name == "self":
-            raise ValueError(
-                "LiteRT needs recurrent layers with names of letters, digits "
-                f"and underscores. Received: a layer named {name!r}"
-            )
+    _check_litert(step, path)
     import tensorflow as tf
 
     @tf.function
@@ -128,20 +118,39 @@ def _write_litert(model, step, path, attributes):
     module.variables_of_model = [v.value for v in model.variables]
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures=signatures)
-        converter = tf.lite.TFLiteConverter.from_saved_model(
-            folder, signature_keys=list(signatures)
-        )
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-        converter.experimental_enable_resource_variables = True
-        for name, value in attributes.items():
-            if not hasattr(converter, name):
-                raise ValueError(
-                    f"A LiteRT converter has no attribute {name!r}."
-                )
-            setattr(converter, name, value)
-        converted = converter.convert()
+        content = _convert(folder, list(signatures), attributes)
     with _files.replacing(path, "The LiteRT file") as new:
-        new.write_bytes(converted)
+        new.write_bytes(content)
+
+
+def _check_litert(step, path):
+    if keras.backend.backend() != "tensorflow" or not path.endswith(".tflite"):
+        raise ValueError(
+            "LiteRT needs the TensorFlow backend and a path ending in .tflite. "
+            f"Received: path={path!r} on {keras.backend.backend()}"
+        )
+    for name in step.input:
+        if not (name.isascii() and name.isidentifier()) or name == "self":
+            raise ValueError(
+                "LiteRT needs recurrent layers with names of letters, digits "
+                f"and underscores. Received: a layer named {name!r}"
+            )
+
+
+def _convert(folder, signature_keys, attributes):
+    """The bytes of the LiteRT file of a SavedModel."""
+    import tensorflow as tf
+
+    converter = tf.lite.TFLiteConverter.from_saved_model(
+        folder, signature_keys=signature_keys
+    )
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    converter.experimental_enable_resource_variables = True
+    for name, value in attributes.items():
+        if not hasattr(converter, name):
+            raise ValueError(f"A LiteRT converter has no attribute {name!r}.")
+        setattr(converter, name, value)
+    return converter.convert()
 
 
 def _specs(inputs, batch=None):

@@ -199,6 +199,13 @@ class RIN(keras.layers.RNN):
         self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
+        self._check_call(sequences, initial_state, mask)
+        # Dropout draws its mask in the dtype of the inputs, which must not be
+        # an integer type.
+        sequences = ops.cast(sequences, self.compute_dtype)
+        return super().call(sequences, initial_state, mask, training)
+
+    def _check_call(self, sequences, initial_state, mask):
         batch, time, _ = sequences.shape
         if time == 0:
             raise ValueError(
@@ -229,10 +236,6 @@ class RIN(keras.layers.RNN):
                 )
             shape = ops.shape(states[0])
             _arguments.shape("initial_state", shape, (batch, self.units))
-        # Dropout draws its mask in the dtype of the inputs, which must not be
-        # an integer type.
-        sequences = ops.cast(sequences, self.compute_dtype)
-        return super().call(sequences, initial_state, mask, training)
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
         if not self._runs_fused(training):

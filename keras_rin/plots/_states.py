@@ -72,28 +72,34 @@ def plot_fixed_points(
         axes.plot(
             *project(line).T[:2], "-", color="0.75", linewidth=0.6, zorder=1
         )
-    points: dict[tuple, list] = {}
+    members_by_kind = _members_by_kind(fixed_points)
+    for (dimension, expanding, name), members in members_by_kind:
+        label = f"{name} ({len(members)})"
+        style = _style(dimension, expanding, name)
+        coordinates = project(np.concatenate(members)).T[:2]
+        axes.plot(
+            *coordinates, linestyle="none", label=label, zorder=3, **style
+        )
+    axes.set_xlabel("first principal component")
+    axes.set_ylabel("second principal component")
+    if members_by_kind:
+        # A legend below the axes hides no point.
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+    return axes.figure
+
+
+def _members_by_kind(fixed_points):
+    """Pairs of a kind of points and a list of their members, sorted."""
     counts = (
         fixed_points.dimension,
         fixed_points.expanding,
         fixed_points.neutral,
         fixed_points.contracting,
     )
+    points: dict[tuple, list] = {}
     for *kind, members in zip(*counts, fixed_points.members, strict=True):
         points.setdefault(_kind_of_point(*kind), []).append(members)
-    for (dimension, expanding, name), of_kind in sorted(points.items()):
-        label = f"{name} ({len(of_kind)})"
-        style = _style(dimension, expanding, name)
-        coordinates = project(np.concatenate(of_kind)).T[:2]
-        axes.plot(
-            *coordinates, linestyle="none", label=label, zorder=3, **style
-        )
-    axes.set_xlabel("first principal component")
-    axes.set_ylabel("second principal component")
-    if points:
-        # A legend below the axes hides no point.
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
-    return axes.figure
+    return sorted(points.items())
 
 
 def _kind_of_point(dimension, expanding, neutral, contracting):
