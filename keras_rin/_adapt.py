@@ -175,7 +175,7 @@ def _check_skipped(layer, cells):
 
 
 def _skipped_names(layer, cells):
-    """Names of the recurrent layers inside whose cells are none of these."""
+    """Names of the recurrent layers within that have none of these cells."""
     known = set(map(id, cells))
     for inner in layers_within(layer, is_leaf=_is_recurrent):
         if _is_recurrent(inner) and not known & set(map(id, _cells(inner))):

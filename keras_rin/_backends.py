@@ -1,4 +1,4 @@
-"""What the fused recurrence needs of a backend beyond `keras.ops`."""
+"""Operations of a backend that the fused recurrence needs."""
 
 import functools
 
@@ -37,7 +37,7 @@ def pays_to_compile(inputs):
 
 
 def _is_differentiated(tensors):
-    """Whether a tape records what is traced, for which no function asks.
+    """Whether a tape records the operations that are traced.
 
     Under a second tape, TensorFlow prepares for a second derivative, and a
     call returns the values that this needs as well.
@@ -73,7 +73,7 @@ def with_xla(loop):
 
 
 def steps_per_iteration():
-    """How many steps an iteration of the inner loop takes."""
+    """The number of time steps in an iteration of the inner loop."""
     if keras.backend.backend() != "jax":
         return 1
     import jax

@@ -29,7 +29,7 @@ def record_calls(layers, model):
 
 
 def merge_steps(x, mask=None):
-    """What `TimeDistributed` passes to its layer, all of it in one batch.
+    """The inputs that `TimeDistributed` passes to its layer, as one batch.
 
     A recurrent layer needs a mask with an axis for the time steps of a slice.
     Ones without this axis are of inputs that have no mask.
@@ -49,7 +49,7 @@ def mask_of(x, mask=None):
 
 
 def has_masked_steps(masks):
-    """Whether masks, or the one mask, are False at some time step."""
+    """Whether a mask, or one of several, is False at some time step."""
     return masks is not None and not all(
         ops.convert_to_numpy(mask).all() for mask in keras.tree.flatten(masks)
     )

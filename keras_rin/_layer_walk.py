@@ -44,7 +44,7 @@ def layers_within(layer, is_leaf=lambda layer: False):
 
 
 def is_functional(layer):
-    """Whether it is a Sequential or functional model, with known inputs."""
+    """Whether a layer is a Sequential or functional model with known inputs."""
     return hasattr(layer, "layers") and bool(getattr(layer, "inputs", None))
 
 

@@ -272,7 +272,7 @@ def _sum_of_products(left, right):
 
 
 def _runner(activation, inputs, compiled):
-    """How to run a pass, and the fastest form of the activation."""
+    """A function that prepares a pass, and the fastest activation."""
     backend = keras.backend.backend()
     if backend == "tensorflow" and compiled and pays_to_compile(inputs):
         return with_xla, IN_XLA.get(activation, activation)

@@ -1,4 +1,4 @@
-"""What follows a model while it trains, and brings it through."""
+"""Callbacks that save, resume and follow training."""
 
 from keras_rin.callbacks._keep_best import KeepBest
 from keras_rin.callbacks._recurrent_diagnostics import RecurrentDiagnostics

@@ -18,7 +18,7 @@ ARRAY = "__array__"  # stands in a text for one that is beside it
 
 @dataclasses.dataclass
 class Checkpoint:
-    """What is in the file."""
+    """The content of a checkpoint file."""
 
     epoch: int
     history: dict  # of lists, one for each log

@@ -1,4 +1,4 @@
-"""What a compiled model is built of, to tell it from another one."""
+"""Descriptions of compiled models, and their differences."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def differences(saved, now, all_keys=True):
 
 
 def rates(variables):
-    """Those variables that are learning rates, as numbers."""
+    """The learning rates among variables, as numbers."""
     return [
         float(keras.ops.convert_to_numpy(v))
         for v in variables

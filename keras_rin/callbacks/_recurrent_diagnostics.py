@@ -263,7 +263,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
 
 def _warn_of_early_readers(callback):
-    """Names callbacks that the logs of this one reach too late.
+    """Warns of callbacks that read the logs before this one adds to them.
 
     Those that monitor one log alone are left out: without it, Keras warns.
     """
@@ -286,7 +286,7 @@ def _warn_of_early_readers(callback):
 
 
 def _callbacks_before(callback):
-    """Those before it in the list that `fit` calls.
+    """The callbacks before it in the list of `fit`.
 
     Keras shows the list to no callback, but the garbage collector knows what
     refers to one. `fit` adds a History to its list, and gives all in it the

@@ -271,7 +271,7 @@ def _as_json(settings):
 
 
 def _stamp(path):
-    """What differs if another process puts a file in the place of this one."""
+    """The identity of a file, other after another process replaces it."""
     try:
         status = os.stat(path)
     except OSError:
@@ -295,7 +295,7 @@ def _indices_not_finite(variables, arrays):
 
 
 def _torch_generator():
-    """Keras drops out by Torch's own generator where a layer has no seed."""
+    """The state of Torch's generator, of which Keras draws without a seed."""
     if keras.backend.backend() != "torch":
         return None
     import torch

@@ -1,4 +1,4 @@
-"""What a recurrent matrix remembers, and what a recurrent network does."""
+"""Measures of recurrent matrices and of recurrent layers."""
 
 from keras_rin.diagnostics._decoding import first_signal_r2
 from keras_rin.diagnostics._fisher_memory import fisher_memory_curve

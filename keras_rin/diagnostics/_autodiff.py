@@ -1,6 +1,6 @@
-"""What `keras.ops` has no word for: derivatives, compilation and float64.
+"""Derivatives, compilation and float64, which `keras.ops` does not offer.
 
-The three backends meet here and nowhere else in the diagnostics.
+No other module of the diagnostics depends on the backend.
 """
 
 import contextlib
@@ -139,7 +139,7 @@ def compiled(function, shapes, dtype):
 
 
 def float64_allowed(dtype="float64"):
-    """A context in which float64, if it is asked for, stays float64."""
+    """A context in which the backend computes in float64 if `dtype` is that."""
     backend = keras.backend.backend()
     if backend == "jax":
         import jax
@@ -155,7 +155,7 @@ def float64_allowed(dtype="float64"):
 
 
 def _torch_float64_mode():
-    """Keras 3.15 casts to float32 before it multiplies matrices."""
+    """Undoes the cast to float32 of Keras 3.15 before a matrix product."""
     import torch
 
     class PreserveFloat64(torch.overrides.TorchFunctionMode):
@@ -169,9 +169,9 @@ def _torch_float64_mode():
 
 
 def exact_activation(function):
-    """The same function where Keras computes it in float32 from float64.
+    """An activation that keeps float64.
 
-    Or rounds a constant of it, as TensorFlow does.
+    Keras computes some in float32, and TensorFlow rounds constants of others.
     """
     return _exact_activations(keras.backend.backend()).get(function, function)
 

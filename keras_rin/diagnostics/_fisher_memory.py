@@ -22,7 +22,7 @@ def fisher_memory_curve(
     lags: int | None = None,
     horizon: int | None = None,
 ) -> np.ndarray:
-    """What the state still says about the input of k steps ago.
+    """The Fisher information in the state about the input of k steps ago.
 
     J(k) = v W^k C^-1 (v W^k)^T, C = noise * sum over k of (W^k)^T W^k
 

@@ -47,7 +47,7 @@ class Search:
         return self._step.jacobians(states, self._inputs(states))
 
     def minimize(self, states):
-        """Where the searches end, and the speeds there."""
+        """The states at which the searches end, and their speeds."""
         states = states.copy()
         speeds = _squares(self._residuals(states))
         damping = np.full(len(states), 1e-3)
@@ -133,7 +133,7 @@ def _squares(vectors):
 
 
 def squared_sizes(states):
-    """What a speed is compared with, max(1, |s|^2)."""
+    """max(1, |s|^2), the scale of a speed."""
     return np.maximum(1, _squares(states))
 
 

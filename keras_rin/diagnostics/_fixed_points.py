@@ -319,7 +319,7 @@ def _eigenvalues(matrix, tolerance):
 
 
 def _null_dimension(matrix, tolerance):
-    """How many directions J maps to themselves: at least 1 in a continuum.
+    """The number of directions that J maps to themselves, at least 1.
 
     Not how many eigenvalues are 1, which are more in a Jordan block.
     """

@@ -1,4 +1,4 @@
-"""How far the gradient reaches back through a recurrent layer."""
+"""The gradient norm of the last state, step by step."""
 
 import keras
 import numpy as np

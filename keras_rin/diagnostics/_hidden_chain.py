@@ -1,4 +1,4 @@
-"""The feed-forward chain that hides in a recurrent matrix."""
+"""A feedforward chain hidden in a recurrent matrix."""
 
 import typing
 
@@ -44,16 +44,16 @@ def hidden_chain(
 
     The layer receives `pulse` at its first step, zeros from then on, starting
     from zero states and without dropout. Units are ordered by the step at
-    which the absolute activity of each is largest, ties by lot. The weight
+    which the absolute activity of each is largest, ties at random. The weight
     from unit i to unit j then counts under the difference
 
-    order difference = place of j - place of i
+    order difference = position of j - position of i
 
     positive from units that peak early to units that peak late. A layer that
     hides a chain has larger mean weights at small positive differences than
-    at negative ones; in a pure chain they are zero but at 1. Units whose
-    response is exactly 0 at all steps have no place and are left out; one
-    that only rounding excites has a place.
+    at negative ones; in a pure chain they are zero except at 1. Units whose
+    response is exactly 0 at all steps have no position and are left out; a
+    unit that only rounding excites has one.
 
     Args:
         layer: A built recurrent layer or cell of Keras: SimpleRNN,
@@ -61,8 +61,8 @@ def hidden_chain(
         steps: Positive integer, the steps after the pulse. Defaults to 100.
         pulse: Array `(features,)`, the input of the first step. Defaults to
             `None`: 1 in each feature.
-        rng: A `numpy.random.Generator` that draws the lot. Defaults to
-            `None`: one of seed 0.
+        rng: A `numpy.random.Generator` that orders ties. Defaults to `None`:
+            one of seed 0.
 
     Returns:
         A `HiddenChain`, a named tuple.

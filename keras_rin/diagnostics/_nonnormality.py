@@ -1,4 +1,4 @@
-"""How far a recurrent matrix is from normal, and what that lets it do."""
+"""Measures of non-normality and of transient growth."""
 
 import typing
 
@@ -15,8 +15,8 @@ def spectral_radius(recurrent_matrix: ArrayLike) -> float:
 
     rho(W) = max |lambda_i|
 
-    It says what many steps do: |v W^k| grows or decays like rho^k in the
-    end. What happens on the way there is not its matter.
+    It is the growth rate over many steps: |v W^k| grows or decays like rho^k
+    in the limit. It does not bound transient growth.
 
     Args:
         recurrent_matrix: Array W of shape `(units, units)`.
@@ -26,9 +26,9 @@ def spectral_radius(recurrent_matrix: ArrayLike) -> float:
 
     Warns:
         scipy.linalg.LinAlgWarning: If a change of W by rounding moves the
-            result by more than 1e-6 of it, as in a long Jordan block that
-            stands in another basis. Chains as they are drawn are triangular:
-            their eigenvalues are read off.
+            result by more than 1e-6 of it, as in a long Jordan block in
+            another basis. The matrix of a chain is triangular: its
+            eigenvalues are on the diagonal.
 
     Raises:
         ValueError: If `recurrent_matrix` is not square, real and finite.
@@ -52,9 +52,9 @@ def henrici_departure(recurrent_matrix: ArrayLike) -> float:
 
     It is zero for a normal matrix (symmetric, orthogonal, any with orthogonal
     eigenvectors), and for no other. A chain of gain g has g sqrt(units - 1).
-    An identity changes nothing: d(W + c I) = d(W). A departure below a tenth
-    of |W| is taken from the Schur form, as the size of what stands above the
-    diagonal there, so that near zero no digits are lost.
+    Adding a multiple of the identity has no effect: d(W + c I) = d(W). A
+    departure below a tenth of |W| is computed from the Schur form, as the
+    norm of the entries above its diagonal, which loses no digits near zero.
 
     Args:
         recurrent_matrix: Array W of shape `(units, units)`.
@@ -117,15 +117,15 @@ def numerical_radius(recurrent_matrix: ArrayLike) -> float:
     w(W) = max over angles t of the largest eigenvalue of
     (e^(it) W + e^(-it) W*) / 2
 
-    It says what amplification is to be expected on the way: no power of W
-    has a norm above 2 w^k, so that below 1 nothing grows beyond a factor of
-    2. It lies between the spectral radius and the spectral norm, and is at
-    least half of this; for a normal matrix all but the half are equal.
+    It bounds transient growth: no power W^k has a norm above 2 w^k, so with
+    w below 1 nothing grows by more than a factor of 2. It lies between the
+    spectral radius and the spectral norm and is at least half of the norm;
+    the three are equal for a normal matrix.
 
-    Angles are tried on a grid, and the best is improved until it stays; in
-    the worst case, of several peaks nearly as high, 0.2 % are missing. The
-    cost is of order units^3 for each of about 40 angles: seconds for 500
-    units on two cores, minutes for 2,000.
+    Angles are evaluated on a grid, and the best one is refined until it
+    converges. In the worst case, several peaks of nearly the same height,
+    the result is 0.2 % too small. The cost is of order units^3 for each of
+    about 40 angles: seconds for 500 units on two cores, minutes for 2,000.
 
     Args:
         recurrent_matrix: Array W of shape `(units, units)`.
@@ -159,7 +159,7 @@ def numerical_radius(recurrent_matrix: ArrayLike) -> float:
 
 
 def _farthest_point(matrix, angle):
-    """The x* W x that, turned by the angle, lies farthest to the right."""
+    """The x* W x with the largest real part of e^(i angle) x* W x."""
     turned = np.exp(1j * angle) * matrix
     _, vectors = scipy.linalg.eigh(
         turned + turned.conj().T, subset_by_index=[len(matrix) - 1] * 2
@@ -177,9 +177,9 @@ def transient_amplification(
 
     a_k = |v W^k|, k = 0 .. steps
 
-    The state is a row, as in Keras: h_k = h_{k-1} W from h_0 = v. A normal
-    matrix with a spectral radius below 1 only ever shrinks it; a non-normal
-    one can let it grow for a while.
+    The state is a row, as in Keras: h_k = h_{k-1} W from h_0 = v. With a
+    normal matrix of spectral radius below 1 its norm decreases at each step;
+    with a non-normal one it can grow transiently.
 
     Args:
         recurrent_matrix: Array W of shape `(units, units)`.
@@ -194,7 +194,7 @@ def transient_amplification(
 
     Warns:
         scipy.linalg.LinAlgWarning: If rounding has moved a size by more than
-            1e-6 of it, as where a chain in another basis comes to its end.
+            1e-6 of it, as after the last step of a chain in another basis.
 
     Raises:
         ValueError: If `recurrent_matrix` is not square, real and finite, if
@@ -263,7 +263,7 @@ def product_versus_power(
     *,
     normalize: bool = False,
 ) -> ProductVersusPower:
-    """One random matrix used again and again, against new ones each time.
+    """Spectral radii of a power of a random matrix and of a random product.
 
     power = log rho(W_1^n), product = log rho(W_1 W_2 ... W_n)
 

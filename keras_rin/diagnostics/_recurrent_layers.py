@@ -1,4 +1,4 @@
-"""What the diagnostics read from a Keras recurrent layer."""
+"""Cells, weights, sequences and masks of recurrent layers, checked."""
 
 import contextlib
 
@@ -69,7 +69,7 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
 
 
 def has_matrices(layer) -> bool:
-    """Whether it is a built recurrent layer or cell with such matrices."""
+    """Whether a layer is built and has `recurrent_matrices`."""
     try:
         return bool(recurrent_matrices(layer))
     except ValueError:
@@ -187,7 +187,7 @@ def undisturbed(cell):
 
 
 def _forked_torch_generator():
-    """Keras drops out by Torch's own generator where a layer has no seed."""
+    """Restores Torch's generator, of which Keras draws dropout without seed."""
     if keras.backend.backend() != "torch":
         return contextlib.nullcontext()
     import torch

@@ -1,4 +1,4 @@
-"""How the hidden state of a recurrent layer grows with the time steps."""
+"""Growth of the hidden state of a recurrent layer with the time steps."""
 
 import typing
 

@@ -11,7 +11,7 @@ STEPS = 16  # of the example on which a layer of the user's is checked
 
 
 def is_stepwise(layer, args, rank):
-    """Whether the answer to a step depends on no other step.
+    """Whether the output of a step depends on no other step.
 
     Decided by what a layer is, and never by what it answers to some steps. A
     subclass of a layer in the tables is another layer.
@@ -36,7 +36,7 @@ def _always(layer, args, rank):
 
 
 def _on_features(layer, args, rank):
-    """It works on the last axis, which is not that of time."""
+    """Whether a layer works on the last axis, which is not that of time."""
     activation = getattr(layer, "activation", None)
     return rank > 2 and _is_known_activation(activation, args, rank)
 
@@ -51,7 +51,7 @@ def _is_known_activation(activation, args, rank):
 
 
 def _beyond_time(axes, rank):
-    """Whether the axes are some, and each is one of a single time step."""
+    """Whether there are axes, all of them within a single time step."""
     if isinstance(axes, int):
         axes = [axes]
     return axes is not None and all(axis % rank > TIME for axis in axes)

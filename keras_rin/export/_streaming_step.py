@@ -118,7 +118,7 @@ def _classes(stepwise):
 
 
 def _is_graph(model):
-    """Whether its layers are all that it computes, from one input to one y."""
+    """Whether a model consists of its layers, from one input to one output."""
     counts = [len(getattr(model, ends, ())) for ends in ("inputs", "outputs")]
     return counts == [1, 1] and type(model).call.__module__.startswith("keras.")
 
@@ -209,7 +209,7 @@ class _Step:
         self.states |= _inputs_like(states, self._batch)
 
     def is_in_time(self, tensor):
-        """Whether it has an axis of time: a last output has none."""
+        """Whether a tensor has a time axis: a last output has none."""
         return any(tensor is sequence for sequence in self._in_time)
 
     def __call__(self, layer, *args, **kwargs):

@@ -25,7 +25,7 @@ def side(initializer, shape):
 
 
 def gates_hint(shape, inner):
-    """What to pass where the shape is that of a gated recurrent kernel."""
+    """The advice for the shape of a gated recurrent kernel."""
     for layer, gates in (("an LSTM", 4), ("a GRU", 3)):
         if len(shape) == 2 and shape[0] and shape[1] == gates * shape[0]:
             return (

@@ -84,5 +84,5 @@ def _name_in_file(store):
 
 
 def _is_numbered(base, name):
-    """Whether it is a name that Keras makes of that base."""
+    """Whether a name is one that Keras derives from a base."""
     return bool(name) and re.fullmatch(rf"{base}(_\d+)?", name) is not None
