@@ -1,0 +1,78 @@
+"""Adds the studies' pages and pictures to the site.
+
+A hook of mkdocs. `studies/` lies beside `docs/` in the repository and below the
+pages on the site, so links between the two change there: a link that works on
+a code host works on the site as well.
+"""
+
+import pathlib
+import posixpath
+import re
+
+from mkdocs.structure.files import File
+
+ROOT = pathlib.Path(__file__).parents[1]
+LINK = re.compile(r"(\]\()([^)\s#]+)")
+
+
+def on_config(config):
+    config.nav.insert(-1, {"Studies": studies_navigation(ROOT)})
+    return config
+
+
+def studies_navigation(root):
+    """The pages of the studies: those with a protocol, then the others."""
+    with_protocol, others = [], []
+    for page in sorted((root / "studies").glob("[a-z]*/README.md")):
+        group = (
+            with_protocol
+            if (page.parent / "protocol.toml").exists()
+            else others
+        )
+        group.append(page.relative_to(root).as_posix())
+    return [
+        "studies/README.md",
+        {"Trained models": with_protocol},
+        {"Other measurements": others},
+    ]
+
+
+def study_files(root):
+    """The pages of the studies and the files beside them."""
+    pages = sorted((root / "studies").glob("[a-z]*/README.md"))
+    files = [path for page in pages for path in sorted(page.parent.iterdir())]
+    return [
+        path.relative_to(root).as_posix()
+        for path in [root / "studies" / "README.md", *files]
+        if path.is_file()
+    ]
+
+
+def on_files(files, config):
+    for path in study_files(ROOT):
+        files.append(
+            File.generated(config, path, abs_src_path=str(ROOT / path))
+        )
+    return files
+
+
+def on_page_markdown(markdown, page, **kwargs):
+    del kwargs
+    return with_site_links(markdown, page.file.src_uri)
+
+
+def with_site_links(markdown, page):
+    """The page with relative links as they are on the site."""
+    source = page if page.startswith("studies/") else f"docs/{page}"
+
+    def link(match):
+        target = posixpath.normpath(
+            posixpath.join(posixpath.dirname(source), match[2])
+        )
+        crosses = target.startswith("studies/") != source.startswith("studies/")
+        if ":" in match[2] or not crosses:
+            return match[0]
+        target = target.removeprefix("docs/")
+        return match[1] + posixpath.relpath(target, posixpath.dirname(page))
+
+    return LINK.sub(link, markdown)
