@@ -145,7 +145,7 @@ def _processors(study):
 def of_index(studies):
     """The table of all studies, those with a protocol with their cost."""
     rows, known = [], {study.protocol.name: study for study in studies}
-    for path in sorted(STUDIES.glob("*/README.md")):
+    for path in sorted(STUDIES.glob("[a-z]*/README.md")):
         name = path.parent.name
         question = re.search(r"^\*\*(.+?)\*\*", path.read_text(), re.MULTILINE)
         row = [f"[{name}]({name}/README.md)", question[1] if question else ""]
