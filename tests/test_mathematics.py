@@ -1,14 +1,16 @@
 """Formulas of the pages become MathML."""
 
+import pathlib
 import re
 import xml.etree.ElementTree as ElementTree
 
 import markdown
 import pytest
 
-from docs import insert_tables
 from docs import mathematics
 
+ROOT = pathlib.Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CODE = re.compile(r"^```.*?^```$|^    .*?$", re.M | re.S)
 LATEX = {
     page: re.findall(
@@ -16,7 +18,7 @@ LATEX = {
         CODE.sub("", page.read_text()),
         re.M | re.S,
     )
-    for page in insert_tables.PAGES
+    for page in PAGES
 }
 PAGES_WITH_FORMULAS = [page for page, formulas in LATEX.items() if formulas]
 

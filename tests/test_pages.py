@@ -1,15 +1,15 @@
 """What the pages show works: the code of each is one script."""
 
+import pathlib
 import re
 
 import pytest
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser
 
-from docs import insert_tables
-
-ROOT = insert_tables.ROOT
-TEXTS = {page: page.read_text() for page in insert_tables.PAGES}
+ROOT = pathlib.Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = {page: page.read_text() for page in PAGES}
 COMMANDS = sorted(
     command.replace("\\\n", "")
     for command in set(
