@@ -76,12 +76,12 @@ class Claim:
             require_known("hyperparameter", first | second, HYPERPARAMETERS)
             named = first | second
             pairs += [
-                (one, other)
-                for one, other in itertools.product(models, models)
-                if one.matches(first)
+                (model, other)
+                for model, other in itertools.product(models, models)
+                if model.matches(first)
                 and other.matches(second)
-                and _rest(one, named) == _rest(other, named)
-                and one.matches(self.where)
+                and model.without(named) == other.without(named)
+                and model.matches(self.where)
             ]
         return pairs
 
@@ -105,8 +105,8 @@ class Claim:
         if self.results:
             return findings.OF_RESULTS[self.finding](self._measured)
         if self.finding:
-            found = findings.OF_RUNS[self.finding]
-            return found(self.study, self.where) if self.study.runs else []
+            finding = findings.OF_RUNS[self.finding]
+            return finding(self.study, self.where) if self.study.runs else []
         parts = [
             self._part(pair, comparison)
             for pair, comparison in zip(
@@ -168,7 +168,3 @@ def of(study):
                 raise ValueError(f"`{key}` of a claim is missing.")
         claims.append(Claim(study, **values))
     return claims
-
-
-def _rest(model, names):
-    return model.without(names)

@@ -162,8 +162,8 @@ def does_not_overfit(study, where):
             f"{np.median(training):.2g}, "
             f"test error {np.median([run.test for run in runs]):.2g}"
         )
-        said = answer(yes=high < within, no=low > within)
-        parts.append(Part("", found, said))
+        part = Part("", found, answer(yes=high < within, no=low > within))
+        parts.append(part)
     return parts
 
 

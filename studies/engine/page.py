@@ -122,11 +122,11 @@ def _made(study):
 
 
 def _count(study):
-    asked = len(study.protocol.settings)
-    made = asked - len(study.missing(study.protocol.settings))
-    beyond = len(study.runs) - made
+    wanted = len(study.protocol.settings)
+    stored = wanted - len(study.missing(study.protocol.settings))
+    beyond = len(study.runs) - stored
     more = f" and {beyond} at further learning rates" if beyond else ""
-    return f"{made} of {asked} runs{more}"
+    return f"{stored} of {wanted} runs{more}"
 
 
 def _processors(study):
@@ -137,8 +137,8 @@ def _processors(study):
         vectors.setdefault(name, []).extend(filter(None, [instructions]))
     some_unrecorded = vectors.pop("", None) is not None and vectors
     return [
-        f"{name} ({', '.join(found)})" if found else name
-        for name, found in vectors.items()
+        f"{name} ({', '.join(widest)})" if widest else name
+        for name, widest in vectors.items()
     ] + ["others not recorded"] * bool(some_unrecorded)
 
 
@@ -186,8 +186,8 @@ def of_comparisons(asserted):
     ]
     answers = [comparison.answer for comparison in comparisons]
     p_values = [
-        1.0 if said == verdicts.UNSOLVED else comparison.p_value
-        for comparison, said in zip(comparisons, answers, strict=True)
+        1.0 if answer == verdicts.UNSOLVED else comparison.p_value
+        for comparison, answer in zip(comparisons, answers, strict=True)
     ]
     alpha = verdicts.ALPHA
     rows = [

@@ -30,14 +30,14 @@ def run(protocol, folder, jobs=None, ray_address=None, extend=False):
     """Makes and stores the missing runs, several at a time."""
     while settings := wanted(stored(protocol, folder), extend):
         if ray_address:
-            made = _on_ray(settings, ray_address)
+            runs = _on_ray(settings, ray_address)
         else:
-            made = _in_processes(training.run, settings, jobs)
+            runs = _in_processes(training.run, settings, jobs)
         before = time.monotonic()
-        with contextlib.closing(made):
-            for one in tqdm(made, protocol.name, len(settings), unit="run"):
+        with contextlib.closing(runs):
+            for ended in tqdm(runs, protocol.name, len(settings), unit="run"):
                 now = time.monotonic()
-                store(protocol, folder, one, now - before)
+                store(protocol, folder, ended, now - before)
                 before = now
 
 
@@ -74,13 +74,13 @@ def estimate(protocol, folder, jobs=None):
     study = stored(protocol, folder)
     missing = study.missing(protocol.settings)
     timed = study.estimate.get("models", [])
-    known = {protocol.model(protocol.setting(each)) for each in timed}
+    known = {protocol.model(protocol.setting(model)) for model in timed}
     of_model = {protocol.model(setting): setting for setting in missing}
     left = [of_model[model] for model in of_model if model not in known]
-    made = _in_processes(_timed, left, jobs)
-    with contextlib.closing(made):
-        for one in tqdm(made, protocol.name, len(left), unit="model"):
-            timed = [*timed, one]
+    timings = _in_processes(_timed, left, jobs)
+    with contextlib.closing(timings):
+        for model in tqdm(timings, protocol.name, len(left), unit="model"):
+            timed = [*timed, model]
             record.write(folder / "estimate.json", {"models": timed})
 
 
@@ -127,8 +127,8 @@ def _in_a_pool(make, settings, jobs):
             yield ended.result()
     except KeyboardInterrupt:
         pool.shutdown(cancel_futures=True)  # waits for the runs under way
-        ended = [each for each in waiting if not each.cancelled()]
-        yield from (each.result() for each in ended if not each.exception())
+        ended = [future for future in waiting if not future.cancelled()]
+        yield from (run.result() for run in ended if not run.exception())
         raise
     finally:
         pool.shutdown(cancel_futures=True)

@@ -211,13 +211,13 @@ class Study:
     def outcomes(self):
         """Of the models whose runs are complete."""
         wanted = self._by_model(map(Run, self.protocol.settings))
-        made, outcomes = self._by_model(self.runs), []
+        stored, outcomes = self._by_model(self.runs), []
         for model, runs in wanted.items():
             asked = _trials(runs, self.protocol.tuned)
             seeds = max(len(trial.runs) for trial in asked)
             trials = tuple(
                 trial
-                for trial in _trials(made.get(model, []), self.protocol.tuned)
+                for trial in _trials(stored.get(model, []), self.protocol.tuned)
                 if len(trial.runs) >= seeds
             )
             tried = {trial.values for trial in trials}
@@ -240,8 +240,8 @@ class Study:
         return None
 
     def missing(self, settings):
-        made = {run.setting for run in self.runs}
-        return [setting for setting in settings if setting not in made]
+        stored = {run.setting for run in self.runs}
+        return [setting for setting in settings if setting not in stored]
 
     def hours(self, settings):
         """What the missing runs would take two cores; None if not estimated."""

@@ -94,8 +94,8 @@ def _panels(study):
 
     cells = []
     for value, labelled in rows:
-        found = dict(labelled)
-        row = [cell(found.get(label)) for label in columns]
+        outcomes = dict(labelled)
+        row = [cell(outcomes.get(label)) for label in columns]
         cells.append([words.cell(value), *row])
     header = [words.name(study.protocol.panels), *columns]
     return record.markdown(header, cells)
@@ -115,18 +115,18 @@ def panels(study):
     """[(value of `panels`, if any, [(model in words, outcome)])]"""
     by = study.protocol.panels
     names = sorted(name for name in telling(study) if name != by)
-    found = {}
+    by_value = {}
     for outcome in study.outcomes:
         label = words.label((n, getattr(outcome.model, n)) for n in names)
         value = getattr(outcome.model, by) if by else None
-        found.setdefault(value, []).append((label, outcome))
-    return list(found.items())
+        by_value.setdefault(value, []).append((label, outcome))
+    return list(by_value.items())
 
 
 def telling(study):
     """The hyperparameters that tell the models of a study apart."""
     models = [outcome.model for outcome in study.outcomes]
-    return words.telling(models, study.protocol.varied)
+    return words.telling_names(models, study.protocol.varied)
 
 
 def tuned(study):

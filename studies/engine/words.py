@@ -50,7 +50,7 @@ def interval(ends, form=".2g"):
     return f"{low:{form}} to {high:{form}}"
 
 
-def telling(models, names):
+def telling_names(models, names):
     """The hyperparameters that tell models apart, as few as may be.
 
     Numbers that follow from another value are left out before words are, the
@@ -66,12 +66,12 @@ def telling(models, names):
     names = [n for n in names if any(value is not None for value in values(n))]
     words = [n for n in names if any(isinstance(v, str) for v in values(n))]
     numbers = [n for n in names if n not in words]
-    kept = names
+    telling = names
     for name in [*reversed(numbers), *reversed(words)]:
-        fewer = [other for other in kept if other != name]
+        fewer = [other for other in telling if other != name]
         if fewer and count(fewer) == count(names):
-            kept = fewer
-    return kept
+            telling = fewer
+    return telling
 
 
 def condition(pair, pairs, names):
@@ -87,7 +87,7 @@ def condition(pair, pairs, names):
         varied.append(
             [
                 (name, getattr(model, name))
-                for name in telling(models, given)
+                for name in telling_names(models, given)
                 if len({getattr(other, name) for other in models}) > 1
             ]
         )

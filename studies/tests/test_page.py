@@ -169,9 +169,11 @@ def test_models_are_told_by_the_hyperparameters_that_differ(tmp_path):
     asked = small.read(tmp_path).settings[0]
     lengths = [asked.at(length=n, updates=10 * n) for n in (1, 2)]
     names = ["layer", "length", "updates"]
-    assert words.telling(lengths, names) == ["length"]
+    assert words.telling_names(lengths, names) == ["length"]
     others = [asked.at(images=name, units=n) for n, name in enumerate("ab")]
-    assert words.telling(others, ["images", "units", "layer"]) == ["images"]
+    assert words.telling_names(others, ["images", "units", "layer"]) == [
+        "images"
+    ]
     pairs = [
         (asked.at(length=n), asked.at(layer="GRU", length=n)) for n in (1, 2)
     ]
