@@ -6,20 +6,13 @@
 
 Each time step has a number in [0, 1] and a marker; the target is the sum of
 the two marked numbers. The inputs are normalized for every layer, and each
-layer has a learning rate of its own. Writes a table of the normalized loss on
-test data (the mean squared error over that of a constant predictor, 1/6), the
-learning curves, and the best model of each run on validation data. Ctrl-C
-ends the training and keeps the runs that are finished.
+layer has a learning rate of its own. Prints the normalized loss on test data
+(the mean squared error over that of a constant predictor, 1/6), draws the
+learning curves, and saves the best model of each layer on validation data.
 """
 
-import itertools
-import json
-import os
 import pathlib
-import shlex
-import statistics
 import sys
-from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -81,18 +74,18 @@ def build(name, x):
     return model
 
 
-def train(name, seed, splits, folder):
-    """One run: its normalized losses, epoch by epoch and on the test data."""
-    keras.utils.set_random_seed(seed)
+def train(name, splits, folder):
+    """A row of the table, and the normalized loss after each epoch."""
+    keras.utils.set_random_seed(FLAGS.seed)
     (x, y), validation, test = splits
-    model, file = build(name, x), folder / f"{name}-{seed}.keras"
-    run = {"layer": name, "seed": seed, "parameters": model.count_params()}
+    model, file = build(name, x), folder / f"{name}.keras"
     file.unlink(missing_ok=True)
     callbacks = [
         keras_rin.callbacks.RestoreOnNaN(),
         keras.callbacks.ModelCheckpoint(file, "val_loss", save_best_only=True),
-        TqdmCallback(verbose=0, desc=f"{name}, seed {seed}"),
+        TqdmCallback(verbose=0, desc=name),
     ]
+    label = name
     try:
         model.fit(
             *(x, y, 50, FLAGS.epochs),
@@ -101,46 +94,15 @@ def train(name, seed, splits, folder):
             verbose=0,
         )
     except FloatingPointError as error:
-        print(f"{name}, seed {seed}: {error}", file=sys.stderr)
-        run["diverged"] = str(error)
+        print(f"{name}: {error}", file=sys.stderr)
+        label += " (diverged)"
     losses = model.history.history.get("val_loss", [])
     if file.exists():
         model = keras.models.load_model(file)
     loss = model.evaluate(*test, batch_size=500, verbose=0)
-    run["validation"] = [loss / adding.baseline_loss() for loss in losses]
-    return {**run, "test": loss / adding.baseline_loss()}
-
-
-def by_layer(runs):
-    names = dict.fromkeys(run["layer"] for run in runs)
-    return {n: [run for run in runs if run["layer"] == n] for n in names}
-
-
-def tables(record):
-    """{file: table in Markdown}: median, lowest and highest of the seeds."""
-    rows = []
-    for layer, runs in by_layer(record["runs"]).items():
-        losses = [run["test"] for run in runs]
-        diverged = f"{sum('diverged' in run for run in runs)} of {len(runs)}"
-        loss = f"{statistics.median(losses):.2g}"
-        loss += f" ({min(losses):.2g} to {max(losses):.2g})"
-        rows.append([layer, f"{runs[0]['parameters']:,}", diverged, loss])
-    header = ["layer", "parameters", "diverged", "normalized loss"]
-    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
-
-
-def draw(runs):
-    """The learning curve of each layer: median and range of the seeds."""
-    curves = {
-        layer: [run["validation"] for run in group]
-        for layer, group in by_layer(runs).items()
-    }
-    ylabel = "normalized loss, validation data"
-    figure = keras_rin.plots.plot_learning_curves(
-        curves, ylabel=ylabel, baseline=1
-    )
-    figure.axes[0].set_yscale("log")
-    return figure
+    losses = [loss / adding.baseline_loss() for loss in losses]
+    loss = f"{loss / adding.baseline_loss():.2g}"
+    return [label, f"{model.count_params():,}", loss], losses
 
 
 def main(argv):
@@ -148,53 +110,38 @@ def main(argv):
         raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
-    rng, runs = np.random.default_rng(0), []
+    rng, rows, curves = np.random.default_rng(0), [], {}
     splits = [adding.generate(rng, FLAGS.samples, FLAGS.length)]
     length = FLAGS.test_length or FLAGS.length
     splits += [adding.generate(rng, 1_000, length) for _ in range(2)]
-    try:
-        for seed, name in itertools.product(FLAGS.seed, FLAGS.layers):
-            runs.append(train(name, seed, splits, folder))
-    except KeyboardInterrupt:
-        print("\nInterrupted: here are the finished runs.", file=sys.stderr)
-    if not runs:
-        print(f"No run is finished, so {folder} stays as it is.")
-        return
-    command = os.path.relpath(__file__), *sys.argv[1:]
-    packages = "keras-rin", "keras", keras.backend.backend()
-    record = {
-        "tables": "examples.adding_problem",
-        "command": shlex.join(["python", *command]),
-        "versions": {name: version(name) for name in packages},
-        "runs": runs,
-    }
-    (folder / "results.new").write_text(json.dumps(record) + "\n")
-    os.replace(folder / "results.new", folder / "results.json")
-    for file, table in tables(record).items():
-        (folder / file).write_text(table + "\n")
-        print(f"\n{folder / file}\n\n{table}")
-    draw(runs).savefig(folder / "learning_curves.png", dpi=120)
+    for name in FLAGS.layers:
+        row, losses = train(name, splits, folder)
+        rows.append(row)
+        curves[name] = [losses]
+    header = ["layer", "parameters", "normalized loss"]
+    print(tabulate(rows, header, "github", disable_numparse=True))
+    ylabel = "normalized loss, validation data"
+    figure = keras_rin.plots.plot_learning_curves(
+        curves, ylabel=ylabel, baseline=1
+    )
+    figure.axes[0].set_yscale("log")
+    figure.savefig(folder / "learning_curves.png", dpi=120)
 
 
 if __name__ == "__main__":
     names = list(LAYERS)
     flags.DEFINE_string("output", "runs/adding_problem", "Folder to write to.")
-    flags.DEFINE_integer("length", 400, "Time steps.", lower_bound=2)
-    flags.DEFINE_integer(
-        "test_length", None, "Time steps of the other data.", 2
-    )
-    flags.DEFINE_integer(
-        "samples", 10_000, "Training sequences.", lower_bound=1
-    )
-    flags.DEFINE_integer("epochs", 10, "Epochs of training.", lower_bound=1)
+    flags.DEFINE_integer("length", 400, "Time steps in training.", 2)
+    flags.DEFINE_integer("test_length", None, "Time steps of other data.", 2)
+    flags.DEFINE_integer("samples", 10_000, "Training sequences.", 1)
+    flags.DEFINE_integer("epochs", 10, "Epochs of training.", 1)
     flags.DEFINE_float("learning_rate", None, "Instead of each layer's own.")
-    flags.DEFINE_multi_integer("seed", [0], "One run for each.", 0, 2**32 - 1)
+    flags.DEFINE_integer("seed", 0, "Seed of the weights.", 0, 2**32 - 1)
     flags.DEFINE_multi_enum("layers", names, names, "Layers to train.")
     flags.register_validator("output", str.strip, "Name a folder.")
-    for name in ("layers", "seed"):
-        flags.register_validator(
-            name, lambda v: len({*v}) == len(v), "Give each value once."
-        )
+    flags.register_validator(
+        "layers", lambda v: len({*v}) == len(v), "Give each value once."
+    )
     flags.register_validator(
         "learning_rate",
         lambda rate: rate is None or 0 < rate < np.inf,

@@ -5,18 +5,13 @@
     python cifar_residual.py --small --image_folder=photos
 
 The first line is the network and the schedule of the paper on CIFAR-10, for a
-GPU; --small is a network for two cores. --initializer compares
-SmallVarianceNormal with another one. Writes a table, the learning curves and
-the best model on validation data. The same command with --resume continues
-after the last whole epoch, to the same weights, bit for bit, as one run.
+GPU; --small is a network for two cores. Prints the accuracy, draws the learning
+curve, and saves the best model on validation data. The same command with
+--resume continues after the last whole epoch, to the same weights, bit for bit,
+as one run.
 """
 
-import json
-import os
 import pathlib
-import shlex
-import sys
-from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -55,6 +50,7 @@ SMALL = {
 }
 # Flags on which the weights of a run depend: --resume refuses other values.
 KEPT = ["seed", "dataset", "image_folder", "small", "augment", "flip"]
+KEPT += ["initializer"]
 
 FLAGS = flags.FLAGS
 
@@ -110,8 +106,9 @@ def batches(x, y, size, first, epochs):
             return moved(x[row], of_row) if FLAGS.augment else x[row], y[row]
 
         rows = tf.random.experimental.stateless_shuffle(tf.range(len(y)), seeds)
-        rows = tf.data.Dataset.from_tensor_slices(rows)
-        images = rows.map(image_and_label, num_parallel_calls=tf.data.AUTOTUNE)
+        images = slices(rows).map(
+            image_and_label, num_parallel_calls=tf.data.AUTOTUNE
+        )
         return standardized(images, size)
 
     return tf.data.Dataset.range(first, epochs).flat_map(epoch)
@@ -127,6 +124,9 @@ def moved(image, seed):
     return image
 
 
+slices = tf.data.Dataset.from_tensor_slices
+
+
 def standardized(images, size):
     """In batches, each image with mean 0 and variance 1."""
     batches = images.batch(size).map(
@@ -136,12 +136,12 @@ def standardized(images, size):
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
-def build(initializer, shape, classes, options):
+def build(shape, classes, options):
     model = residual_convnet(
         shape,
         classes,
         stem_filters=16,
-        kernel_initializer=INITIALIZERS[initializer](),
+        kernel_initializer=INITIALIZERS[FLAGS.initializer](),
         kernel_regularizer=keras.regularizers.L2(0.5e-4),
         **options["network"],
     )
@@ -157,17 +157,13 @@ def build(initializer, shape, classes, options):
     return model
 
 
-def train(initializer, splits, options, file):
-    """One run: scored with the weights that are best on validation data."""
+def train(splits, options, folder):
+    """The best model on validation data, and the accuracy after each epoch."""
     keras.utils.set_random_seed(FLAGS.seed)
-    (x, y), *others = splits
+    (x, y), validation, test = splits
     size, epochs = options["batch_size"], FLAGS.epochs or options["epochs"]
-    validation, test = (
-        standardized(tf.data.Dataset.from_tensor_slices(split), size)
-        for split in others
-    )
-    model = build(initializer, x.shape[1:], int(y.max()) + 1, options)
-    checkpoint = file.with_suffix(".npz")
+    model = build(x.shape[1:], int(y.max()) + 1, options)
+    file, checkpoint = folder / "best.keras", folder / "training.npz"
     if not FLAGS.resume:
         checkpoint.unlink(missing_ok=True)
     resumable = callbacks.ResumableTraining(
@@ -180,7 +176,7 @@ def train(initializer, splits, options, file):
         steps_per_epoch=-(-len(y) // size),
         initial_epoch=resumable.epoch,
         epochs=epochs,
-        validation_data=validation,
+        validation_data=standardized(slices(validation), size),
         callbacks=[
             callbacks.RestoreOnNaN(),
             callbacks.KeepBest(file, "val_accuracy", "max", best),
@@ -188,25 +184,7 @@ def train(initializer, splits, options, file):
         ],
         verbose=2,
     )
-    model = keras.models.load_model(file)
-    return {
-        "layer": initializer,
-        "seed": FLAGS.seed,
-        "parameters": model.count_params(),
-        "score": model.evaluate(test, verbose=0)[1],
-        "validation": history["val_accuracy"],
-    }
-
-
-def tables(record):
-    """{file: table in Markdown}: accuracy on test data."""
-    rows = [
-        [run["layer"], f"{run['parameters']:,}", f"{run['score']:.3g}"]
-        for run in record["runs"]
-    ]
-    rows.append(["most frequent class", "0", f"{record['baseline']:.3g}"])
-    header = ["initializer", "parameters", "accuracy"]
-    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
+    return keras.models.load_model(file), history["val_accuracy"]
 
 
 def main(argv):
@@ -216,27 +194,19 @@ def main(argv):
         keras.config.set_dtype_policy(f"mixed_{FLAGS.mixed_precision}")
     folder = pathlib.Path(FLAGS.output)
     splits, options = load(), SMALL if FLAGS.small else PAPER
-    runs = [
-        train(name, splits, options, folder / f"{name}.keras")
-        for name in FLAGS.initializer
+    model, validation = train(splits, options, folder)
+    images = standardized(slices(splits[2]), options["batch_size"])
+    accuracy = model.evaluate(images, verbose=0)[1]
+    baseline = sequential_pixels.chance_accuracy(splits[2][1])
+    rows = [
+        [FLAGS.initializer, f"{model.count_params():,}", f"{accuracy:.3g}"],
+        ["most frequent class", "0", f"{baseline:.3g}"],
     ]
-    command = os.path.relpath(__file__), *sys.argv[1:]
-    packages = "keras-rin", "keras", "tensorflow"
-    record = {
-        "tables": "examples.cifar_residual",
-        "command": shlex.join(["python", *command]),
-        "versions": {name: version(name) for name in packages},
-        "baseline": sequential_pixels.chance_accuracy(splits[2][1]),
-        "runs": runs,
-    }
-    (folder / "results.new").write_text(json.dumps(record) + "\n")
-    os.replace(folder / "results.new", folder / "results.json")
-    for file, table in tables(record).items():
-        (folder / file).write_text(table + "\n")
-        print(f"\n{folder / file}\n\n{table}")
-    curves = {run["layer"]: [run["validation"]] for run in runs}
+    header = ["initializer", "parameters", "accuracy"]
+    print(tabulate(rows, header, "github", disable_numparse=True))
+    curves = {FLAGS.initializer: [validation]}
     figure = plots.plot_learning_curves(
-        curves, ylabel="accuracy, validation data", baseline=record["baseline"]
+        curves, ylabel="accuracy, validation data", baseline=baseline
     )
     figure.savefig(folder / "learning_curves.png", dpi=120)
 
@@ -254,11 +224,8 @@ if __name__ == "__main__":
     flags.DEFINE_integer(
         "seed", 0, "Seed of the weights and the batches.", 0, 2**32 - 1
     )
-    flags.DEFINE_multi_enum("initializer", names[:1], names, "To compare.")
+    flags.DEFINE_enum("initializer", names[0], names, "Of the kernels.")
     flags.DEFINE_enum("mixed_precision", None, ["bfloat16", "float16"], "Type.")
     flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
     flags.register_validator("output", str.strip, "Name a folder.")
-    flags.register_validator(
-        "initializer", lambda v: len({*v}) == len(v), "Give each value once."
-    )
     app.run(main)

@@ -13,18 +13,16 @@ continues after the last whole epoch.
 """
 
 import contextlib
-import json
 import os
 import pathlib
-import shlex
 import sys
 import traceback
-from importlib.metadata import version
 
 import keras
 import numpy as np
 from absl import app
 from absl import flags
+from tabulate import tabulate
 
 from keras_rin.callbacks import ResumableTraining
 from keras_rin.layers import RIN
@@ -56,7 +54,7 @@ def share_newest(path):
     content = path.read_bytes() if path.exists() else b""
     epoch = ResumableTraining(path).epoch
     sizes = multihost_utils.process_allgather(np.array([epoch, len(content)]))
-    newest = max(range(len(sizes)), key=lambda one: tuple(sizes[one]))
+    newest = max(range(len(sizes)), key=lambda number: tuple(sizes[number]))
     mine = np.resize(np.frombuffer(content, "uint8"), sizes[newest, 1])
     shared = multihost_utils.broadcast_one_to_all(
         mine, is_source=FLAGS.process == newest
@@ -148,15 +146,8 @@ def main(argv):
     else:
         losses = train(folder, checkpoint)
     if FLAGS.process == 0:
-        command = os.path.relpath(__file__), *sys.argv[1:]
-        packages = "keras-rin", "keras", keras.backend.backend()
-        record = {
-            "command": shlex.join(["python", *command]),
-            "versions": {name: version(name) for name in packages},
-            "loss": losses,
-        }
-        (folder / "results.new").write_text(json.dumps(record) + "\n")
-        os.replace(folder / "results.new", folder / "results.json")
+        rows = [[epoch, f"{loss:.4f}"] for epoch, loss in enumerate(losses, 1)]
+        print(tabulate(rows, ["epoch", "loss"], "github"))
 
 
 if __name__ == "__main__":

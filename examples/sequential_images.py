@@ -12,16 +12,11 @@ whole epoch, also after a kill, to the same weights, bit for bit, as one run.
 """
 
 import itertools
-import json
-import os
 import pathlib
-import platform
-import shlex
 import shutil
 import statistics
 import sys
 import time
-from importlib.metadata import version
 
 import keras
 import numpy as np
@@ -191,18 +186,18 @@ def by_layer(runs):
     return {n: [run for run in runs if run["layer"] == n] for n in names}
 
 
-def tables(record):
-    """{file: table in Markdown}: median, lowest and highest of the seeds."""
+def table(runs, baseline):
+    """Median, lowest and highest of the seeds, in Markdown."""
     rows = []
-    for layer, runs in by_layer(record["runs"]).items():
-        layer += " (diverged)" * any("error" in run for run in runs)
-        layer += " (interrupted)" * any(not run["finished"] for run in runs)
-        scores = spread([run["score"] for run in runs])
-        seconds = spread([run["seconds_per_epoch"] for run in runs])
-        rows.append([layer, f"{runs[0]['parameters']:,}", scores, seconds])
-    rows.append(["most frequent class", "0", f"{record['baseline']:.3g}", ""])
+    for layer, group in by_layer(runs).items():
+        layer += " (diverged)" * any("error" in run for run in group)
+        layer += " (interrupted)" * any(not run["finished"] for run in group)
+        scores = spread([run["score"] for run in group])
+        seconds = spread([run["seconds_per_epoch"] for run in group])
+        rows.append([layer, f"{group[0]['parameters']:,}", scores, seconds])
+    rows.append(["most frequent class", "0", f"{baseline:.3g}", ""])
     header = ["layer", "parameters", "accuracy", "seconds an epoch"]
-    return {"table.md": tabulate(rows, header, "github", disable_numparse=True)}
+    return tabulate(rows, header, "github", disable_numparse=True)
 
 
 def spread(values):
@@ -212,15 +207,14 @@ def spread(values):
     return f"{middle} ({min(values):.3g} to {max(values):.3g})"
 
 
-def draw(record):
+def draw(runs, baseline):
     """The learning curve of each layer: median and range of the seeds."""
     curves = {
         layer: [run["validation"] for run in group]
-        for layer, group in by_layer(record["runs"]).items()
+        for layer, group in by_layer(runs).items()
     }
-    ylabel = "accuracy, validation data"
     return plots.plot_learning_curves(
-        curves, ylabel=ylabel, baseline=record["baseline"]
+        curves, ylabel="accuracy, validation data", baseline=baseline
     )
 
 
@@ -255,22 +249,11 @@ def main(argv):
         print(f"No epoch is over, so {folder} stays as it is.")
         return
     x_test, y_test = splits[2]
-    command = os.path.relpath(__file__), *sys.argv[1:]
-    packages = "keras-rin", "keras", "tensorflow"
-    record = {
-        "tables": "examples.sequential_images",
-        "command": shlex.join(["python", *command]),
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
-        "versions": {name: version(name) for name in packages},
-        "baseline": sequential_pixels.chance_accuracy(y_test),
-        "runs": runs,
-    }
-    (folder / "results.new").write_text(json.dumps(record) + "\n")
-    os.replace(folder / "results.new", folder / "results.json")
-    for file, table in tables(record).items():
-        (folder / file).write_text(table + "\n")
-        print(f"\n{folder / file}\n\n{table}\n")
-    draw(record).savefig(folder / "learning_curves.png", dpi=120)
+    baseline = sequential_pixels.chance_accuracy(y_test)
+    text = table(runs, baseline)
+    (folder / "table.md").write_text(text + "\n")
+    print(f"\n{text}\n")
+    draw(runs, baseline).savefig(folder / "learning_curves.png", dpi=120)
     rins = [run for run in runs if run["layer"].startswith("RIN")]
     if rins:
         save_best_rin(rins, x_test[:64], folder)

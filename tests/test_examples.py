@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import shlex
 import signal
 import time
 
@@ -33,8 +32,6 @@ def run(name, output, *arguments):
         f"examples/{name}.py", *arguments, f"--output={output}"
     )
     assert finished.returncode == 0, finished.stderr
-    for table in output.glob("*.md"):
-        assert table.read_text() in finished.stdout
     return finished
 
 
@@ -57,102 +54,34 @@ def test_an_example_needs_no_other_file(path):
     assert "examples" not in imported
 
 
-# Flags that make it small, a table with one of its rows, and the pictures.
-RUN = {
-    "memory_curves": (
-        ["--units=10", "--samples=50", "--seed=0"],
-        ("decoding.md", "1.02 chain + 0.1 identity"),
-        ["memory_curves.png", "decoding.png"],
-    ),
-    "gradient_horizons": (
-        ["--length=10", "--units=20"],
-        ("table.md", "LSTM"),
-        ["gradient_horizons.png"],
+# The smallest values of flags, a row of the table, and the pictures.
+SMALLEST = {
+    "adding_problem": (
+        ("length=2", "samples=1", "epochs=1", "layers=RIN"),
+        "RIN",
+        ["learning_curves"],
     ),
     "fixed_points": (
-        ["--updates=20", "--network=GRU"],
-        ("table.md", "GRU"),
-        ["fixed_points.png", "spectra.png"],
+        ("updates=1", "network=GRU"),
+        "stable fixed points",
+        ["fixed_points"],
     ),
-    "state_growth": (
-        ["--length=5", "--seed=0", "--units=8"],
-        ("gradient_norm.md", "GRU"),
-        ["state_growth.png"],
-    ),
-    "variance_growth": (
-        ["--filters=2", "--draws=1"],
-        ("table.md", "he_normal"),
-        ["growth.png"],
-    ),
-    "random_products": (
-        ["--units=5", "--draws=3"],
-        ("table.md", "as drawn"),
+    "many_devices": (
+        ("units=1", "samples=1", "length=2", "epochs=1"),
+        "epoch",
         [],
     ),
-    "watch_a_chain_emerge": (
-        ["--epochs=1", "--units=8", "--seed=0"],
-        ("table.md", "Henrici departure"),
-        ["hidden_chain.png", "henrici_departure.png"],
-    ),
-}
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", RUN)
-def test_an_example_writes_its_tables_and_pictures(name, tmp_path):
-    arguments, (table, row), pictures = RUN[name]
-    run(name, tmp_path, *arguments)
-    assert f"| {row} " in (tmp_path / table).read_text()
-    for picture in pictures:
-        assert (tmp_path / picture).stat().st_size > 10_000
-    record = json.loads((tmp_path / "results.json").read_text())
-    assert record["command"] == shlex.join(
-        ["python", f"{name}.py", *arguments, f"--output={tmp_path}"]
-    )
-
-
-# The smallest values that the flags take.
-SMALLEST = {
-    "adding_problem": ("length=2", "samples=1", "epochs=1", "layers=RIN"),
-    "deep_linear": ("depth=3", "depths=1", "steps=1", "seed=0"),
-    "gradient_horizons": ("length=2", "units=1"),
-    "many_devices": ("units=1", "samples=1", "length=2", "epochs=1"),
-    "memorise_random_labels": ("points=1", "classes=1"),
-    "memory_curves": ("units=2", "samples=4", "seed=0"),
-    "random_products": ("units=1", "draws=1"),
-    "state_growth": ("length=3", "units=1", "seed=0"),
-    "variance_growth": ("filters=1", "draws=1"),
 }
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", SMALLEST)
-def test_the_smallest_values_run(name, tmp_path):
-    run(name, tmp_path, *(f"--{flag}" for flag in SMALLEST[name]))
-    assert (tmp_path / "results.json").exists()
-
-
-@pytest.mark.exhaustive
-def test_deep_linear(tmp_path):
-    targets = "eigenvalue -0.5", "rotation by 30 degrees"
-    run(
-        "deep_linear",
-        tmp_path,
-        *(f"--targets={target}" for target in targets),
-        *("--depth=3", "--depths=2", "--seed=0", "--steps=60"),
-    )
-    text = (tmp_path / "targets.md").read_text()
-    assert "loss > 0.125" in text and "not reached" in text
-    assert re.search(r"\| learned +\| learned +\| 5 ", text)
-    assert (tmp_path / "losses.png").exists()
-
-
-@pytest.mark.exhaustive
-def test_memorise_random_labels(tmp_path):
-    run("memorise_random_labels", tmp_path, "--points=50")
-    record = json.loads((tmp_path / "results.json").read_text())
-    assert set(record["runs"][0]["accuracy"].values()) == {1.0}
-    assert (tmp_path / "parameters.png").exists()
+def test_an_example_ends_at_a_table_and_pictures(name, tmp_path):
+    arguments, row, pictures = SMALLEST[name]
+    finished = run(name, tmp_path, *(f"--{flag}" for flag in arguments))
+    assert re.search(rf"\| +{re.escape(row)} ", finished.stdout)
+    for picture in pictures:
+        assert (tmp_path / f"{picture}.png").stat().st_size > 10_000
 
 
 def test_the_layers_that_add_have_about_as_many_weights():
@@ -165,17 +94,15 @@ def test_the_layers_that_add_have_about_as_many_weights():
 @pytest.mark.exhaustive
 def test_adding_problem(tmp_path):
     sizes = ("--length=10", "--samples=60", "--epochs=2", "--layers=RIN")
-    run("adding_problem", tmp_path, *sizes, "--test_length=30")
-    assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
-    record = json.loads((tmp_path / "results.json").read_text())
-    assert [len(run["validation"]) for run in record["runs"]] == [2]
-    model = keras.models.load_model(tmp_path / "RIN-0.keras")
+    finished = run("adding_problem", tmp_path, *sizes, "--test_length=30")
+    model = keras.models.load_model(tmp_path / "RIN.keras")
     assert model.count_params() == 2_701 + 5  # normalization: 2, 2 and 1
     rng = np.random.default_rng(0)
     for samples, length in ((60, 10), (1_000, 30), (1_000, 30)):
         x, y = adding.generate(rng, samples, length)
-    loss = np.mean((model.predict(x, verbose=0) - y) ** 2)
-    assert record["runs"][0]["test"] == pytest.approx(6 * loss, rel=1e-3)
+    loss = 6 * np.mean((model.predict(x, verbose=0) - y) ** 2)
+    (printed,) = re.findall(r"\| RIN +\| 2,706 +\| (\S+) ", finished.stdout)
+    assert float(printed) == pytest.approx(loss, rel=0.05)
 
 
 @pytest.mark.exhaustive
@@ -183,9 +110,9 @@ def test_a_loss_not_finite_ends_one_network_and_names_its_weight(tmp_path):
     sizes = ("--length=5", "--samples=200", "--epochs=1", "--layers=IRNN")
     arguments = (*sizes, "--learning_rate=1e30")
     finished = run("adding_problem", tmp_path, *arguments)
-    assert "IRNN, seed 0: Epoch 1, step " in finished.stderr
+    assert "IRNN: Epoch 1, step " in finished.stderr
     assert "The first weight not finite is sequential" in finished.stderr
-    assert "| 1 of 1 " in finished.stdout
+    assert "| IRNN (diverged) " in finished.stdout
 
 
 @pytest.mark.exhaustive
@@ -198,11 +125,14 @@ def test_sequential_images_ends_with_models_that_stream(tmp_path):
     assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
     model = keras.models.load_model(tmp_path / "best_rin.keras")
     assert model.count_params() == 80 + 90
-    record = json.loads((tmp_path / "results.json").read_text())
-    assert len(record["runs"]) == 3
+    table = (tmp_path / "table.md").read_text()
+    assert table in finished.stdout
+    for name in ("RIN paper", "LSTM", "SimpleRNN", "most frequent class"):
+        assert f"| {name} " in table
     best = f"--model={tmp_path / 'best_rin.keras'}"
     streamed = run("stream_pixels", tmp_path / "streamed", best, "--images=3")
     assert "| 192 " in streamed.stdout
+    assert (tmp_path / "streamed" / "accuracy.png").stat().st_size > 10_000
 
 
 @pytest.mark.exhaustive
@@ -456,8 +386,5 @@ def test_cifar_residual_resumes_bit_for_bit(tmp_path):
     train("ended", "--epochs=1")
     resumed = train("ended", "--resume", "--epochs=2")
     assert resumed == train("whole", "--epochs=2")
-    record = json.loads((tmp_path / "ended" / "results.json").read_text())
     ((history, _),) = resumed.values()
-    assert [run["validation"] for run in record["runs"]] == [
-        history["val_accuracy"]
-    ]
+    assert len(history["val_accuracy"]) == 2

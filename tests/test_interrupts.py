@@ -30,18 +30,10 @@ pytestmark = [
 EXAMPLES = {
     "adding_problem": ("--length=10", "--samples=60", "--epochs=2"),
     "cifar_residual": ("--small", "--epochs=2"),
-    "deep_linear": ("--depth=3", "--depths=2", "--seed=0", "--steps=60"),
     "fixed_points": ("--updates=20", "--network=GRU"),
-    "gradient_horizons": ("--length=10", "--units=20"),
     "many_devices": ("--devices=2", "--length=5", "--epochs=4"),
-    "memorise_random_labels": ("--points=50",),
-    "memory_curves": ("--units=10", "--samples=50", "--seed=0"),
-    "random_products": ("--units=5", "--draws=3"),
     "sequential_images": ("--layers=RIN", "--units=4", "--epochs=3"),
-    "state_growth": ("--length=5", "--seed=0", "--units=8"),
     "stream_pixels": ("--images=3",),
-    "variance_growth": ("--filters=2", "--draws=1"),
-    "watch_a_chain_emerge": ("--epochs=2", "--units=8", "--seed=0"),
 }
 RESUMES = {"cifar_residual", "many_devices", "sequential_images"}
 MOMENTS = int(os.environ.get("INTERRUPTS", 0))
@@ -116,7 +108,7 @@ def left_behind(mark):
 
 
 @pytest.mark.parametrize(
-    "name, moment", CASES or [("sequential_images", 0), ("random_products", 0)]
+    "name, moment", CASES or [("sequential_images", 0), ("fixed_points", 0)]
 )
 def test_ctrl_c_leaves_nothing_half_done(
     tmp_path, flags, seconds, name, moment
