@@ -11,7 +11,7 @@ from keras_rin import _version
 def needs_keras(oldest, reason):
     """A mark: older versions of Keras cannot do what is tested.
 
-    `python -m tests.reports.versions` counts the reasons.
+    The study `versions` counts the reasons.
     """
     return pytest.mark.skipif(keras_before(oldest), reason=reason)
 

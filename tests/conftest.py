@@ -25,14 +25,10 @@ if importlib.util.find_spec("tensorflow"):
     collect_ignore.clear()
 
 ONE_BACKEND = {
-    "test_backends",
     "test_insert_tables",
     "test_language",
     "test_mathematics",
     "test_pages",
-    "test_reports",
-    "test_robustness",
-    "test_versions",
 }
 
 

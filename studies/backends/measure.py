@@ -33,10 +33,10 @@ AREAS = {
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
     "|autodiff|gated_cells|state_map|jacobians|lyapunov|fixed_points"
-    "|fixed_point_search)[.]",
+    "|fixed_point_search|preflight|layer_inputs)[.]",
     "plots": "(curves|drawing|spectra|states)[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
-    "|layer_inputs|restore_on_nan|checkpoint|model_description"
+    "|restore_on_nan|checkpoint|model_description"
     "|every_optimizer|kills|files)[.]",
     "saving and loading": "(saved_files|offset_file)[.]",
     "export, SavedModel": r"export[.].*\[SavedModel\]",
