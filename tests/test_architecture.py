@@ -100,7 +100,7 @@ def test_what_is_no_api_is_private():
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_around_the_package_only_public_names_are_used(folder):
-    of_repository = {"docs", "examples", "experiments", "tests"}
+    of_repository = {"docs", "examples", "tests"}
     made = set()
     for path in (ROOT / folder).rglob("*.py"):
         for name in imports(path):

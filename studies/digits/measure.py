@@ -26,7 +26,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from engine import record
-from engine.images import load_images
+from engine.data import load_images
 from engine.measurement import Measurement
 from engine.measurement import groups
 from engine.measurement import spread

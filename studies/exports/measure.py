@@ -19,7 +19,7 @@ from ai_edge_litert.interpreter import Interpreter
 from tqdm import tqdm
 
 from engine import record
-from engine.images import load_images
+from engine.data import load_images
 from engine.measurement import Measurement
 from engine.measurement import Variant
 from keras_rin.export import export_streaming

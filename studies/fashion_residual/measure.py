@@ -16,7 +16,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from engine import record
-from engine.images import load_images
+from engine.data import load_images
 from engine.measurement import Measurement
 from keras_rin import plots
 from keras_rin.callbacks import KeepBest

@@ -18,7 +18,7 @@ from exports.measure import untrained
 from tqdm import tqdm
 
 from engine import record
-from engine.images import load_images
+from engine.data import load_images
 from engine.measurement import Measurement
 from keras_rin.export import export_streaming
 from keras_rin.tasks import sequential_pixels

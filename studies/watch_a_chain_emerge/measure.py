@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from engine import record
-from engine.images import load_images
+from engine.data import load_images
 from engine.measurement import Measurement
 from keras_rin import diagnostics
 from keras_rin import plots
