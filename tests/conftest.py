@@ -25,7 +25,6 @@ if importlib.util.find_spec("tensorflow"):
     collect_ignore.clear()
 
 ONE_BACKEND = {
-    "test_insert_tables",
     "test_language",
     "test_mathematics",
     "test_pages",
