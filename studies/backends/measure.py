@@ -53,7 +53,7 @@ AREAS = {
     "experiments": "(claims|findings|pictures|protocols|runner|tables|training"
     "|verdicts)[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|backends|callers|cases|language|mathematics|pages|reports"
+    "|backends|callers|cases|language|mathematics|(study_)?pages|reports"
     "|robustness|version|versions|within)[.]",
 }
 NO_TESTS = {"passed": 0, "failed": [], "skipped": {}}
