@@ -132,8 +132,9 @@ def preflight(
       offset U = V - I;
     - the hidden state grows like T rather than sqrt(T), because the mean of
       the inputs accumulates;
-    - the gradient vanishes: the first time step changes the last state by
-      less than 1e-4 of what the last one does;
+    - the gradient of a layer without gates vanishes: the first time step
+      changes the last state by less than 1e-4 of what the last one does. In
+      LSTM and GRU it does, too, but training opens their gates;
     - the first gradient is large and the optimizer does not clip it. Adam
       then remembers it for 1 / (1 - beta_2) updates, in which the model
       hardly changes.
@@ -291,7 +292,7 @@ def _layer_findings(layer, measured):
             "scale = keras.layers.Normalization(); scale.adapt(x)  # the "
             "first layer",
         )
-    if measured.gradient_norms[0] < VANISHED:
+    if measured.gradient_norms[0] < VANISHED and not _has_gates(layer):
         yield Finding(
             f"The gradient of {layer.name} vanishes: the first of {steps} "
             "time steps changes the last state by "
@@ -299,6 +300,11 @@ def _layer_findings(layer, measured):
             f"keras_rin.layers.RIN({_recurrent_layers.built_cell(layer).units}"
             ")  # or shorter sequences at first",
         )
+
+
+def _has_gates(layer):
+    """Whether training can open gates, behind which a gradient vanishes."""
+    return "recurrent" not in _recurrent_layers.recurrent_matrices(layer)
 
 
 def _growth_exponent(norms):
