@@ -84,7 +84,7 @@ def streaming_step(
             "`model` must be a Keras model that is built, as `keras.Input` for "
             f"its first layer does. Received: model={model!r}"
         )
-    if not _is_graph(model):
+    if not is_graph(model):
         raise ValueError(
             "`model` must be Sequential or functional with one input and one "
             f"output, and with the `call` of Keras. Received: model={model!r}"
@@ -117,7 +117,7 @@ def _classes(stepwise):
     return tuple(stepwise)
 
 
-def _is_graph(model):
+def is_graph(model):
     """Whether a model consists of its layers, from one input to one output."""
     counts = [len(getattr(model, ends, ())) for ends in ("inputs", "outputs")]
     return counts == [1, 1] and type(model).call.__module__.startswith("keras.")
@@ -190,7 +190,7 @@ class _Step:
         for layer in dict.fromkeys(layers):
             if isinstance(layer, keras.layers.RNN):
                 self._add_recurrent(layer)
-            elif _is_recurrent(layer) and _is_graph(layer):
+            elif _is_recurrent(layer) and is_graph(layer):
                 self._models[layer] = _step_model(layer, stepwise)
                 self._add_states(self._models[layer][0].input[1])
 
@@ -220,7 +220,7 @@ class _Step:
         if not any(in_time) and layer not in self._models:
             return layer(*args, **kwargs)
         self._check_call(layer, in_time, **kwargs)
-        if isinstance(layer, keras.Model) and _is_graph(layer):
+        if isinstance(layer, keras.Model) and is_graph(layer):
             return self._call_model(layer, *args, **kwargs)
         self._check_stepwise(layer, args, kwargs)
         return self._mark(layer(*args, **kwargs))

@@ -1,0 +1,220 @@
+"""The C functions of a header: products, activations, gates."""
+
+import re
+
+# In all texts NAME stands for the prefix of the header.
+_PRODUCTS = {
+    "float32": {
+        "add_product": """
+/* z += matrix x, with one row of the matrix for each value of z. */
+static inline void NAME_add_product(const float matrix[], const float x[],
+        int columns, float z[], int rows)
+{
+    for (int row = 0; row < rows; row++) {
+        float sum = 0.0f;
+        for (int column = 0; column < columns; column++)
+            sum += *matrix++ * x[column];
+        z[row] += sum;
+    }
+}
+""",
+        "lookup": """
+/* z = the row of a token; a token out of range gets the nearest row. */
+static inline void NAME_lookup(const float rows[], float token, long count,
+        float z[], int n)
+{
+    const float last = (float)(count - 1);
+    const long row = (long)(token > 0.0f ? token < last ? token : last : 0.0f);
+    for (int i = 0; i < n; i++)
+        z[i] = rows[row * n + i];
+}
+""",
+    },
+    "int8": {
+        "add_product": """
+/* z += matrix x, with one row and one scale for each value of z. */
+static inline void NAME_add_product(const signed char matrix[],
+        const float scale[], const float x[],
+        int columns, float z[], int rows)
+{
+    for (int row = 0; row < rows; row++) {
+        float sum = 0.0f;
+        for (int column = 0; column < columns; column++)
+            sum += (float)*matrix++ * x[column];
+        z[row] += scale[row] * sum;
+    }
+}
+""",
+        "lookup": """
+/* z = the row of a token; a token out of range gets the nearest row. */
+static inline void NAME_lookup(const signed char rows[], const float scale[],
+        float token, long count, float z[], int n)
+{
+    const float last = (float)(count - 1);
+    const long row = (long)(token > 0.0f ? token < last ? token : last : 0.0f);
+    for (int i = 0; i < n; i++)
+        z[i] = scale[row] * (float)rows[row * n + i];
+}
+""",
+    },
+}
+
+_VECTORS = {
+    "zero": """
+static inline void NAME_zero(float z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = 0.0f;
+}
+""",
+    "copy": """
+static inline void NAME_copy(const float from[], float to[], int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = from[i];
+}
+""",
+    "add": """
+static inline void NAME_add(const float terms[], float z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] += terms[i];
+}
+""",
+    "multiply": """
+static inline void NAME_multiply(const float factors[], float z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] *= factors[i];
+}
+""",
+    "rescale": """
+static inline void NAME_rescale(float z[], int n, float mean, float factor,
+        float offset)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = (z[i] - mean) * factor + offset;
+}
+""",
+    "interpolate": """
+/* The state of a GRU: h = gate h + (1 - gate) candidate. */
+static inline void NAME_interpolate(const float gate[],
+        const float candidate[], float h[], int n)
+{
+    for (int i = 0; i < n; i++)
+        h[i] = gate[i] * h[i] + (1.0f - gate[i]) * candidate[i];
+}
+""",
+    "normalize": """
+/* z is given a mean of 0 and a variance of 1. */
+static inline void NAME_normalize(float z[], int n, float epsilon)
+{
+    float mean = 0.0f, variance = 0.0f;
+    for (int i = 0; i < n; i++)
+        mean += z[i];
+    mean /= (float)n;
+    for (int i = 0; i < n; i++)
+        variance += (z[i] - mean) * (z[i] - mean);
+    const float deviation = sqrtf(variance / (float)n + epsilon);
+    for (int i = 0; i < n; i++)
+        z[i] = (z[i] - mean) / deviation;
+}
+""",
+    "softmax": """
+static inline void NAME_softmax(float z[], int n)
+{
+    float largest = z[0], sum = 0.0f;
+    for (int i = 1; i < n; i++)
+        largest = z[i] > largest ? z[i] : largest;
+    for (int i = 0; i < n; i++)
+        sum += z[i] = expf(z[i] - largest);
+    for (int i = 0; i < n; i++)
+        z[i] /= sum;
+}
+""",
+    "log_softmax": """
+static inline void NAME_log_softmax(float z[], int n)
+{
+    float largest = z[0], sum = 0.0f;
+    for (int i = 1; i < n; i++)
+        largest = z[i] > largest ? z[i] : largest;
+    for (int i = 0; i < n; i++)
+        sum += expf(z[i] - largest);
+    for (int i = 0; i < n; i++)
+        z[i] = z[i] - largest - logf(sum);
+}
+""",
+}
+
+_ELEMENTWISE = """
+static inline void NAME_{name}(float z[], int n{parameters})
+{{
+    for (int i = 0; i < n; i++) {{
+        const float x = z[i];
+        z[i] = {formula};
+    }}
+}}
+"""
+
+# The activations of Keras by its names for them. With a comparison that is
+# false, NaN stays NaN.
+_SOFTPLUS = "(x > 0.0f ? x : 0.0f) + log1pf(expf(-fabsf(x)))"
+_FORMULAS = {
+    "celu": "x < 0.0f ? expm1f(x) : x",
+    "elu": "x < 0.0f ? expm1f(x) : x",
+    "exponential": "expf(x)",
+    "gelu": "0.5f * x * (1.0f + erff(x * 0.70710678f))",
+    "hard_shrink": "x < -0.5f || x > 0.5f ? x : 0.0f * x",
+    "hard_sigmoid": "x < -3.0f ? 0.0f : x > 3.0f ? 1.0f : (x + 3.0f) / 6.0f",
+    "hard_silu": ("x < -3.0f ? 0.0f : x > 3.0f ? x : x * ((x + 3.0f) / 6.0f)"),
+    "hard_tanh": "x < -1.0f ? -1.0f : x > 1.0f ? 1.0f : x",
+    "leaky_relu": "x < 0.0f ? 0.2f * x : x",
+    "log_sigmoid": "(x < 0.0f ? x : 0.0f) - log1pf(expf(-fabsf(x)))",
+    "mish": f"x * tanhf({_SOFTPLUS})",
+    "relu": "x < 0.0f ? 0.0f : x",
+    "relu6": "x < 0.0f ? 0.0f : x > 6.0f ? 6.0f : x",
+    "selu": "1.05070099f * (x < 0.0f ? 1.67326324f * expm1f(x) : x)",
+    "sigmoid": "1.0f / (1.0f + expf(-x))",
+    "silu": "x / (1.0f + expf(-x))",
+    "soft_shrink": "x > 0.5f ? x - 0.5f : x < -0.5f ? x + 0.5f : 0.0f * x",
+    "softplus": _SOFTPLUS,
+    "softsign": "x / (1.0f + fabsf(x))",
+    "sparse_plus": (
+        "x < -1.0f ? 0.0f : x > 1.0f ? x : 0.25f * (x + 1.0f) * (x + 1.0f)"
+    ),
+    "sparse_sigmoid": "x < -1.0f ? 0.0f : x > 1.0f ? 1.0f : 0.5f * (x + 1.0f)",
+    "squareplus": "0.5f * (x + sqrtf(x * x + 4.0f))",
+    "tanh": "tanhf(x)",
+    "tanh_shrink": "x - tanhf(x)",
+}
+ACTIVATIONS = (*_FORMULAS, "softmax", "log_softmax")
+
+# Those of the activation layers, with their parameters.
+_WITH_PARAMETERS = {
+    "elu_layer": (["alpha"], "x < 0.0f ? alpha * expm1f(x) : x"),
+    "leaky_relu_layer": (["slope"], "x < 0.0f ? slope * x : x"),
+    "relu_layer": (
+        ["slope", "largest", "threshold"],
+        "x <= threshold ? slope * (x - threshold) : x > largest ? largest : x",
+    ),
+}
+
+
+def function_text(name, prefix, weights):
+    """The C function of a name, for weights `"float32"` or `"int8"`."""
+    text = {**_PRODUCTS[weights], **_VECTORS}.get(name)
+    if text is None:
+        parameters, formula = _WITH_PARAMETERS.get(
+            name, ([], _FORMULAS.get(name))
+        )
+        text = _ELEMENTWISE.format(
+            name=name,
+            parameters="".join(f", float {p}" for p in parameters),
+            formula=formula,
+        )
+    return text.replace("NAME", prefix)
+
+
+def needs_math_library(text):
+    """Whether C text calls a function of `math.h`, such as `expf`."""
+    return re.search(r"\b(erf|exp|expm1|fabs|log|log1p|sqrt|tanh)f\(", text)

@@ -1,0 +1,307 @@
+"""A model of sequences as a C header, which computes one time step."""
+
+import pathlib
+import re
+
+import keras
+
+from keras_rin import _files
+from keras_rin import _version
+from keras_rin.export._c_functions import needs_math_library
+from keras_rin.export._c_layers import Embedding
+from keras_rin.export._c_layers import c_refusal
+from keras_rin.export._c_layers import cell_operations
+from keras_rin.export._c_layers import check_class
+from keras_rin.export._c_layers import fold_affine
+from keras_rin.export._c_layers import layer_operations
+from keras_rin.export._c_program import Program
+from keras_rin.export._stepwise import tensors_of
+from keras_rin.export._streaming_step import RECURRENT
+from keras_rin.export._streaming_step import is_graph
+
+# Keywords of C99 and C++17, and the headers of C.
+_RESERVED = set(
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char
+    char16_t char32_t class compl const const_cast constexpr continue decltype
+    default delete do double dynamic_cast else enum explicit export extern
+    false float for friend goto if inline int long mutable namespace new
+    noexcept not not_eq nullptr operator or or_eq private protected public
+    register reinterpret_cast restrict return short signed sizeof static
+    static_assert static_cast struct switch template this thread_local throw
+    true try typedef typeid typename union unsigned using virtual void volatile
+    wchar_t while xor xor_eq
+
+    assert complex ctype errno fenv inttypes iso646 limits locale math setjmp
+    signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib
+    stdnoreturn string tgmath threads time uchar wchar wctype
+    """.split()
+)
+
+_HEADER = """\
+/*
+{comment}
+*/
+
+#ifndef {guard}
+#define {guard}
+{include}
+enum {{ {name}_inputs = {inputs}, {name}_outputs = {outputs} }};
+
+/* The hidden states: one for each stream. */
+typedef struct {{
+{states}
+}} {name}_state;
+
+{constants}
+{functions}
+/* Sets the hidden states to 0, as before the first step of a sequence. */
+static inline void {name}_reset({name}_state *state)
+{{
+{reset}
+}}
+
+/* Reads one time step x, updates the hidden states and writes y. */
+static inline void {name}_step({name}_state *state, const float x[], float y[])
+{{
+    float {buffers}; /* working memory */
+
+{step}
+}}
+
+#endif
+"""
+
+_COMMENT = """\
+One time step of the Keras model {model!r}, in C99 and C++.
+
+Made by keras_rin {version} with Keras {keras} on {backend}.
+
+x: {x}, in the units of the model's input.
+y: {y}, the model's output after this step. It must not overlap x.
+
+Flash: {flash:,} bytes for the {weights} weights, and the code.
+RAM: {ram:,} bytes for each {name}_state; {stack:,} bytes of stack in a step.
+
+Example:
+
+    #include "{name}.h"
+    static {name}_state state;
+    static float x[{name}_inputs], y[{name}_outputs];
+    {name}_reset(&state);
+    while (read_input(x)) {{ {name}_step(&state, x, y); use_output(y); }}"""
+
+
+def write_c_header(model, path, weights):
+    """Writes the header and returns a sentence about it.
+
+    Args:
+        model: A model that `streaming_step` accepts.
+        path: The file, whose stem is the prefix of all names.
+        weights: String, `"float32"` or `"int8"`.
+    """
+    program = Program(_prefix(path), weights)
+    operations = fold_affine(_operations(model), weights)
+    x_size = _input_size(model)
+    y_size = _write_step(program, operations, x_size)
+    text = _header(model, program, operations, x_size, y_size)
+    with _files.replacing(path, "The C header") as new:
+        new.write_text(text, encoding="ascii")
+    return (
+        f"{program.prefix}_step, {program.flash_bytes:,} bytes of weights and "
+        f"{program.state_bytes:,} bytes of RAM for the hidden states"
+    )
+
+
+def _prefix(path):
+    path = pathlib.Path(path)
+    if path.suffix != ".h":
+        raise ValueError(
+            "The path of a C header must end in .h. "
+            f"Received: path={str(path)!r}"
+        )
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", path.stem):
+        raise ValueError(
+            "The stem of a C header's path is the prefix of its names: it must "
+            "be a letter, followed by letters, digits and underscores. "
+            f"Received: {path.stem!r}"
+        )
+    if path.stem in _RESERVED:
+        raise ValueError(
+            "The stem of a C header's path must be no keyword of C or C++ and "
+            f"no header of C. Received: {path.stem!r}"
+        )
+    return path.stem
+
+
+def _input_size(model):
+    shape = model.inputs[0].shape[2:]
+    if len(shape) > 1:
+        raise ValueError(
+            "In C a time step must be a vector or a token. "
+            f"Received: a model whose steps have the shape {shape}"
+        )
+    return shape[0] if shape else 1
+
+
+def _operations(model):
+    """The operations of a model whose layers are a chain."""
+    (tensor,), calls, (y,) = _record_calls(model)
+    for layer, *_ in calls:
+        _check_class(layer)
+    tokens, mask, operations = tensor, None, []
+    for layer, args, kwargs, outputs in calls:
+        if _is_mask_of(tokens, layer, args):
+            (mask,) = outputs
+            continue
+        sources = tensors_of(args)
+        if len(sources) != 1 or sources[0] is not tensor:
+            raise c_refusal(
+                layer.name,
+                "it must read the output of the layer before it, alone",
+            )
+        operations += _operations_of_call(layer, tensor.ndim, kwargs, mask)
+        tensor = outputs[0]
+    if tensor is not y:
+        raise ValueError(
+            "In C the output of a model must be that of its last layer. "
+            f"Received: a model with the output {model.outputs[0]}"
+        )
+    return operations
+
+
+def _check_class(layer):
+    """Before the operations, so that an error names no mask's operation."""
+    is_nested = isinstance(layer, keras.Model) and is_graph(layer)
+    is_recurrent = type(layer) in RECURRENT
+    if isinstance(layer, keras.Layer) and not (is_nested or is_recurrent):
+        check_class(layer)
+
+
+def _record_calls(model):
+    """The inputs of a model, (layer, args, kwargs, outputs) and its outputs."""
+    calls = []
+
+    def record(layer, *args, **kwargs):
+        outputs = layer(*args, **kwargs)
+        calls.append((layer, args, kwargs, keras.tree.flatten(outputs)))
+        return outputs
+
+    copy = keras.models.clone_model(
+        keras.Model(model.inputs, model.outputs),
+        clone_function=lambda layer: layer,
+        call_function=record,
+    )
+    return copy.inputs, calls, copy.outputs
+
+
+def _is_mask_of(tokens, layer, args):
+    """Whether an operation is the mask that an Embedding computes."""
+    if isinstance(layer, keras.Layer) or len(args) != 2:
+        return False
+    is_comparison = type(layer).__name__ == "NotEqual" and tokens.ndim == 2
+    compared, value = args
+    return is_comparison and compared is tokens and _is_zero(value)
+
+
+def _is_zero(value):
+    return isinstance(value, int) and value == 0
+
+
+def _operations_of_call(layer, rank, kwargs, mask):
+    layer_mask = kwargs.get("mask")
+    if kwargs.get("training"):
+        raise c_refusal(layer.name, "it is called with `training=True`")
+    if isinstance(layer, keras.Model) and is_graph(layer):
+        if layer_mask is not None:
+            raise c_refusal(layer.name, "a model within the model has a mask")
+        return _operations(layer)
+    if isinstance(layer, keras.layers.RNN):
+        operations = _recurrent_operations(layer, layer_mask, mask)
+    else:
+        operations = layer_operations(layer, rank, layer_mask)
+    for operation in operations:
+        name = getattr(operation, "name", layer.name)
+        operation.comment = f"{name}: {type(layer).__name__}"
+    return operations
+
+
+def _recurrent_operations(layer, layer_mask, mask):
+    if layer_mask is not None and layer_mask is not mask:
+        raise c_refusal(
+            layer.name,
+            "its mask is not that of an Embedding of the model's input; do not "
+            "call the step for masked steps",
+        )
+    if layer_mask is not None and layer.zero_output_for_mask:
+        raise c_refusal(
+            layer.name, "it has `zero_output_for_mask=True` and a mask"
+        )
+    return cell_operations(layer, is_masked=layer_mask is not None)
+
+
+def _write_step(program, operations, x_size):
+    """Adds the operations to a program, and returns the size of y."""
+    for operation in operations[1:]:
+        if isinstance(operation, Embedding):
+            raise c_refusal(operation.name, "it must be the first layer")
+    if any(operation.is_masked for operation in operations):
+        program.write("const int is_masked = !(x[0] >= 1.0f);")
+    x, size = "x", x_size
+    for operation in operations:
+        program.write(f"/* {_plain(operation.comment)} */")
+        is_last = operation is operations[-1]
+        x, size = operation.write(program, x, size, is_last)
+    return size
+
+
+def _plain(text):
+    """Text without what has a meaning in a comment of C, such as trigraphs."""
+    return re.sub(r"[^\w .,:-]", "_", text, flags=re.ASCII)
+
+
+def _header(model, program, operations, x_size, y_size):
+    name = program.prefix
+    program.use("zero")
+    functions = "".join(program.functions.values())
+    return _HEADER.format(
+        name=name,
+        comment=_comment(model, program, operations, x_size, y_size),
+        guard=f"{name.upper()}_H",
+        include="#include <math.h>\n" if needs_math_library(functions) else "",
+        inputs=x_size,
+        outputs=y_size,
+        states=_lines("    float {}[{}];", program.states),
+        constants="\n\n".join(program.constants),
+        functions=functions,
+        reset=_lines(f"    {name}_zero(state->{{}}, {{}});", program.states),
+        buffers=", ".join(f"{b}[{n}]" for b, n in program.buffers.items()),
+        step="\n".join(program.statements),
+    )
+
+
+def _comment(model, program, operations, x_size, y_size):
+    x = _count(x_size)
+    if isinstance(operations[0], Embedding):
+        x = f"1 value, a token from 0 to {len(operations[0].rows) - 1}"
+    return _COMMENT.format(
+        name=program.prefix,
+        model=_plain(model.name),
+        version=_version.__version__,
+        keras=keras.__version__,
+        backend=keras.backend.backend(),
+        x=x,
+        y=_count(y_size),
+        weights=program.weights,
+        flash=program.flash_bytes,
+        ram=program.state_bytes,
+        stack=4 * sum(program.buffers.values()),
+    )
+
+
+def _count(size):
+    return "1 value" if size == 1 else f"{size} values"
+
+
+def _lines(template, states):
+    return "\n".join(template.format(*state) for state in states)

@@ -1,0 +1,160 @@
+"""Program: the parts of a C header, as the operations of a model add them."""
+
+import contextlib
+import re
+import textwrap
+
+import numpy as np
+
+from keras_rin.export._c_functions import function_text
+
+LARGEST_CODE = 127  # of an int8 weight
+
+
+class Program:
+    """What one time step in C consists of.
+
+    Args:
+        prefix: String, which every name of the header begins with.
+        weights: String, `"float32"` or `"int8"`, the type of the matrices.
+    """
+
+    def __init__(self, prefix, weights):
+        self.prefix, self.weights = prefix, weights
+        self.functions: dict[str, str] = {}
+        self.constants: list[str] = []
+        self.states: list[tuple[str, int]] = []
+        self.statements: list[str] = []
+        self.buffers: dict[str, int] = {}
+        self.flash_bytes = 0
+        self._names: set[str] = set()
+        self._indent = ""
+
+    def call(self, function, *arguments):
+        """Adds a call of a function of `_c_functions`, and that function."""
+        self.use(function)
+        texts = ", ".join(map(str, arguments))
+        self.write(f"{self.prefix}_{function}({texts});")
+
+    def use(self, function):
+        """Adds a function of `_c_functions`."""
+        self.functions[function] = function_text(
+            function, self.prefix, self.weights
+        )
+
+    @property
+    def state_bytes(self):
+        return 4 * sum(size for _, size in self.states)
+
+    def write(self, statement):
+        self.statements += textwrap.wrap(
+            statement,
+            79,
+            initial_indent=f"    {self._indent}",
+            subsequent_indent=f"        {self._indent}",
+            break_long_words=False,
+            break_on_hyphens=False,  # of -1e-05f
+        )
+
+    @contextlib.contextmanager
+    def condition(self, condition):
+        """The statements of the block run only if the condition holds."""
+        self.write(f"if ({condition}) {{")
+        self._indent += "    "
+        yield
+        self._indent = self._indent[4:]
+        self.write("}")
+
+    def state(self, name, size):
+        """A new state of zeros, as an expression of C."""
+        field = self._new_name(name)
+        self.states.append((field, size))
+        return f"state->{field}"
+
+    def buffer(self, size, reads):
+        """Working memory of this size, other than the buffer it reads."""
+        name = "b" if reads == "a" else "a"
+        self.buffers[name] = max(size, self.buffers.get(name, 0))
+        return name
+
+    def vector(self, name, values):
+        """The name of new float32 constants."""
+        values = finite_float32(name, values)
+        literals = [float_literal(value) for value in values]
+        return self._constant("float", name, f"{len(values)}", literals, 4)
+
+    def matrix(self, name, values):
+        """The constants of a matrix, as arguments of a function.
+
+        Codes of int8 have one scale for each row, which is 1 / 127 of the
+        largest weight of the row.
+        """
+        values = finite_float32(name, values)
+        rows, columns = values.shape
+        size = f"{rows} * {columns}"
+        if self.weights == "float32":
+            literals = [float_literal(value) for value in values.ravel()]
+            return self._constant("float", name, size, literals, 4)
+        codes, scale = quantized(values)
+        literals = [str(code) for code in codes.ravel()]
+        constant = self._constant("signed char", name, size, literals, 1)
+        return f"{constant}, {self.vector(f'{name}_scale', scale)}"
+
+    def add_product(self, matrix, x, columns, z, rows):
+        self.call("add_product", matrix, x, columns, z, rows)
+
+    def set_vector(self, name, values, z, size):
+        """z = values, or zeros where they are None."""
+        if values is None:
+            self.call("zero", z, size)
+        else:
+            self.call("copy", self.vector(name, values), z, size)
+
+    def _constant(self, c_type, name, size, literals, item_bytes):
+        name = f"{self.prefix}_{self._new_name(name)}"
+        lines = textwrap.fill(
+            ", ".join(literals),
+            79,
+            initial_indent="    ",
+            subsequent_indent="    ",
+            break_on_hyphens=False,
+        )
+        self.constants.append(
+            f"static const {c_type} {name}[{size}] = {{\n{lines}\n}};"
+        )
+        self.flash_bytes += item_bytes * len(literals)
+        return name
+
+    def _new_name(self, name):
+        name = re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
+        number, unique = 1, name
+        while unique in self._names:
+            number += 1
+            unique = f"{name}_{number}"
+        self._names.add(unique)
+        return unique
+
+
+def finite_float32(name, values):
+    """The values in float32, or an error that names them."""
+    with np.errstate(over="ignore"):
+        values = np.asarray(values).astype("float32")
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "Weights in C must be finite numbers of float32. "
+            f"Received: values that are not, in {name!r}"
+        )
+    return values
+
+
+def quantized(matrix):
+    """The int8 codes of a matrix, and the scales of its rows."""
+    scale = np.abs(matrix).max(axis=1) / np.float32(LARGEST_CODE)
+    nonzero = np.where(scale > 0, scale, 1)[:, None]
+    codes = np.clip(np.round(matrix / nonzero), -LARGEST_CODE, LARGEST_CODE)
+    return codes.astype("int8"), scale
+
+
+def float_literal(value):
+    """A float32 in C, in as few digits as it is read back from."""
+    return f"{np.float32(value)!s}f"
