@@ -26,10 +26,15 @@ def to_numpy(tensor):
     return keras.ops.convert_to_numpy(tensor)
 
 
-def assert_same(one, other, rtol=1e-5, atol=1e-5):
-    np.testing.assert_allclose(
-        to_numpy(one), to_numpy(other), rtol=rtol, atol=atol
-    )
+def assert_same(actual, expected, rtol=1e-5, atol=1e-5):
+    """Two tensors, or two lists of tensors, are the same."""
+    if isinstance(actual, list | tuple):
+        for value, reference in zip(actual, expected, strict=True):
+            assert_same(value, reference, rtol, atol)
+    else:
+        np.testing.assert_allclose(
+            to_numpy(actual), to_numpy(expected), rtol=rtol, atol=atol
+        )
 
 
 def numpy_rin(x, weights, activation, h=None, mask=None):

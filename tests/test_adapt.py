@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from cases import first_of
+from references import assert_same
 from references import to_numpy
 
 import keras_rin
@@ -121,8 +122,7 @@ def test_a_model_with_two_inputs_is_adapted_branch_by_branch(x):
     keras_rin.adapt(model, {"a": x, "b": x**2})
     assert_centered(layers[0].cell, x)
     assert_centered(layers[2].cell, 2 * x**2)
-    for one, other in zip(lstm, layers[1].get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same(lstm, layers[1].get_weights(), 0, 0)
 
 
 @pytest.mark.one_backend
@@ -250,8 +250,7 @@ def test_a_layer_whose_inputs_are_unknown_is_named(wrapped, x):
     names = "forward_inside, backward_inside" if wrapped else "inside"
     assert f"not adapted: {names}," in message
     assert "keras_rin.adapt(layer, its_inputs)" in message
-    for weight, value in zip(block.weights, before, strict=True):
-        np.testing.assert_array_equal(weight, value)
+    assert_same(block.weights, before, 0, 0)
     assert_centered(rin.cell, Block(lstm)(block(x)), within=1e-5)
 
 
@@ -407,8 +406,7 @@ def test_only_biases_change_and_a_second_time_not_at_all(x):
     ]
     assert len(changed) == 3 and all(p.endswith("bias") for p in changed)
     keras_rin.adapt(model, x, batch_size=20)
-    for one, twice in zip(once, values(), strict=True):
-        np.testing.assert_array_equal(twice, one)
+    assert_same(once, values(), 0, 0)
     for state in (*stateful.states, *both.states):
         np.testing.assert_array_equal(to_numpy(state), np.ones(state.shape))
 
@@ -633,5 +631,4 @@ def test_a_stateful_stack_gets_the_biases_of_one_without_states(x):
         model = keras.Sequential([inputs, *layers])
         keras_rin.adapt(model, x[:4])
         made.append(model.get_weights())
-    for one, other in zip(*made, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert_same(*made, 1e-4, 1e-6)

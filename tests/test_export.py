@@ -1,6 +1,7 @@
-"""What is exported must answer where keras_rin cannot be imported."""
+"""Exported models run where neither keras_rin nor Keras can be imported."""
 
 import functools
+import importlib.util
 import subprocess
 import sys
 
@@ -8,49 +9,107 @@ import keras
 import numpy as np
 import pytest
 from cases import needs_keras
+from references import assert_same
 from test_layer_contract import LAYERS
 
+from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 from keras_rin.layers import LinearResidual
 from keras_rin.models import residual_convnet
 
+BACKEND = keras.backend.backend()
+ON_TENSORFLOW = pytest.mark.skipif(
+    BACKEND != "tensorflow",
+    reason="Keras exports to LiteRT and ONNX from TensorFlow",
+)
+WRITES = pytest.mark.skipif(
+    BACKEND == "torch" or not importlib.util.find_spec("tensorflow"),
+    reason="Keras 3.15 cannot export an RNN from Torch or without TensorFlow",
+)
+NEEDS_ONNX = needs_keras("3.8", "this Keras cannot export to ONNX")
 ALONE = """
 import sys
 sys.modules["keras_rin"] = sys.modules["keras"] = None  # cannot be imported
 import numpy
+path, *files = sys.argv[1:]
 """
 SAVED_MODEL = """
 import tensorflow
-model = tensorflow.saved_model.load(sys.argv[1])
-serve = model.serve
+served = tensorflow.saved_model.load(path)
+serve = served.serve
+step = lambda **inputs: served.step(inputs)
 """
 ONNX = """
 sys.modules["tensorflow"] = None
 import onnxruntime
-session = onnxruntime.InferenceSession(sys.argv[1])
+session = onnxruntime.InferenceSession(path)
 serve = lambda x: session.run(None, {session.get_inputs()[0].name: x})[0]
 """
-SERVE = """
-for name in sys.argv[2:]:
-    numpy.save(name + ".answer.npy", serve(numpy.load(name)))
+LITERT = """
+sys.modules["tensorflow"] = None
+from ai_edge_litert.interpreter import Interpreter
+interpreter = Interpreter(path)
+serve_runner = interpreter.get_signature_runner("serve")
+serve = lambda x: serve_runner(x=x)["y"]
+step = interpreter.get_signature_runner("step")
 """
-NEEDS_ONNX = needs_keras("3.8", "this Keras cannot export to ONNX")
-NOT_ON = {
-    "torch": "Keras 3.15 cannot export an RNN from Torch",
-    "jax": "Keras 3.15 needs jax2onnx to export ONNX from JAX",
-}
+SERVE = """
+for file in files:
+    numpy.save(file + ".answer.npy", serve(numpy.load(file)))
+"""
+FOLD = """
+x = numpy.load(files[0])
+sizes = {"rin": 8, "lstm_0": 4, "lstm_1": 4}
+state = {n: numpy.zeros((len(x), size), "float32") for n, size in sizes.items()}
+answers = []
+for t in range(x.shape[1]):
+    state = dict(step(x=x[:, t], **state))
+    answers.append(state.pop("y"))
+numpy.save(files[0] + ".step.npy", numpy.stack(answers, axis=1))
+"""
 
 
-@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
-@pytest.mark.parametrize(
-    ("name", "program"),
+def run_alone(program, path, *inputs):
+    """Runs a program on an exported model, and returns what it saved."""
+    files = [path.with_name(f"{n}.npy") for n in range(len(inputs))]
+    for file, x in zip(files, inputs, strict=True):
+        np.save(file, x)
+    command = [sys.executable, "-c", ALONE + program, path, *files]
+    subprocess.run(command, check=True)
+    return {
+        file.name.removesuffix(".npy"): np.load(file)
+        for file in path.parent.glob("*.npy.*.npy")
+    }
+
+
+def assert_serves_alone(model, path, program, *shapes):
+    model.predict(np.ones(shapes[0]), verbose=0)  # Keras's ONNX wants that
+    form = "onnx" if program is ONNX else "tf_saved_model"
+    model.export(path, format=form, verbose=False)
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=shape).astype("float32") for shape in shapes]
+    answers = run_alone(program + SERVE, path, *inputs)
+    for number, x in enumerate(inputs):
+        expected = model.predict(x, verbose=0)
+        assert_same(answers[f"{number}.npy.answer"], expected, atol=1e-6)
+
+
+FORMATS = pytest.mark.parametrize(
+    "name, program",
     [
-        pytest.param("saved_model", SAVED_MODEL, marks=pytest.mark.exhaustive),
-        pytest.param("model.onnx", ONNX, marks=NEEDS_ONNX),
+        pytest.param(
+            "saved_model", SAVED_MODEL, marks=[pytest.mark.exhaustive, WRITES]
+        ),
+        pytest.param("model.onnx", ONNX, marks=[NEEDS_ONNX, ON_TENSORFLOW]),
     ],
     ids=["SavedModel", "ONNX"],
 )
-def test_what_is_exported_serves_without_us(rng, tmp_path, name, program):
+FROM_TF2ONNX = pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")
+
+
+@FROM_TF2ONNX
+@FORMATS
+def test_an_exported_model_serves_alone(tmp_path, name, program):
     model = keras.Sequential(
         [
             keras.Input((None, 2)),
@@ -59,78 +118,48 @@ def test_what_is_exported_serves_without_us(rng, tmp_path, name, program):
             keras.layers.Dense(3),
         ]
     )
-    shapes = [(1, 1, 2), (7, 30, 2)]
-    serve_alone(model, tmp_path / name, program, rng, shapes)
+    assert_serves_alone(model, tmp_path / name, program, (1, 1, 2), (7, 30, 2))
 
 
 @pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
-@pytest.mark.parametrize(
-    ("name", "program"),
-    [
-        ("saved_model", SAVED_MODEL),
-        pytest.param("model.onnx", ONNX, marks=NEEDS_ONNX),
-    ],
-    ids=["SavedModel", "ONNX"],
-)
-def test_a_residual_network_serves_without_us(rng, tmp_path, name, program):
+@FROM_TF2ONNX
+@FORMATS
+def test_a_residual_network_serves_alone(tmp_path, name, program):
     # JAX cannot tell whether a stride divides a size that it does not know.
-    on_jax = keras.backend.backend() == "jax"
-    size = (8, 8) if on_jax else (None, None)
+    size, shape = (None, None), (1, 6, 4, 1)
+    if BACKEND == "jax":
+        size, shape = (8, 8), (1, 8, 8, 1)
     model = residual_convnet(
         (*size, 1), stem_filters=4, filters=(4, 8), blocks=1
     )
-    shapes = [(1, 8, 8, 1) if on_jax else (1, 6, 4, 1), (3, 8, 8, 1)]
-    serve_alone(model, tmp_path / name, program, rng, shapes)
+    path = tmp_path / name
+    assert_serves_alone(model, path, program, shape, (3, 8, 8, 1))
 
 
 @NEEDS_ONNX
-@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
-def test_a_call_in_training_mode_serves_without_us(rng, tmp_path):
+@ON_TENSORFLOW
+@FROM_TF2ONNX
+def test_a_call_in_training_mode_serves_alone(tmp_path):
     inputs = keras.Input((10, 3))
     model = keras.Model(inputs, RIN(4)(inputs, training=True))
-    serve_alone(model, tmp_path / "model.onnx", ONNX, rng, [(2, 10, 3)])
+    assert_serves_alone(model, tmp_path / "model.onnx", ONNX, (2, 10, 3))
 
 
+@WRITES
 @pytest.mark.parametrize("wrapper", [None, keras.layers.Bidirectional])
 def test_a_masked_model_is_exported(tmp_path, wrapper):
-    tf = pytest.importorskip("tensorflow")
-    if keras.backend.backend() == "torch":
-        pytest.skip(NOT_ON["torch"])
-    layer = RIN(3)
-    model = keras.Sequential(
-        [
-            keras.Input((4,), dtype="int32"),
-            keras.layers.Embedding(9, 5, mask_zero=True),
-            wrapper(layer) if wrapper else layer,
-        ]
-    )
+    import tensorflow as tf
+
+    layer, inputs = RIN(3), keras.Input((4,), dtype="int32")
+    embedding = keras.layers.Embedding(9, 5, mask_zero=True)
+    layer = wrapper(layer) if wrapper else layer
+    model = keras.Sequential([inputs, embedding, layer])
     tokens = np.array([[3, 4, 0, 0], [5, 1, 2, 0]], "int32")
     model.export(tmp_path, verbose=False)
     served = tf.saved_model.load(tmp_path)
     answer = served.serve(tokens)
     expected = model.predict(tokens, verbose=0)
     np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
-
-
-def serve_alone(model, path, program, rng, shapes):
-    backend = keras.backend.backend()
-    if backend == "torch" or (backend == "jax" and program is ONNX):
-        pytest.skip(NOT_ON[backend])
-    model.predict(np.ones(shapes[0]), verbose=0)  # Keras's ONNX wants that
-    form = "onnx" if program is ONNX else "tf_saved_model"
-    model.export(path, format=form, verbose=False)
-    inputs = {}
-    for number, shape in enumerate(shapes):
-        file = path.with_name(f"{number}.npy")
-        inputs[file] = rng.normal(size=shape).astype("float32")
-        np.save(file, inputs[file])
-    command = [sys.executable, "-c", ALONE + program + SERVE, path]
-    subprocess.run([*command, *inputs], check=True)
-    for file, x in inputs.items():
-        answer = np.load(f"{file}.answer.npy")
-        expected = model.predict(x, verbose=0)
-        np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
 
 
 IN_ONNX = [
@@ -151,8 +180,8 @@ NOT_IN_ONNX = {  # with tf2onnx 1.17; the part of the message is its own
 L1 = functools.partial(LinearResidual, activity_regularizer="l1"), (3,), (3,), 1
 
 
-def as_onnx(name, path):
-    """What a layer of the contract answers, by Keras and by ONNX."""
+def layer_as_onnx(name, path):
+    """The answers of a layer of the contract, by Keras and by ONNX."""
     import onnxruntime
 
     make, input_shape, _, _ = {**LAYERS, "L1 of activities": L1}[name]
@@ -162,31 +191,235 @@ def as_onnx(name, path):
     model.export(path, format="onnx", verbose=False)
     session = onnxruntime.InferenceSession(path)
     inputs = {session.get_inputs()[0].name: x.astype("float32")}
-    return expected, session.run(None, inputs)[0]
+    return expected, *session.run(None, inputs)
 
 
-ONNX_IS_WRITTEN = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow",
-    reason="Keras 3.15 writes ONNX from TensorFlow and Torch alone",
-)
-
-
-@NEEDS_ONNX
-@ONNX_IS_WRITTEN
 @pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")  # tf2onnx
+@NEEDS_ONNX
+@ON_TENSORFLOW
+@FROM_TF2ONNX
 @pytest.mark.parametrize("name", IN_ONNX)
 def test_each_layer_answers_the_same_as_onnx(tmp_path, name):
-    expected, answer = as_onnx(name, tmp_path / "m.onnx")
+    expected, answer = layer_as_onnx(name, tmp_path / "m.onnx")
     np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-5)
     assert np.ptp(expected) > 0
 
 
-@NEEDS_ONNX
-@ONNX_IS_WRITTEN
 @pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")
+@NEEDS_ONNX
+@ON_TENSORFLOW
+@FROM_TF2ONNX
 @pytest.mark.parametrize("name", NOT_IN_ONNX)
 def test_what_onnx_does_not_hold_is_an_error(tmp_path, name):
     with pytest.raises(Exception, match=NOT_IN_ONNX[name]):
-        as_onnx(name, tmp_path / "m.onnx")
+        layer_as_onnx(name, tmp_path / "m.onnx")
+
+
+@pytest.fixture
+def model():
+    return keras.Sequential(
+        [
+            keras.Input((None, 2)),
+            RIN(8, return_sequences=True, name="rin"),
+            keras.layers.LSTM(4, return_sequences=True, name="lstm"),
+            keras.layers.Dense(3),
+        ]
+    )
+
+
+def answers_alone(program, path, x):
+    answers = run_alone(program + SERVE + FOLD, path, x)
+    return answers["0.npy.answer"], answers["0.npy.step"]
+
+
+@WRITES
+def test_a_saved_model_serves_and_steps_alone(model, rng, tmp_path):
+    path = tmp_path / "streaming"
+    export_streaming(model, path, verbose=False)
+    x = rng.normal(size=(5, 30, 2)).astype("float32")
+    expected = model.predict(x, verbose=0)
+    for answer in answers_alone(SAVED_MODEL, path, x):
+        assert_same(answer, expected, atol=1e-6)
+
+
+@WRITES
+def test_a_saved_step_refuses_a_state_of_another_batch_size(rng, tmp_path):
+    import tensorflow as tf
+
+    model = keras.Sequential([keras.Input((None, 2)), RIN(4, name="rin")])
+    export_streaming(model, tmp_path / "streaming", verbose=False)
+    served = tf.saved_model.load(tmp_path / "streaming")
+    x = rng.normal(size=(5, 2)).astype("float32")
+    state = np.zeros((5, 4), "float32")
+    assert served.step({"x": x, "rin": state})["y"].shape == (5, 4)
+    for batch in (1, 10):
+        with pytest.raises((tf.errors.OpError, ValueError)):
+            served.step({"x": x, "rin": np.zeros((batch, 4), "float32")})
+
+
+@pytest.mark.exhaustive
+@WRITES
+def test_ten_thousand_steps_are_still_the_same(model, rng, tmp_path):
+    """Nothing fades in a linear RIN without offset: it adds up its inputs."""
+    rin = model.layers[0]
+    rin.cell.activation = keras.activations.linear
+    kernel, offset, bias = rin.get_weights()
+    rin.set_weights([kernel, 0 * offset, bias])
+    x = 0.01 * rng.normal(size=(1, 10_000, 2)).astype("float32")
+    export_streaming(model, tmp_path / "streaming", verbose=False)
+    served, stepped = answers_alone(SAVED_MODEL, tmp_path / "streaming", x)
+    assert np.ptp(served[:, 5_000:]) > 0.1
+    np.testing.assert_allclose(stepped, served, atol=1e-4)
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize(
+    "time", [30, pytest.param(1, marks=pytest.mark.exhaustive)]
+)
+def test_litert_serves_and_steps_alone(model, rng, tmp_path, time):
+    path = tmp_path / "streaming.tflite"
+    export_streaming(model, path, format="litert", verbose=False)
+    x = rng.normal(size=(1, time, 2)).astype("float32")
+    expected = model.predict(x, verbose=0)
+    for answer in answers_alone(LITERT, path, x):
+        assert_same(answer, expected, atol=1e-6)
+
+
+@ON_TENSORFLOW
+@pytest.mark.exhaustive
+def test_a_masked_step_alone(tmp_path):
+    model = keras.Sequential(
+        [
+            keras.Input((None,), dtype="int32"),
+            keras.layers.Embedding(5, 4, mask_zero=True),
+            RIN(8, return_sequences=True, name="rin"),
+            keras.layers.LSTM(4, return_sequences=True, name="lstm"),
+        ]
+    )
+    x = np.array([[1, 0, 2, 0, 0, 4]], "int32")
+    expected = model.predict(x, verbose=0)
+    path = tmp_path / "streaming.tflite"
+    export_streaming(model, path, "litert", verbose=False)
+    for answer in answers_alone(LITERT, path, x):
+        np.testing.assert_allclose(answer, expected, atol=1e-6)
+
+
+@ON_TENSORFLOW
+def test_the_converter_takes_its_attributes(tmp_path):
+    import tensorflow as tf
+
+    wide = keras.Sequential([keras.Input((None, 64)), RIN(128)])
+    sizes = []
+    for number, options in enumerate(
+        [{}, {"optimizations": [tf.lite.Optimize.DEFAULT]}]
+    ):
+        path = tmp_path / f"{number}.tflite"
+        export_streaming(wide, path, "litert", verbose=False, **options)
+        sizes.append(path.stat().st_size)
+    assert sizes[1] < 0.5 * sizes[0]
+
+
+@ON_TENSORFLOW
+def test_a_step_in_integers_alone(rng, tmp_path):
+    import tensorflow as tf
+    from ai_edge_litert.interpreter import Interpreter
+
+    model = keras.Sequential([keras.Input((None, 2)), RIN(8, name="rin")])
+    x = rng.normal(size=(100, 2)).astype("float32")
+    zeros = np.zeros((1, 8), "float32")
+    export_streaming(
+        model,
+        tmp_path / "int8.tflite",
+        "litert",
+        verbose=False,
+        optimizations=[tf.lite.Optimize.DEFAULT],
+        representative_dataset=lambda: (
+            {"x": row[None], "rin": zeros} for row in x
+        ),
+        inference_input_type=tf.int8,
+        inference_output_type=tf.int8,
+    )
+    interpreter = Interpreter(str(tmp_path / "int8.tflite"))
+    assert list(interpreter.get_signature_list()) == ["step"]
+    step = interpreter.get_signature_runner("step")
+    (scale, zero), dtype = (
+        step.get_input_details()["x"][key] for key in ("quantization", "dtype")
+    )
+    assert dtype == np.int8
+    codes = np.clip(np.round(x / scale) + zero, -128, 127).astype("int8")
+    state = step.get_input_details()["rin"]["quantization"][1]
+    state = np.full((1, 8), state, "int8")
+    scale, zero = step.get_output_details()["y"]["quantization"]
+    answers = [step(x=row[None], rin=state)["y"] for row in codes]
+    answers = scale * (np.concatenate(answers).astype("float32") - zero)
+    expected = model.predict(x[:, None], verbose=0)
+    np.testing.assert_allclose(answers, expected, atol=0.03 * expected.max())
+
+
+@WRITES
+@pytest.mark.one_backend
+def test_it_prints_the_file_and_its_inputs(model, tmp_path, capfd):
+    export_streaming(model, tmp_path / "streaming")
+    assert "step of x, rin, lstm_0, lstm_1" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "message"),
+    [
+        ("m", {"format": "gguf"}, "`format`"),
+        ("m", {"format": "litert"}, "tflite"),
+        ("m", {"optimizations": []}, "Only format='litert'"),
+        pytest.param(
+            "m.tflite",
+            {"format": "litert", "wings": 2},
+            "no attribute 'wings'",
+            marks=ON_TENSORFLOW,
+        ),
+    ],
+)
+def test_other_formats_paths_and_attributes_are_refused(
+    model, tmp_path, path, arguments, message
+):
+    with pytest.raises(ValueError, match=message):
+        export_streaming(model, tmp_path / path, verbose=False, **arguments)
+    assert not list(tmp_path.iterdir())
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("name", ["my-rin", "r\u00fcn", "self"])
+def test_a_name_that_litert_cannot_hold_is_refused(tmp_path, name):
+    model = keras.Sequential([keras.Input((None, 2)), RIN(3, name=name)])
+    with pytest.raises(ValueError, match=f"named '{name}'"):
+        export_streaming(model, tmp_path / "m.tflite", "litert", verbose=False)
+    assert not list(tmp_path.iterdir())
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("name", ["streaming", "streaming.tflite"])
+def test_an_exported_model_drops_nothing_out(name, tmp_path):
+    import tensorflow as tf
+    from ai_edge_litert.interpreter import Interpreter
+
+    rin = RIN(4, return_sequences=True, dropout=0.5, name="rin")
+    dropout = keras.layers.Dropout(0.5)
+    model = keras.Sequential([keras.Input((None, 2)), dropout, rin])
+    path = tmp_path / name
+    if name.endswith(".tflite"):
+        export_streaming(model, path, "litert", verbose=False)
+        runner = Interpreter(str(path)).get_signature_runner
+        serve, step = runner("serve"), runner("step")
+    else:
+        export_streaming(model, path, verbose=False)
+        served = tf.saved_model.load(path)
+
+        def serve(x):
+            return {"y": served.serve(x)}
+
+        def step(**inputs):
+            return served.step(inputs)
+
+    x = np.ones((1, 6, 2), "float32")
+    expected = model.predict(x, verbose=0)
+    np.testing.assert_allclose(serve(x=x)["y"], expected, rtol=1e-5)
+    first = step(x=x[:, 0], rin=np.zeros((1, 4), "float32"))["y"]
+    np.testing.assert_allclose(first, expected[:, 0], rtol=1e-5)

@@ -1,6 +1,5 @@
 import keras
 import numpy as np
-import pytest
 from references import assert_same
 from references import to_numpy
 from scipy import stats
@@ -42,24 +41,6 @@ def test_a_seed_draws_the_same_matrix_again():
     np.testing.assert_array_equal(kernel(1), kernel(1))
     assert not np.array_equal(kernel(1), kernel(2))
     assert not np.array_equal(kernel(None), kernel(None))
-
-
-@pytest.mark.parametrize("units", [0, -1, 1.5, None])
-def test_units_below_one_are_refused(units):
-    with pytest.raises(ValueError, match="`units` must.*Received: units="):
-        FixedProjection(units)
-
-
-def test_an_unknown_number_of_features_is_refused():
-    with pytest.raises(ValueError, match="number of features"):
-        FixedProjection(4).build((None, None))
-
-
-def test_another_number_of_features_is_refused():
-    layer = FixedProjection(4)
-    layer.build((None, 3))
-    with pytest.raises(ValueError, match="expected axis -1"):
-        layer(np.ones((2, 5)))
 
 
 def test_its_numbers_have_a_normal_distribution():

@@ -61,8 +61,7 @@ def test_the_fused_layer_is_the_other_one(rng, option, mask, start_at):
         keras.tree.flatten(layer(x, **kwargs))
         for layer in pair(OPTIONS[option], x.shape)
     )
-    for one, two in zip(fused, other, strict=True):
-        assert_same(one, two)
+    assert_same(fused, other)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +82,7 @@ def test_the_fused_layer_has_the_gradients_of_the_other(rng, option, mask):
         references.gradients(layer, x, y, **kwargs)
         for layer in pair(options, x.shape)
     )
-    for one, two in zip(fused, other, strict=True):
-        assert_same(one, two)
+    assert_same(fused, other)
 
 
 @pytest.mark.parametrize("seed", first_of([(n,) for n in range(12)]))
@@ -108,8 +106,7 @@ def test_random_layers_are_the_same_fused_and_not(seed, float64):
     one, other = (
         references.gradients(layer, x, y, **kwargs) for layer in layers
     )
-    for gradient, expected in zip(one, other, strict=True):
-        assert_same(gradient, expected, close, close)
+    assert_same(one, other, close, close)
 
 
 @pytest.mark.skipif(
@@ -138,8 +135,7 @@ def test_the_number_of_steps_may_be_undefined(rng, masked):
             kwargs = {"mask": mask} if masked else {}
             y = layer(x, training=False, **kwargs)
         expected = y, *tape.gradient(y, [x, *layer.trainable_weights])
-        for one, other in zip(traced(x, mask), expected, strict=True):
-            assert_same(one, other)
+        assert_same(traced(x, mask), expected)
 
 
 def test_the_fused_layer_keeps_its_state_like_the_other(rng):

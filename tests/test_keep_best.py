@@ -11,6 +11,7 @@ import tempfile
 import keras
 import numpy as np
 import pytest
+from references import assert_same
 
 from keras_rin.callbacks import KeepBest
 
@@ -90,8 +91,7 @@ def test_it_keeps_what_model_checkpoint_keeps(tmp_path):
         verbose=0,
     )
     ours, theirs = (keras.models.load_model(f).get_weights() for f in files)
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same(ours, theirs, 0, 0)
 
 
 CALLS = [(tempfile, "mkdtemp"), (os, "fsync"), (pathlib.Path, "replace")]

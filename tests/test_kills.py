@@ -23,6 +23,7 @@ import keras
 import numpy as np
 import pytest
 import scripts
+from references import assert_same
 
 from keras_rin.callbacks import KeepBest
 from keras_rin.callbacks import RestoreOnNaN
@@ -237,5 +238,4 @@ def assert_same_best(*folders):
         keras.models.load_model(folder / "best.keras").get_weights()
         for folder in folders
     )
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same(ours, theirs, 0, 0)

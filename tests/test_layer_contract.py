@@ -50,137 +50,103 @@ OF_A_CELL = {
     "seed": 3,
 }
 
+SEQUENCES = {"return_sequences": True}
+
+
+def of(layer, *args, **options):
+    """How to make a layer with these options, and with more."""
+    return lambda **more: layer(*args, **options, **more)
+
+
+def around(cell, layer=keras.layers.RNN, **options):
+    """How to make a layer of a cell, and both with more options."""
+    return lambda **more: layer(cell(**more), **options, **more)
+
+
+def two_cells(**options):
+    cells = [RINCell(4, **options), RINCell(2, **options)]
+    return keras.layers.StackedRNNCells(cells, **options)
+
+
 # name: (how to make it, input shape, output shape, number of trained weights)
 LAYERS = {
-    "RIN": (lambda **kw: RIN(4, **kw), (5, 3), (4,), 3),
-    "RIN, not fused": (lambda **kw: RIN(4, fused=False, **kw), (5, 3), (4,), 3),
+    "RIN": (of(RIN, 4), (5, 3), (4,), 3),
+    "RIN, not fused": (of(RIN, 4, fused=False), (5, 3), (4,), 3),
     "RIN with everything": (
-        lambda **kw: RIN(
+        of(
+            RIN,
             4,
             **OF_A_CELL,
+            **SEQUENCES,
             activity_regularizer="l2",
-            return_sequences=True,
             go_backwards=True,
             unroll=True,
             zero_output_for_mask=True,
-            **kw,
         ),
-        (5, 3),
-        (5, 4),
-        2,
+        *((5, 3), (5, 4), 2),
     ),
-    "RNN(RINCell)": (
-        lambda **kw: keras.layers.RNN(RINCell(4, **kw), **kw),
-        (5, 3),
-        (4,),
-        3,
-    ),
+    "RNN(RINCell)": (around(of(RINCell, 4)), (5, 3), (4,), 3),
     "RNN(DeepTransitionRINCell)": (
-        lambda **kw: keras.layers.RNN(DeepTransitionRINCell(4, **kw), **kw),
-        (5, 3),
-        (4,),
-        5,
+        around(of(DeepTransitionRINCell, 4)),
+        *((5, 3), (4,), 5),
     ),
     "RNN(DeepTransitionRINCell) with everything": (
-        lambda **kw: keras.layers.RNN(
-            DeepTransitionRINCell(4, **OF_A_CELL, **kw),
-            return_sequences=True,
-            **kw,
-        ),
-        (5, 3),
-        (5, 4),
-        3,
+        around(of(DeepTransitionRINCell, 4, **OF_A_CELL), **SEQUENCES),
+        *((5, 3), (5, 4), 3),
     ),
-    "NoisyRNN": (
-        lambda **kw: NoisyRNN(RINCell(4, **kw), stddev=0, **kw),
-        (5, 3),
-        (4,),
-        3,
-    ),
-    "RNN of two cells": (
-        lambda **kw: keras.layers.RNN(
-            keras.layers.StackedRNNCells(
-                [RINCell(4, **kw), RINCell(2, **kw)], **kw
-            ),
-            **kw,
-        ),
-        (5, 3),
-        (2,),
-        6,
-    ),
-    "SimpleRNN with our start and penalty": (
-        lambda **kw: keras.layers.SimpleRNN(
+    "NoisyRNN": (around(of(RINCell, 4), NoisyRNN, stddev=0), (5, 3), (4,), 3),
+    "RNN of two cells": (around(two_cells), (5, 3), (2,), 6),
+    "SimpleRNN with our initializer and regularizer": (
+        of(
+            keras.layers.SimpleRNN,
             4,
             recurrent_initializer=Chain(0.5),
             recurrent_regularizer=IdentityOffsetL2(0.1),
-            **kw,
         ),
-        (5, 3),
-        (4,),
-        3,
+        *((5, 3), (4,), 3),
     ),
-    "LinearResidual": (
-        lambda **kw: LinearResidual("he_normal", **kw),
-        (3,),
-        (3,),
-        1,
-    ),
+    "LinearResidual": (of(LinearResidual, "he_normal"), (3,), (3,), 1),
     "LinearResidual with everything": (
-        lambda **kw: LinearResidual(
+        of(
+            LinearResidual,
             "he_normal",
             kernel_regularizer="l2",
             kernel_constraint="max_norm",
             # "l1" fails in mixed precision before Keras 3.13.
             activity_regularizer="l2",
-            **kw,
         ),
-        (5, 3),
-        (5, 3),
-        1,
+        *((5, 3), (5, 3), 1),
     ),
     "ResidualDenseStack": (
-        lambda **kw: ResidualDenseStack(
-            8, depth=3, output_initializer="he_normal", **kw
-        ),
-        (4,),
-        (4,),
-        3,
+        of(ResidualDenseStack, 8, depth=3, output_initializer="he_normal"),
+        *((4,), (4,), 3),
     ),
     "ResidualDenseStack with everything": (
-        lambda **kw: ResidualDenseStack(3, depth=2, **EVERYTHING, **kw),
-        (5, 4),
-        (5, 4),
-        3,
+        of(ResidualDenseStack, 3, depth=2, **EVERYTHING),
+        *((5, 4), (5, 4), 3),
     ),
-    "ResidualDense": (lambda **kw: ResidualDense(4, **kw), (3,), (3,), 3),
+    "ResidualDense": (of(ResidualDense, 4), (3,), (3,), 3),
     "ResidualDense with everything": (
-        lambda **kw: ResidualDense(4, **EVERYTHING, **kw),
-        (5, 3),
-        (5, 3),
-        3,
+        of(ResidualDense, 4, **EVERYTHING),
+        *((5, 3), (5, 3), 3),
     ),
     "ResidualConv2D": (
-        lambda **kw: ResidualConv2D(3, use_bias=False, **kw),
-        (6, 4, 3),
-        (6, 4, 3),
-        2,
+        of(ResidualConv2D, 3, use_bias=False),
+        *((6, 4, 3), (6, 4, 3), 2),
     ),
     "ResidualConv2D with everything": (
-        lambda **kw: ResidualConv2D(
-            8, (3, 2), 2, data_format="channels_first", **EVERYTHING, **kw
+        of(
+            ResidualConv2D,
+            *(8, (3, 2), 2),
+            data_format="channels_first",
+            **EVERYTHING,
         ),
-        (3, 6, 4),
-        (8, 3, 2),
-        3,
+        *((3, 6, 4), (8, 3, 2), 3),
     ),
-    "FixedProjection": (lambda **kw: FixedProjection(4, **kw), (3,), (4,), 0),
+    "FixedProjection": (of(FixedProjection, 4), (3,), (4,), 0),
     "FixedProjection with everything": (
-        lambda **kw: FixedProjection(
-            4, "he_normal", seed=3, activity_regularizer="l2", **kw
-        ),
-        (5, 3),
-        (5, 4),
-        0,
+        of(FixedProjection, 4, "he_normal", seed=3, activity_regularizer="l2"),
+        *((5, 3), (5, 4), 0),
     ),
 }
 
@@ -189,7 +155,7 @@ LAYERS = {
 SIMPLE = {
     "RIN, not fused",
     "RNN(DeepTransitionRINCell)",
-    "SimpleRNN with our start and penalty",
+    "SimpleRNN with our initializer and regularizer",
     "LinearResidual",
     "ResidualDenseStack",
     "ResidualDense",
@@ -326,3 +292,44 @@ def test_it_takes_integers_as_dense_does(layer):
     made, expected = layer(x), layer(x.astype("float32"))
     assert keras.backend.standardize_dtype(made.dtype) == "float32"
     np.testing.assert_allclose(to_numpy(made), to_numpy(expected), rtol=1e-5)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "make, name",
+    [
+        (RINCell, "units"),
+        (FixedProjection, "units"),
+        (ResidualDense, "units"),
+        (of(ResidualDenseStack, depth=2), "units"),
+        (of(ResidualDenseStack, 2), "depth"),
+        (ResidualConv2D, "filters"),
+        (of(ResidualConv2D, 4), "kernel_size"),
+        (of(ResidualConv2D, 4), "strides"),
+    ],
+)
+def test_sizes_must_be_positive_integers(make, name):
+    for size in (0, -1, 1.5, "3", None, True):
+        message = f"`{name}` must.*Received: {name}={size!r}"
+        with pytest.raises(ValueError, match=message):
+            make(**{name: size})
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LinearResidual",
+        "ResidualDense",
+        "ResidualDenseStack",
+        "FixedProjection",
+    ],
+)
+def test_the_number_of_features_must_be_known_and_stay(name):
+    make, (features,), *_ = LAYERS[name]
+    with pytest.raises(ValueError, match="number of features"):
+        make()(keras.Input((None,)))
+    layer = make()
+    layer.build((None, features))
+    with pytest.raises(ValueError, match="expected axis -1"):
+        layer(np.ones((2, features + 1)))

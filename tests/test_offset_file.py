@@ -110,8 +110,7 @@ def test_weights_of_a_simple_rnn_are_refused(make, shape, rng, tmp_path):
     before = rin.get_weights()
     with pytest.raises(ValueError, match="effective.*RIN.from_simple_rnn"):
         rin.load_weights(tmp_path / "w.weights.h5")
-    for weight, expected in zip(rin.get_weights(), before, strict=True):
-        np.testing.assert_array_equal(weight, expected)
+    assert_same(rin.get_weights(), before, 0, 0)
 
 
 @CASES
@@ -143,8 +142,7 @@ def test_weights_of_a_rin_come_back(
     weights = rin.get_weights()
     rin.save_weights(tmp_path / "w.weights.h5")
     randomized(rin, rng).load_weights(tmp_path / "w.weights.h5")
-    for weight, expected in zip(rin.get_weights(), weights, strict=True):
-        np.testing.assert_array_equal(weight, expected)
+    assert_same(rin.get_weights(), weights, 0, 0)
 
 
 @pytest.mark.one_backend
@@ -204,8 +202,7 @@ def test_mismatches_are_skipped_if_asked_for(rng, tmp_path):
     before = rin.get_weights()
     with pytest.warns(UserWarning, match="RIN.from_simple_rnn"):
         rin.load_weights(tmp_path / "w.weights.h5", skip_mismatch=True)
-    for weight, expected in zip(rin.get_weights(), before, strict=True):
-        np.testing.assert_array_equal(weight, expected)
+    assert_same(rin.get_weights(), before, 0, 0)
 
 
 def test_a_deep_transition_is_of_no_class_of_keras(rng, tmp_path, monkeypatch):
@@ -271,8 +268,7 @@ def test_a_file_in_parts_is_marked_too(dtype, rng, tmp_path):
     rin.save_weights(path, max_shard_size=1e-7)
     assert len(list(tmp_path.glob("*.h5"))) > 1
     randomized(rin, rng).load_weights(path)
-    for weight, expected in zip(rin.get_weights(), weights, strict=True):
-        np.testing.assert_array_equal(weight, expected)
+    assert_same(rin.get_weights(), weights, 0, 0)
     with pytest.raises(ValueError, match="variables, but received"):
         simple.load_weights(path)
     simple.save_weights(path, max_shard_size=1e-7)

@@ -138,13 +138,6 @@ def test_open_sizes_have_the_same_shortcut(rng, case):
     assert_same(model.predict(x, verbose=0), to_numpy(layer(x)), 1e-5)
 
 
-@pytest.mark.parametrize("name", ["filters", "kernel_size", "strides"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, None, "4"])
-def test_numbers_below_one_are_refused(name, value):
-    with pytest.raises(ValueError, match=f"`{name}` must.*Received: {name}="):
-        ResidualConv2D(**{"filters": 4, name: value})
-
-
 @pytest.mark.parametrize("value", [(), (3,), (3, 3, 3), (3, 0)])
 def test_a_pair_has_two_numbers(value):
     with pytest.raises(ValueError, match="`kernel_size` must.*Received"):

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 from cases import first_of
+from references import assert_same
 from references import to_numpy
 
 from keras_rin.callbacks import RestoreOnNaN
@@ -60,10 +61,7 @@ def test_the_weights_are_those_before_the_step(step, bad, jit_compile):
         r"not finite is model/\w+/kernel\.",
     ):
         fit(model, *data(step, bad), RestoreOnNaN())
-    for one, other in zip(
-        model.get_weights(), witness.get_weights(), strict=True
-    ):
-        np.testing.assert_allclose(one, other, rtol=1e-6)
+    assert_same(model.get_weights(), witness.get_weights(), 1e-6, 0)
 
 
 class Breaks(keras.callbacks.Callback):
@@ -120,8 +118,7 @@ def test_the_file_of_a_training_keeps_the_last_good_epoch(tmp_path):
     resumable = ResumableTraining(path)
     fit(model, x, y, resumable, initial_epoch=2, epochs=2)
     assert resumable.epoch == 2
-    for one, other in zip(model.variables, good, strict=True):
-        np.testing.assert_array_equal(to_numpy(one), other)
+    assert_same(model.variables, good, 0, 0)
 
 
 @pytest.mark.parametrize("restore_first", [True, False])
@@ -137,10 +134,7 @@ def test_after_a_resume_it_restores_what_was_resumed(tmp_path, restore_first):
     resumed = make()
     with pytest.raises(FloatingPointError, match="Epoch 3, step 1: the loss"):
         fit(resumed, *data(0), *both(), initial_epoch=2, epochs=3)
-    for one, other in zip(
-        resumed.get_weights(), first.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    assert_same(resumed.get_weights(), first.get_weights(), 0, 0)
 
 
 class BreaksAfter(keras.callbacks.Callback):
@@ -194,8 +188,7 @@ def test_weights_are_looked_at_when_an_epoch_ends(tmp_path, step, steps):
     ):
         fit(model, *data(), *callbacks, epochs=2)
     expected = breaks.at_begin if step == 0 else breaks.before
-    for one, other in zip(model.get_weights(), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same(model.get_weights(), expected, 0, 0)
     assert ResumableTraining(saves.path).epoch == 1
 
 
@@ -215,7 +208,4 @@ def test_training_goes_on_as_without_it():
     model, without = make(), make()
     fit(model, *data(), RestoreOnNaN(), epochs=2)
     fit(without, *data(), epochs=2)
-    for one, other in zip(
-        model.get_weights(), without.get_weights(), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    assert_same(model.get_weights(), without.get_weights(), 0, 0)

@@ -79,14 +79,6 @@ def test_the_state_keeps_the_form_it_came_in(rng):
     assert_same(bare, output, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("units", [0, -1, 2.5, "3", None, True])
-def test_units_must_be_a_positive_integer(units):
-    with pytest.raises(
-        ValueError, match=f"`units` must.*Received: units={units!r}"
-    ):
-        RINCell(units)
-
-
 def test_units_may_be_a_numpy_integer():
     assert type(RINCell(np.int64(3)).get_config()["units"]) is int
 

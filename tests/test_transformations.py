@@ -366,12 +366,15 @@ def test_the_batch_size_of_a_mask_may_be_unknown(rng):
 
     actual = TensorFlow.function(layer, x, mask, value)
     expected = TensorFlow.eager(layer, x, mask)
-    for gradient, reference in zip(actual, expected, strict=True):
-        assert_same(gradient, reference)
+    assert_same(actual, expected)
+
+
+# Of these two a case takes longer than of all others together.
+SLOW = {"jacobian", "dumping_debugger"}
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("transform", TRANSFORMATIONS)
+@pytest.mark.parametrize("transform", sorted({*TRANSFORMATIONS} - SLOW))
 @settings(max_examples=2, deadline=None)
 @given(
     mask=st.sampled_from(sorted(MASKS)),

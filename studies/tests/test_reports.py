@@ -38,7 +38,7 @@ def report(tmp_path_factory):
     """What pytest writes of a few tests of tasks."""
     folder = tmp_path_factory.mktemp("report")
     (folder / "pytest.ini").write_text("[pytest]\n")
-    (folder / "test_adding.py").write_text(TESTS)
+    (folder / "test_tasks.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "--junitxml=tensorflow.xml"]
     subprocess.run(command, cwd=folder, capture_output=True)
     return folder / "tensorflow.xml"
@@ -55,19 +55,19 @@ def more(report, tmp_path):
 def test_the_last_outcome_of_a_test_counts(report, tmp_path):
     later = tmp_path / "later.xml"
     later.write_text(
-        '<testsuite><testcase classname="tests.test_adding" name="test_one">'
+        '<testsuite><testcase classname="tests.test_tasks" name="test_one">'
         '<skipped message="full"/></testcase></testsuite>'
     )
     outcomes = reports.read(report, later)
-    assert outcomes["test_adding.test_one"] == ("skipped", "full")
-    assert outcomes["test_adding.test_seven[2.5]"] == ("passed", None)
-    assert outcomes["test_adding.test_three"][0] == "failed"
+    assert outcomes["test_tasks.test_one"] == ("skipped", "full")
+    assert outcomes["test_tasks.test_seven[2.5]"] == ("passed", None)
+    assert outcomes["test_tasks.test_three"][0] == "failed"
 
 
 def test_areas_have_what_pytest_counted(report, more):
     counts = {
         "passed": 4,
-        "failed": ["test_adding.test_three", "test_adding.test_four"],
+        "failed": ["test_tasks.test_three", "test_adding.test_four"],
         "skipped": {"no cluster": 1, "no disk": 1},
     }
     assert backends.count(report) == {"tasks": counts}
@@ -127,7 +127,7 @@ def test_an_environment_has_what_was_installed_and_passed(report):
     )
     environment = {"python": "3.11", "backend": "jax", "packages": []}
     row = versions.summary("tensorflow", environment, report.parent)
-    assert row["failed"] == ["test_adding.test_four", "test_adding.test_three"]
+    assert row["failed"] == ["test_tasks.test_four", "test_adding.test_three"]
     cells = [
         [cell.strip() for cell in table.splitlines()[-1].split("|")[1:-1]]
         for table in versions.tables({"rows": [row]}).values()

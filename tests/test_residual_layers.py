@@ -1,0 +1,366 @@
+import functools
+import inspect
+
+import keras
+import numpy as np
+import pytest
+import references
+from references import assert_same
+from references import to_numpy
+
+from keras_rin.initializers import SmallVarianceNormal
+from keras_rin.layers import FixedProjection
+from keras_rin.layers import LinearResidual
+from keras_rin.layers import ResidualConv2D
+from keras_rin.layers import ResidualDense
+from keras_rin.layers import ResidualDenseStack
+
+LAYERS = {
+    "dense": (ResidualDense, (None, 4)),
+    "stack": (functools.partial(ResidualDenseStack, depth=3), (None, 4)),
+    "conv": (ResidualConv2D, (None, 4, 4, 4)),
+}
+
+
+@pytest.fixture(params=LAYERS)
+def case(request):
+    return LAYERS[request.param]
+
+
+@pytest.mark.one_backend
+def test_weights_stand_in_the_order_promised(case):
+    layer_class, shape = case
+    layer = layer_class(4)
+    layer.build(shape)
+    names = [weight.name for weight in layer.weights]
+    assert names == ["kernel", "output_kernel", "bias"]
+
+
+@pytest.mark.parametrize("case", ["dense", "conv"], indirect=True)
+def test_both_kernels_start_small_and_unlike_each_other(case):
+    layer_class, shape = case
+    layer = layer_class(4)
+    layer.build(shape)
+    assert isinstance(layer.kernel_initializer, SmallVarianceNormal)
+    assert isinstance(layer.output_initializer, SmallVarianceNormal)
+    kernel, output_kernel, bias = layer.get_weights()
+    assert not np.array_equal(kernel, output_kernel)
+    assert not bias.any()
+
+
+def test_without_the_second_kernel_the_input_passes_as_it_is(case, rng):
+    layer_class, shape = case
+    layer = layer_class(4, output_initializer="zeros", dtype="bfloat16")
+    x = keras.ops.cast(rng.normal(size=(2, *shape[1:])), "bfloat16")
+    np.testing.assert_array_equal(to_numpy(layer(x)), to_numpy(x))
+
+
+@pytest.mark.one_backend
+def test_plain_l2_pulls_towards_the_identity(case, rng):
+    layer_class, shape = case
+    layer = layer_class(
+        4,
+        kernel_initializer="glorot_uniform",
+        output_initializer="glorot_uniform",
+        kernel_regularizer=keras.regularizers.L2(0.1),
+        output_regularizer=keras.regularizers.L2(0.1),
+    )
+    model = keras.Sequential([keras.Input(shape[1:]), layer])
+    model.compile(keras.optimizers.SGD(0.5), "mse")
+    x = rng.normal(size=(8, *shape[1:])).astype("float32")
+    distance = [np.abs(to_numpy(model(x)) - x).max()]
+    for _ in range(40):
+        # The loss of the data is 0: what remains is the penalty alone.
+        model.train_on_batch(x, to_numpy(model(x)))
+    distance.append(np.abs(to_numpy(model(x)) - x).max())
+    assert distance[1] < 0.01 * distance[0]
+
+
+def test_the_penalty_is_that_of_both_kernels_and_the_bias(case):
+    layer_class, shape = case
+    layer = layer_class(
+        4,
+        bias_initializer="ones",
+        kernel_regularizer=keras.regularizers.L2(1.0),
+        output_regularizer=keras.regularizers.L2(10.0),
+        bias_regularizer=keras.regularizers.L2(100.0),
+    )
+    layer.build(shape)
+    kernel, output_kernel, bias = layer.get_weights()
+    squares = [np.square(w).sum() for w in (kernel, output_kernel, bias)]
+    expected = np.dot([1, 10, 100], squares)
+    np.testing.assert_allclose(
+        sum(float(to_numpy(loss)) for loss in layer.losses), expected, rtol=1e-5
+    )
+
+
+def test_the_config_has_each_option_under_its_own_name(case):
+    options = {
+        f"{weight}_{kind}": make(0.1 * number)
+        for kind, make in {
+            "initializer": keras.initializers.Constant,
+            "regularizer": keras.regularizers.L2,
+            "constraint": keras.constraints.MaxNorm,
+        }.items()
+        for number, weight in enumerate(["kernel", "output", "bias"], 1)
+    }
+    options["activity_regularizer"] = keras.regularizers.L2(0.5)
+    config = case[0](4, **options).get_config()
+    for name, option in options.items():
+        assert config[name]["config"] == option.get_config()
+
+
+@pytest.mark.parametrize(
+    "option", ["activation", "kernel_initializer", "output_regularizer"]
+)
+def test_names_that_keras_does_not_know_are_refused(case, option):
+    with pytest.raises(ValueError, match="no_such_name"):
+        case[0](4, **{option: "no_such_name"})
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "ours, of_keras",
+    [
+        (ResidualDense, keras.layers.Dense),
+        (ResidualDenseStack, keras.layers.Dense),
+        (ResidualConv2D, keras.layers.Conv2D),
+    ],
+)
+def test_positional_arguments_are_the_first_of_keras(ours, of_keras):
+    positional = positional_arguments(ours)
+    assert positional == positional_arguments(of_keras)[: len(positional)]
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("ours", [LinearResidual, FixedProjection])
+def test_arguments_have_the_order_of_dense(ours):
+    positional = positional_arguments(ours)
+    order = positional_arguments(keras.layers.Dense)
+    assert positional == sorted(positional, key=order.index)
+
+
+def positional_arguments(layer):
+    return [
+        parameter.name
+        for parameter in inspect.signature(layer).parameters.values()
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+
+
+def test_a_config_with_width_is_read_as_units():
+    config = ResidualDense(5).get_config()
+    config["width"] = config.pop("units")
+    assert ResidualDense.from_config(config).units == 5
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 5, 3), (2, 4, 5, 1)])
+def test_linear_is_a_dense_layer_with_the_kernel_identity_plus_offset(
+    rng, shape
+):
+    x = rng.normal(size=shape).astype("float32")
+    layer = LinearResidual(kernel_initializer="he_normal")
+    y = layer(x)
+    dense = keras.layers.Dense(shape[-1], use_bias=False)
+    dense.build(shape)
+    dense.set_weights([np.eye(shape[-1]) + layer.get_weights()[0]])
+    assert_same(y, dense(x))
+
+
+def test_linear_is_the_identity_by_default(rng):
+    x = rng.normal(size=(4, 3)).astype("float32")
+    assert_same(LinearResidual()(x), x, rtol=0, atol=0)
+
+
+def test_a_small_linear_offset_survives_bfloat16():
+    layer = LinearResidual("zeros", dtype="bfloat16")
+    layer.build((None, 2))
+    layer.set_weights([np.full((2, 2), 0.003)])
+    y = keras.ops.cast(layer(np.ones((1, 2))), "float32")
+    # 1.006 is nearer to 1 + 1/128 than to 1, and 1.003 is not.
+    assert_same(y, [[1 + 1 / 128] * 2], rtol=0, atol=0)
+
+
+def test_the_penalty_of_a_linear_layer_is_that_of_the_offset():
+    layer = LinearResidual("ones", kernel_regularizer="l2")
+    layer.build((None, 3))
+    assert_same(layer.losses[0], 0.01 * 9)
+
+
+def test_the_constraint_of_a_linear_layer_acts_on_the_offset():
+    layer = LinearResidual(kernel_constraint="non_neg")
+    layer.build((None, 3))
+    assert_same(layer.kernel.constraint(-np.ones((3, 3))), np.zeros((3, 3)))
+
+
+def built(units, features, **kwargs):
+    normal = keras.initializers.RandomNormal
+    layer = ResidualDense(
+        units,
+        kernel_initializer=normal(stddev=0.5, seed=1),
+        output_initializer=normal(stddev=0.5, seed=2),
+        bias_initializer=normal(stddev=0.5, seed=3),
+        **kwargs,
+    )
+    layer.build((None, features))
+    return layer
+
+
+@pytest.mark.parametrize(
+    "activation, shape, use_bias",
+    [
+        *((activation, (6, 3), True) for activation in references.ACTIVATIONS),
+        ("relu", (1, 3), True),
+        ("relu", (2, 5, 3), True),
+        ("relu", (6, 3), False),
+    ],
+)
+def test_dense_is_the_formula(rng, activation, shape, use_bias):
+    layer = built(4, 3, activation=activation, use_bias=use_bias)
+    x = rng.normal(size=shape)
+    u, v, *bias = (weight.astype("float64") for weight in layer.get_weights())
+    b = bias[0] if use_bias else 0
+    expected = x + references.ACTIVATIONS[activation](x @ u + b) @ v
+    assert_same(layer(x.astype("float32")), expected)
+
+
+def test_dense_learns_as_two_dense_layers_with_a_sum_do(rng):
+    layer = built(4, 3)
+    u, v, b = layer.get_weights()
+    x, y = rng.normal(size=(2, 8, 3)).astype("float32")
+    inputs = keras.Input((3,))
+    first, second = keras.layers.Dense(4, "relu"), keras.layers.Dense(3)
+    outputs = keras.layers.add([inputs, second(first(inputs))])
+    models = [
+        keras.Sequential([keras.Input((3,)), layer]),
+        keras.Model(inputs, outputs),
+    ]
+    first.set_weights([u, b])
+    second.set_weights([v, np.zeros(3)])
+    second.bias.trainable = False
+    for model in models:
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+        for _ in range(3):
+            model.train_on_batch(x, y)
+    new_u, new_v, new_b = layer.get_weights()
+    assert_same(first.kernel, new_u)
+    assert_same(first.bias, new_b)
+    assert_same(second.kernel, new_v)
+    assert np.abs(new_u - u).max() > 1e-3
+
+
+def built_stack(depth, units, shape, **kwargs):
+    stack = ResidualDenseStack(
+        units,
+        depth=depth,
+        output_initializer=keras.initializers.RandomNormal(stddev=0.2),
+        **kwargs,
+    )
+    stack.build(shape)
+    stack.bias.assign(np.linspace(-1, 1, depth * units).reshape(depth, units))
+    return stack
+
+
+def unit_by_unit(x, weights, activation):
+    h = x.astype("float64")
+    for kernel, output, bias in zip(*weights, strict=True):
+        h = h + references.ACTIVATIONS[activation](h @ kernel + bias) @ output
+    return h
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "linear"])
+@pytest.mark.parametrize("depth, units", [(1, 1), (7, 3), (3, 8)])
+def test_a_stack_is_the_formula(rng, depth, units, activation):
+    x = rng.normal(size=(4, 5)).astype("float32")
+    stack = built_stack(depth, units, x.shape, activation=activation)
+    assert_same(stack(x), unit_by_unit(x, stack.get_weights(), activation))
+
+
+def test_a_stack_leaves_axes_before_the_features_alone(rng):
+    x = rng.normal(size=(2, 3, 4)).astype("float32")
+    stack = built_stack(2, 5, x.shape)
+    assert_same(stack(x), unit_by_unit(x, stack.get_weights(), "relu"))
+
+
+def test_a_stack_has_the_gradients_of_layers_of_keras(rng):
+    """A residual unit of Keras: two Dense layers and an Add."""
+    x = rng.normal(size=(6, 3)).astype("float32")
+    y = rng.normal(size=(6, 3)).astype("float32")
+    stack = built_stack(4, 5, x.shape)
+    h = inputs = keras.Input((3,))
+    for _ in range(4):
+        inner = keras.layers.Dense(5, activation="relu")(h)
+        h = h + keras.layers.Dense(3, use_bias=False)(inner)
+    units = keras.Model(inputs, h)
+    kernels, outputs, biases = stack.get_weights()
+    by_unit = zip(kernels, biases, outputs, strict=True)
+    units.set_weights([weight for unit in by_unit for weight in unit])
+    for model in (units, stacked := keras.Sequential([stack])):
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+        model.train_on_batch(x, y)
+    mine, theirs = stacked.get_weights(), units.get_weights()
+    assert_same(mine[0], theirs[0::3])
+    assert_same(mine[1], theirs[2::3])
+    assert_same(mine[2], theirs[1::3])
+
+
+def options(axis):
+    """Every option; `axis` is that of the inputs of a kernel."""
+    return {
+        "bias_initializer": "ones",
+        "kernel_regularizer": keras.regularizers.L2(0.1),
+        "output_regularizer": keras.regularizers.L1(0.1),
+        "bias_regularizer": keras.regularizers.L2(0.2),
+        "kernel_constraint": keras.constraints.MaxNorm(0.5, axis=axis),
+        "output_constraint": keras.constraints.MaxNorm(0.3, axis=axis),
+        "bias_constraint": "non_neg",
+    }
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_with_all_options_a_stack_trains_as_residual_dense_layers_do(
+    rng, use_bias
+):
+    x, y = rng.normal(size=(2, 8, 3)).astype("float32")
+    stack = ResidualDenseStack(
+        5,
+        "tanh",
+        use_bias,
+        depth=4,
+        output_initializer="he_normal",
+        **options(1),
+    )
+    blocks = [
+        ResidualDense(5, "tanh", use_bias, **options(0)) for _ in range(4)
+    ]
+    stacked = keras.Sequential([keras.Input((3,)), stack])
+    separate = keras.Sequential([keras.Input((3,)), *blocks])
+    for block, *weights in zip(blocks, *stack.get_weights(), strict=True):
+        block.set_weights(weights)
+    losses = []
+    for model in (stacked, separate):
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+        losses.append([model.train_on_batch(x, y) for _ in range(3)])
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+    expected = zip(*(block.get_weights() for block in blocks), strict=True)
+    for mine, theirs in zip(stack.get_weights(), expected, strict=True):
+        assert_same(mine, np.stack(theirs))
+
+
+def test_a_stack_is_the_same_function_of_another_batch_size(rng):
+    x = rng.normal(size=(10, 3)).astype("float32")
+    model = keras.Sequential([keras.Input((3,)), built_stack(6, 4, x.shape)])
+    assert_same(
+        model.predict(x, batch_size=3, verbose=0),
+        model.predict(x, batch_size=10, verbose=0),
+    )
+
+
+def test_a_stack_without_an_initializer_has_its_default():
+    layer = ResidualDenseStack(
+        4, depth=3, kernel_initializer=None, output_initializer=None
+    )
+    config = ResidualDenseStack(4, depth=3).get_config()
+    for name in ("kernel_initializer", "output_initializer"):
+        made, expected = layer.get_config()[name], config[name]
+        assert made["class_name"] == expected["class_name"]
