@@ -24,18 +24,6 @@ collect_ignore = ["test_examples.py"]
 if importlib.util.find_spec("tensorflow"):
     collect_ignore.clear()
 
-ONE_BACKEND = {
-    "test_language",
-    "test_mathematics",
-    "test_pages",
-}
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.module.__name__ in ONE_BACKEND:
-            item.add_marker("one_backend")
-
 
 @pytest.fixture
 def rng():

@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.one_backend
+
 ROOT = pathlib.Path(__file__).parents[1]
 
 # Each pattern with what to say instead.

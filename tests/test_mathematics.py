@@ -9,6 +9,8 @@ import pytest
 
 from docs import mathematics
 
+pytestmark = pytest.mark.one_backend
+
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CODE = re.compile(r"^```.*?^```$|^    .*?$", re.M | re.S)
