@@ -138,6 +138,12 @@ def test_the_number_of_steps_may_be_undefined(rng, masked):
         assert_same(traced(x, mask), expected)
 
 
+def test_the_fused_layer_drops_nothing_in_inference(rng):
+    x = rng.normal(size=(4, 6, 3)).astype("float32")
+    fused, other = pair({"dropout": 0.5, "seed": 1}, x.shape)
+    assert_same(fused(x), other(x))
+
+
 def test_the_fused_layer_keeps_its_state_like_the_other(rng):
     x = rng.normal(size=(4, 6, 3)).astype("float32")
     fused, other = pair({"stateful": True}, x.shape)
