@@ -5,8 +5,8 @@ sequence in pieces, and through a piece in time steps. The inputs of a piece are
 projected at once, and the gradients of W, b and U are products over a piece:
 a time step is one matrix product and the activation, in either direction, and
 only the hidden states of all steps are kept in memory. `RIN` looks
-`identity_recurrence` up in this module at every call: to add a kernel for a
-device, replace it here.
+`identity_recurrence` up in this module at every call, so that a version for a
+device can be bound to that name.
 """
 
 from operator import methodcaller
@@ -94,28 +94,28 @@ def identity_recurrence(
         LookupError: On TensorFlow, in the same cases.
     """
     batch, time, _ = ops.shape(x)
-    units, count = offset.shape[1], _count_pieces(x.shape[1])
+    units, pieces = offset.shape[1], _count_pieces(x.shape[1])
     # TensorFlow may know the batch size of one tensor and not of another, and
     # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
     initial_state = ops.reshape(initial_state, (batch, units))
-    inputs = [x, kernel, bias, initial_state, offset]
-    inputs += [] if mask is None else [ops.reshape(mask, (batch, time))]
+    operands = [x, kernel, bias, initial_state, offset]
+    operands += [] if mask is None else [ops.reshape(mask, (batch, time))]
     # Custom gradients of TensorFlow take no variables.
-    inputs = [ops.copy(tensor) for tensor in inputs]
-    run, phi = _runner(activation, inputs, compiled)
+    operands = [ops.copy(tensor) for tensor in operands]
+    maybe_compile, phi = _choose_execution(activation, operands, compiled)
 
     # All tensors are arguments, because a transformation replaces arguments
     # and does not know a tensor of the surrounding function.
     @ops.custom_gradient
-    def recurrence(*inputs):
+    def recurrence(*operands):
         # Otherwise, eager TensorFlow would also differentiate the loop.
-        constants = _stop_gradients(inputs)
-        states = run(_forward)(phi, count, constants)
-        batch, time, _ = ops.shape(inputs[0])
-        states = ops.reshape(states, (count, time // count, batch, units))
+        constants = _stop_gradients(operands)
+        states = maybe_compile(_forward)(phi, pieces, constants)
+        batch, time, _ = ops.shape(operands[0])
+        states = ops.reshape(states, (pieces, time // pieces, batch, units))
 
-        def pull_back(*args, upstream=None):
-            # Torch passes `inputs` and `upstream`, other backends `upstream`.
+        def gradients(*args, upstream=None):
+            # Torch passes `operands` and `upstream`, others `upstream`.
             upstream = args[0] if upstream is None else upstream
             # In a branch or loop of TensorFlow this is another graph, which
             # has to have the tensors before it calls a compiled function.
@@ -124,63 +124,64 @@ def identity_recurrence(
             batch, time, _ = ops.shape(saved[0])
             steps = [time] if return_sequences else []
             d_outputs = ops.reshape(d_outputs, (batch, *steps, units))
-            d_x, *d_others = run(_backward)(
+            d_x, *d_others = maybe_compile(_backward)(
                 activation, saved, all_states, d_outputs
             )
-            if not _has_more_units(kernel):
+            if not _has_more_units_than_features(kernel):
                 d_x = _project(d_x, ops.transpose(saved[1]))
-            gradients = [
-                first_derivative_only(gradient, upstream, *inputs[:5])
+            d_operands = [
+                first_derivative_only(gradient, upstream, *operands[:5])
                 for gradient in (_join_pieces(d_x), *d_others)
             ]
-            return *gradients, *[None] * len(inputs[5:])
+            return *d_operands, *[None] * len(operands[5:])
 
         outputs = _join_pieces(states) if return_sequences else states[-1, -1]
-        return outputs, pull_back
+        return outputs, gradients
 
-    return without_forward_mode(recurrence)(*inputs)
+    return without_forward_mode(recurrence)(*operands)
 
 
 def _stop_gradients(tensors):
     return tuple(ops.stop_gradient(tensor) for tensor in tensors)
 
 
-def _forward(phi, count, inputs):
+def _forward(phi, pieces, operands):
     """The hidden states, `(pieces, steps, batch, units)`."""
-    x, kernel, bias, initial_state, offset, *mask = inputs
+    x, kernel, bias, initial_state, offset, *mask = operands
 
-    def piece(h, p):
-        z = _project(_piece(x, count, p), kernel) + bias
-        unmasked = [_piece(tensor, count, p)[..., None] for tensor in mask]
+    def run_piece(h, p):
+        z = _project(_cut_piece(x, pieces, p), kernel) + bias
+        unmasked = _cut_piece(mask[0], pieces, p)[..., None] if mask else None
 
-        def step(h, t):
-            new = phi(z[t] + h + h @ offset)
-            h = where(unmasked[0][t], new, h) if mask else new
+        def step(h, i):
+            new = phi(z[i] + h + h @ offset)
+            h = new if unmasked is None else where(unmasked[i], new, h)
             return h, h
 
         return scan(step, h, ops.shape(z)[0], unroll=steps_per_iteration())
 
-    return scan(piece, initial_state, count)[1]
+    return scan(run_piece, initial_state, pieces)[1]
 
 
-def _backward(activation, inputs, states, upstream):
+def _backward(activation, operands, states, upstream):
     """The gradients of x or z (in pieces), W, b, h_0 and U.
 
-    Of x and z, the one with fewer values is returned: that of x can be made
-    from that of z, which TensorFlow leaves out where nobody asks for it.
-    `upstream` is the gradient with respect to all hidden states
-    `(batch, time, units)` or to the last one `(batch, units)`.
+    Of x and z = x W + b, the one with fewer values is returned: that of x can
+    be made from that of z, which TensorFlow leaves out where nobody asks for
+    it. `upstream` is the gradient with respect to all hidden states
+    `(batch, time, units)` or to the last one `(batch, units)`. A step i of a
+    piece is step t of the sequence.
     """
-    x, kernel, bias, initial_state, offset, *mask = inputs
+    x, kernel, bias, initial_state, offset, *mask = operands
     pull_back, transposed = PULLBACKS[activation], ops.transpose(offset)
-    count, length, _, units = ops.shape(states)
-    unmasked = [_mask_by_step(tensor) for tensor in mask]
+    pieces, steps, _, units = ops.shape(states)
+    unmasked = _mask_by_step(mask[0]) if mask else None
 
     def gradient_at_step(t):
         """The gradient of the loss by h_t alone."""
         if len(upstream.shape) == 3:
             return upstream[:, t]
-        last = count * length - 1
+        last = pieces * steps - 1
         if isinstance(t, int):
             return upstream if t == last else 0.0
         return ops.where(t == last, upstream, 0.0)
@@ -188,39 +189,44 @@ def _backward(activation, inputs, states, upstream):
     def gradient_before(g, t):
         """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
         through_step = g + g @ transposed
-        return where(unmasked[0][t], through_step, g) if mask else through_step
+        if unmasked is None:
+            return through_step
+        return where(unmasked[t], through_step, g)
 
-    def piece(carry, p):
+    def run_piece(carry, p):
         g, d_weights = carry
         h = states[p]
 
-        # The carry is not dL/dh_t, which XLA would compute twice.
+        # The carry is dL/da_t, or dL/dh_t where t is masked: XLA would compute
+        # dL/dh_t twice if it were the carry of every step.
         def step(g, i):
-            t = p * length + i
+            t = p * steps + i
             g = gradient_before(g, t + 1) + gradient_at_step(t)
             d_a = pull_back(g, h[i])
-            g = where(unmasked[0][t], d_a, g) if mask else d_a
+            g = d_a if unmasked is None else where(unmasked[t], d_a, g)
             return g, g
 
-        g, dz = scan(
-            step, g, length, reverse=True, unroll=steps_per_iteration()
+        g, d_z = scan(
+            step, g, steps, reverse=True, unroll=steps_per_iteration()
         )
         if mask:
-            dz = where(_piece(mask[0], count, p)[..., None], dz, 0.0)
-        h = ops.concatenate([initial_states[p][None], h[:-1]])
-        factors = h, _piece(x, count, p), ops.ones_like(h[..., :1])
+            d_z = where(_cut_piece(mask[0], pieces, p)[..., None], d_z, 0.0)
+        previous = ops.concatenate([states_before[p][None], h[:-1]])
+        factors = previous, _cut_piece(x, pieces, p), ops.ones_like(h[..., :1])
         factors = ops.concatenate(factors, axis=-1)
-        d_weights = d_weights + _sum_of_products(factors, dz)
-        if _has_more_units(kernel):
-            dz = _project(dz, ops.transpose(kernel))
-        return (g, d_weights), dz
+        d_weights = d_weights + _sum_of_products(factors, d_z)
+        if _has_more_units_than_features(kernel):
+            return (g, d_weights), _project(d_z, ops.transpose(kernel))
+        return (g, d_weights), d_z
 
-    initial_states = ops.concatenate([initial_state[None], states[:-1, -1]])
+    states_before = ops.concatenate([initial_state[None], states[:-1, -1]])
     weights = ops.concatenate([offset, kernel, bias[None]])
     carry = ops.zeros_like(initial_state), ops.zeros_like(weights)
-    (g, d_weights), d_x = scan(piece, carry, count, reverse=True)
+    carry, d_x_or_z = scan(run_piece, carry, pieces, reverse=True)
+    g, d_weights = carry
     d_kernel, d_bias = d_weights[units:-1], d_weights[-1]
-    return d_x, d_kernel, d_bias, gradient_before(g, 0), d_weights[:units]
+    d_offset, d_initial_state = d_weights[:units], gradient_before(g, 0)
+    return d_x_or_z, d_kernel, d_bias, d_initial_state, d_offset
 
 
 def _count_pieces(time):
@@ -234,11 +240,11 @@ def _count_pieces(time):
     return next((n for n in range(wanted, 1, -1) if time % n == 0), 1)
 
 
-def _piece(sequence, count, p):
+def _cut_piece(sequence, pieces, p):
     """Piece p of a sequence `(batch, time, ...)`, time axis first."""
     batch, time, *rest = ops.shape(sequence)
-    pieces = ops.reshape(sequence, (batch, count, time // count, *rest))
-    return ops.swapaxes(pieces[:, p], 0, 1)
+    cut = ops.reshape(sequence, (batch, pieces, time // pieces, *rest))
+    return ops.swapaxes(cut[:, p], 0, 1)
 
 
 def _join_pieces(pieces):
@@ -248,13 +254,12 @@ def _join_pieces(pieces):
 
 
 def _mask_by_step(mask):
-    """A mask `(time + 1, batch, 1)`; after the last step, nothing is kept."""
+    """A mask `(time + 1, batch, 1)` with a masked step at the end."""
     mask = ops.pad(ops.transpose(mask), ((0, 1), (0, 0)))
     return mask[..., None]
 
 
-def _has_more_units(kernel):
-    """Whether there are more units than features."""
+def _has_more_units_than_features(kernel):
     return kernel.shape[0] < kernel.shape[1]
 
 
@@ -271,10 +276,10 @@ def _sum_of_products(left, right):
     return ops.transpose(left) @ ops.reshape(right, (-1, right.shape[-1]))
 
 
-def _runner(activation, inputs, compiled):
-    """A function that prepares a pass, and the fastest activation."""
+def _choose_execution(activation, operands, compiled):
+    """A function that compiles a pass where it pays, and phi at its fastest."""
     backend = keras.backend.backend()
-    if backend == "tensorflow" and compiled and pays_to_compile(inputs):
+    if backend == "tensorflow" and compiled and pays_to_compile(operands):
         return with_xla, IN_XLA.get(activation, activation)
     faster: dict = {"jax": IN_XLA, "torch": IN_TORCH}.get(backend, {})
     return (lambda loop: loop), faster.get(activation, activation)

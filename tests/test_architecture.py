@@ -30,15 +30,17 @@ def tables():
     ]
 
 
-FOLDER_ROWS, FLOOR_ROWS, PACKAGE_ROWS = tables()
+FOLDER_ROWS, LAYER_ROWS, PACKAGE_ROWS = tables()
 # {folder around the package: what of the repository it imports}
 FOLDERS = {folder: set(ours) for (folder,), _, ours in FOLDER_ROWS}
-# {room: its floor}, the highest floor first in the table
-FLOORS = {
-    room: -row for row, (_, rooms) in enumerate(FLOOR_ROWS) for room in rooms
+# {module or subpackage: its layer}, the highest first in the table
+LAYERS = {
+    module: -row
+    for row, (_, modules) in enumerate(LAYER_ROWS)
+    for module in modules
 }
-# {package: rooms}; of Keras, those that do not import it
-PACKAGES = {package: set(rooms) for (package,), rooms in PACKAGE_ROWS}
+# {package: modules}; of Keras, those that do not import it
+PACKAGES = {package: set(modules) for (package,), modules in PACKAGE_ROWS}
 
 
 def imports(path):
@@ -50,28 +52,28 @@ def imports(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def room(path):
+def module_of(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def test_the_rooms_are_those_of_the_page():
-    assert {room(path) for path in FILES} == set(FLOORS)
+def test_the_modules_are_those_of_the_page():
+    assert {module_of(path) for path in FILES} == set(LAYERS)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_imports_from_lower_floors(path):
+def test_a_file_imports_from_lower_layers(path):
     for name in imports(path):
         first, *rest = name.split(".")
-        if first == "keras_rin" and rest[0] != room(path):
-            assert FLOORS[rest[0]] < FLOORS[room(path)], f"{path}: {name}"
+        if first == "keras_rin" and rest[0] != module_of(path):
+            assert LAYERS[rest[0]] < LAYERS[module_of(path)], f"{path}: {name}"
 
 
 def test_other_packages_are_imported_where_the_page_says():
     made = {}
     for path in FILES:
         for name in imports(path):
-            made.setdefault(name.split(".")[0], set()).add(room(path))
-    made["keras"] = set(FLOORS) - made["keras"] - {"__init__"}
+            made.setdefault(name.split(".")[0], set()).add(module_of(path))
+    made["keras"] = set(LAYERS) - made["keras"] - {"__init__"}
     for name in {"keras_rin", "numpy", *sys.stdlib_module_names}:
         made.pop(name, None)
     assert made == PACKAGES

@@ -43,7 +43,7 @@ def test_two_units_that_hold_a_bit_each_have_nine_points(rng):
     np.testing.assert_allclose(
         np.einsum("pii->pi", found.jacobians), slopes, rtol=1e-6
     )
-    assert found.starts.sum() == 60 and len(found.unconverged_states) == 0
+    assert found.searches.sum() == 60 and len(found.unconverged_states) == 0
     assert (found.dimension == 0).all() and (found.speeds <= 1e-16).all()
 
 
@@ -79,7 +79,7 @@ def test_an_identity_without_input_is_one_continuum(rng):
     layer.build((None, None, 1))
     found = fixed_points(layer, np.abs(starts(rng, 3)), x=[0.0])
     assert len(found.states) == 1 and len(found.members[0]) == 60
-    assert found.dimension.tolist() == [3] and found.starts.tolist() == [60]
+    assert found.dimension.tolist() == [3] and found.searches.tolist() == [60]
     assert not found.stable.any() and found.expanding.tolist() == [0]
 
 
@@ -149,7 +149,7 @@ def test_slow_points_are_no_fixed_points(rng):
     assert found.unconverged_states.shape == (60, 2)
     np.testing.assert_allclose(found.unconverged_speeds, np.full(60, 2.0))
     found = fixed_points(layer, np.abs(starts(rng, 2)), tolerance=3.0)
-    assert found.starts.sum() == 60
+    assert found.searches.sum() == 60
 
 
 def test_weights_and_dtype_stay(rng):
@@ -355,7 +355,7 @@ def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case, seed):
     assert (found.neutral[near] == 1).all()
     assert (found.dimension == 0).all() and not found.stable.any()
     assert {len(members) for members in found.members} == {1}
-    assert found.starts.sum() + len(found.unconverged_states) == 60
+    assert found.searches.sum() + len(found.unconverged_states) == 60
 
 
 @pytest.mark.parametrize("gain", [1 + 1e-9, 1 + 2e-6, 1 + 1e-5])

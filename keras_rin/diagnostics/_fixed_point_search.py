@@ -39,7 +39,7 @@ class Search:
         return states
 
     def has_converged(self, states, speeds):
-        return speeds <= self._tolerance * squared_sizes(states)
+        return speeds <= self._tolerance * speed_scale(states)
 
     def jacobians(self, states):
         if not len(states):
@@ -80,7 +80,7 @@ class Search:
         A step leaves (m - 1) / m of the distance to a root of multiplicity m.
         """
         states, speeds = states.copy(), speeds.copy()
-        rounded = ROUNDED * squared_sizes(states)
+        rounded = ROUNDED * speed_scale(states)
         active = np.flatnonzero((speeds > rounded) & (self._tolerance <= FIXED))
         # A whole step is too long where the residual is largest between roots.
         step_sizes = np.ones(len(states))
@@ -88,7 +88,7 @@ class Search:
             if not active.size:
                 break
             residuals = self._residuals(states[active])
-            matrices = shifted(self.jacobians(states[active]))
+            matrices = minus_identity(self.jacobians(states[active]))
             inverses = np.linalg.pinv(matrices, rcond=FLAT)
             steps = -(inverses @ residuals[:, :, None])[:, :, 0]
             trial = states[active] + step_sizes[active, None] * steps
@@ -116,7 +116,7 @@ def _damped_steps(residuals, matrices, damping):
 
     And whether r is orthogonal to the columns of A, to 1 %.
     """
-    matrices = shifted(matrices)
+    matrices = minus_identity(matrices)
     transposed = np.swapaxes(matrices, 1, 2)
     normal = transposed @ matrices
     diagonal = np.einsum("sii->si", normal)
@@ -132,11 +132,11 @@ def _squares(vectors):
         return (vectors**2).sum(axis=1)
 
 
-def squared_sizes(states):
+def speed_scale(states):
     """max(1, |s|^2), the scale of a speed."""
     return np.maximum(1, _squares(states))
 
 
-def shifted(matrices):
+def minus_identity(matrices):
     """J - I."""
     return matrices - np.eye(matrices.shape[-1])

@@ -12,15 +12,16 @@ from keras_rin.diagnostics import _jacobians
 from keras_rin.diagnostics import _recurrent_layers
 from keras_rin.diagnostics import _spectrum
 from keras_rin.diagnostics._fixed_point_search import Search
-from keras_rin.diagnostics._fixed_point_search import shifted
-from keras_rin.diagnostics._fixed_point_search import squared_sizes
+from keras_rin.diagnostics._fixed_point_search import minus_identity
+from keras_rin.diagnostics._fixed_point_search import speed_scale
 from keras_rin.diagnostics._state_map import state_map
 
 # An eigenvalue this close to 1 may belong to a continuum of fixed points.
 NEAR_ONE = 1e-2
 # Between two points of a continuum lies a third. The search for it begins off
-# the middle, because a saddle may lie in the middle of two stable points.
-BETWEEN, ASIDE = 0.38, 0.1
+# the middle, because a saddle may lie in the middle of two stable points, and
+# must end close by. Both numbers are shares of the distance of the two.
+BETWEEN, LARGEST_DRIFT = 0.38, 0.1
 # Searches end at various distances from a degenerate root. Points within this
 # multiple of `distance` are therefore a single root and no continuum.
 SAME_ROOT = 300
@@ -39,15 +40,15 @@ class FixedPoints(typing.NamedTuple):
         eigenvalues: Complex array `(points, state)`, those of the Jacobian,
             the largest modulus first.
         contracting: Integer array `(points,)`, the number of directions that
-            contract. The three numbers add up to the size of the state.
+            contract.
         neutral: Integer array `(points,)`, the number of neutral directions.
         expanding: Integer array `(points,)`, the number of directions that
-            expand.
+            expand. The three numbers add up to the size of the state.
         dimension: Integer array `(points,)`, 0 for an isolated point, for a
             continuum the number of directions along it, all of them neutral.
         members: List of arrays `(members, state)`, the states of one
             continuum, the only state of an isolated point.
-        starts: Integer array `(points,)`, how many searches ended there.
+        searches: Integer array `(points,)`, how many searches ended there.
         unconverged_states: Array `(searches, state)`, the ends of the searches
             that did not converge.
         unconverged_speeds: Array `(searches,)`, the speeds there.
@@ -62,13 +63,13 @@ class FixedPoints(typing.NamedTuple):
     expanding: np.ndarray
     dimension: np.ndarray
     members: list[np.ndarray]
-    starts: np.ndarray
+    searches: np.ndarray
     unconverged_states: np.ndarray
     unconverged_speeds: np.ndarray
 
     @property
     def stable(self) -> np.ndarray:
-        """Whether all directions of each contract, `(points,)`, Boolean."""
+        """Whether all directions of a point contract, Boolean `(points,)`."""
         return (self.neutral == 0) & (self.expanding == 0)
 
 
@@ -101,8 +102,8 @@ def fixed_points(
     the eigenvalues do not decide: a rotation keeps its distance, while
     h - h^3 attracts and h + h^3 repels.
 
-    Points closer than `distance` are one. Searches end further away from a
-    degenerate root, one with an eigenvalue of 1, and Newton's method then
+    Ends of searches closer than `distance` are one point. They lie further from
+    a degenerate root, one with an eigenvalue of 1, and Newton's method then
     brings them together. Points with an eigenvalue near 1 between which further
     ones are found are a continuum, such as a line attractor, which is reported
     as one point with its members.
@@ -111,8 +112,8 @@ def fixed_points(
     network goes, such as a few hundred rows of `state_trajectories`, with some
     noise added. Everything is computed in float64, whatever the dtype of the
     layer, except for what a cell or an activation of your own computes in
-    float32. The cost is of order initial_states state^3 iterations; what is
-    computed on the way takes initial_states state^2 numbers a few times.
+    float32. The cost is of order (initial states) * state^3 * iterations,
+    the memory of order (initial states) * state^2.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
@@ -196,7 +197,7 @@ class _Roots(typing.NamedTuple):
 
     states: np.ndarray
     speeds: np.ndarray
-    starts: np.ndarray
+    searches: np.ndarray
     jacobians: np.ndarray
 
 
@@ -212,7 +213,7 @@ class _Point(typing.NamedTuple):
     root: int
     eigenvalues: np.ndarray
     members: np.ndarray
-    starts: int
+    searches: int
 
 
 def _constant_input(cell, x):
@@ -224,23 +225,23 @@ def _constant_input(cell, x):
 
 
 def _distinct_roots(search, states, speeds, distance):
-    starts = np.ones(len(states), int)
-    states, speeds, starts = _distinct(states, speeds, starts, distance)
+    searches = np.ones(len(states), int)
+    states, speeds, searches = _distinct(states, speeds, searches, distance)
     # Duplicates are dropped, because refining takes longer than searching.
     states, speeds = search.refine(states, speeds)
-    states, speeds, starts = _distinct(states, speeds, starts, distance)
-    return _Roots(states, speeds, starts, search.jacobians(states))
+    states, speeds, searches = _distinct(states, speeds, searches, distance)
+    return _Roots(states, speeds, searches, search.jacobians(states))
 
 
-def _distinct(states, speeds, starts, distance):
-    """The slowest of each group of close states, and the starts of all."""
+def _distinct(states, speeds, searches, distance):
+    """The slowest of each group of close states, and its searches."""
     slowest, counts = [], []
     remaining = np.argsort(speeds, kind="stable")
     while remaining.size:
         offsets = states[remaining] - states[remaining[0]]
         is_distant = np.linalg.norm(offsets, axis=1) > distance
         slowest.append(remaining[0])
-        counts.append(starts[remaining[~is_distant]].sum())
+        counts.append(searches[remaining[~is_distant]].sum())
         remaining = remaining[is_distant]
     index = np.array(slowest, int)
     return states[index], speeds[index], np.array(counts, int)
@@ -249,8 +250,9 @@ def _distinct(states, speeds, starts, distance):
 def _describe(roots, group, root_distance, modulus_tolerance):
     """The `_Point` of a group of roots that are one point or continuum."""
     root, members, is_continuum = _members(roots.states, group, root_distance)
-    # At a double root a residual of r leaves eigenvalues off by sqrt(r).
-    speed = (roots.speeds[group] / squared_sizes(roots.states[group])).max()
+    # At a double root a residual r moves eigenvalues by the order of sqrt(r),
+    # and the speed is r^2.
+    speed = (roots.speeds[group] / speed_scale(roots.states[group])).max()
     allowed = max(modulus_tolerance, 4 * speed**0.25)
     jacobian = roots.jacobians[root]
     eigenvalues, is_neutral = _eigenvalues(jacobian, allowed)
@@ -262,7 +264,7 @@ def _describe(roots, group, root_distance, modulus_tolerance):
         root=root,
         eigenvalues=eigenvalues,
         members=members,
-        starts=roots.starts[group].sum(),
+        searches=roots.searches[group].sum(),
     )
 
 
@@ -286,7 +288,7 @@ def _sorted_points(roots, points, unconverged):
         expanding=expanding,
         dimension=column("dimension"),
         members=[point.members for point in points],
-        starts=column("starts"),
+        searches=column("searches"),
         unconverged_states=unconverged[0],
         unconverged_speeds=unconverged[1],
     )
@@ -310,7 +312,7 @@ def _eigenvalues(matrix, tolerance):
     Rounding leaves a state s uncertain by eps |s| over the smallest singular
     value of J - I, or by sqrt(eps) |s| where this is 0, and J with it.
     """
-    smallest = np.linalg.svd(shifted(matrix), compute_uv=False)[-1]
+    smallest = np.linalg.svd(minus_identity(matrix), compute_uv=False)[-1]
     smallest = max(smallest, np.sqrt(_spectrum.ROUNDING))
     error = _spectrum.ROUNDING * (len(matrix) + 1 / smallest)
     eigenvalues, neutral = _spectrum.neutral(matrix, tolerance, error)
@@ -323,31 +325,35 @@ def _null_dimension(matrix, tolerance):
 
     Not how many eigenvalues are 1, which are more in a Jordan block.
     """
-    singular_values = np.linalg.svd(shifted(matrix), compute_uv=False)
+    singular_values = np.linalg.svd(minus_identity(matrix), compute_uv=False)
     return max(1, np.count_nonzero(singular_values <= tolerance))
 
 
 def _continua(roots, search):
-    """Indices of the roots that are isolated, and of those of a continuum.
+    """An array of indices for each isolated root and for each continuum.
 
-    Of roots with an eigenvalue at 1 those are linked that are neighbors in
-    the shortest tree through all of them and have a fixed point between them.
+    Two roots with an eigenvalue near 1 belong to one continuum if they are
+    neighbors in the minimum spanning tree and a fixed point lies between them.
     """
     states = roots.states
     eigenvalues = np.linalg.eigvals(roots.jacobians)
-    near = (np.abs(eigenvalues - 1) <= NEAR_ONE).any(axis=1)
-    isolated = [np.array([index]) for index in np.flatnonzero(~near)]
-    near = np.flatnonzero(near)
-    if len(near) < 2:
-        return isolated + [near] * len(near)
+    is_near_one = (np.abs(eigenvalues - 1) <= NEAR_ONE).any(axis=1)
+    isolated = [np.array([root]) for root in np.flatnonzero(~is_near_one)]
+    near = np.flatnonzero(is_near_one)
+    if len(near) == 0:
+        return isolated
+    if len(near) == 1:
+        return [*isolated, near]
     distances = scipy.spatial.distance.pdist(states[near])
     distances = scipy.spatial.distance.squareform(distances)
     tree = scipy.sparse.csgraph.minimum_spanning_tree(distances).tocoo()
     first, second = states[near[tree.row]], states[near[tree.col]]
     between = first + BETWEEN * (second - first)
     refined, speeds = search.refine(*search.minimize(between))
-    is_near = np.linalg.norm(refined - between, axis=1) <= ASIDE * tree.data
-    linked = is_near & search.has_converged(refined, speeds)
+    is_close = (
+        np.linalg.norm(refined - between, axis=1) <= LARGEST_DRIFT * tree.data
+    )
+    linked = is_close & search.has_converged(refined, speeds)
     tree.data[~linked] = 0
     tree.eliminate_zeros()
     _, labels = scipy.sparse.csgraph.connected_components(tree, directed=False)

@@ -12,8 +12,9 @@ from keras import ops
 
 from keras_rin._layer_walk import layers_within
 from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics import _gated_cells
 from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics._closed_form_jacobians import GatedCell
+from keras_rin.diagnostics._closed_form_jacobians import unit_step
 
 # The size of a temporary array; a call has a few of them for each gate.
 VALUES = 2**22
@@ -52,7 +53,7 @@ def state_map(cell, dtype):
     The map is that of a copy of the cell. A cell that cannot be copied
     computes in `dtype` for a while, and is afterwards as before.
     """
-    unit = _gated_cells.unit_step(cell)
+    unit = unit_step(cell)
     with _recurrent_layers.undisturbed(cell):
         mapped_cell = _copy(cell) or cell
         allowed = _autodiff.float64_allowed(dtype)
@@ -133,7 +134,7 @@ class StateMap:
     def __init__(self, cell, dtype, unit=None):
         self.name, self.dtype, self.size = cell.name, dtype, sum(sizes(cell))
         self.cell, self._step = cell, flat_step(cell)
-        self._gated = unit and _gated_cells.GatedCell(cell, unit, dtype)
+        self._gated = unit and GatedCell(cell, unit, dtype)
         self._compiled = {}
 
     def initial(self, rows):

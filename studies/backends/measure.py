@@ -30,7 +30,7 @@ AREAS = {
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
-    "|autodiff|gated_cells|state_map|jacobians|lyapunov|fixed_points"
+    "|autodiff|closed_form_jacobians|state_map|jacobians|lyapunov|fixed_points"
     "|fixed_point_search|preflight|layer_inputs)[.]",
     "plots": "(curves|drawing|spectra|states)[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"

@@ -6,6 +6,9 @@ z_g = h U_g, d s'_i / d h_j = sum_g (d s'_i / d z_gi) U_g[j, i]
 
 A row of the Jacobian is a sum over gates. Automatic differentiation, which does
 not know this, computes a product over all units in its place.
+
+Another cell is added to `UNITS` with the step of one unit: a function of x and
+z, which have one number for each gate, and of the states.
 """
 
 import keras
@@ -47,8 +50,10 @@ def unit_step(cell):
     if step is None or (step is gru and not cell.reset_after):
         return None
     elementwise = [getattr(keras.activations, name) for name in ELEMENTWISE]
-    activations = cell.activation, getattr(cell, *SECOND)
-    return step if all(phi in elementwise for phi in activations) else None
+    activations = {cell.activation}
+    if hasattr(cell, "recurrent_activation"):
+        activations.add(cell.recurrent_activation)
+    return step if activations <= set(elementwise) else None
 
 
 UNITS = {
@@ -56,7 +61,6 @@ UNITS = {
     keras.layers.LSTMCell: lstm,
     keras.layers.GRUCell: gru,
 }
-SECOND = "recurrent_activation", keras.activations.linear
 
 
 class GatedCell:

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import keras_rin
-from keras_rin.diagnostics import _gated_cells
+from keras_rin.diagnostics import _closed_form_jacobians
 from keras_rin.diagnostics._state_map import StateMap
 from keras_rin.diagnostics._state_map import state_map
 from keras_rin.layers import DeepTransitionRINCell
@@ -50,7 +50,7 @@ def test_the_closed_form_is_the_automatic_derivative(
 ):
     kinds = keras_rin.layers if kind == "RIN" else keras.layers
     cell = drawn(getattr(kinds, f"{kind}Cell")(5, **options), rng)
-    assert _gated_cells.unit_step(cell)
+    assert _closed_form_jacobians.unit_step(cell)
     with state_map(cell, dtype) as step:
         states = rng.normal(size=(21, step.size)).astype(dtype)
         inputs = rng.normal(size=(21, 2)).astype(dtype)
@@ -62,4 +62,4 @@ def test_the_closed_form_is_the_automatic_derivative(
 
 @pytest.mark.parametrize("cell", OTHERS, ids=lambda cell: type(cell).__name__)
 def test_other_cells_are_not_taken_for_these(cell):
-    assert _gated_cells.unit_step(cell) is None
+    assert _closed_form_jacobians.unit_step(cell) is None
