@@ -163,8 +163,7 @@ def of(study):
     known = {field.name for field in dataclasses.fields(Claim)} - {"study"}
     for values in study.protocol.claims:
         require_known("key of a claim", values, known)
-        for key in ("statement", "about"):
-            if key not in values:
-                raise ValueError(f"`{key}` of a claim is missing.")
+        if "about" not in values:
+            raise ValueError(f"no `about` for “{values['statement']}”")
         claims.append(Claim(study, **values))
     return claims

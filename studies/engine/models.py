@@ -29,12 +29,11 @@ def build(setting, data):
 
 def layer(setting, **arguments):
     """The Keras layer of a setting."""
-    config = copy.deepcopy(setting.layer_config) | arguments
-    name = config.pop("class_name")
+    name, config = copy.deepcopy(setting.layer_config).values()
     kind = keras.saving.get_registered_object(name)
     if kind is None:
         kind = getattr(keras.layers, name)
-    return kind.from_config(config)
+    return kind.from_config(config | arguments)
 
 
 def recurrent(setting, data):

@@ -1,11 +1,13 @@
 """Protocols: TOML files that fix what is trained before anything is.
 
-Each combination of the values of a `[[grid]]`, with what is `[fixed]`, is
-trained with each of the `seeds`. `tuned` names the hyperparameters whose best
-values are chosen on validation data; the others and the layer tell models
-apart. `[[claims]]` are read by `claims.py`.
+Each combination of the values of a row of `grid`, with the hyperparameters of
+all runs in `data`, `network` and `training`, is trained with each of the
+`seeds`. `tuned` names the hyperparameters whose best values are chosen on
+validation data; the others and the layer tell models apart. `claims` are read
+by `claims.py`.
 """
 
+import ast
 import dataclasses
 import functools
 import itertools
@@ -31,11 +33,12 @@ VALUES = {
     "read_out": ("fixed", "trained"),
 }
 TABLES = "models", "accuracies", "panels", "settings", "departures", "rates"
-KEYS = set(
-    "question setting differs size about within source published expect seeds "
-    "tuned panels tables curves fixed grid layers claims".split()
-)
 SHARED = "about", "within", "source", "published", "expect", "size"
+FIXED = "data", "network", "training"
+KEYS = {*SHARED, *FIXED} | set(
+    "question setting differs seeds tuned panels tables curves grid layers "
+    "claims".split()
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,10 +144,10 @@ class Protocol:
         if layer is not None:
             layers = {**LAYERS, **self.source.get("layers", {})}
             require_known("layer", [layer], layers)
-            config = _filled(layers[layer], values)
-            if "cell" not in config:
-                config["units"] = values["units"]
-            values["layer_config"] = config
+            call = ast.parse(layers[layer], mode="eval").body
+            values["layer_config"] = config = _config(call, values)
+            if "cell" not in config["config"]:
+                config["config"]["units"] = values["units"]
         return Setting(**values)
 
     def model(self, setting):
@@ -165,7 +168,7 @@ def read(folder):
     try:
         source = tomllib.loads(path.read_text())
         return _protocol(path.resolve().parent.name, source)
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, SyntaxError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
@@ -174,7 +177,9 @@ def _protocol(name, source):
     for key in ["question", *(["setting"] if "grid" in source else [])]:
         if key not in source:
             raise ValueError(f"`{key}` is missing.")
-    seeds, fixed = source.get("seeds", range(5)), source.get("fixed", {})
+    seeds = source.get("seeds", range(5))
+    parts = [source.get(key, {}) for key in FIXED]
+    fixed = dict(itertools.chain(*map(dict.items, parts)))
     tuned = tuple(source.get("tuned", ["learning_rate"]))
     grids = [
         {key: v if isinstance(v, list) else [v] for key, v in grid.items()}
@@ -188,10 +193,11 @@ def _protocol(name, source):
         require_known("hyperparameter to choose or show", chosen, names)
     tables = tuple(source.get("tables", ["models"]))
     require_known("table", tables, TABLES)
-    claims = []
     shared = {key: source[key] for key in SHARED if key in source}
-    for claim in source.get("claims", []):
-        claims.append({**shared, **claim})
+    claims = [
+        {**shared, "statement": statement, **claim}
+        for statement, claim in source.get("claims", {}).items()
+    ]
     protocol = Protocol(
         name=name,
         question=source["question"],
@@ -229,15 +235,22 @@ def _checked(values):
     return values
 
 
-def _filled(config, values):
-    """A copy in which "$name" is the value of a hyperparameter."""
-    if isinstance(config, dict):
-        return {key: _filled(part, values) for key, part in config.items()}
-    if isinstance(config, list):
-        return [_filled(part, values) for part in config]
-    if isinstance(config, str) and config.startswith("$"):
-        return values[config[1:]]
-    return config
+def _config(node, values):
+    """The config of Keras that a call means; a name is a hyperparameter."""
+    if isinstance(node, ast.Call):
+        if node.args:
+            raise ValueError(f"an argument lacks a name: {ast.unparse(node)}")
+        name = ast.unparse(node.func)
+        if "." not in name:
+            name = f"keras_rin.{name}"
+        name = name.removeprefix("keras.").replace(".", ">")
+        arguments = {k.arg: _config(k.value, values) for k in node.keywords}
+        return {"class_name": name, "config": arguments}
+    if isinstance(node, ast.List):
+        return [_config(element, values) for element in node.elts]
+    if isinstance(node, ast.Name):
+        return values[node.id]
+    return ast.literal_eval(node)
 
 
 def require_known(what, given, names):

@@ -41,7 +41,7 @@ def named_tests():
     return [
         test
         for faults in FAULTS.values()
-        for fault in faults
+        for fault in faults.values()
         for test in fault["tests"]
     ]
 
@@ -71,11 +71,11 @@ def tables(results):
     captions = {}
     for part, faults in FAULTS.items():
         rows = []
-        for fault in faults:
+        for tried, fault in faults.items():
             # Removed tests count where they are part of a stored result.
             tests = fault["tests"] + fault.get("removed", [])
             cases = sum(results["passed"].get(test, 0) for test in tests)
-            rows.append([fault["tried"], str(cases), fault["result"]])
+            rows.append([tried, str(cases), fault["result"]])
         captions[TITLES[part]] = record.markdown(header, rows, words=3)
     return captions
 

@@ -8,27 +8,19 @@ TOML = """
 question = "Which?"
 setting = "Small."
 seeds = [0, 1, 2]
+data = { task = "adding", length = 5, train = 12 }
+network = { units = 3 }
+training = { updates = 4, batch_size = 6 }
+grid = [{ layer = ["RIN", "IRNN"], learning_rate = [0.001, 0.01] }]
 
-[fixed]
-task = "adding"
-length = 5
-train = 12
-units = 3
-updates = 4
-batch_size = 6
-
-[[grid]]
-layer = ["RIN", "IRNN"]
-learning_rate = [0.001, 0.01]
-
-[[claims]]
+[claims."RIN is better."]
 about = "RIN"
-statement = "RIN is better."
 within = 0.05
 compare = [["RIN", "IRNN"]]
 """
-
-
+LENGTHS = TOML.replace("length = 5, ", "").replace(
+    "grid = [{", "grid = [{ length = [5, 6],"
+)
 RECORD = {
     "versions": {"keras": "3", "tensorflow": "2"},
     "machine": "a machine",

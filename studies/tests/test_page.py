@@ -15,7 +15,7 @@ from engine.study import Study
 from engine.study import stored
 
 FOLDERS = sorted(path.parent for path in STUDIES.glob("*/protocol.toml"))
-GRIDS = "[[grid]]\nchain_gain = [0.0, 0.5]\nidentity_gain = [0.1, 0.2, 0.3]\n"
+GAINS = "grid = [{ chain_gain = [0.0, 0.5], identity_gain = [0.1, 0.2, 0.3],"
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +76,7 @@ def test_a_page_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
 
 
 def test_a_claim_has_a_row_for_its_source_and_one_for_each_part(tmp_path):
-    text = small.TOML.replace("length = 5\n", "") + 'after = "the runs"\n'
-    text = text.replace("[[grid]]", "[[grid]]\nlength = [5, 6]")
+    text = small.LENGTHS + 'after = "the runs"\n'
 
     def outcome(setting):
         better = setting.layer == "RIN" and setting.length == 5
@@ -122,9 +121,7 @@ def test_a_table_has_a_row_for_each_model_or_rate(tmp_path):
 
 
 def test_a_panel_has_a_row_and_a_model_a_column(tmp_path):
-    text = small.TOML.replace("length = 5\n", "")
-    text = text.replace("[[grid]]", "[[grid]]\nlength = [5, 6]")
-    text = 'panels = "length"\ntables = ["panels"]\n' + text
+    text = 'panels = "length"\ntables = ["panels"]\n' + small.LENGTHS
 
     def outcome(setting):
         curve = [0.9, setting.length / 100]
@@ -157,7 +154,7 @@ def test_two_hyperparameters_are_drawn_as_a_map(tmp_path):
     study = small.study(
         tmp_path,
         lambda s: {"validation": s.chain_gain + s.identity_gain},
-        text.replace("[[grid]]\n", GRIDS).replace("[0.001, 0.01]", "0.001"),
+        text.replace("grid = [{", GAINS).replace("[0.001, 0.01]", "0.001"),
     )
     axes = pictures.of(study)["settings.png"](study).axes[0]
     cells = [text.get_text() for text in axes.texts]

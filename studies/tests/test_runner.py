@@ -21,7 +21,7 @@ from engine.record import STUDIES
 from engine.study import read_lines
 from engine.study import stored
 
-TINY = small.TOML.split("[[claims]]")[0]
+TINY = small.TOML.split("[claims")[0]
 COMMAND = [sys.executable, "-m", "engine"]
 
 
@@ -171,7 +171,7 @@ def test_each_model_that_lacks_runs_is_timed_once(tmp_path, here, monkeypatch):
     "old, new, error",
     [
         ('"IRNN"', '"IRNM"', "protocol.toml: unknown layer: IRNM. Known are"),
-        ('"adding"', '"babi"\nnumber = 1', "cannot be run: BABI_DIR names no"),
+        ('"adding"', '"babi", number = 1', "cannot be run: BABI_DIR names no"),
         ('"adding"', '"text"', "there is no tiny_shakespeare in TFDS_DATA_DIR"),
     ],
 )

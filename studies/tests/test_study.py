@@ -21,22 +21,14 @@ def test_the_rate_is_chosen_on_validation_data_and_the_loss_is_of_test_data(
 ):
     def outcome(setting):
         low = setting.learning_rate == 0.001
+        if setting.layer == "IRNN" and setting.seed == 2:
+            return None  # a model with missing runs has no outcome
         return {"validation": 0.5 - 0.1 * low, "test": 0.1 + 0.3 * low}
 
-    rin, irnn = small.study(tmp_path, outcome).outcomes
-    assert (rin.model.layer, irnn.model.layer) == ("RIN", "IRNN")
-    assert rin.best.values == (0.001,)
-    assert rin.losses == {0: 0.4, 1: 0.4, 2: 0.4}
-    assert rin.tried == [[0.001, 0.01]]
-
-
-def test_a_model_with_missing_runs_has_no_outcome(tmp_path):
-    def outcome(setting):
-        missing = setting.layer == "RIN" and setting.seed == 2
-        return None if missing else {}
-
     study = small.study(tmp_path, outcome)
-    assert [each.model.layer for each in study.outcomes] == ["IRNN"]
+    (rin,) = study.outcomes
+    assert (rin.model.layer, rin.best.values) == ("RIN", (0.001,))
+    assert rin.losses == {0: 0.4, 1: 0.4, 2: 0.4}
     assert len(study.missing(study.protocol.settings)) == 2
 
 
@@ -68,32 +60,24 @@ def test_a_curve_that_ends_early_counts_as_the_baseline_from_there(tmp_path):
     assert study.outcomes[0].curve_means == pytest.approx(expected)
 
 
-def test_a_run_is_stored_as_its_setting_and_what_was_measured(tmp_path):
+def test_a_run_comes_back_as_it_was_stored(tmp_path):
     study = small.study(tmp_path, lambda s: ERROR if s.seed else {"test": 0.1})
     lines = [{"command": "?"}, *(run.record() for run in study.runs)]
     text = "\n".join(map(json.dumps, lines))
     (tmp_path / "runs.jsonl").write_text(text)
-    again = stored(study.protocol, tmp_path)
-    assert again.runs == study.runs
-    assert lines[1] == {
-        **{"task": "adding", "length": 5, "train": 12, "units": 3, "seed": 0},
-        **{"updates": 4, "batch_size": 6, "layer": "RIN"},
-        **{"learning_rate": 0.001, "beta_2": 0.999},
-        **{"validation": 0.5, "test": 0.1, "baseline": 1.0},
-    }
+    assert stored(study.protocol, tmp_path).runs == study.runs
+    assert "clip" not in lines[1]  # the default
 
 
 def test_the_hours_of_missing_runs_are_those_of_two_cores(tmp_path):
     made = small.study(tmp_path, lambda s: None if s.seed else {})
     settings = made.protocol.settings
-    assert made.hours(settings) is None
     timed = [{**settings[0].record(), "seconds": 3600}]
     assert Study(made.protocol, made.runs, {}, {"models": timed}).hours(
         [s for s in settings if s.layer == "RIN"]
     ) == pytest.approx(2)  # of the four runs of seeds 1 and 2
     record = {"took": {"runs": 2, "seconds": 3600}}  # for four runs
     assert Study(made.protocol, made.runs, record).hours_taken == 2
-    assert Study(made.protocol, made.runs).hours_taken is None
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -101,8 +85,8 @@ def test_solving_a_length_means_every_run_of_the_best_rate(tmp_path, lost):
     def outcome(setting):
         return LOST if lost and setting.seed == 1 else {"validation": 0.2}
 
-    text = small.TOML.replace('["RIN", "IRNN"]\nl', '["RIN"]\nl')
-    study = small.study(tmp_path, outcome, text.split("[[claims]]")[0])
+    text = small.TOML.replace('["RIN", "IRNN"], l', '["RIN"], l')
+    study = small.study(tmp_path, outcome, text.split("[claims")[0])
     (part,) = findings.solves_every_length(study, {"length": [5]})
     solved = "2 of 3 solved, 1" if lost else "3 of 3 solved, 0"
     assert part.found == f"{solved} diverged, median loss 0.5"
@@ -113,37 +97,33 @@ def test_solving_a_length_means_every_run_of_the_best_rate(tmp_path, lost):
 
 
 @pytest.mark.parametrize(
-    "mean, said",
-    [(0.01, "yes"), (-0.2, "no"), (0.2, "no"), (0.05, "inconclusive")],
+    "value, steady, accurate",
+    [
+        (0.04, "yes", "yes"),
+        (0.06, "no", "no"),
+        (0.05, "inconclusive", "inconclusive"),
+        (-0.06, "no", "yes"),
+    ],
 )
-def test_mean_changes_are_compared_with_their_root_mean_square(
-    tmp_path, mean, said
+def test_means_of_the_seeds_are_compared_with_a_limit(
+    tmp_path, value, steady, accurate
 ):
+    """A change of the hidden state with 5 %, an accuracy with 95 %."""
+
     def outcome(setting):
-        error = {"mean": mean + (setting.seed - 1) / 1000}
-        return None if setting.layer == "IRNN" else {"estimation_error": error}
+        error = value + (setting.seed - 1) / 1000
+        measured = {"estimation_error": {"mean": error}, "test": error}
+        return None if setting.layer == "IRNN" else measured
 
     study = small.study(tmp_path, outcome)
     rin, irnn = findings.changes_average_to_zero(study, {})
-    assert (rin.condition, rin.answer) == ("RIN", said)
-    assert rin.found.startswith(f"{mean:+.2g} (")
+    assert (rin.condition, rin.answer) == ("RIN", steady)
     assert (irnn.condition, irnn.answer) == ("IRNN", UNTESTED)
-    assert findings.changes_average_to_zero(study, {"layer": "IRNN"}) == []
-
-
-@pytest.mark.parametrize(
-    "error, said", [(0.04, "yes"), (0.06, "no"), (0.05, "inconclusive")]
-)
-def test_an_accuracy_is_reached_by_the_mean_of_all_seeds(tmp_path, error, said):
-    def outcome(setting):
-        return {"test": error + (setting.seed - 1) / 1000}
-
-    study = small.study(tmp_path, outcome)
     part, _ = findings.reaches_95_percent(study, {})
-    ends = stats.t.interval(0.95, 2, 1 - error, 0.001 / np.sqrt(3))
+    ends = stats.t.interval(0.95, 2, 1 - value, 0.001 / np.sqrt(3))
     low, high = (f"{bound:.1%}" for bound in ends)
-    assert part.found == f"{1 - error:.1%} ({low} to {high})"
-    assert part.answer == said
+    assert part.found == f"{1 - value:.1%} ({low} to {high})"
+    assert part.answer == accurate
 
 
 @pytest.mark.parametrize(
@@ -156,29 +136,9 @@ def test_overfitting_is_a_validation_error_that_rises_again(
         curve = [0.9, 0.5, end + setting.seed / 1000]
         return {"curve": curve, "training_curve": [0.8, 0.125]}
 
-    text = "within = 0.02\n" + small.TOML
-    study = small.study(tmp_path, outcome, text)
+    study = small.study(tmp_path, outcome, "within = 0.02\n" + small.TOML)
     (part,) = findings.does_not_overfit(study, {"layer": "RIN"})
     assert part.answer == said
-    assert part.found.endswith("training error 0.12, test error 0.5")
-
-
-@pytest.mark.parametrize("grows", [True, False])
-def test_the_lead_of_a_chain_is_that_over_orthogonal(tmp_path, grows):
-    def outcome(setting):
-        lead = 0.3 if (setting.noise > 0) == grows else 0.1
-        chain = setting.layer == "chain"
-        return {"test": 0.5 + setting.seed / 100 - lead * chain}
-
-    text = small.TOML.split("[[claims]]")[0].replace("IRNN", "orthogonal")
-    text = text.replace('"RIN"', '"chain"').replace(
-        "[[grid]]", "[[grid]]\nnoise = [0.0, 0.1]"
-    )
-    for layer in ("chain", "orthogonal"):
-        text += f'[layers.{layer}]\nclass_name = "GRU"\n'
-    study = small.study(tmp_path, outcome, text)
-    (part,) = findings.noise_increases_the_lead_of_a_chain(study, {})
-    assert part.answer == ("yes" if grows else "no")
 
 
 @pytest.mark.parametrize("gain", [0.1, -0.1])
@@ -187,22 +147,17 @@ def test_layers_are_compared_over_tasks(tmp_path, gain):
     shift = -0.01, 0.01, -0.01, 0.01
 
     def outcome(setting):
-        rin = setting.layer == "RIN"
-        lower = gain + shift[setting.number]
+        lower = (gain + shift[setting.number]) * (setting.layer == "RIN")
         worse = setting.learning_rate == 0.01
-        test = losses[setting.number] - lower * rin
+        test = losses[setting.number] - lower
         return {"validation": 0.1 + worse, "test": test * (1 - worse / 2)}
 
-    text = small.TOML.replace("[[grid]]", "[[grid]]\nnumber = [0, 1, 2, 3]")
+    text = small.TOML.replace("grid = [{", "grid = [{ number = [0, 1, 2, 3],")
     study = small.study(tmp_path, outcome, text.replace("adding", "babi"))
-    where = {"layer": ["RIN", "IRNN"]}
-    (part,) = findings.lower_over_tasks(study, where)
+    (part,) = findings.lower_over_tasks(study, {"layer": ["RIN", "IRNN"]})
     test = stats.ttest_1samp(gain + np.array(shift), 0)
     low, high = test.confidence_interval()
     assert part.found == f"{gain:+.2g} ({low:.2g} to {high:.2g})"
     assert part.answer == ("yes" if gain > 0 else "no")
     accuracies = f"4 tasks, mean accuracy {0.475 + gain:.1%} vs. "
     assert part.condition == accuracies + "47.5%"
-    where["learning_rate"] = [0.001, 0.01]
-    (part,) = findings.lower_over_tasks(study, where)
-    assert part.condition == accuracies + "73.8%"
