@@ -32,7 +32,7 @@ AREAS = {
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
     "|autodiff|closed_form_jacobians|state_map|jacobians|lyapunov|fixed_points"
     "|fixed_point_search|preflight|layer_inputs)[.]",
-    "plots": "(curves|drawing|spectra|states)[.]",
+    "plots": "plots[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
     "|restore_on_nan|checkpoint|model_description"
     "|every_optimizer|kills|files)[.]",

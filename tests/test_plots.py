@@ -1,0 +1,285 @@
+import sys
+
+import matplotlib.figure
+import numpy as np
+import pytest
+from references import drawn_lines
+
+from keras_rin import plots
+from keras_rin.diagnostics._fixed_points import FixedPoints
+from keras_rin.diagnostics._hidden_chain import HiddenChain
+from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
+
+pytestmark = pytest.mark.one_backend
+
+CHAIN = HiddenChain(
+    difference=np.array([-1, 0, 1]),
+    mean_weight={"cell": np.array([0.1, 0.2, 0.9])},
+    standard_error={"cell": np.array([np.nan, 0.05, np.nan])},
+    order=np.array([1, 0]),
+    activity=np.ones((3, 2)),
+)
+SPECTRUM = LyapunovSpectrum(
+    exponents=np.array([0.0, -1.0, -np.inf]),
+    standard_error=np.array([0.1, 0.2, np.nan]),
+    convergence=np.zeros((5, 3)),
+)
+POINTS = FixedPoints(
+    states=np.diag([3.0, 2.0, 1.0]),
+    speeds=np.zeros(3),
+    jacobians=np.zeros((3, 3, 3)),
+    eigenvalues=np.zeros((3, 3), complex),
+    contracting=np.array([3, 2, 1]),
+    neutral=np.array([0, 1, 0]),
+    expanding=np.array([0, 0, 2]),
+    dimension=np.array([0, 1, 0]),
+    members=[
+        np.array([[3.0, 0, 0]]),
+        np.array([[0, 2.0, 0], [0, 3.0, 0]]),
+        np.array([[0, 0, 1.0]]),
+    ],
+    searches=np.array([1, 2, 1]),
+    unconverged_states=np.zeros((0, 3)),
+    unconverged_speeds=np.zeros(0),
+)
+PLOTS = {
+    plots.plot_memory_curves: {"chain": [1, 0.5], "identity": [0.2, 0.1]},
+    plots.plot_eigenvalues: 0.5 * np.eye(3, k=1),
+    plots.plot_hidden_chain: CHAIN,
+    plots.plot_fixed_points: POINTS,
+    plots.plot_jacobian_spectra: {"RIN": np.array([[0.5, 0.5j]])},
+    plots.plot_lyapunov_spectra: {"RIN": SPECTRUM},
+    plots.plot_gradient_norms: {"RIN": [0.1, 0.5, 1.0]},
+    plots.plot_learning_curves: {"RIN": [[3, 2, 1], [5, 2, 0]]},
+}
+EACH = pytest.mark.parametrize("plot", PLOTS)
+OF_CURVES = [plot for plot, data in PLOTS.items() if isinstance(data, dict)]
+
+
+@EACH
+def test_the_axes_are_named_and_the_figure_can_be_saved(plot, tmp_path):
+    figure = plot(PLOTS[plot])
+    assert figure.axes[0].get_xlabel() and figure.axes[0].get_ylabel()
+    figure.savefig(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 5000
+
+
+@EACH
+def test_it_draws_where_it_is_told_to(plot):
+    figure = matplotlib.figure.Figure()
+    left, right = figure.subplots(1, 2)
+    assert plot(PLOTS[plot], ax=right) is figure
+    assert right.get_xlabel() and not left.get_xlabel()
+
+
+def test_lines_differ_and_the_first_ones_without_colour():
+    curves = {str(k): [k, k] for k in range(30)}
+    drawn = plots.plot_memory_curves(curves).axes[0].get_lines()
+    dashes = [str(line._dash_pattern) for line in drawn]
+    colours = [line.get_color() for line in drawn]
+    assert len(set(dashes[:5])) == 5
+    assert len(set(zip(colours, dashes, strict=True))) == 30
+
+
+@pytest.mark.parametrize("plot", OF_CURVES)
+@pytest.mark.parametrize("curves", [{}, [1, 2], None])
+def test_curves_must_have_names(plot, curves):
+    with pytest.raises(ValueError, match="must be a non-empty dict of arrays"):
+        plot(curves)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"keras-rin\[plots\]"):
+        plots.plot_learning_curves({"RIN": [[1.0, 0.5]]}, ylabel="loss")
+
+
+@pytest.mark.parametrize(
+    "plot, data, expected",
+    [
+        ("memory_curves", [1, 0.5, 0.25], [[0, 1, 2], [1, 0.5, 0.25]]),
+        # Backwards and, on a logarithmic axis, without zeros.
+        ("gradient_norms", [0, 0.5, 1], [[0, 1, 2], [1, 0.5, np.nan]]),
+        ("learning_curves", [3.0, 2.0], [[1, 2], [3, 2]]),
+        # A run that ends early counts as far as it went.
+        ("learning_curves", [[3], [5, 2, 1], []], [[1, 2, 3], [4, 2, 1]]),
+        ("jacobian_spectra", [[0.5, 0.25 + 1j]], [[0.5, 0.25], [0, 1]]),
+    ],
+)
+def test_a_line_shows_the_data(plot, data, expected):
+    figure = getattr(plots, f"plot_{plot}")({"RIN": data})
+    np.testing.assert_array_equal(drawn_lines(figure)["RIN"], expected)
+
+
+def test_a_cross_marks_where_the_gradient_becomes_zero():
+    figure = plots.plot_gradient_norms({"chain": [0, 0.5, 1], "RIN": [1, 1, 1]})
+    crosses = [
+        line.get_xydata().tolist()
+        for line in figure.axes[0].get_lines()
+        if line.get_marker() == "x"
+    ]
+    assert crosses == [[[1, 0.5]]]
+
+
+def band_at(figure, x):
+    """Where the band begins and ends there."""
+    vertices = figure.axes[0].collections[0].get_paths()[0].vertices
+    y = vertices[vertices[:, 0] == x, 1]
+    return [y.min(), y.max()]
+
+
+def test_learning_curves_show_median_and_range():
+    runs = [[3, 2], [5, 2], [4, np.nan]]
+    figure = plots.plot_learning_curves({"RIN": runs}, baseline=2.5)
+    np.testing.assert_array_equal(drawn_lines(figure)["RIN"], [[1, 2], [4, 2]])
+    assert band_at(figure, 1) == [3, 5]
+    assert band_at(figure, 2) == [2, 2]
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 20])
+def test_ticks_are_whole_epochs(epochs):
+    figure = plots.plot_learning_curves({"RIN": [np.ones(epochs)]})
+    ticks = figure.axes[0].get_xticks()
+    assert [tick % 1 for tick in ticks] == [0] * len(ticks)
+
+
+def test_the_hidden_chain_has_a_band_of_its_standard_error():
+    figure = plots.plot_hidden_chain(CHAIN)
+    weights = drawn_lines(figure)["cell"][1]
+    np.testing.assert_array_equal(weights, [0.1, 0.2, 0.9])
+    np.testing.assert_allclose(band_at(figure, 0), [0.15, 0.25])
+
+
+def test_several_networks_have_the_standard_error_between_them():
+    second = CHAIN._replace(mean_weight={"cell": np.array([0.3, 0.2, 0.5])})
+    figure = plots.plot_hidden_chain([CHAIN, second], reach=1)
+    np.testing.assert_allclose(drawn_lines(figure)["cell"][1], [0.2, 0.2, 0.7])
+    error = np.std([0.9, 0.5], ddof=1) / np.sqrt(2)
+    np.testing.assert_allclose(band_at(figure, 1), [0.7 - error, 0.7 + error])
+
+
+def test_the_hidden_chain_is_drawn_as_far_as_it_reaches():
+    for reach in (1, 20):
+        drawn = drawn_lines(plots.plot_hidden_chain(CHAIN, reach=reach))
+        np.testing.assert_array_equal(drawn["cell"][0], [-1, 0, 1])
+    with pytest.raises(ValueError, match="`reach` must be"):
+        plots.plot_hidden_chain(CHAIN, reach=0)
+
+
+def test_lyapunov_spectra_have_a_band_and_no_infinity():
+    figure = plots.plot_lyapunov_spectra({"RIN": SPECTRUM})
+    exponents = drawn_lines(figure)["RIN"]
+    np.testing.assert_array_equal(exponents, [[1, 2, 3], [0, -1, np.nan]])
+    np.testing.assert_allclose(band_at(figure, 2), [-1.2, -0.8])
+
+
+def contour(figure):
+    return figure.axes[0].collections[0].get_paths()[-1].vertices
+
+
+def test_around_a_normal_matrix_pseudospectra_are_discs():
+    figure = plots.plot_eigenvalues([[0.0]], levels=[-0.5], points=81)
+    radius = np.linalg.norm(contour(figure), axis=1)
+    np.testing.assert_allclose(radius, 10**-0.5, rtol=0.01)
+
+
+def test_a_large_entry_off_the_diagonal_widens_them():
+    """The distance of z I - [[0, b], [0, 0]] from singular, by its norm."""
+    b, level = 4.0, -0.5
+    figure = plots.plot_eigenvalues([[0, b], [0, 0]], levels=[level], points=81)
+    z = np.linalg.norm(contour(figure), axis=1)
+    # sigma_min^2 + sigma_max^2 = 2 z^2 + b^2, sigma_min sigma_max = z^2
+    total = 2 * z**2 + b**2
+    smallest = np.sqrt((total - np.sqrt(total**2 - 4 * z**4)) / 2)
+    np.testing.assert_allclose(smallest, 10**level, rtol=0.03)
+
+
+@pytest.mark.parametrize("gain", [1.5, 3.0])
+def test_the_contours_of_a_long_chain_are_in_the_frame(gain):
+    """Of N units, they are circles of about its gain: inside it is singular."""
+    levels = np.array([-3.0, -1.0])
+    figure = plots.plot_eigenvalues(gain * np.eye(30, k=1), levels=levels)
+    radius = np.linalg.norm(contour(figure), axis=1)
+    np.testing.assert_allclose(radius, gain, rtol=0.1)
+    assert np.ptp(np.arctan2(*contour(figure).T)) > 6  # all around
+
+
+def test_eigenvalues_stand_where_they_are():
+    drawn = plots.plot_eigenvalues(np.diag([0.5, -2.0]), levels=())
+    *_, points = drawn.axes[0].get_lines()
+    np.testing.assert_allclose(sorted(points.get_xdata()), [-2, 0.5])
+
+
+def test_levels_that_are_no_integers_have_labels_of_their_own():
+    figure = plots.plot_eigenvalues(np.eye(2), levels=(-1.5, -0.5))
+    labels = {text.get_text() for text in figure.axes[0].texts}
+    assert labels
+    assert labels <= {"$10^{-1.5}$", "$10^{-0.5}$"}
+
+
+@pytest.mark.parametrize(
+    "matrix, points, message",
+    [
+        (np.eye(2), 1, "`points` must be an integer of at"),
+        (np.eye(2), 2.5, "`points` must be an integer of at"),
+        (np.ones((2, 3)), 9, "must be a square matrix"),
+    ],
+)
+def test_pseudospectra_need_a_grid_and_a_square_matrix(matrix, points, message):
+    with pytest.raises(ValueError, match=message):
+        plots.plot_eigenvalues(matrix, points=points)
+
+
+def distances(points):
+    return np.linalg.norm(points[:, None] - points[None], axis=2)
+
+
+def test_fixed_points_are_projected_on_the_plane_of_the_trajectories(rng):
+    """Rotated, points in a plane keep their distances, by kind."""
+    rotation = np.linalg.qr(rng.normal(size=(3, 3))).Q
+    flat = rng.normal(size=(4, 6, 3)) * [3, 1, 0]
+    members = [states * [1, 1, 0] @ rotation for states in POINTS.members]
+    points = POINTS._replace(members=members)
+    figure = plots.plot_fixed_points(points, flat @ rotation)
+    kinds = ["stable (1)", "saddle, 2 unstable (1)"]
+    kinds.append("continuum of dimension 1 (1)")
+    drawn = np.concatenate([drawn_lines(figure)[kind].T for kind in kinds])
+    expected = np.concatenate([members[0], members[2], members[1]])
+    np.testing.assert_allclose(distances(drawn), distances(expected))
+    lines = figure.axes[0].get_lines()[:4]
+    drawn = np.concatenate([line.get_xydata() for line in lines])
+    np.testing.assert_allclose(distances(drawn), distances(flat.reshape(-1, 3)))
+
+
+def test_states_of_one_number_are_drawn_on_a_line():
+    points = POINTS._replace(
+        contracting=np.array([1, 1]),
+        neutral=np.array([0, 0]),
+        expanding=np.array([0, 0]),
+        dimension=np.array([0, 0]),
+        members=[np.array([[-1.0]]), np.array([[1.0]])],
+    )
+    drawn = drawn_lines(plots.plot_fixed_points(points))["stable (2)"]
+    np.testing.assert_allclose(drawn, [[-1, 1], [0, 0]])
+
+
+def test_kinds_of_points_have_a_label_each():
+    points = POINTS._replace(
+        contracting=np.array([2, 1, 0, 1, 0]),
+        neutral=np.array([0, 1, 2, 0, 0]),
+        expanding=np.array([0, 0, 0, 1, 2]),
+        dimension=np.array([0, 0, 1, 0, 0]),
+        members=list(np.arange(10.0).reshape(5, 1, 2)),
+    )
+    assert list(drawn_lines(plots.plot_fixed_points(points))) == [
+        "neutral in 1 (1)",
+        "stable (1)",
+        "saddle, 1 unstable (1)",
+        "source, 2 unstable (1)",
+        "continuum of dimension 1 (1)",
+    ]
+
+
+def test_with_nothing_to_draw_it_says_so():
+    with pytest.raises(ValueError, match="`fixed_points` has no point"):
+        plots.plot_fixed_points(POINTS._replace(members=[]))
