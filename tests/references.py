@@ -26,6 +26,19 @@ def to_numpy(tensor):
     return keras.ops.convert_to_numpy(tensor)
 
 
+def orthogonal(rng, units):
+    return np.linalg.qr(rng.normal(size=(units, units))).Q
+
+
+def built(layer, features=2):
+    layer.build((None, None, features))
+    return layer
+
+
+def weights64(layer):
+    return [np.asarray(weight, "float64") for weight in layer.get_weights()]
+
+
 def assert_same(actual, expected, rtol=1e-5, atol=1e-5):
     """Two tensors, or two lists of tensors, are the same."""
     if isinstance(actual, list | tuple):

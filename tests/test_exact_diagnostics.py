@@ -1,6 +1,6 @@
 """The diagnostics of matrices of any kind and scale, against many digits.
 
-The witness takes the very float64 matrix, so that a Jordan block which an
+The reference reads the very float64 matrix, so that a Jordan block which an
 orthogonal basis has rounded is the matrix that it has become.
 """
 
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
+from references import orthogonal
 from scipy.linalg import LinAlgWarning
 
 from keras_rin.diagnostics import fisher_memory_curve
@@ -31,13 +32,9 @@ EXHAUSTIVE = settings(max_examples=100, deadline=None, derandomize=True)
 FEW = settings(max_examples=12, deadline=None, derandomize=True)
 
 
-def basis(rng, units):
-    return np.linalg.qr(rng.normal(size=(units, units))).Q
-
-
 def matrix_of(kind, units, seed):
     rng = np.random.default_rng(seed)
-    noise, turn = rng.normal(size=(units, units)), basis(rng, units)
+    noise, turn = rng.normal(size=(units, units)), orthogonal(rng, units)
     gain, value = rng.uniform(0.1, 2, 2)
     chain = gain * np.eye(units, k=1)
     jordan = value * np.eye(units) + chain
@@ -66,13 +63,12 @@ def exactly(matrix):
     return mpmath.matrix(matrix.tolist())
 
 
-def told(function, *args, **kwargs):
-    """The result, and whether a warning came with it."""
+def result_and_warned(function, *args, **kwargs):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = function(*args, **kwargs)
-    assert all(one.category is LinAlgWarning for one in caught)
-    return found, bool(caught)
+        result = function(*args, **kwargs)
+    assert all(warning.category is LinAlgWarning for warning in caught)
+    return result, bool(caught)
 
 
 def exact_radius_and_departure(matrix):
@@ -84,26 +80,25 @@ def exact_radius_and_departure(matrix):
 
 def check_radius_and_departure(matrix):
     radius, departure = exact_radius_and_departure(matrix)
-    size = np.abs(matrix).max()
-    found, warned = told(spectral_radius, matrix)
-    assert warned or abs(found - radius) <= 1e-4 * radius
-    found, warned_too = told(henrici_departure, matrix)
-    close = 1e-4 * departure + 1e-11 * size
-    assert warned_too or abs(found - departure) <= close
+    result, warned = result_and_warned(spectral_radius, matrix)
+    assert warned or abs(result - radius) <= 1e-4 * radius
+    result, warned_too = result_and_warned(henrici_departure, matrix)
+    tolerance = 1e-4 * departure + 1e-11 * np.abs(matrix).max()
+    assert warned_too or abs(result - departure) <= tolerance
     return warned or warned_too
 
 
 def check_amplification(matrix, vector):
-    found, warned = told(
+    norms, warned = result_and_warned(
         transient_amplification, matrix, input_vector=vector, steps=8
     )
     state, exact = mpmath.matrix([vector.tolist()]), exactly(matrix)
-    for size in found:
-        true = mpmath.norm(state)
-        if true > np.finfo("float64").max:
-            true = np.inf
-        right = size == true or abs(size - true) <= 1e-4 * true + 1e-320
-        assert warned or right
+    for norm in norms:
+        expected = mpmath.norm(state)
+        if expected > np.finfo("float64").max:
+            expected = np.inf
+        tolerance = 1e-4 * expected + 1e-320
+        assert warned or norm == expected or abs(norm - expected) <= tolerance
         state = state * exact
     return warned
 
@@ -187,8 +182,27 @@ def test_memory_for_ever_solves_the_lyapunov_equation(matrix, size, seed):
     matrix, units = stable(matrix, size), len(matrix)
     vector = np.random.default_rng(seed).normal(size=units)
     curve = exact_curve(matrix, vector, None, 5)
-    found = fisher_memory_curve(matrix, input_vector=vector, lags=5)
-    np.testing.assert_allclose(found, curve, rtol=1e-9, atol=1e-9 * curve[0])
+    memory = fisher_memory_curve(matrix, input_vector=vector, lags=5)
+    np.testing.assert_allclose(memory, curve, rtol=1e-9, atol=1e-9 * curve[0])
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 7, 12])
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.array([[1, 2, -1], [0.5, -1, 3], [2, 0, 1]]),
+        3 * np.eye(8, k=1) + 0.5 * np.eye(8),
+        16 * np.eye(6, k=1) + 0.25 * np.eye(6) + 0.125 * np.eye(6, k=-1),
+        np.diag([4, 0.25, -1]),
+    ],
+)
+def test_memory_of_a_finite_run_is_exact(matrix, horizon):
+    vector = np.arange(1.0, len(matrix) + 1)
+    np.testing.assert_allclose(
+        fisher_memory_curve(matrix, input_vector=vector, horizon=horizon),
+        exact_curve(matrix, vector, horizon, horizon),
+        rtol=1e-9,
+    )
 
 
 @FEW
@@ -200,7 +214,7 @@ def test_memory_for_ever_solves_the_lyapunov_equation(matrix, size, seed):
 def test_memory_of_a_finite_run_is_right_or_refused(matrix, horizon, seed):
     vector = np.random.default_rng(seed).normal(size=len(matrix))
     try:
-        found = fisher_memory_curve(
+        memory = fisher_memory_curve(
             matrix, input_vector=vector, horizon=horizon
         )
     except ValueError as error:
@@ -208,7 +222,7 @@ def test_memory_of_a_finite_run_is_right_or_refused(matrix, horizon, seed):
         assert np.linalg.norm(matrix, 2) ** horizon > 1e5
         return
     curve = exact_curve(matrix, vector, horizon, horizon)
-    np.testing.assert_allclose(found, curve, atol=1e-5 * max(curve), rtol=1e-5)
+    np.testing.assert_allclose(memory, curve, atol=1e-5 * max(curve), rtol=1e-5)
     total = total_memory(matrix, input_vector=vector, horizon=horizon)
     np.testing.assert_allclose(total, sum(curve), rtol=1e-4)
 
@@ -222,17 +236,19 @@ def test_memory_of_a_finite_run_is_right_or_refused(matrix, horizon, seed):
 def test_measures_scale_turn_and_transpose_with_the_matrix(
     matrix, exponent, seed
 ):
-    turn = basis(np.random.default_rng(seed), len(matrix))
+    turn = orthogonal(np.random.default_rng(seed), len(matrix))
     for function in (spectral_radius, henrici_departure, numerical_radius):
         value, size = function(matrix), np.abs(matrix).max(initial=1e-300)
-        close = {"rtol": 1e-8, "atol": 1e-12 * size}
+        tolerance = {"rtol": 1e-8, "atol": 1e-12 * size}
         scaled = function(np.ldexp(matrix, exponent))
-        np.testing.assert_allclose(np.ldexp(scaled, -exponent), value, **close)
-        np.testing.assert_allclose(function(matrix.T), value, **close)
-        turned, warned = told(function, turn.T @ matrix @ turn)
+        np.testing.assert_allclose(
+            np.ldexp(scaled, -exponent), value, **tolerance
+        )
+        np.testing.assert_allclose(function(matrix.T), value, **tolerance)
+        turned, warned = result_and_warned(function, turn.T @ matrix @ turn)
         if not warned:
-            close["rtol"] = 1e-4
-            np.testing.assert_allclose(turned, value, **close)
+            tolerance["rtol"] = 1e-4
+            np.testing.assert_allclose(turned, value, **tolerance)
     norm = np.linalg.norm(matrix, 2)
     bounds = max(spectral_radius(matrix), norm / 2), norm
     radius = numerical_radius(matrix)
@@ -244,7 +260,7 @@ def test_measures_scale_turn_and_transpose_with_the_matrix(
 @given(matrix=matrices(TAME + WILD, scales=(0, 0)), seed=st.integers(0, 10**6))
 def test_memory_turns_with_the_matrix_and_does_not_know_its_sign(matrix, seed):
     matrix, units = stable(matrix, 0.9), len(matrix)
-    turn = basis(np.random.default_rng(seed), units)
+    turn = orthogonal(np.random.default_rng(seed), units)
     memory = spatial_memory_matrix(matrix)
     turned = spatial_memory_matrix(turn.T @ matrix @ turn)
     np.testing.assert_allclose(turned, turn.T @ memory @ turn, atol=1e-9)

@@ -1,9 +1,8 @@
-from fractions import Fraction
-
 import keras
 import numpy as np
 import pytest
 import scipy.linalg
+from references import orthogonal
 from references import to_numpy
 
 from keras_rin.diagnostics import fisher_memory_curve
@@ -30,22 +29,13 @@ def chain_curve(units, gain):
     return (1 - gain**-2) / (1 - float(gain) ** (-2 * lag - 2))
 
 
-def orthogonal(rng, units):
-    return np.linalg.qr(rng.normal(size=(units, units))).Q
-
-
 def gaussian(rng, units, radius=0.9):
     matrix = rng.normal(size=(units, units))
     return radius * matrix / np.abs(np.linalg.eigvals(matrix)).max()
 
 
-def symmetric(rng, units):
-    basis = orthogonal(rng, units)
-    return basis.T * rng.uniform(-0.99, 0.99, units) @ basis
-
-
 NORMAL = {
-    "symmetric": symmetric,
+    "diagonal": lambda rng, units: np.diag(rng.uniform(-0.99, 0.99, units)),
     "scaled orthogonal": lambda rng, units: 0.99 * orthogonal(rng, units),
     "scaled identity": lambda rng, units: 0.96 * np.eye(units),
     "zero": lambda rng, units: np.zeros((units, units)),
@@ -86,21 +76,16 @@ def test_the_curve_sums_to_the_total(kind, rng):
     )
 
 
-@pytest.mark.parametrize("gain", [0.5, 0.95, 1, 1.02, 1.05, 1.1, 1.5, 2])
+@pytest.mark.parametrize("gain", [0.5, 1, 1.02, 2])
 def test_a_chain_has_its_closed_form_however_it_amplifies(gain):
-    curve = fisher_memory_curve(chain(100, gain), lags=150)
-    np.testing.assert_allclose(curve[:100], chain_curve(100, gain), rtol=1e-9)
+    matrix, expected = chain(100, gain), chain_curve(100, gain)
+    curve = fisher_memory_curve(matrix, lags=150)
+    np.testing.assert_allclose(curve[:100], expected, rtol=1e-9)
     assert (curve[100:] == 0).all()
+    assert total_memory(matrix) == pytest.approx(expected.sum(), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "gain, total", [(0.95, 3.03), (1, 5.19), (1.02, 7.61), (1.05, 12.09)]
-)
-def test_totals_of_chains_that_others_have_found_too(gain, total):
-    assert total_memory(chain(100, gain)) == pytest.approx(total, abs=0.006)
-
-
-# Found with mpmath at 80 digits: C summed over doubled powers, its Cholesky
+# Computed with mpmath at 80 digits: C summed over doubled powers, its Cholesky
 # factor, and the curve summed until nothing was left.
 @pytest.mark.parametrize(
     "matrix, total",
@@ -112,52 +97,6 @@ def test_totals_of_chains_that_others_have_found_too(gain, total):
 )
 def test_totals_agree_with_80_digits(matrix, total):
     assert total_memory(matrix) == pytest.approx(total, rel=1e-12)
-
-
-def exact_curve(matrix, vector, lags, horizon):
-    """The definition in rational numbers, without any rounding."""
-
-    def fractions(array):
-        return np.vectorize(Fraction, otypes=[object])(array)
-
-    matrix, trace = fractions(matrix), fractions(vector)
-    power, covariance = fractions(np.eye(len(matrix))), 0
-    for _ in range(horizon):
-        covariance = covariance + power.T.dot(power)
-        power = power.dot(matrix)
-    curve = []
-    for _ in range(lags):
-        curve.append(float(trace.dot(solve(covariance, trace))))
-        trace = trace.dot(matrix)
-    return curve
-
-
-def solve(matrix, vector):
-    """Gauss and Jordan, for arrays of fractions."""
-    rows = np.column_stack([matrix, vector])
-    for i in range(len(rows)):
-        rows[i] = rows[i] / rows[i, i]
-        for j in range(len(rows)):
-            if j != i:
-                rows[j] = rows[j] - rows[j, i] * rows[i]
-    return rows[:, -1]
-
-
-@pytest.mark.parametrize("horizon", [1, 2, 3, 7, 12])
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        np.array([[1, 2, -1], [0.5, -1, 3], [2, 0, 1]]),
-        chain(8, 3, 0.5),
-        chain(6, 16, 0.25, 0.125),
-        np.diag([4, 0.25, -1]),
-    ],
-)
-def test_a_finite_horizon_agrees_with_exact_fractions(matrix, horizon):
-    vector = np.arange(1.0, len(matrix) + 1)
-    curve = fisher_memory_curve(matrix, input_vector=vector, horizon=horizon)
-    exact = exact_curve(matrix, vector, horizon, horizon)
-    np.testing.assert_allclose(curve, exact, rtol=1e-9)
 
 
 @pytest.mark.parametrize("noise", [1, 0.3])
@@ -193,25 +132,23 @@ def simulate(matrix, inputs, noise, rng=None):
     return state
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "chain", "feedback chain"])
-def test_a_simulation_of_the_noisy_network_finds_the_same_curve(kind, rng):
+@pytest.mark.parametrize("kind", ["gaussian", "chain"])
+def test_the_curve_is_that_of_a_simulation_of_the_noisy_network(kind, rng):
     units, steps, samples, noise = 5, 12, 20_000, 0.25
     matrix, vector = STABLE[kind](rng, units), rng.normal(size=units)
     silence = np.zeros((samples, steps, units))
-    covariance = np.cov(simulate(matrix, silence, noise, rng).T)
+    precision = np.linalg.inv(np.cov(simulate(matrix, silence, noise, rng).T))
     # A pulse at lag k, for all k at once, without noise.
     pulses = np.eye(steps)[::-1, :, None] * vector
     traces = simulate(matrix, pulses, noise)
-    found = np.einsum("ki,ij,kj->k", traces, np.linalg.inv(covariance), traces)
+    simulated = np.einsum("ki,ij,kj->k", traces, precision, traces)
     curve = fisher_memory_curve(
         matrix, input_vector=vector, noise=noise, horizon=steps
     )
-    # With a sample covariance, J / found is chi-square distributed with
+    # With a sample covariance, J / simulated is chi-square distributed with
     # samples - units degrees of freedom, divided by their number.
-    there = curve > 0
-    error = (2 / (samples - units)) ** 0.5
-    assert np.abs(curve[there] / found[there] - 1).max() < 4 * error
-    assert np.abs(found[~there]).max(initial=0) < 1e-12
+    error = 4 * (2 / (samples - units)) ** 0.5
+    np.testing.assert_allclose(simulated, curve, rtol=error, atol=1e-12)
 
 
 @pytest.mark.parametrize("horizon", [None, 13])
@@ -248,16 +185,12 @@ def test_a_long_horizon_is_for_ever(rng):
     )
 
 
-def test_memory_is_inversely_proportional_to_the_noise():
+@pytest.mark.parametrize(
+    "memory", [fisher_memory_curve, total_memory, spatial_memory_matrix]
+)
+def test_memory_is_inversely_proportional_to_the_noise(memory):
     matrix = chain(10, 1.02, 0.1)
-    for memory in (fisher_memory_curve, total_memory):
-        np.testing.assert_allclose(
-            4 * memory(matrix, noise=4), memory(matrix, noise=1)
-        )
-    np.testing.assert_allclose(
-        4 * spatial_memory_matrix(matrix, noise=4),
-        spatial_memory_matrix(matrix),
-    )
+    np.testing.assert_allclose(4 * memory(matrix, noise=4), memory(matrix))
 
 
 @pytest.mark.parametrize("power", [-150, 150])
@@ -281,15 +214,15 @@ def test_a_radius_that_double_precision_does_not_know_is_no_radius(rng):
 @pytest.mark.parametrize("kind", ["gaussian", "feedback chain"])
 def test_no_input_is_remembered_better_than_the_optimal_one(kind, rng):
     matrix = STABLE[kind](rng, 20)
-    vector = optimal_input_vector(matrix)
-    assert np.linalg.norm(vector) == pytest.approx(1)
-    best = total_memory(matrix, input_vector=vector)
-    others = rng.normal(size=(50, 20))
-    others /= np.linalg.norm(others, axis=1, keepdims=True)
-    nearby = vector + 1e-3 * others
-    nearby /= np.linalg.norm(nearby, axis=1, keepdims=True)
-    for other in (*others, *nearby):
-        assert total_memory(matrix, input_vector=other) <= best
+    optimal = optimal_input_vector(matrix)
+    assert np.linalg.norm(optimal) == pytest.approx(1)
+    assert optimal[np.abs(optimal).argmax()] > 0
+    best = total_memory(matrix, input_vector=optimal)
+    directions = rng.normal(size=(50, 20))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    for vector in (*directions, *(optimal + 1e-3 * directions)):
+        vector /= np.linalg.norm(vector)
+        assert total_memory(matrix, input_vector=vector) <= best
 
 
 @pytest.mark.parametrize("gain", [0.9, 1.02, 1.5])
@@ -384,9 +317,3 @@ def test_lags_are_those_asked_for_or_the_horizon_or_the_units():
     assert len(fisher_memory_curve(matrix)) == 5
     assert len(fisher_memory_curve(matrix, horizon=9)) == 9
     assert len(fisher_memory_curve(matrix, horizon=9, lags=3)) == 3
-
-
-def test_the_largest_entry_of_the_optimal_input_vector_is_positive(rng):
-    for _ in range(8):
-        found = optimal_input_vector(0.15 * rng.normal(size=(5, 5)))
-        assert found[np.abs(found).argmax()] > 0

@@ -2,6 +2,7 @@ import functools
 
 import numpy as np
 import pytest
+from references import orthogonal
 from scipy.linalg import LinAlgWarning
 from scipy.special import digamma
 from test_callers import function_of
@@ -15,18 +16,6 @@ from keras_rin.diagnostics import transient_amplification
 pytestmark = pytest.mark.one_backend
 
 
-def orthogonal(rng, units):
-    return np.linalg.qr(rng.normal(size=(units, units))).Q
-
-
-def normal_matrices(rng, units):
-    basis = orthogonal(rng, units)
-    yield basis
-    yield 0.5 * np.eye(units)
-    yield basis.T * rng.normal(size=units) @ basis
-    yield np.roll(np.eye(units), 1, axis=1) + 0.3 * np.eye(units)
-
-
 def test_the_spectral_radius_is_the_largest_modulus(rng):
     basis = rng.normal(size=(3, 3))
     turn = [[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 0.9]]
@@ -35,12 +24,19 @@ def test_the_spectral_radius_is_the_largest_modulus(rng):
     assert spectral_radius([[0.5, 9], [0, -2]]) == 2
 
 
-def test_normal_matrices_have_no_departure_and_their_radii_agree(rng):
-    for matrix in normal_matrices(rng, 20):
-        assert henrici_departure(matrix) < 1e-12
-        assert numerical_radius(matrix) == pytest.approx(
-            spectral_radius(matrix), rel=1e-9
-        )
+@pytest.mark.parametrize("kind", ["orthogonal", "identity", "symmetric"])
+def test_normal_matrices_have_no_departure_and_their_radii_agree(kind, rng):
+    basis = orthogonal(rng, 20)
+    eigenvalues = rng.normal(size=20)
+    matrix = {
+        "orthogonal": basis,
+        "identity": 0.5 * np.eye(20),
+        "symmetric": basis.T * eigenvalues @ basis,
+    }[kind]
+    assert henrici_departure(matrix) < 1e-12
+    assert numerical_radius(matrix) == pytest.approx(
+        spectral_radius(matrix), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("gain, feedback", [(1.02, 0), (0.99, 0.04)])
@@ -48,17 +44,6 @@ def test_the_departure_of_a_chain_has_a_closed_form(gain, feedback, rng):
     matrix = gain * np.eye(50, k=1) + feedback * np.eye(50, k=-1)
     departure = (gain - feedback) * 7  # times sqrt(units - 1)
     assert henrici_departure(matrix) == pytest.approx(departure)
-
-
-def test_the_departure_is_what_the_eigenvalues_leave_of_the_norm(rng):
-    matrix, basis = rng.normal(size=(30, 30)), orthogonal(rng, 30)
-    eigenvalues = np.linalg.eigvals(matrix)
-    squared = (matrix**2).sum() - (np.abs(eigenvalues) ** 2).sum()
-    departure = henrici_departure(matrix)
-    assert departure == pytest.approx(squared**0.5)
-    assert henrici_departure(basis.T @ matrix @ basis) == pytest.approx(
-        departure
-    )
 
 
 @pytest.mark.parametrize("units", [1, 2, 5, 40])
@@ -82,26 +67,13 @@ def test_the_largest_form_may_lie_at_any_angle(rng):
         assert numerical_radius(matrix) == pytest.approx(2, rel=1e-9)
 
 
-def test_no_unit_vector_and_no_power_exceeds_the_numerical_radius(rng):
+def test_no_unit_vector_exceeds_the_numerical_radius(rng):
     matrix = rng.normal(size=(4, 4)) + 2 * np.eye(4, k=1)
     radius = numerical_radius(matrix)
     vectors = rng.normal(size=(50_000, 4)) + 1j * rng.normal(size=(50_000, 4))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     forms = np.abs(np.einsum("ni,ij,nj->n", vectors.conj(), matrix, vectors))
     assert 0.97 * radius < forms.max() <= radius
-    for k in range(1, 20):
-        power = np.linalg.matrix_power(matrix, k)
-        assert np.linalg.norm(power, 2) <= 2 * radius**k
-
-
-def test_amplification_is_the_norm_after_each_power(rng):
-    matrix, vector = rng.normal(size=(6, 6)), rng.normal(size=6)
-    sizes = transient_amplification(matrix, input_vector=vector, steps=9)
-    expected = [
-        np.linalg.norm(vector @ np.linalg.matrix_power(matrix, k))
-        for k in range(10)
-    ]
-    np.testing.assert_allclose(sizes, expected)
 
 
 def test_a_chain_amplifies_until_its_end():
@@ -116,18 +88,18 @@ def test_a_chain_amplifies_until_its_end():
 )
 def test_a_power_of_2_is_carried_through_exactly(function, exponent, rng):
     matrix = rng.normal(size=(6, 6)) + 2 * np.eye(6, k=1)
-    found = function(np.ldexp(matrix, exponent))
+    scaled = function(np.ldexp(matrix, exponent))
     np.testing.assert_allclose(
-        np.ldexp(found, -exponent), function(matrix), rtol=1e-12
+        np.ldexp(scaled, -exponent), function(matrix), rtol=1e-12
     )
 
 
 def test_an_identity_changes_no_departure(rng):
     offset = 1e-9 * rng.normal(size=(20, 20))
     stored = offset + np.eye(20)
-    found = henrici_departure(stored)
-    assert found == pytest.approx(henrici_departure(stored - np.eye(20)))
-    assert found == pytest.approx(henrici_departure(offset), rel=1e-6)
+    departure = henrici_departure(stored)
+    assert departure == pytest.approx(henrici_departure(stored - np.eye(20)))
+    assert departure == pytest.approx(henrici_departure(offset), rel=1e-6)
 
 
 def test_a_response_beyond_float64_on_the_way_still_ends():
@@ -213,10 +185,10 @@ def test_power_and_product_agree_with_the_matrices_written_out():
     for i, factor in enumerate(drawn):
         j = (i + 1) % 6
         cycle[8 * i : 8 * i + 8, 8 * j : 8 * j + 8] = factor
-    found = product_versus_power(8, 6, 1, np.random.default_rng(3))
-    assert found.product == pytest.approx([6 * log_radius(cycle)])
-    power = np.linalg.matrix_power(drawn[0], 6)
-    assert found.power == pytest.approx([log_radius(power)])
+    power, product = product_versus_power(8, 6, 1, np.random.default_rng(3))
+    assert product == pytest.approx([6 * log_radius(cycle)])
+    expected = log_radius(np.linalg.matrix_power(drawn[0], 6))
+    assert power == pytest.approx([expected])
 
 
 def test_one_factor_is_power_and_product_alike(rng):
@@ -231,15 +203,6 @@ def test_nothing_overflows_and_the_product_follows_its_lyapunov_exponent(rng):
     exponent = (np.log(2 / units) + digamma(units / 2)) / 2
     assert np.isfinite([power, product]).all()
     assert product.mean() / factors == pytest.approx(exponent, abs=0.02)
-
-
-def test_the_power_outgrows_the_product_at_50_steps(rng):
-    # 40 other draws had means of 2.71 and -0.12, a median ratio of 13.
-    power, product = product_versus_power(100, 50, 20, rng)
-    assert power.mean() == pytest.approx(2.71, abs=3 * 2.32 / 20**0.5)
-    assert product.mean() == pytest.approx(-0.12, abs=3 * 0.46 / 20**0.5)
-    assert (power > product).mean() > 0.7
-    assert 4 < np.exp(np.median(power - product)) < 40
 
 
 def test_normalised_the_power_has_radius_1():
@@ -282,13 +245,16 @@ def test_a_wrong_pulse_is_named(arguments, message):
         transient_amplification(np.eye(2), **arguments)
 
 
-@pytest.mark.parametrize("name", ["units", "factors", "draws"])
-def test_sizes_start_at_one(name, rng):
-    sizes = {"units": 2, "factors": 2, "draws": 2, name: 0}
-    with pytest.raises(ValueError, match=f"`{name}`.*{name}=0"):
-        product_versus_power(**sizes, rng=rng)
-
-
-def test_a_seed_is_no_generator():
-    with pytest.raises(TypeError, match="numpy.random.Generator"):
-        product_versus_power(2, 2, 2, 0)
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        ({"units": 0}, ValueError, "`units`.*units=0"),
+        ({"factors": 0}, ValueError, "`factors`.*factors=0"),
+        ({"draws": 0}, ValueError, "`draws`.*draws=0"),
+        ({"rng": 0}, TypeError, "numpy.random.Generator"),
+    ],
+)
+def test_a_wrong_size_or_seed_is_named(arguments, error, message, rng):
+    usual = {"units": 2, "factors": 2, "draws": 2, "rng": rng}
+    with pytest.raises(error, match=message):
+        product_versus_power(**{**usual, **arguments})

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from references import orthogonal
 
 from keras_rin.diagnostics import _spectrum
 
@@ -35,18 +36,15 @@ def test_units_in_any_order_make_the_same_blocks(rng):
 
 def test_eigenvalues_are_those_of_numpy_where_these_are_good(rng):
     matrix = rng.normal(size=(30, 30))
-    for found in _spectrum.eigenvalues(matrix):
-        np.testing.assert_allclose(
-            np.sort_complex(found),
-            np.sort_complex(np.linalg.eigvals(matrix)),
-            rtol=1e-9,
-        )
+    expected = np.sort_complex(np.linalg.eigvals(matrix))
+    for eigenvalues in _spectrum.eigenvalues(matrix):
+        actual = np.sort_complex(eigenvalues)
+        np.testing.assert_allclose(actual, expected, rtol=1e-9)
 
 
-def test_weights_of_any_size_can_be_balanced():
-    matrix = np.array([[0, 1e200], [1e-200, 0]])
-    np.testing.assert_allclose(np.abs(_spectrum.eigenvalues(matrix)), 1)
-    cycle = np.roll(np.eye(3), 1, axis=1) * np.array([1e250, 1e-100, 1e-150])
+@pytest.mark.parametrize("weights", [(1e200, 1e-200), (1e250, 1e-100, 1e-150)])
+def test_weights_of_any_size_can_be_balanced(weights):
+    cycle = np.roll(np.eye(len(weights)), 1, axis=1) * np.array(weights)
     np.testing.assert_allclose(np.abs(_spectrum.eigenvalues(cycle)), 1)
 
 
@@ -83,7 +81,7 @@ def test_a_jordan_block_away_from_the_circle_is_not_neutral(rng):
     """Its eigenvalues are computed within 0.09 of 0.8, and one at 0.5."""
     block = 0.8 * np.eye(15) + np.eye(15, k=1)
     block[0, 0] = 0.5
-    basis = np.linalg.qr(rng.normal(size=(15, 15))).Q
+    basis = orthogonal(rng, 15)
     _, neutral = _spectrum.neutral(
         basis.T @ block @ basis, 1e-6, 15 * _spectrum.ROUNDING
     )
