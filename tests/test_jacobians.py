@@ -4,12 +4,16 @@ import pytest
 from cases import first_of
 from cases import needs_keras
 from references import ACTIVATIONS
+from references import built
 from references import to_numpy
+from references import weights64
 
 import keras_rin
-from keras_rin.diagnostics import gradient_norms
+from keras_rin.diagnostics import _closed_form_jacobians
 from keras_rin.diagnostics import state_jacobians
 from keras_rin.diagnostics import state_trajectories
+from keras_rin.diagnostics._state_map import StateMap
+from keras_rin.diagnostics._state_map import state_map
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
 
@@ -19,14 +23,7 @@ SLOPES = {
     "linear": np.ones_like,
 }
 
-
-def built(layer, features=2):
-    layer.build((None, None, features))
-    return layer
-
-
-def weights64(layer):
-    return [np.asarray(weight, "float64") for weight in layer.get_weights()]
+sigmoid = ACTIVATIONS["sigmoid"]
 
 
 @pytest.mark.parametrize(
@@ -49,13 +46,9 @@ def test_of_a_simple_rnn_and_a_rin_they_are_the_closed_form(
             expected = SLOPES[activation](h)[:, :, None] * recurrent.T
             np.testing.assert_allclose(jacobians[:, t], expected, atol=close)
         assert jacobians.dtype == dtype and jacobians.shape == (3, 5, 4, 4)
-        found = state_trajectories(layer, x, dtype=dtype)
-        assert found.dtype == dtype and found.shape == (3, 6, 4)
-        np.testing.assert_allclose(found, np.stack(states, 1), atol=3 * close)
-
-
-def sigmoid(z):
-    return ACTIVATIONS["sigmoid"](z)
+        actual = state_trajectories(layer, x, dtype=dtype)
+        assert actual.dtype == dtype and actual.shape == (3, 6, 4)
+        np.testing.assert_allclose(actual, np.stack(states, 1), atol=3 * close)
 
 
 def numpy_lstm(weights, x, state):
@@ -102,22 +95,6 @@ def test_of_gates_they_are_those_of_numpy(rng, kind, step):
         np.testing.assert_allclose(jacobians[t], expected, atol=1e-8)
 
 
-@pytest.mark.one_backend
-@pytest.mark.parametrize("kind", ["LSTM", "SimpleRNN"])
-def test_gradient_norms_follow_from_them(rng, kind):
-    layer = built(getattr(keras.layers, kind)(3))
-    x = rng.normal(size=(4, 6, 2))
-    norms = gradient_norms(layer, x, directions=3)
-    jacobians = state_jacobians(layer, x, dtype="float64")
-    product = np.broadcast_to(
-        np.eye(3, jacobians.shape[-1]), (4, 3, jacobians.shape[-1])
-    )
-    for t in reversed(range(7)):
-        expected = np.sqrt((product**2).sum(axis=(1, 2)).mean() / 3)
-        np.testing.assert_allclose(norms[t], expected, rtol=1e-4)
-        product = product @ jacobians[:, t - 1]
-
-
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "SimpleRNN"])
 @pytest.mark.parametrize("go_backwards", [False, True])
 def test_masked_time_steps_leave_the_state_as_it_is(rng, kind, go_backwards):
@@ -135,12 +112,11 @@ def test_masked_time_steps_leave_the_state_as_it_is(rng, kind, go_backwards):
     jacobians = state_jacobians(layer, x, mask=mask)
     order = -1 if go_backwards else 1
     for sequence, used in enumerate(mask):
-        found = jacobians[sequence][~used[::order]]
-        assert (found == np.eye(states.shape[-1])).all()
+        actual, used_steps = jacobians[sequence], used[::order]
+        assert (actual[~used_steps] == np.eye(states.shape[-1])).all()
         if used.any():
-            alone = state_jacobians(layer, x[sequence, used][None])[0]
-            found = jacobians[sequence][used[::order]]
-            np.testing.assert_allclose(found, alone, atol=1e-6)
+            expected = state_jacobians(layer, x[sequence, used][None])[0]
+            np.testing.assert_allclose(actual[used_steps], expected, atol=1e-6)
 
 
 class WithinCell(keras.layers.Layer):
@@ -168,8 +144,8 @@ def test_any_cell_has_them_in_float64(rng):
     expected = np.zeros((2, 3, 3))
     expected[:, :2, :2] = slope[:, :, None] * kernel.T
     expected[:, 2, 2] = 1
-    found = state_jacobians(cell, x, dtype="float64")[:, 1]
-    np.testing.assert_allclose(found, expected, atol=1e-14)
+    jacobians = state_jacobians(cell, x, dtype="float64")[:, 1]
+    np.testing.assert_allclose(jacobians, expected, atol=1e-14)
 
 
 def test_two_transitions_are_one_step(rng):
@@ -198,32 +174,76 @@ def test_the_layer_is_as_before(rng, policy):
     )
     layer(rng.normal(size=(2, 4, 2)))
     before = [to_numpy(variable).copy() for variable in layer.variables]
-    kept = layer.cell.dtype_policy, layer.cell.activation
+    policy, activation = layer.cell.dtype_policy, layer.cell.activation
     x = rng.normal(size=(5, 4, 2))
     with pytest.raises(ValueError, match="must stay finite in float32"):
         layer.cell.activation = lambda z: z * np.inf
         state_jacobians(layer, x)
-    layer.cell.activation = kept[1]
-    found = state_trajectories(layer, x)
-    assert found.dtype == np.float32
-    assert (layer.cell.dtype_policy, layer.cell.activation) == kept
+    layer.cell.activation = activation
+    assert state_trajectories(layer, x).dtype == np.float32
+    assert layer.cell.dtype_policy is policy
+    assert layer.cell.activation is activation
     for variable, value in zip(layer.variables, before, strict=True):
         np.testing.assert_array_equal(to_numpy(variable), value)
 
 
-@pytest.mark.parametrize("function", [state_jacobians, state_trajectories])
-def test_bad_input_is_named(rng, function):
-    layer, x = keras.layers.GRU(3), rng.normal(size=(4, 5, 2))
-    with pytest.raises(ValueError, match="no weights yet"):
-        function(layer, x)
-    built(layer)
-    for bad in (x[0], x[..., :1], x[:0], x * np.nan):
-        with pytest.raises(ValueError, match=r"\(batch, time, 2\)"):
-            function(layer, bad)
-    with pytest.raises(ValueError, match="masked"):
-        function(layer, np.ma.masked_less(x, 0))
+def test_another_dtype_is_refused():
     with pytest.raises(ValueError, match="`dtype` must be one of"):
-        function(layer, x, dtype="bfloat16")
-    layer.cell.bias.assign(np.full((2, 9), np.nan))
-    with pytest.raises(ValueError, match="weights of .* must be finite"):
-        function(layer, x)
+        state_jacobians(
+            built(keras.layers.GRU(3)), np.zeros((1, 2, 2)), dtype="bfloat16"
+        )
+
+
+CLOSED_FORMS = [
+    (keras.layers.SimpleRNNCell, {}),
+    (keras_rin.layers.RINCell, {}),
+    (keras.layers.LSTMCell, {"activation": "relu"}),
+    (
+        keras.layers.LSTMCell,
+        {"use_bias": False, "recurrent_activation": "hard_sigmoid"},
+    ),
+    (keras.layers.GRUCell, {}),
+    (keras.layers.GRUCell, {"use_bias": False, "activation": None}),
+]
+
+
+@pytest.mark.parametrize(
+    "dtype, close", [("float32", 1e-5), ("float64", 1e-14)]
+)
+@pytest.mark.parametrize("kind, options", CLOSED_FORMS)
+def test_the_closed_form_is_the_automatic_derivative(
+    rng, kind, options, dtype, close
+):
+    cell = kind(5, **options)
+    cell.build((None, 2))
+    for weight in cell.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    assert _closed_form_jacobians.unit_step(cell)
+    with state_map(cell, dtype) as step:
+        states = rng.normal(size=(21, step.size)).astype(dtype)
+        inputs = rng.normal(size=(21, 2)).astype(dtype)
+        jacobians = step.jacobians(states, inputs)
+        expected = StateMap(step.cell, dtype).jacobians(states, inputs)
+    assert jacobians.dtype == dtype
+    np.testing.assert_allclose(jacobians, expected, atol=close)
+
+
+class HalfGRUCell(keras.layers.GRUCell):
+    def call(self, inputs, states, training=False):
+        y, new = super().call(inputs, states, training)
+        return 0.5 * y, [0.5 * keras.tree.flatten(new)[0]]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        keras.layers.LSTMCell(3, activation="softmax"),
+        keras.layers.GRUCell(3, reset_after=False),
+        HalfGRUCell(3),
+        keras.layers.SimpleRNNCell(3, activation="softmax"),
+        DeepTransitionRINCell(3),
+    ],
+    ids=lambda cell: type(cell).__name__,
+)
+def test_other_cells_have_no_closed_form(cell):
+    assert _closed_form_jacobians.unit_step(cell) is None

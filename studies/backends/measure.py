@@ -30,8 +30,8 @@ AREAS = {
     "|peeling)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
-    "|autodiff|closed_form_jacobians|state_map|jacobians|lyapunov|fixed_points"
-    "|fixed_point_search|preflight|layer_inputs)[.]",
+    "|autodiff|state_map|jacobians|lyapunov|fixed_points"
+    "|preflight|layer_inputs)[.]",
     "plots": "plots[.]",
     "callbacks": "(keep_best|recurrent_diagnostics|resumable_training"
     "|restore_on_nan|checkpoint|model_description"
