@@ -67,7 +67,7 @@ def test_the_last_outcome_of_a_test_counts(report, tmp_path):
 def test_areas_have_what_pytest_counted(report, more):
     counts = {
         "passed": 4,
-        "failed": ["test_tasks.test_three", "test_adding.test_four"],
+        "failed": ["test_tasks.test_three", "test_tasks.test_four"],
         "skipped": {"no cluster": 1, "no disk": 1},
     }
     assert backends.count(report) == {"tasks": counts}
@@ -127,7 +127,7 @@ def test_an_environment_has_what_was_installed_and_passed(report):
     )
     environment = {"python": "3.11", "backend": "jax", "packages": []}
     row = versions.summary("tensorflow", environment, report.parent)
-    assert row["failed"] == ["test_tasks.test_four", "test_adding.test_three"]
+    assert row["failed"] == ["test_tasks.test_four", "test_tasks.test_three"]
     cells = [
         [cell.strip() for cell in table.splitlines()[-1].split("|")[1:-1]]
         for table in versions.tables({"rows": [row]}).values()
