@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from references import assert_same
 from references import to_numpy
 
+from keras_rin.constructions import _peeling
 from keras_rin.constructions import perfect_fit
+from keras_rin.constructions._peeling import separating_neurons
 
 pytestmark = pytest.mark.one_backend
 
 
-def answers(model, x):
+def labels(model, x):
     """An independent pass in float64, by the formula of the docstring."""
     *rescaling, normalization, _, _, _ = model.layers
     mean = np.float64(normalization.mean)
@@ -30,7 +32,7 @@ def answers(model, x):
 
 
 def assert_fits(model, x, y):
-    np.testing.assert_array_equal(answers(model, x), y)
+    np.testing.assert_array_equal(labels(model, x), y)
     logits = to_numpy(model(np.float32(x)))
     np.testing.assert_array_equal(logits.argmax(axis=1), y)
 
@@ -50,7 +52,6 @@ def labelled_points(draw):
     return x + draw(st.sampled_from([0, 10])) * scale, y
 
 
-@pytest.mark.one_backend
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(data=labelled_points())
 def test_every_point_gets_its_label(data):
@@ -86,9 +87,7 @@ def test_numbers_that_are_0_to_processors_tell_no_points_apart(scale):
 def test_points_that_rounding_makes_one_are_named(copies):
     x = np.repeat(2.0 ** np.arange(-60, 60), copies)[:, None]
     y = np.arange(len(x)) // copies % 2
-    with pytest.raises(
-        ValueError, match=r"no width suffices.*too close to x\["
-    ):
+    with pytest.raises(ValueError, match=r"no width suffices.*close to x\["):
         perfect_fit(x, y)
 
 
@@ -125,7 +124,7 @@ def thousand():
 @pytest.mark.parametrize("batch_size", [37, 1000])
 def test_random_labels_are_learned_whatever_the_batch(thousand, batch_size):
     x, y, model, _ = thousand
-    np.testing.assert_array_equal(answers(model, x), y)
+    np.testing.assert_array_equal(labels(model, x), y)
     logits = model.predict(x, batch_size=batch_size, verbose=0)
     np.testing.assert_array_equal(logits.argmax(axis=1), y)
 
@@ -177,33 +176,29 @@ def test_it_saves_loads_and_trains_on(thousand, tmp_path):
     assert np.isfinite(history["loss"]).all()
 
 
-@pytest.mark.one_backend
-def test_points_on_a_line_need_no_distance_in_between():
-    x = np.array([0.0, 1e-3, 2e-3, 1, 1.001, 5, 5.0001])[:, None]
-    y = np.array([2, 0, 1, 1, 0, 1, 0])
-    assert_fits(perfect_fit(x, y).model, x, y)
+SMALL = {
+    "on a line, at any distance": (
+        np.array([0.0, 1e-3, 2e-3, 1, 1.001, 5, 5.0001])[:, None],
+        [2, 0, 1, 1, 0, 1, 0],
+    ),
+    "one in the middle of all, without a direction": (
+        np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [0, 0]]),
+        [0, 0, 0, 0, 1],
+    ),
+    "one of class 0": (np.full((1, 2), 7.0), [0]),
+    "one of class 3": (np.full((1, 2), 7.0), [3]),
+    "one four times": (np.full((4, 2), 7.0), [2] * 4),
+    "features of any scale and without a difference": (
+        np.random.default_rng(1).normal(size=(40, 4)) * [1e-9, 1, 1e9, 0]
+        + [0, 0, 0, 5],
+        np.arange(40) ** 2 % 3,
+    ),
+}
 
 
-@pytest.mark.one_backend
-def test_a_point_in_the_middle_of_all_has_no_direction():
-    x = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [0, 0]])
-    y = np.array([0, 0, 0, 0, 1])
-    assert_fits(perfect_fit(x, y).model, x, y)
-
-
-@pytest.mark.one_backend
-@pytest.mark.parametrize("n, y", [(1, 0), (1, 3), (4, 2)])
-def test_one_point_is_enough(n, y):
-    x, labels = np.full((n, 2), 7.0), np.full(n, y)
-    assert_fits(perfect_fit(x, labels).model, x, labels)
-
-
-@pytest.mark.one_backend
-def test_features_of_any_scale_and_without_a_difference():
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(40, 4)) * [1e-9, 1, 1e9, 0] + [0, 0, 0, 5]
-    y = rng.integers(3, size=40)
-    assert_fits(perfect_fit(x, y).model, x, y)
+@pytest.mark.parametrize(("x", "y"), SMALL.values(), ids=SMALL)
+def test_points_of_special_places_are_fitted(x, y):
+    assert_fits(perfect_fit(x, np.array(y)).model, x, y)
 
 
 def test_a_global_policy_does_not_change_the_network(thousand):
@@ -218,7 +213,6 @@ def test_a_global_policy_does_not_change_the_network(thousand):
         keras.config.set_dtype_policy(before)
 
 
-@pytest.mark.one_backend
 def test_the_width_asked_for_is_the_width_given(thousand):
     x, y, *_ = thousand
     model, _ = perfect_fit(x[:60], y[:60], width=11)
@@ -229,9 +223,8 @@ def test_the_width_asked_for_is_the_width_given(thousand):
 def test_a_width_that_float32_cannot_hold_is_refused_with_one_it_can():
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(800, 20)), rng.integers(2, size=800)
-    with pytest.raises(
-        ValueError, match="at width 2, `width=7` suffices.*x.[0-9]"
-    ):
+    message = "at width 2, `width=7` suffices.*x.[0-9]"
+    with pytest.raises(ValueError, match=message):
         perfect_fit(x, y, width=2)
     assert perfect_fit(x, y, width=7).model
 
@@ -280,3 +273,68 @@ def test_other_data_is_refused(x, y, message):
 def test_the_width_must_be_whole(width):
     with pytest.raises(ValueError, match="`width` must be an integer"):
         perfect_fit(np.eye(3), np.arange(3), width=width)
+
+
+def sorted_cloud(seed, n, k):
+    z = np.random.default_rng(seed).normal(size=(n, k))
+    z = z[np.argsort(-np.linalg.norm(z, axis=1))]
+    return z / np.linalg.norm(z[0])
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 40),
+    k=st.integers(1, 6),
+    start=st.integers(0, 39),
+    size=st.integers(1, 10),
+    enough=st.sampled_from([0, 1e-3, 1]),
+)
+def test_a_unit_moves_its_points_and_no_later_one(
+    seed, n, k, start, size, enough
+):
+    z = sorted_cloud(seed, n, k)
+    start = min(start, n - 1)
+    stop = min(start + size, n)
+    targets = np.random.default_rng(seed + 1).normal(size=(stop - start, 3))
+    u, t, _, v, fires = separating_neurons(z, start, stop, targets, enough)
+    active = np.maximum(z @ u.T - t, 0)
+    assert_same(active[start:stop] @ v, targets, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(active[stop:], 0)
+    np.testing.assert_array_equal(active[start:stop] > 0, fires)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 40), k=st.integers(1, 6))
+def test_a_gap_is_half_the_way_to_the_next_point(seed, n, k):
+    z = sorted_cloud(seed, n, k)
+    u, t, gaps, _, _ = separating_neurons(z, 0, 1, np.ones((1, 1)), 1e-3)
+    assert_same(np.linalg.norm(u), 1)
+    scores = z @ u[0]
+    assert_same((scores[0] - scores[1:].max()) / 2, gaps[0], atol=1e-12)
+    assert_same((scores[0] + scores[1:].max()) / 2, t[0], atol=1e-12)
+    # Nothing separates two points wider than the way between them.
+    assert 0 < gaps[0] <= np.linalg.norm(z[0] - z[1:], axis=1).min() / 2
+
+
+def test_chunks_change_nothing(monkeypatch):
+    z, targets = sorted_cloud(0, 50, 3), np.ones((8, 1))
+    expected = separating_neurons(z, 10, 18, targets, 1)
+    monkeypatch.setattr(_peeling, "CHUNK", 9)
+    neurons = separating_neurons(z, 10, 18, targets, 1)
+    assert_same(list(neurons), list(expected), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
+def test_a_turned_direction_tells_twins_of_one_size_apart(distance):
+    """On a circle the first direction has a gap of distance^2 / 4."""
+    angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    angles = np.append(angles, distance)
+    z = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    first, turned = (
+        separating_neurons(z, 0, 1, np.ones((1, 1)), enough)[2][0]
+        for enough in (0, 1)
+    )
+    assert_same(first, distance**2 / 4, rtol=1e-2, atol=1e-12)
+    # At best the cut lies along the tangent, between the next two points.
+    assert turned > 0.05 * distance

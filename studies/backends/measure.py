@@ -26,8 +26,7 @@ AREAS = {
     "fused recurrence": "(recurrence|fused_layer|transformations)[.]",
     "initializers, regularizers, constraints": "(initializers|regularizers"
     "|constraints|optimizers)[.]",
-    "models, constructions": "(residual_convnet|near_identity|perfect_fit"
-    "|peeling)[.]",
+    "models, constructions": "(residual_convnet|near_identity|perfect_fit)[.]",
     "diagnostics": "(fisher_memory|nonnormality|hidden_chain|gradients"
     "|decoding|recurrent_layers|state_growth|spectrum|exact_diagnostics"
     "|autodiff|state_map|jacobians|lyapunov|fixed_points"
