@@ -9,7 +9,6 @@ import zipfile
 import keras
 import numpy as np
 import pytest
-from cases import first_of
 from cases import needs_keras
 from references import assert_same
 from test_saved_files import OF_RELEASES
@@ -24,6 +23,7 @@ from keras_rin.layers import _offset_file
 
 SimpleRNN, SimpleRNNCell = keras.layers.SimpleRNN, keras.layers.SimpleRNNCell
 RNN, TimeDistributed = keras.layers.RNN, keras.layers.TimeDistributed
+Bidirectional = keras.layers.Bidirectional
 
 
 class Own(keras.layers.Layer):
@@ -41,48 +41,34 @@ class Own(keras.layers.Layer):
         return self.named["second"](self.parts[0](x))
 
 
-# name: (layer of a recurrent layer and a cell, input shape). Keras finds the
-# class by itself where a layer or cell is an element of a list.
+# A layer of a recurrent layer or a cell, for (batch, 5, 3).
 WITHIN = {
-    "Bidirectional": (
-        lambda layer, cell: keras.layers.Bidirectional(layer(4)),
-        (5, 3),
+    "Bidirectional": lambda layer, cell: Bidirectional(layer(4)),
+    "TimeDistributed": lambda layer, cell: of_rows(layer(4)),
+    "RNN": lambda layer, cell: RNN(cell(4)),
+    "NoisyRNN": lambda layer, cell: NoisyRNN(cell(4), 0.0),
+    "without a bias": lambda layer, cell: RNN(cell(4, use_bias=False)),
+    "wrapper in a wrapper": lambda layer, cell: of_rows(
+        Bidirectional(layer(4))
     ),
-    "TimeDistributed": (
-        lambda layer, cell: TimeDistributed(layer(4)),
-        (2, 5, 3),
-    ),
-    "RNN": (lambda layer, cell: RNN(cell(4)), (5, 3)),
-    "NoisyRNN": (lambda layer, cell: NoisyRNN(cell(4), 0.0), (5, 3)),
-    "without a bias": (
-        lambda layer, cell: RNN(cell(4, use_bias=False)),
-        (5, 3),
-    ),
-    "wrapper in a wrapper": (
-        lambda layer, cell: TimeDistributed(
-            keras.layers.Bidirectional(layer(4))
-        ),
-        (2, 5, 3),
-    ),
-    "nested model": (
-        lambda layer, cell: keras.Sequential(
-            [keras.Input((5, 3)), keras.layers.Bidirectional(layer(4))]
-        ),
-        (5, 3),
-    ),
-    "no wrapper": (lambda layer, cell: layer(4), (5, 3)),
-    "stacked cells": (lambda layer, cell: RNN([cell(4), cell(2)]), (5, 3)),
-    "own layer": (
-        lambda layer, cell: Own(layer(4, return_sequences=True), layer(2)),
-        (5, 3),
+    "nested model": lambda layer, cell: model_of(Bidirectional(layer(4))),
+    # Keras finds the class by itself where it is an element of a list.
+    "no wrapper": lambda layer, cell: layer(4),
+    "stacked cells": lambda layer, cell: RNN([cell(4), cell(2)]),
+    "own layer": lambda layer, cell: Own(
+        layer(4, return_sequences=True), layer(2)
     ),
 }
-IN_A_LIST = "no wrapper", "stacked cells", "own layer"
-CASES = pytest.mark.parametrize(("make", "shape"), WITHIN.values(), ids=WITHIN)
+CASES = pytest.mark.parametrize("make", WITHIN.values(), ids=WITHIN)
 
 
-def model_of(layer, shape):
-    return keras.Sequential([keras.Input(shape), layer])
+def of_rows(layer):
+    rows = keras.layers.Reshape((5, 3, 1))
+    return keras.Sequential([rows, TimeDistributed(layer)])
+
+
+def model_of(layer):
+    return keras.Sequential([keras.Input((5, 3)), layer])
 
 
 def randomized(model, rng):
@@ -90,12 +76,24 @@ def randomized(model, rng):
     return model
 
 
-def pair(make, shape, rng):
+def pair(make, rng):
     """Two models of one shape, of SimpleRNN and of RIN."""
     return [
-        randomized(model_of(make(*classes), shape), rng)
+        randomized(model_of(make(*classes)), rng)
         for classes in ((SimpleRNN, SimpleRNNCell), (RIN, RINCell))
     ]
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "w.weights.h5"
+
+
+def assert_comes_back(model, file, rng):
+    weights = model.get_weights()
+    model.save_weights(file)
+    randomized(model, rng).load_weights(file)
+    assert_same(model.get_weights(), weights, 0, 0)
 
 
 def without_marker(monkeypatch):
@@ -104,45 +102,55 @@ def without_marker(monkeypatch):
 
 
 @CASES
-def test_weights_of_a_simple_rnn_are_refused(make, shape, rng, tmp_path):
-    simple, rin = pair(make, shape, rng)
-    simple.save_weights(tmp_path / "w.weights.h5")
+def test_weights_of_a_simple_rnn_are_refused(make, rng, file):
+    simple, rin = pair(make, rng)
+    simple.save_weights(file)
     before = rin.get_weights()
     with pytest.raises(ValueError, match="effective.*RIN.from_simple_rnn"):
-        rin.load_weights(tmp_path / "w.weights.h5")
+        rin.load_weights(file)
     assert_same(rin.get_weights(), before, 0, 0)
 
 
 @CASES
-def test_a_simple_rnn_refuses_weights_of_a_rin(make, shape, rng, tmp_path):
-    simple, rin = pair(make, shape, rng)
-    rin.save_weights(tmp_path / "w.weights.h5")
+def test_a_simple_rnn_refuses_weights_of_a_rin(make, rng, file):
+    simple, rin = pair(make, rng)
+    rin.save_weights(file)
     with pytest.raises(ValueError, match="variables, but received"):
-        simple.load_weights(tmp_path / "w.weights.h5")
+        simple.load_weights(file)
 
 
-def test_a_bias_more_does_not_hide_the_marker(rng, tmp_path):
-    rin = model_of(RNN(RINCell(4, use_bias=False)), (5, 3))
-    rin.save_weights(tmp_path / "w.weights.h5")
+def test_a_bias_more_does_not_hide_the_marker(file):
+    model_of(RNN(RINCell(4, use_bias=False))).save_weights(file)
     with pytest.raises(ValueError, match="could not be loaded"):
-        model_of(RNN(SimpleRNNCell(4)), (5, 3)).load_weights(
-            tmp_path / "w.weights.h5"
-        )
+        model_of(RNN(SimpleRNNCell(4))).load_weights(file)
 
 
-@pytest.mark.parametrize("marked", [True, False])
+MARKED = pytest.mark.parametrize("marked", [True, False])
+
+
+@MARKED
 @CASES
-def test_weights_of_a_rin_come_back(
-    make, shape, marked, rng, tmp_path, monkeypatch
-):
+def test_weights_of_a_rin_come_back(make, marked, rng, file, monkeypatch):
     """Those of earlier versions, too: they are named as those of a RIN."""
     if not marked:
         without_marker(monkeypatch)
-    rin = randomized(model_of(make(RIN, RINCell), shape), rng)
-    weights = rin.get_weights()
-    rin.save_weights(tmp_path / "w.weights.h5")
-    randomized(rin, rng).load_weights(tmp_path / "w.weights.h5")
-    assert_same(rin.get_weights(), weights, 0, 0)
+    model = randomized(model_of(make(RIN, RINCell)), rng)
+    assert_comes_back(model, file, rng)
+
+
+@MARKED
+@pytest.mark.parametrize("kind", ["deep", "deep without a bias", "residual"])
+def test_a_matrix_of_no_class_of_keras_comes_back(
+    kind, marked, rng, file, monkeypatch
+):
+    """Its name or its number of weights says that it is an offset."""
+    if not marked:
+        without_marker(monkeypatch)
+    use_bias = kind == "deep"
+    layer = RNN(DeepTransitionRINCell(4, use_bias=use_bias, name="mine"))
+    if kind == "residual":
+        layer = TimeDistributed(LinearResidual())
+    assert_comes_back(randomized(model_of(layer), rng), file, rng)
 
 
 @pytest.mark.one_backend
@@ -157,18 +165,17 @@ def test_weights_of_a_release_still_load(file, rng, tmp_path):
 
 
 def named(kind, name="mine"):
-    return model_of(RNN(kind(4, name=name)), (5, 3))
+    return model_of(RNN(kind(4, name=name)))
 
 
 @pytest.mark.parametrize("kind", [RINCell, SimpleRNNCell])
-def test_a_cell_of_another_name_is_warned_of(kind, rng, tmp_path, monkeypatch):
+def test_a_cell_of_another_name_is_warned_of(kind, rng, file, monkeypatch):
     """Such a file without a marker can be of either class."""
     without_marker(monkeypatch)
-    source = randomized(named(kind), rng)
-    source.save_weights(tmp_path / "w.weights.h5")
-    target = named(RINCell)
+    source, target = randomized(named(kind), rng), named(RINCell)
+    source.save_weights(file)
     with pytest.warns(UserWarning, match="RIN.from_simple_rnn") as caught:
-        target.load_weights(tmp_path / "w.weights.h5")
+        target.load_weights(file)
     assert [warning.filename for warning in caught] == [__file__]
     assert_same(target.get_weights()[1], source.get_weights()[1])
 
@@ -189,44 +196,28 @@ def test_a_whole_model_of_an_earlier_version_loads(
 
 def test_weights_in_a_whole_model_are_checked_too(rng, tmp_path):
     """`load_weights` reads a `.keras` file without its config."""
-    simple, rin = pair(*WITHIN["Bidirectional"], rng)
+    simple, rin = pair(WITHIN["Bidirectional"], rng)
     for model, other in ((simple, rin), (rin, simple)):
         model.save(tmp_path / "model.keras")
         with pytest.raises(ValueError, match="could not be loaded"):
             other.load_weights(tmp_path / "model.keras")
 
 
-def test_mismatches_are_skipped_if_asked_for(rng, tmp_path):
-    simple, rin = pair(*WITHIN["Bidirectional"], rng)
-    simple.save_weights(tmp_path / "w.weights.h5")
+def test_mismatches_are_skipped_if_asked_for(rng, file):
+    simple, rin = pair(WITHIN["Bidirectional"], rng)
+    simple.save_weights(file)
     before = rin.get_weights()
     with pytest.warns(UserWarning, match="RIN.from_simple_rnn"):
-        rin.load_weights(tmp_path / "w.weights.h5", skip_mismatch=True)
+        rin.load_weights(file, skip_mismatch=True)
     assert_same(rin.get_weights(), before, 0, 0)
 
 
-def test_a_deep_transition_is_of_no_class_of_keras(rng, tmp_path, monkeypatch):
-    for use_bias in (True, False):
-        cell = DeepTransitionRINCell(4, use_bias=use_bias, name="mine")
-        model = randomized(model_of(RNN(cell), (5, 3)), rng)
-        weights = model.get_weights()
-        for mark in (_offset_file.mark, lambda store: None):
-            monkeypatch.setattr(_offset_file, "mark", mark)
-            model.save_weights(tmp_path / "w.weights.h5")
-            randomized(model, rng).load_weights(tmp_path / "w.weights.h5")
-            assert_same(model.get_weights()[1], weights[1])
-
-
-def dense_or_residual(kind):
-    options = {} if kind is LinearResidual else {"units": 3, "use_bias": False}
-    return model_of(TimeDistributed(kind(**options)), (5, 3))
-
-
-def test_a_linear_residual_is_no_dense(rng, tmp_path):
+def test_a_linear_residual_is_no_dense(rng, file):
     """y = x + x A and y = x W have weights of one shape."""
-    file = tmp_path / "w.weights.h5"
-    residual = randomized(dense_or_residual(LinearResidual), rng)
-    dense = randomized(dense_or_residual(keras.layers.Dense), rng)
+    residual, dense = (
+        randomized(model_of(TimeDistributed(layer)), rng)
+        for layer in (LinearResidual(), keras.layers.Dense(3, use_bias=False))
+    )
     dense.save_weights(file)
     with pytest.raises(ValueError, match="`kernel` of Dense.*W - I"):
         residual.load_weights(file)
@@ -235,35 +226,16 @@ def test_a_linear_residual_is_no_dense(rng, tmp_path):
         dense.load_weights(file)
 
 
-def test_a_linear_residual_comes_back(rng, tmp_path, monkeypatch):
-    file = tmp_path / "w.weights.h5"
-    residual = randomized(dense_or_residual(LinearResidual), rng)
-    weights = residual.get_weights()
-    for mark in (_offset_file.mark, lambda store: None):
-        monkeypatch.setattr(_offset_file, "mark", mark)
-        residual.save_weights(file)
-        randomized(residual, rng).load_weights(file)
-        assert_same(residual.get_weights()[0], weights[0])
-
-
-def test_a_file_without_the_layer_is_refused(rng, tmp_path):
-    model_of(keras.layers.Dense(4), (5, 3)).save_weights(
-        tmp_path / "w.weights.h5"
-    )
-    rin = model_of(RIN(4), (5, 3))
+def test_a_file_without_the_layer_is_refused(file):
+    model_of(keras.layers.Dense(4)).save_weights(file)
     with pytest.raises(ValueError, match="no weights of rin_cell"):
-        rin.load_weights(tmp_path / "w.weights.h5")
+        model_of(RIN(4)).load_weights(file)
 
 
-@pytest.mark.parametrize("dtype", first_of([("float32",), ("bfloat16",)]))
 @needs_keras("3.12", "this Keras does not split files of weights")
-def test_a_file_in_parts_is_marked_too(dtype, rng, tmp_path):
-    make, shape = WITHIN["Bidirectional"]
+def test_a_file_in_parts_is_marked_too(rng, tmp_path):
     path = tmp_path / "w.weights.json"
-    simple, rin = (
-        randomized(model_of(make(layer, None), shape), rng)
-        for layer in (SimpleRNN, RIN)
-    )
+    simple, rin = pair(WITHIN["Bidirectional"], rng)
     weights = rin.get_weights()
     rin.save_weights(path, max_shard_size=1e-7)
     assert len(list(tmp_path.glob("*.h5"))) > 1
@@ -298,7 +270,7 @@ def test_a_store_of_another_kind_is_warned_of(rng):
 def test_the_editor_of_keras_reads_a_marked_file(rng, tmp_path):
     """It leaves out the weights within wrappers and recurrent layers."""
     first, second = (str(tmp_path / f"{n}.weights.h5") for n in (1, 2))
-    model = randomized(model_of(LinearResidual(), (3,)), rng)
+    model = randomized(model_of(LinearResidual()), rng)
     weights = model.get_weights()
     model.save_weights(first)
     editor = keras.saving.KerasFileEditor(first)
