@@ -89,11 +89,6 @@ def test_turns_by_half_and_nearly_half_are_factored(angles):
     assert largest_norm(factors) <= 2 * np.sin(turn / 128) + 1e-12
 
 
-def test_minus_the_identity_of_even_dimension_is_a_turn():
-    factors = near_identity_factors(-np.eye(6), 100)
-    assert_same(product(factors), -np.eye(6), rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("depth", [1, 2, 1000])
 def test_a_positive_matrix_has_equal_roots_alone(rng, depth):
     half = rng.normal(size=(5, 5))
@@ -110,15 +105,12 @@ def test_many_factors_are_as_near_as_pi_plus_gamma():
     assert near <= 1.01 * (np.pi + gamma(matrix))
 
 
-@pytest.mark.parametrize("depth", [1, 2, 7])
-def test_the_identity_needs_nothing(depth):
-    assert_same(near_identity_factors(np.eye(3), depth), 0, rtol=0, atol=1e-15)
-
-
 @pytest.mark.parametrize("depth", [1, 5])
-def test_a_positive_number_has_its_roots(depth):
-    (factor, *_) = near_identity_factors([[7]], depth)
-    assert_same(factor, [[7 ** (1 / depth) - 1]], rtol=1e-14, atol=0)
+@pytest.mark.parametrize("number", [1, 7])
+def test_a_positive_number_has_its_roots(number, depth):
+    expected = [[[number ** (1 / depth) - 1]]] * depth
+    factors = near_identity_factors([[number]], depth)
+    assert_same(factors, np.array(expected), rtol=1e-14, atol=1e-15)
 
 
 def test_one_factor_is_the_offset():
@@ -163,18 +155,17 @@ def test_a_factor_that_loses_the_matrix_is_refused(size):
 
 @pytest.mark.parametrize("size", [1e-8, 1e39])
 def test_a_network_that_loses_the_matrix_in_float32_is_refused(size):
-    matrix = size * np.eye(2)
     with pytest.raises(ValueError, match="in float32.*depth=1$"):
-        linear_residual_network(matrix, 1)
+        linear_residual_network(size * np.eye(2), 1)
 
 
-@pytest.mark.parametrize("depth", [0, -1, 1.5, None])
+@pytest.mark.parametrize("depth", [0, 1.5, None])
 def test_the_depth_must_be_whole(depth):
     with pytest.raises(ValueError, match="`depth` must be an integer"):
         near_identity_factors(np.eye(2), depth)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 33])
+@pytest.mark.parametrize("depth", [1, 33])
 def test_the_network_multiplies_by_the_matrix(rng, depth):
     matrix = random_matrix(5, 4, 1)
     model = linear_residual_network(matrix, depth)
@@ -254,16 +245,6 @@ def test_the_gradient_is_the_one_keras_finds(rng):
     assert_same(steps, gradient.transpose(0, 2, 1), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [[(2, 3), (3, 3), (3, 3)], [(2, 3, 3), (2, 2), (3, 3)], [(1, 2, 2)] * 3],
-)
-def test_the_bound_needs_shapes_that_fit(shapes):
-    factors, matrix, covariance = (np.ones(shape) for shape in shapes)
-    with pytest.raises(ValueError, match="must be"):
-        gradient_lower_bound(factors, matrix, covariance=covariance)
-
-
 @pytest.mark.parametrize("size, scale", [(1e200, 1e-300), (1e-200, 1e150)])
 def test_the_bound_is_found_where_squares_leave_float64(size, scale):
     """L = 1: |grad|^2 = 4 |E Sigma|^2, which the bound is for Sigma = c I."""
@@ -278,20 +259,25 @@ def test_the_bound_is_found_where_squares_leave_float64(size, scale):
     assert bound == 0
 
 
+SQUARES = np.ones((2, 2, 2))
+
+
 @pytest.mark.parametrize(
-    "factors, sigma, message",
+    "factors, matrix, sigma, message",
     [
-        (
-            np.full((2, 2, 2), np.nan),
-            np.eye(2),
-            "`factors` must contain finite",
-        ),
-        (1j * np.ones((2, 2, 2)), np.eye(2), "`factors` must contain finite"),
-        (np.ones((0, 2, 2)), np.eye(2), "`factors` must be of shape"),
-        (np.ones((1, 2, 2)), [[1, 0.9], [0, 1]], "`covariance` .* symmetric"),
-        (np.ones((1, 2, 2)), -np.eye(2), "`covariance`.*negative eigenvalues"),
+        (np.nan * SQUARES, np.eye(2), np.eye(2), "`factors` .* finite"),
+        (1j * SQUARES, np.eye(2), np.eye(2), "`factors` .* finite"),
+        (np.ones((0, 2, 2)), np.eye(2), np.eye(2), "`factors` .* shape"),
+        (np.ones((2, 3)), np.eye(3), np.eye(3), "`factors` .* shape"),
+        (np.ones((2, 3, 3)), np.eye(2), np.eye(3), "must be"),
+        (SQUARES, np.eye(2)[None], np.eye(2), "must be"),
+        (SQUARES, np.eye(2), np.eye(2)[None], "must be"),
+        (SQUARES, np.eye(2), [[1, 0.9], [0, 1]], "`covariance` .* symmetric"),
+        (SQUARES, np.eye(2), -np.eye(2), "`covariance`.*negative eigenval"),
     ],
 )
-def test_the_bound_refuses_what_it_does_not_hold_for(factors, sigma, message):
+def test_the_bound_refuses_what_it_does_not_hold_for(
+    factors, matrix, sigma, message
+):
     with pytest.raises(ValueError, match=message):
-        gradient_lower_bound(factors, 2 * np.eye(2), covariance=sigma)
+        gradient_lower_bound(factors, matrix, covariance=sigma)
