@@ -8,6 +8,7 @@ import pytest
 from cases import needs_keras
 from keras import layers
 from keras import ops
+from references import assert_same
 
 from keras_rin.export import streaming_step
 from keras_rin.export._stepwise import LAYERS
@@ -100,26 +101,34 @@ PAIRS = (
 @pytest.mark.one_backend  # `is_stepwise` reads classes and configs
 @pytest.mark.filterwarnings("ignore:Layer 'masking:UserWarning")
 @pytest.mark.parametrize(
-    ("layer", "shape"), ACCEPTED, ids=lambda one: getattr(one, "name", None)
+    ("layer", "shape"), ACCEPTED, ids=lambda value: getattr(value, "name", None)
 )
 def test_a_layer_that_is_accepted_sees_one_step_at_a_time(rng, layer, shape):
     """Steps at once are steps one by one."""
     x = rng.normal(size=(2, STEPS, *shape)).astype("float32")
     x = (x > 0).astype("int32") if isinstance(layer, layers.Embedding) else x
     symbolic = keras.Input(x.shape[1:])
+    args, take = (symbolic,), lambda x: x
     if isinstance(layer, PAIRS):
         args, take = ([symbolic, symbolic],), lambda x: [x, 1 + x[..., ::-1]]
-    else:
-        args, take = (symbolic,), lambda x: x
-    together = ops.convert_to_numpy(layer(take(x)))
     apart = [layer(take(x[:, t : t + 1])) for t in range(STEPS)]
-    apart = np.concatenate([ops.convert_to_numpy(y) for y in apart], axis=1)
-    np.testing.assert_allclose(apart, together, rtol=1e-4, atol=1e-5)
+    assert_same(ops.concatenate(apart, 1), layer(take(x)), rtol=1e-4)
     assert is_stepwise(layer, args, x.ndim)
 
 
 def test_each_layer_of_the_list_is_tried():
     assert {type(layer) for layer, _ in ACCEPTED} == set(LAYERS)
+
+
+def stepped(model, x, stepwise=()):
+    """The outputs (batch, time, units) of one step after the other."""
+    step, outputs = streaming_step(model, stepwise), []
+    (name,) = set(step.input) - {"x"}
+    state = {name: np.zeros((len(x), step.input[name].shape[1]), "float32")}
+    for t in range(x.shape[1]):
+        state = step.predict_on_batch({"x": x[:, t], **state})
+        outputs.append(state.pop("y"))
+    return np.stack(outputs, 1)
 
 
 def every_operation(x):
@@ -130,7 +139,7 @@ def every_operation(x):
     same = [x > 1, x >= 1, x < 1, x <= 1, ops.equal(x, x), ops.not_equal(x, x)]
     same += [ops.isnan(x), ops.isfinite(x), ops.logical_and(less, x > 1)]
     same += [ops.logical_or(less, x > 2), ops.logical_not(less)]
-    yield from (ops.cast(one, "float32") for one in same)
+    yield from (ops.cast(truth, "float32") for truth in same)
     for name in """celu cos elu erf exp expm1 floor gelu hard_sigmoid hard_silu
         hard_tanh leaky_relu log log1p log_sigmoid ones_like reciprocal relu
         relu6 rsqrt selu sigmoid sign silu sin softplus softsign sqrt square
@@ -155,19 +164,10 @@ def test_operations_that_are_accepted_see_one_step_at_a_time(rng):
     x = keras.Input((None, 3))
     h = ops.concatenate(list(every_operation(x)), axis=2)
     model = keras.Model(x, RIN(4, return_sequences=True)(h))
-    tried = {type(one).__name__ for one in model.operations}
+    tried = {type(operation).__name__ for operation in model.operations}
     assert tried >= set(OPERATIONS)
     x = rng.uniform(0.5, 3.0, size=(2, STEPS, 3)).astype("float32")
-    step = streaming_step(model)
-    state = {"rin": np.zeros((2, 4), "float32")}
-    (name,) = set(step.input) - {"x"}
-    state = {name: state["rin"]}
-    answers = []
-    for t in range(STEPS):
-        state = step.predict_on_batch({"x": x[:, t], **state})
-        answers.append(state.pop("y"))
-    expected = model.predict(x, verbose=0)
-    np.testing.assert_allclose(np.stack(answers, 1), expected, rtol=1e-3)
+    assert_same(stepped(model, x), model.predict(x, verbose=0), rtol=1e-3)
 
 
 class Mine(layers.Layer):
@@ -198,60 +198,44 @@ def normalization_of_each_step():
     return layer
 
 
-def memory():
-    return layers.TimeDistributed(
-        keras.Sequential(
-            [keras.Input((2, 3), batch_size=2), RIN(4, stateful=True)]
-        )
-    )
-
-
 # Each takes (batch, 6, 3).
-REFUSED = {
-    "a dilated causal convolution": layers.Conv1D(
-        3, 2, dilation_rate=4, padding="causal"
-    ),
-    "a dilated convolution": layers.Conv1D(
-        3, 3, dilation_rate=4, padding="same"
-    ),
-    "a convolution with strides": layers.Conv1D(3, 1, strides=2),
-    "a separable convolution": layers.SeparableConv1D(3, 2),
-    "a depthwise convolution": layers.DepthwiseConv1D(2),
-    "a transposed convolution": layers.Conv1DTranspose(3, 2),
-    "average pooling": layers.AveragePooling1D(2, strides=1, padding="same"),
-    "max pooling": layers.MaxPooling1D(2),
-    "adaptive pooling": AdaptivePooling(3),
-    "zero padding": layers.ZeroPadding1D(1),
-    "cropping": layers.Cropping1D(1),
-    "upsampling": layers.UpSampling1D(2),
-    "layer normalization over time": layers.LayerNormalization(axis=1),
-    "layer normalization over both": layers.LayerNormalization(axis=[1, 2]),
-    "layer normalization, counted from the end": layers.LayerNormalization(
-        axis=[-2, -1]
-    ),
-    "batch normalization of each step": layers.BatchNormalization(axis=1),
-    "unit normalization over time": layers.UnitNormalization(axis=1),
-    "RMS normalization over time": RMSNormalization(axis=1),
-    "group normalization": layers.GroupNormalization(1),
-    "normalization of each step": normalization_of_each_step(),
-    "softmax over time": layers.Softmax(axis=1),
-    "a slope of each step": layers.PReLU(),
-    "a scale of each step": layers.Rescaling(np.arange(6.0)[:, None]),
-    "permute": layers.Permute((2, 1)),
-    "reshape": layers.Reshape((3, 6)),
-    "reshape to the same": layers.Reshape((6, 3)),
-    "the length in a Lambda": layers.Lambda(scaled_by_time),
-    "a Lambda for long sequences": layers.Lambda(once_it_is_long),
-    "any Lambda": layers.Lambda(ops.square),
-    "a layer of the user's": Mine(),
-    "a subclass of a known layer": Reversed(3),
-    "an activation over time": layers.Activation(over_time),
-    "a dense activation over time": layers.Dense(3, activation=over_time),
-    "an activation layer over time": layers.Dense(
-        3, activation=layers.Softmax(axis=1)
-    ),
-    "both directions": layers.Bidirectional(RIN(2, return_sequences=True)),
-}
+REFUSED = [
+    layers.Conv1D(3, 2, dilation_rate=4, padding="causal"),
+    layers.Conv1D(3, 3, dilation_rate=4, padding="same"),
+    layers.Conv1D(3, 1, strides=2),
+    layers.SeparableConv1D(3, 2),
+    layers.DepthwiseConv1D(2),
+    layers.Conv1DTranspose(3, 2),
+    layers.AveragePooling1D(2, strides=1, padding="same"),
+    layers.MaxPooling1D(2),
+    AdaptivePooling(3),
+    layers.ZeroPadding1D(1),
+    layers.Cropping1D(1),
+    layers.UpSampling1D(2),
+    layers.LayerNormalization(axis=1),
+    layers.LayerNormalization(axis=[1, 2]),
+    layers.LayerNormalization(axis=[-2, -1]),
+    layers.BatchNormalization(axis=1),
+    layers.UnitNormalization(axis=1),
+    RMSNormalization(axis=1),
+    layers.GroupNormalization(1),
+    normalization_of_each_step(),
+    layers.Softmax(axis=1),
+    layers.PReLU(),  # a slope of each step
+    layers.Rescaling(np.arange(6.0)[:, None]),
+    layers.Permute((2, 1)),
+    layers.Reshape((3, 6)),
+    layers.Reshape((6, 3)),
+    layers.Lambda(scaled_by_time),
+    layers.Lambda(once_it_is_long),
+    layers.Lambda(ops.square),
+    Mine(),
+    Reversed(3),
+    layers.Activation(over_time),
+    layers.Dense(3, activation=over_time),
+    layers.Dense(3, activation=layers.Softmax(axis=1)),
+    layers.Bidirectional(RIN(2, return_sequences=True)),
+]
 
 
 def model_of(function, shape=(6, 3), **kwargs):
@@ -259,17 +243,10 @@ def model_of(function, shape=(6, 3), **kwargs):
     return keras.Model(x, RIN(2)(function(x)))
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_layer_that_sees_other_steps_is_refused_by_name(name):
-    layer = REFUSED[name]
+@pytest.mark.parametrize("layer", REFUSED, ids=lambda layer: layer.name)
+def test_a_layer_that_sees_other_steps_is_refused_by_name(layer):
     with pytest.raises(ValueError, match=f"layer '{layer.name}' cannot"):
         streaming_step(model_of(layer))
-
-
-def test_a_state_in_a_layer_of_each_step_is_refused():
-    model = model_of(memory(), (6, 2, 3), batch_size=2)
-    with pytest.raises(ValueError, match="time_distributed"):
-        streaming_step(model)
 
 
 SEVERAL = {
@@ -366,14 +343,9 @@ def test_an_operation_of_the_user_is_refused():
 )
 def test_the_user_says_which_other_layers_are_stepwise(rng, layer, stepwise):
     model = model_of(layer, (None, 3))
-    step = streaming_step(model, stepwise)
-    (name,) = set(step.input) - {"x"}
     x = rng.normal(size=(2, 5, 3)).astype("float32")
-    state = {name: np.zeros((2, 2), "float32")}
-    for t in range(5):
-        state = step.predict_on_batch({"x": x[:, t], **state})
-        y = state.pop("y")
-    np.testing.assert_allclose(y, model.predict(x, verbose=0), rtol=1e-4)
+    last = stepped(model, x, stepwise)[:, -1]
+    assert_same(last, model.predict(x, verbose=0), rtol=1e-4)
 
 
 @pytest.mark.each_backend
@@ -394,12 +366,18 @@ def test_stepwise_takes_classes():
 
 def test_an_ellipsis_takes_all_axes_between():
     x = keras.Input((None,))
-    rin = RIN(3, return_sequences=True, name="rin")
-    model = keras.Model(x, rin(x[..., None]))
-    inputs = {"x": np.ones(2), "rin": np.zeros((2, 3))}
-    found = streaming_step(model).predict_on_batch(inputs)["y"]
-    expected = model.predict_on_batch(np.ones((2, 1)))[:, 0]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    model = keras.Model(x, RIN(3, return_sequences=True)(x[..., None]))
+    x = np.ones((2, 1))
+    assert_same(stepped(model, x), model.predict_on_batch(x))
+
+
+def test_a_state_in_a_layer_of_each_step_is_refused():
+    stateful = keras.Sequential(
+        [keras.Input(batch_shape=(2, 2, 3)), RIN(4, stateful=True)]
+    )
+    layer = layers.TimeDistributed(stateful)
+    with pytest.raises(ValueError, match="time_distributed"):
+        streaming_step(model_of(layer, (6, 2, 3), batch_size=2))
 
 
 def test_a_state_within_two_wrappers_is_refused():
