@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from references import built
 from references import to_numpy
 
 from keras_rin.diagnostics import hidden_chain
@@ -31,10 +32,10 @@ def test_a_shuffled_chain_is_found_in_its_order(rng, layer):
     order = rng.permutation(9)
     matrix = np.zeros((9, 9))
     matrix[order[:-1], order[1:]] = 1.5
-    found = hidden_chain(entering_at(with_recurrence(matrix, layer), order[0]))
-    np.testing.assert_array_equal(found.order, order)
+    chain = hidden_chain(entering_at(with_recurrence(matrix, layer), order[0]))
+    np.testing.assert_array_equal(chain.order, order)
     profile = dict(
-        zip(found.difference, found.mean_weight["recurrent"], strict=True)
+        zip(chain.difference, chain.mean_weight["recurrent"], strict=True)
     )
     assert profile.pop(1) == 1.5
     assert not any(profile.values())
@@ -42,28 +43,27 @@ def test_a_shuffled_chain_is_found_in_its_order(rng, layer):
 
 def test_backward_weights_stand_at_negative_differences():
     matrix = np.eye(6, k=1) + 0.125 * np.eye(6, k=-1)
-    found = hidden_chain(entering_at(with_recurrence(matrix), 0), steps=5)
-    means = found.mean_weight["recurrent"]
-    assert means[found.difference == 1] == 1
-    assert means[found.difference == -1] == 0.125
+    chain = hidden_chain(entering_at(with_recurrence(matrix), 0), steps=5)
+    means = chain.mean_weight["recurrent"]
+    assert means[chain.difference == 1] == 1
+    assert means[chain.difference == -1] == 0.125
 
 
 def test_the_profile_is_the_mean_over_pairs(rng):
-    layer = keras.layers.LSTM(6)
-    layer.build((None, None, 2))
-    found = hidden_chain(layer, steps=20, pulse=[1.0, -2.0])
+    layer = built(keras.layers.LSTM(6))
+    chain = hidden_chain(layer, steps=20, pulse=[1.0, -2.0])
     kernel = to_numpy(layer.cell.recurrent_kernel)
-    place = {unit: p for p, unit in enumerate(found.order)}
+    place = {unit: p for p, unit in enumerate(chain.order)}
     for g, gate in enumerate(["input", "forget", "cell", "output"]):
         matrix = kernel[:, 6 * g : 6 * g + 6]
         pairs = {}
         for i in range(6):
             for j in range(6):
                 pairs.setdefault(place[j] - place[i], []).append(matrix[i, j])
-        for k, difference in enumerate(found.difference):
+        for k, difference in enumerate(chain.difference):
             weights = np.array(pairs[difference])
-            assert np.isclose(found.mean_weight[gate][k], weights.mean())
-            error = found.standard_error[gate][k]
+            assert np.isclose(chain.mean_weight[gate][k], weights.mean())
+            error = chain.standard_error[gate][k]
             if len(weights) == 1:
                 assert np.isnan(error)
             else:
@@ -75,26 +75,26 @@ def test_units_are_ordered_by_the_peak_of_their_absolute_response(rng):
     matrix = rng.normal(size=(7, 7))[::-1, ::-1]
     matrix = matrix * 0.98 / np.abs(np.linalg.eigvals(matrix)).max()
     layer = with_recurrence(matrix)
-    found = hidden_chain(layer, steps=30)
+    chain = hidden_chain(layer, steps=30)
     h, states = np.ones(7), []
     for _ in range(31):
         states.append(h)
         h = h @ matrix
-    np.testing.assert_allclose(found.activity, states, atol=1e-4)
+    np.testing.assert_allclose(chain.activity, states, atol=1e-4)
     peaks = np.abs(states).argmax(axis=0)
-    assert (np.diff(peaks[found.order]) >= 0).all()
+    assert (np.diff(peaks[chain.order]) >= 0).all()
     assert (np.diff(peaks) < 0).any()
 
 
 def test_a_response_below_zero_has_its_peak_where_it_is_lowest():
     matrix = np.array([[0.5, 1, 0], [0, 0, -3], [0, 0, 0.5]])
-    found = hidden_chain(entering_at(with_recurrence(matrix), 0), steps=9)
-    np.testing.assert_array_equal(found.order, [0, 1, 2])
+    chain = hidden_chain(entering_at(with_recurrence(matrix), 0), steps=9)
+    np.testing.assert_array_equal(chain.order, [0, 1, 2])
 
 
 def test_silent_units_are_left_out():
     layer = keras.layers.SimpleRNN(6, "relu", recurrent_initializer=Chain())
-    layer.build((None, None, 1))
+    built(layer, features=1)
     kernel = np.array([[1, 1, -1, -1, -1, -1]], "float32")
     _, recurrent, bias = layer.cell.get_weights()
     layer.cell.set_weights([kernel, recurrent, bias])
@@ -108,16 +108,9 @@ def test_ties_are_drawn_by_lot():
         for seed in range(3)
     }
     assert len(orders) == 3
-    once, again = hidden_chain(layer), hidden_chain(layer)
-    np.testing.assert_array_equal(once.order, again.order)
-
-
-@pytest.mark.parametrize("pulse", [[1, 2, 3], 1.0, [[1.0, 1.0]], [np.nan, 1]])
-def test_a_pulse_of_another_shape_is_refused(pulse):
-    layer = keras.layers.SimpleRNN(3)
-    layer.build((None, None, 2))
-    with pytest.raises(ValueError, match=r"`pulse` must be.*\(2,\)"):
-        hidden_chain(layer, pulse=pulse)
+    np.testing.assert_array_equal(
+        hidden_chain(layer).order, hidden_chain(layer).order
+    )
 
 
 def test_a_cell_without_an_input_kernel_is_refused():
@@ -133,35 +126,34 @@ def test_the_policy_is_that_of_the_layer():
     expected = hidden_chain(layer, pulse=[1e5]).activity
     keras.config.set_dtype_policy("mixed_float16")
     try:
-        found = hidden_chain(layer, pulse=[1e5]).activity
+        activity = hidden_chain(layer, pulse=[1e5]).activity
     finally:
         keras.config.set_dtype_policy("float32")
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(activity, expected)
 
 
-def test_a_pulse_that_excites_nobody_is_refused():
-    layer = with_recurrence(np.eye(3))
-    with pytest.raises(ValueError, match="excite at least two.*Excited: 0"):
-        hidden_chain(layer, pulse=[0.0])
+@pytest.mark.parametrize(
+    "gain, arguments, error, message",
+    [
+        (1, {"pulse": [1, 2]}, ValueError, r"`pulse` must be.*\(1,\)"),
+        (1, {"pulse": 1.0}, ValueError, r"`pulse` must be.*\(1,\)"),
+        (1, {"pulse": [[1.0]]}, ValueError, r"`pulse` must be.*\(1,\)"),
+        (1, {"pulse": [np.nan]}, ValueError, r"`pulse` must be.*\(1,\)"),
+        (1, {"pulse": [1j]}, ValueError, "`pulse` must"),
+        (1, {"pulse": "a"}, ValueError, "`pulse` must"),
+        (1, {"pulse": [0.0]}, ValueError, "at least two.*Excited: 0"),
+        (1e30, {}, ValueError, "is not finite.*steps=100"),
+        (1, {"steps": 0}, ValueError, "`steps` must be an integer"),
+        (1, {"rng": 3}, TypeError, "`rng` must be"),
+    ],
+)
+def test_what_has_no_chain_is_refused(gain, arguments, error, message):
+    layer = with_recurrence(gain * np.eye(3))
+    with pytest.raises(error, match=message):
+        hidden_chain(layer, **arguments)
 
 
-def test_a_response_that_explodes_is_refused():
-    layer = with_recurrence(1e30 * np.eye(3))
-    with pytest.raises(ValueError, match="is not finite.*steps=100"):
-        hidden_chain(layer)
-
-
-def test_steps_and_rng_are_checked():
-    layer = with_recurrence(np.eye(3))
-    with pytest.raises(ValueError, match="`steps` must be an integer"):
-        hidden_chain(layer, steps=0)
-    with pytest.raises(TypeError, match="`rng` must be"):
-        hidden_chain(layer, rng=3)
-
-
-@pytest.mark.parametrize("pulse", [[1j], "a", [1e39], [[1.0]]])
-def test_a_pulse_that_the_layer_cannot_read_is_refused(pulse):
-    layer = keras.layers.SimpleRNN(3)  # tanh makes a number of infinity
-    layer.build((None, None, 1))
+def test_a_pulse_beyond_the_dtype_is_refused():
+    layer = built(keras.layers.SimpleRNN(3), features=1)
     with pytest.raises(ValueError, match="`pulse` must"):
-        hidden_chain(layer, pulse=pulse)
+        hidden_chain(layer, pulse=[1e39])  # tanh makes 1 of infinity

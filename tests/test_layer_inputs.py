@@ -10,7 +10,7 @@ from keras_rin.layers import RIN
 pytestmark = pytest.mark.one_backend
 
 
-def twice():
+def doubling():
     return keras.layers.Rescaling(2.0)
 
 
@@ -37,11 +37,11 @@ def assert_reads(model, x, expected):
 def test_layers_and_those_of_wrappers_and_models_inside(x):
     first = keras.layers.GRU(2, return_sequences=True)
     both_ways = keras.layers.Bidirectional(RIN(3))
-    model = sequential(twice(), first, sequential(twice(), both_ways))
+    model = sequential(doubling(), first, sequential(doubling(), both_ways))
     steps = np.ones((4, 6), bool)
-    read = 2 * np.asarray(first(2 * x))
+    layer_inputs = 2 * np.asarray(first(2 * x))
     directions = both_ways.forward_layer, both_ways.backward_layer
-    expected = [(layer, read, steps) for layer in directions]
+    expected = [(layer, layer_inputs, steps) for layer in directions]
     assert_reads(model, x, [(first, 2 * x, steps), *expected])
 
 
@@ -50,14 +50,14 @@ def test_a_model_inside_with_two_inputs(x):
     outputs = [rin(x) for rin, x in zip(rins, inputs, strict=True)]
     inside = keras.Model(inputs, keras.layers.Concatenate()(outputs))
     outer = keras.Input((6, 2))
-    model = keras.Model(outer, inside([outer, twice()(outer)]))
+    model = keras.Model(outer, inside([outer, doubling()(outer)]))
     steps = np.ones((4, 6), bool)
     assert_reads(model, x, [(rins[0], x, steps), (rins[1], 2 * x, steps)])
 
 
 def test_of_two_calls_the_first(x):
     inside, inputs = sequential(RIN(2)), keras.Input((6, 2))
-    outputs = [inside(inputs), inside(twice()(inputs))]
+    outputs = [inside(inputs), inside(doubling()(inputs))]
     model = keras.Model(inputs, keras.layers.Add()(outputs))
     steps = np.ones((4, 6), bool)
     assert_reads(model, x, [(inside.layers[-1], x, steps)])
@@ -91,7 +91,7 @@ def test_a_mask_reaches_a_model_inside(x):
 def test_a_model_inside_gets_no_mask_where_there_is_none(x):
     rin = RIN(2)
     unmasked = keras.layers.Lambda(lambda x: 2 * x)
-    model = sequential(twice(), sequential(unmasked, rin))
+    model = sequential(doubling(), sequential(unmasked, rin))
     assert_reads(model, x, [(rin, 4 * x, np.ones((4, 6), bool))])
 
 

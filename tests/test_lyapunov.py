@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from references import built
 from scipy import integrate
 
 import keras_rin
@@ -11,8 +12,7 @@ from keras_rin.layers import RIN
 
 
 def linear(matrix):
-    layer = keras.layers.SimpleRNN(len(matrix), None)
-    layer.build((None, None, 1))
+    layer = built(keras.layers.SimpleRNN(len(matrix), None), features=1)
     layer.cell.recurrent_kernel.assign(matrix)
     return layer
 
@@ -24,37 +24,36 @@ def test_of_a_linear_network_they_are_the_logarithms_of_its_eigenvalues(rng):
     blocks = np.diag([1.1, 0.0, 0.0, 0.5, 0.2])
     blocks[1:3, 1:3] = rotation
     matrix = basis @ blocks @ np.linalg.inv(basis)
-    found = lyapunov_spectrum(linear(matrix), rng.normal(size=(2, 400, 1)))
+    spectrum = lyapunov_spectrum(linear(matrix), rng.normal(size=(2, 400, 1)))
     expected = np.log([1.1, 0.8, 0.8, 0.5, 0.2])
-    np.testing.assert_allclose(found.exponents, expected, rtol=0.01)
+    np.testing.assert_allclose(spectrum.exponents, expected, rtol=0.01)
     assert np.isnan(
         lyapunov_spectrum(linear(matrix), np.ones((1, 2, 1))).standard_error
     ).all()
-    assert found.convergence.shape == (360, 5)
-    np.testing.assert_allclose(found.convergence[-1], found.exponents)
+    assert spectrum.convergence.shape == (360, 5)
+    np.testing.assert_allclose(spectrum.convergence[-1], spectrum.exponents)
 
 
 @pytest.mark.one_backend
 def test_an_identity_without_input_has_exponents_of_0():
     layer = RIN(6, recurrent_initializer="zeros", bias_initializer="ones")
-    layer.build((None, None, 1))
-    found = lyapunov_spectrum(layer, np.zeros((2, 50, 1)))
-    np.testing.assert_allclose(found.exponents, np.zeros(6), atol=1e-14)
-    np.testing.assert_allclose(found.standard_error, np.zeros(6), atol=1e-14)
+    built(layer, features=1)
+    spectrum = lyapunov_spectrum(layer, np.zeros((2, 50, 1)))
+    np.testing.assert_allclose(spectrum.exponents, np.zeros(6), atol=1e-14)
+    np.testing.assert_allclose(spectrum.standard_error, np.zeros(6), atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["GRU", "LSTM", "SimpleRNN"])
 def test_their_sum_is_the_mean_logarithm_of_the_determinant(rng, kind):
-    layer = getattr(keras.layers, kind)(3)
-    layer.build((None, None, 2))
+    layer = built(getattr(keras.layers, kind)(3))
     x = rng.normal(size=(4, 20, 2))
-    found = lyapunov_spectrum(layer, x, warmup=5)
+    spectrum = lyapunov_spectrum(layer, x, warmup=5)
     jacobians = state_jacobians(layer, x, dtype="float64")[:, 5:]
     _, volumes = np.linalg.slogdet(jacobians)
-    np.testing.assert_allclose(found.exponents.sum(), volumes.mean())
-    assert (np.diff(found.exponents) <= 0).all()
+    np.testing.assert_allclose(spectrum.exponents.sum(), volumes.mean())
+    assert (np.diff(spectrum.exponents) <= 0).all()
     first = lyapunov_spectrum(layer, x, exponents=2, warmup=5)
-    np.testing.assert_allclose(first.exponents, found.exponents[:2])
+    np.testing.assert_allclose(first.exponents, spectrum.exponents[:2])
 
 
 class MapCell(keras.layers.Layer):
@@ -84,11 +83,11 @@ def test_the_henon_map_has_its_known_exponents():
     cell = map_cell(lambda x, y: (1 - 1.4 * x**2 + y, 0.3 * x))
     x = np.zeros((50, 250, 1))
     x[:, 0, 0] = np.linspace(-0.1, 0.1, 50)
-    found = lyapunov_spectrum(cell, x, warmup=50)
-    error = 4 * found.standard_error[0]
+    spectrum = lyapunov_spectrum(cell, x, warmup=50)
+    error = 4 * spectrum.standard_error[0]
     assert error < 0.03
-    np.testing.assert_allclose(found.exponents, [0.419, -1.623], atol=error)
-    np.testing.assert_allclose(found.exponents.sum(), np.log(0.3))
+    np.testing.assert_allclose(spectrum.exponents, [0.419, -1.623], atol=error)
+    np.testing.assert_allclose(spectrum.exponents.sum(), np.log(0.3))
 
 
 def gaussian_mean(function, size):
@@ -122,95 +121,96 @@ def test_random_tanh_networks_have_those_of_mean_field_theory(rng):
     x = np.zeros((2, 600, 1))
     x[:, 0] = [[1], [-1]]
     largest, mean = mean_field(gain)
-    found = lyapunov_spectrum(layer, x).exponents
-    np.testing.assert_allclose(found[0], largest, rtol=0.1)
-    np.testing.assert_allclose(found.mean(), mean, rtol=0.05)
+    exponents = lyapunov_spectrum(layer, x).exponents
+    np.testing.assert_allclose(exponents[0], largest, rtol=0.1)
+    np.testing.assert_allclose(exponents.mean(), mean, rtol=0.05)
 
 
 @pytest.mark.one_backend
 def test_the_standard_error_is_that_over_sequences(rng):
-    layer = keras.layers.SimpleRNN(1)
-    layer.build((None, None, 1))
+    layer = built(keras.layers.SimpleRNN(1), features=1)
     x = rng.normal(size=(5, 30, 1))
     slopes = np.log(np.abs(state_jacobians(layer, x, dtype="float64")))[:, 3:]
     means = slopes.mean(axis=(1, 2, 3))
-    found = lyapunov_spectrum(layer, x)
-    np.testing.assert_allclose(found.exponents, means.mean())
+    spectrum = lyapunov_spectrum(layer, x)
+    np.testing.assert_allclose(spectrum.exponents, means.mean())
     error = means.std(ddof=1) / np.sqrt(5)
-    np.testing.assert_allclose(found.standard_error, error)
+    np.testing.assert_allclose(spectrum.standard_error, error)
     steps = np.arange(1, 28)
     expected = np.cumsum(slopes.mean(axis=(0, 2, 3))) / steps
-    np.testing.assert_allclose(found.convergence[:, 0], expected)
+    np.testing.assert_allclose(spectrum.convergence[:, 0], expected)
 
 
 @pytest.mark.one_backend
 @pytest.mark.parametrize("backwards", [False, True])
 def test_masked_time_steps_are_left_out(rng, backwards):
-    layer = keras.layers.SimpleRNN(1, go_backwards=backwards)
-    layer.build((None, None, 1))
+    layer = built(keras.layers.SimpleRNN(1, go_backwards=backwards), features=1)
     mask = rng.random((5, 30)) < [[0.9], [0.5], [0.0], [1.0], [0.7]]
     mask[1, np.flatnonzero(mask[1])[4:]] = False  # ends within the warmup
     x = rng.normal(size=(5, 30, 1))
-    found = lyapunov_spectrum(layer, x, warmup=5, mask=mask)
+    spectrum = lyapunov_spectrum(layer, x, warmup=5, mask=mask)
     slopes = []
-    for one, used in zip(x[[0, 3, 4]], mask[[0, 3, 4]], strict=True):
-        jacobians = state_jacobians(layer, one[None, used], dtype="float64")
+    for sequence in (0, 3, 4):
+        unmasked = x[sequence, mask[sequence]]
+        jacobians = state_jacobians(layer, unmasked[None], dtype="float64")
         slopes.append(np.log(np.abs(jacobians[0, 5:, 0, 0])))
     means = [
-        np.concatenate([each[:steps] for each in slopes]).mean()
+        np.concatenate([slope[:steps] for slope in slopes]).mean()
         for steps in range(1, 26)
     ]
-    np.testing.assert_allclose(found.convergence[:, 0], means)
-    np.testing.assert_allclose(found.exponents, means[-1])
-    rest = [(each - means[-1]).sum() for each in slopes]
-    error = np.std(rest, ddof=1) * np.sqrt(3) / sum(map(len, slopes))
-    np.testing.assert_allclose(found.standard_error, error)
+    np.testing.assert_allclose(spectrum.convergence[:, 0], means)
+    np.testing.assert_allclose(spectrum.exponents, means[-1])
+    residuals = [(slope - means[-1]).sum() for slope in slopes]
+    error = np.std(residuals, ddof=1) * np.sqrt(3) / sum(map(len, slopes))
+    np.testing.assert_allclose(spectrum.standard_error, error)
 
 
 @pytest.mark.one_backend
 def test_what_a_masked_step_would_do_does_not_matter():
     layer, mask = linear(1e30 * np.eye(2)), np.arange(20)[None] < 3
-    found = lyapunov_spectrum(layer, np.ones((1, 20, 1)), mask=mask)
-    np.testing.assert_allclose(found.exponents, np.log([1e30, 1e30]))
+    spectrum = lyapunov_spectrum(layer, np.ones((1, 20, 1)), mask=mask)
+    np.testing.assert_allclose(spectrum.exponents, np.log([1e30, 1e30]))
 
 
 @pytest.mark.one_backend
 def test_a_direction_that_is_lost_has_no_finite_exponent():
     layer = linear(np.diag([0.5, 0.0]))
-    found = lyapunov_spectrum(layer, np.zeros((2, 9, 1)), warmup=1)
-    assert found.exponents[0] == pytest.approx(np.log(0.5))
-    assert found.exponents[1] < -30
+    spectrum = lyapunov_spectrum(layer, np.zeros((2, 9, 1)), warmup=1)
+    assert spectrum.exponents[0] == pytest.approx(np.log(0.5))
+    assert spectrum.exponents[1] < -30
 
 
 @pytest.mark.one_backend
-def test_bad_arguments_are_named(rng):
-    layer, x = linear(np.eye(2)), rng.normal(size=(1, 8, 1))
-    for bad in (3, 0.5, -1, 0):
-        with pytest.raises(ValueError, match="`exponents` must be"):
-            lyapunov_spectrum(layer, x, exponents=bad)
-    for bad in (8, -1, 0.5):
-        with pytest.raises(ValueError, match="`warmup` must be"):
-            lyapunov_spectrum(layer, x, warmup=bad)
-    with pytest.raises(ValueError, match="below the 3 time steps"):
-        lyapunov_spectrum(layer, x, warmup=3, mask=np.arange(8)[None] < 3)
-    with pytest.raises(ValueError, match="`mask` must be"):
-        lyapunov_spectrum(layer, x, mask=np.zeros((1, 8)))
-    with pytest.raises(TypeError, match="`rng` must be"):
-        lyapunov_spectrum(layer, x, rng=0)
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"exponents": 3}, "`exponents` must be"),
+        ({"exponents": 0.5}, "`exponents` must be"),
+        ({"exponents": -1}, "`exponents` must be"),
+        ({"exponents": 0}, "`exponents` must be"),
+        ({"warmup": 8}, "`warmup` must be"),
+        ({"warmup": -1}, "`warmup` must be"),
+        ({"warmup": 0.5}, "`warmup` must be"),
+        ({"warmup": 3, "mask": np.arange(8)[None] < 3}, "below the 3 time"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        lyapunov_spectrum(linear(np.eye(2)), np.ones((1, 8, 1)), **arguments)
+
+
+@pytest.mark.one_backend
+def test_states_that_overflow_and_a_seed_are_refused():
+    x = np.ones((1, 20, 1))
     with pytest.raises(ValueError, match="must stay finite.*at step"):
-        lyapunov_spectrum(linear(1e30 * np.eye(2)), np.ones((1, 20, 1)))
-    with pytest.raises(ValueError, match=r"\(batch, time, 1\)"):
-        lyapunov_spectrum(layer, x[0])
-    stack = keras.layers.RNN([keras.layers.GRUCell(2), keras.layers.GRUCell(2)])
-    stack.build((None, None, 1))
-    with pytest.raises(ValueError, match="one recurrent cell"):
-        lyapunov_spectrum(stack, x)
+        lyapunov_spectrum(linear(1e30 * np.eye(2)), x)
+    with pytest.raises(TypeError, match="`rng` must be"):
+        lyapunov_spectrum(linear(np.eye(2)), x, rng=0)
 
 
 def test_noise_layers_are_analysed_without_their_noise():
     cell = keras_rin.layers.RINCell(3, recurrent_initializer="zeros")
-    layer = keras_rin.layers.NoisyRNN(cell, stddev=1.0)
-    layer.build((None, None, 1))
+    layer = built(keras_rin.layers.NoisyRNN(cell, stddev=1.0), features=1)
     cell.bias.assign(np.ones(3))
-    found = lyapunov_spectrum(layer, np.zeros((1, 5, 1)))
-    np.testing.assert_allclose(found.exponents, np.zeros(3), atol=1e-14)
+    spectrum = lyapunov_spectrum(layer, np.zeros((1, 5, 1)))
+    np.testing.assert_allclose(spectrum.exponents, np.zeros(3), atol=1e-14)

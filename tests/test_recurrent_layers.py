@@ -1,19 +1,21 @@
 import keras
 import numpy as np
 import pytest
+from references import built
 from references import to_numpy
 
 import keras_rin
+from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics import gradient_norms
 from keras_rin.diagnostics import hidden_chain
+from keras_rin.diagnostics import input_drift
+from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import recurrent_matrices
+from keras_rin.diagnostics import state_jacobians
+from keras_rin.diagnostics import state_norms
+from keras_rin.diagnostics import state_trajectories
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
-
-
-def built(layer, features=2):
-    layer.build((None, None, features))
-    return layer
 
 
 @pytest.mark.one_backend
@@ -38,8 +40,8 @@ def test_each_gate_has_its_matrix(layer, names):
 
 
 def test_of_a_rin_it_is_the_effective_matrix():
-    start = keras_rin.initializers.Offset("orthogonal")
-    layer = built(RIN(5, recurrent_initializer=start))
+    orthogonal = keras_rin.initializers.Offset("orthogonal")
+    layer = built(RIN(5, recurrent_initializer=orthogonal))
     matrix = recurrent_matrices(layer)["recurrent"]
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(5), atol=1e-6)
 
@@ -58,8 +60,8 @@ def test_a_small_offset_is_not_lost_in_bfloat16():
     small = keras.initializers.Constant(3e-4)
     layer = RIN(2, recurrent_initializer=small, dtype="bfloat16")
     layer.build((None, None, 1))
-    found = recurrent_matrices(layer)["recurrent"] - np.eye(2)
-    np.testing.assert_allclose(found, 3e-4, rtol=0.01)  # bfloat16's U
+    offset = recurrent_matrices(layer)["recurrent"] - np.eye(2)
+    np.testing.assert_allclose(offset, 3e-4, rtol=0.01)  # bfloat16's U
 
 
 def test_a_cell_is_read_like_its_layer():
@@ -87,15 +89,37 @@ def stacked():
     return built(keras.layers.RNN(cells))
 
 
-DIAGNOSTICS = [
-    recurrent_matrices,
-    hidden_chain,
-    lambda layer: gradient_norms(layer, np.zeros((1, 3, 2))),
+OF_SEQUENCES = [
+    gradient_norms,
+    input_drift,
+    lyapunov_spectrum,
+    state_jacobians,
+    state_norms,
+    state_trajectories,
 ]
-DIAGNOSTICS_IDS = ["recurrent_matrices", "hidden_chain", "gradient_norms"]
 
 
-@pytest.mark.parametrize("diagnose", DIAGNOSTICS, ids=DIAGNOSTICS_IDS)
+def of_zeros(diagnose):
+    """A diagnostic of sequences as a function of the layer alone."""
+    return lambda layer: diagnose(layer, np.zeros((1, 3, 2)))
+
+
+def fixed_points_of_4_units(layer):
+    return fixed_points(layer, np.zeros((1, 4)), iterations=1)
+
+
+DIAGNOSTICS = {
+    "recurrent_matrices": recurrent_matrices,
+    "hidden_chain": hidden_chain,
+    "fixed_points": fixed_points_of_4_units,
+    **{function.__name__: of_zeros(function) for function in OF_SEQUENCES},
+}
+every_diagnostic = pytest.mark.parametrize(
+    "diagnose", DIAGNOSTICS.values(), ids=DIAGNOSTICS
+)
+
+
+@every_diagnostic
 @pytest.mark.parametrize(
     "make, message",
     [
@@ -123,6 +147,51 @@ def test_a_layer_without_a_recurrent_kernel_is_refused(diagnose):
         diagnose(cell)
 
 
+def simple_rnn():
+    return built(keras.layers.SimpleRNN(3))
+
+
+@pytest.mark.parametrize("diagnose", OF_SEQUENCES)
+@pytest.mark.parametrize(
+    "shape, value",
+    [((5, 2), 0), ((4, 5, 1), 0), ((0, 5, 2), 0), ((4, 5, 2), np.nan)],
+)
+def test_sequences_that_the_layer_cannot_read_are_refused(
+    diagnose, shape, value
+):
+    message = r"`x` must be finite and of shape \(batch, time, 2\)"
+    with pytest.raises(ValueError, match=message):
+        diagnose(simple_rnn(), np.full(shape, value))
+
+
+@pytest.mark.parametrize("diagnose", OF_SEQUENCES)
+def test_masked_arrays_are_refused(diagnose):
+    x = np.ma.masked_equal(np.zeros((4, 5, 2)), 0)
+    with pytest.raises(ValueError, match="masked"):
+        diagnose(simple_rnn(), x)
+
+
+@pytest.mark.parametrize("diagnose", OF_SEQUENCES)
+@pytest.mark.parametrize("mask", [np.ones((2, 4), bool), np.zeros((2, 5))])
+def test_other_masks_are_refused(diagnose, mask):
+    with pytest.raises(ValueError, match="`mask` must"):
+        diagnose(simple_rnn(), np.ones((2, 5, 2)), mask=mask)
+
+
+@pytest.mark.parametrize(
+    "diagnose", [fixed_points_of_4_units, *map(of_zeros, OF_SEQUENCES)]
+)
+@pytest.mark.parametrize("weight", [0, 1, 2])
+def test_weights_that_are_not_finite_are_named(diagnose, weight):
+    layer = built(keras.layers.SimpleRNN(4))
+    weights = layer.get_weights()
+    weights[weight][..., 0] = np.nan
+    layer.set_weights(weights)
+    message = f"weights of .* must be finite.*{layer.weights[weight].path}"
+    with pytest.raises(ValueError, match=message):
+        diagnose(layer)
+
+
 def test_weights_of_float64_may_be_beyond_float32():
     layer = keras.layers.SimpleRNN(2, dtype="float64")
     layer.build((None, None, 1))
@@ -131,7 +200,7 @@ def test_weights_of_float64_may_be_beyond_float32():
     assert np.isfinite(gradient_norms(layer, x)).all()
 
 
-@pytest.mark.parametrize("diagnose", DIAGNOSTICS, ids=DIAGNOSTICS_IDS)
+@every_diagnostic
 @pytest.mark.parametrize("raises", [False, True])
 def test_the_model_stays_as_it_was(diagnose, raises, rng):
     layer = keras.layers.GRU(
@@ -140,14 +209,13 @@ def test_the_model_stays_as_it_was(diagnose, raises, rng):
     model = keras.Sequential([layer])
     x = rng.normal(size=(2, 3, 2)).astype("float32")
     model(x)
-    before = [to_numpy(v).copy() for v in model.variables]
     if raises:
         layer.cell.recurrent_kernel.assign(np.full((4, 12), 1e30))
-        before = [to_numpy(v).copy() for v in model.variables]
+    before = [to_numpy(v).copy() for v in model.variables]
     try:
         diagnose(layer)
-    except ValueError:
-        assert raises
+    except ValueError as error:
+        assert raises or "has gates" in str(error)
     for old, new in zip(before, model.variables, strict=True):
         np.testing.assert_array_equal(old, to_numpy(new))
     fresh = layer.cell.get_dropout_mask(keras.ops.ones((2, 2)))
