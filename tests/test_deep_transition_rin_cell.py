@@ -1,7 +1,8 @@
 import keras
 import numpy as np
 import pytest
-import references
+from references import ACTIVATIONS
+from references import MASKS
 from references import assert_same
 from references import to_numpy
 
@@ -10,10 +11,21 @@ from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import RINCell
 
 
-def layer_of(cell, features=3, **kwargs):
+def layer_of(cell, **kwargs):
     layer = keras.layers.RNN(cell, return_sequences=True, **kwargs)
-    layer.build((None, None, features))
+    layer.build((None, None, 3))
     return layer
+
+
+def built(*args, **kwargs):
+    cell = DeepTransitionRINCell(*args, **kwargs)
+    cell.build((None, 3))
+    return cell
+
+
+@pytest.fixture
+def x(rng):
+    return rng.normal(size=(4, 6, 3)).astype("float32")
 
 
 def random_cell(units, **kwargs):
@@ -28,7 +40,7 @@ def random_cell(units, **kwargs):
 def numpy_states(x, weights, activation, mask=None):
     """The states (batch, time, units), step by step in float64."""
     kernel, first, b_1, second, b_2 = (w.astype("float64") for w in weights)
-    phi, identity = references.ACTIVATIONS[activation], np.eye(len(first))
+    phi, identity = ACTIVATIONS[activation], np.eye(len(first))
     h, states = np.zeros((len(x), len(first))), []
     for t in range(x.shape[1]):
         a = phi(x[:, t] @ kernel + h @ (first + identity) + b_1)
@@ -39,37 +51,33 @@ def numpy_states(x, weights, activation, mask=None):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("activation", references.ACTIVATIONS)
-def test_a_sequence_is_the_formula(rng, activation):
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_sequence_is_the_formula(x, activation):
     layer = layer_of(random_cell(5, activation=activation))
-    x = rng.normal(size=(4, 6, 3)).astype("float32")
     expected = numpy_states(x, layer.get_weights(), activation)
     assert_same(layer(x), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["trailing", "rows", "alternating"])
-def test_masked_steps_leave_the_state(rng, name):
+def test_masked_steps_leave_the_state(x, name):
     layer = layer_of(random_cell(5), return_state=True)
-    x = rng.normal(size=(4, 6, 3)).astype("float32")
-    mask = references.MASKS[name](6, 4).T
+    mask = MASKS[name](6, 4).T
     _, state = layer(x, mask=keras.ops.convert_to_tensor(mask))
     expected = numpy_states(x, layer.get_weights(), "relu", mask)
     assert_same(state, expected[:, -1], rtol=1e-4, atol=1e-4)
 
 
-def test_without_a_second_offset_and_bias_it_is_a_rin_cell(rng):
+def test_without_a_second_offset_and_bias_it_is_a_rin_cell(x):
     deep = layer_of(random_cell(5))
     kernel, first, bias, second, bias_2 = deep.get_weights()
     deep.set_weights([kernel, first, bias, 0 * second, 0 * bias_2])
     plain = layer_of(RINCell(5))
     plain.set_weights([kernel, first, bias])
-    x = rng.normal(size=(4, 6, 3)).astype("float32")
     assert_same(deep(x), plain(x), rtol=0, atol=0)
 
 
 def test_weights_have_their_order_and_number():
-    cell = DeepTransitionRINCell(4)
-    cell.build((None, 3))
+    cell = built(4)
     assert [weight.name for weight in cell.weights] == [
         "kernel",
         "recurrent_kernel",
@@ -84,25 +92,19 @@ def test_weights_have_their_order_and_number():
 @pytest.mark.parametrize("wrap", [lambda start: start, Offset])
 def test_the_two_offsets_and_biases_differ(wrap, seed):
     normal = keras.initializers.RandomNormal(seed=seed)
-    cell = DeepTransitionRINCell(
-        4, recurrent_initializer=wrap(normal), bias_initializer=normal
-    )
-    cell.build((None, 3))
+    cell = built(4, recurrent_initializer=wrap(normal), bias_initializer=normal)
     _, first, bias, second, bias_2 = cell.get_weights()
     assert (first != second).all() and (bias != bias_2).all()
 
 
 def test_both_offsets_start_small():
-    cell = DeepTransitionRINCell(200)
-    cell.build((None, 1))
-    for offset in cell.get_weights()[1::2][:2]:
+    for offset in built(200).get_weights()[1::2]:
         assert abs(offset.std() - 0.001) < 0.0001
         assert abs(offset.mean()) < 0.0001
 
 
 def test_a_start_that_draws_nothing_starts_both():
-    cell = DeepTransitionRINCell(4, recurrent_initializer="zeros")
-    cell.build((None, 1))
+    cell = built(4, recurrent_initializer="zeros")
     for matrix in (
         cell.effective_recurrent_kernel,
         cell.effective_transition_kernel,
@@ -120,19 +122,17 @@ def test_the_penalty_counts_both_offsets():
 
 
 def test_a_small_second_offset_survives_bfloat16():
-    cell = DeepTransitionRINCell(2, None, dtype="mixed_bfloat16")
-    cell.build((None, 1))
+    cell = built(2, None, dtype="mixed_bfloat16")
     kernel, first, bias, second, bias_2 = cell.get_weights()
     second = np.full_like(second, 2.0**-8)
     cell.set_weights([kernel, 0 * first, bias, second, bias_2])
-    h, _ = cell(np.zeros((1, 1)), [np.ones((1, 2))])
+    h, _ = cell(np.zeros((1, 3)), [np.ones((1, 2))])
     # 1 + 2^-8 is 1 in bfloat16: a rounded U + I would give 1 here.
     np.testing.assert_array_equal(to_numpy(h).astype("float32"), 1 + 2.0**-7)
 
 
-def test_recurrent_dropout_acts_on_the_first_offset_alone(rng):
+def test_recurrent_dropout_acts_on_the_first_offset_alone(x):
     layer = layer_of(random_cell(5, recurrent_dropout=0.5))
-    x = rng.normal(size=(4, 6, 3)).astype("float32")
     dropped = to_numpy(layer(x, training=True))
     assert not np.allclose(dropped, to_numpy(layer(x)), atol=1e-3)
     kernel, first, *others = layer.get_weights()
@@ -156,13 +156,12 @@ def test_effective_kernel_before_build_says_so():
 
 
 def test_options_of_the_bias_are_those_of_both_biases():
-    cell = DeepTransitionRINCell(
+    cell = built(
         4,
         bias_initializer="ones",
         bias_regularizer=keras.regularizers.L2(0.1),
         bias_constraint="non_neg",
     )
-    cell.build((None, 3))
     assert_same(sum(cell.losses), 0.1 * (4 + 4))
     for bias in (cell.bias, cell.transition_bias):
         assert_same(bias.constraint(-np.ones(4, "float32")), np.zeros(4))

@@ -17,13 +17,15 @@ CELLS = [
 ]
 
 
-def copied(cell):
-    """The cell alone in Keras's RNN, with weights of its own."""
-    again = type(cell).from_config(cell.get_config())
-    layer = keras.layers.RNN(again, return_sequences=True)
-    layer.build((None, None, cell.kernel.shape[0]))
-    again.set_weights(cell.get_weights())
-    return layer
+def without_noise(layer, **kwargs):
+    """The cell of a built NoisyRNN alone in Keras's RNN."""
+    cell = layer.cell.cell
+    plain = keras.layers.RNN(
+        type(cell).from_config(cell.get_config()), **kwargs
+    )
+    plain.build((None, None, cell.kernel.shape[0]))
+    plain.set_weights(layer.get_weights())
+    return plain
 
 
 @pytest.mark.one_backend
@@ -31,8 +33,8 @@ def copied(cell):
 def test_without_noise_it_is_the_rnn_of_keras(rng, cell):
     layer = NoisyRNN(cell(4), stddev=0, return_sequences=True)
     x = rng.normal(size=(2, 5, 3)).astype("float32")
-    noisy = layer(x)
-    assert_same(noisy, copied(layer.cell.cell)(x))
+    states = layer(x)
+    assert_same(states, without_noise(layer, return_sequences=True)(x))
 
 
 def test_the_noise_is_carried_by_the_recurrence(rng):
@@ -59,40 +61,22 @@ def test_a_leaky_unit_has_the_variance_of_its_geometric_series():
 
 
 def test_noise_is_fresh_at_each_call_and_the_same_from_a_seed():
-    def answers():
+    def states():
         cell = RINCell(3, None, recurrent_initializer="zeros")
         layer = NoisyRNN(cell, stddev=0.1, seed=5)
         return [to_numpy(layer(np.zeros((1, 2, 1)))) for _ in range(2)]
 
-    one, other = answers()
-    assert not np.array_equal(one, other)
-    np.testing.assert_array_equal(one, answers()[0])
+    first, second = states()
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(first, states()[0])
 
 
 def test_an_lstm_keeps_its_memory_cell_clean():
     layer = NoisyRNN(keras.layers.LSTMCell(3), stddev=1.0, return_state=True)
-    clean = copied_state(layer, np.ones((2, 1, 1), "float32"))
-    _, _, c = layer(np.ones((2, 1, 1), "float32"))
-    assert_same(c, clean)
-
-
-def copied_state(layer, x):
-    layer.build((None, None, 1))
-    plain = copied(layer.cell.cell)
-    states = plain.cell.get_initial_state(batch_size=len(x))
-    return plain.cell(x[:, 0], states)[1][1]
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("cell", [RINCell, keras.layers.LSTMCell])
-def test_it_trains_under_xla(rng, cell):
-    layer = NoisyRNN(cell(4), stddev=0.1)
-    model = keras.Sequential([layer, keras.layers.Dense(1)])
-    jit_compile = keras.backend.backend() != "torch"
-    model.compile("adam", "mse", jit_compile=jit_compile)
-    x = rng.normal(size=(8, 5, 2)).astype("float32")
-    history = model.fit(x, x[:, -1, :1], epochs=2, verbose=0)
-    assert np.isfinite(history.history["loss"]).all()
+    x = np.ones((2, 1, 1), "float32")
+    *_, memory = layer(x)
+    *_, expected = without_noise(layer, return_state=True)(x)
+    assert_same(memory, expected)
 
 
 def test_the_diagnostics_see_the_cell_itself():
@@ -118,36 +102,39 @@ def test_dropout_of_the_cell_is_drawn_anew_at_each_call(cell, rng):
     layer = NoisyRNN(cell(40, dropout=0.5, recurrent_dropout=0.5), stddev=0)
     for batch in (3, 4):
         x = rng.normal(size=(batch, 5, 8)).astype("float32")
-        one, other, plain = (
+        first, second, inference = (
             to_numpy(layer(x, training=training))
             for training in (True, True, False)
         )
-        assert np.abs(one - other).max() > 1e-3
-        assert_same(plain, layer(x))
+        assert np.abs(first - second).max() > 1e-3
+        assert_same(inference, layer(x))
 
 
-def test_a_model_with_dropout_in_its_cell_trains_and_predicts(rng):
-    cell = RINCell(4, dropout=0.5, recurrent_dropout=0.5)
-    model = keras.Sequential([NoisyRNN(cell), keras.layers.Dense(1)])
-    jit_compile = keras.backend.backend() == "jax"
+JAX = keras.backend.backend() == "jax"
+XLA = keras.backend.backend() != "torch"
+
+
+def with_dropout(units):
+    return RINCell(units, dropout=0.5, recurrent_dropout=0.5)
+
+
+@pytest.mark.parametrize(
+    "cell, jit_compile",
+    first_of(
+        [
+            (with_dropout, JAX),
+            (RINCell, XLA),
+            (keras.layers.LSTMCell, XLA),
+        ]
+    ),
+)
+def test_a_model_trains_and_predicts(cell, jit_compile, rng):
+    model = keras.Sequential([NoisyRNN(cell(4)), keras.layers.Dense(1)])
     model.compile("sgd", "mse", jit_compile=jit_compile)
     x = rng.normal(size=(6, 5, 3)).astype("float32")
     for _ in range(2):
         model.fit(x, x[:, 0, :1], batch_size=3, verbose=0)
         assert np.isfinite(model.predict(x, verbose=0)).all()
-
-
-class Counter(keras.layers.Layer):
-    """As little as Keras asks of a cell."""
-
-    state_size = 1
-
-    def call(self, inputs, states):
-        return states[0] + 1, [states[0] + 1]
-
-
-def test_a_cell_needs_no_initial_state_of_its_own():
-    assert to_numpy(NoisyRNN(Counter(), stddev=0)(np.zeros((2, 7, 1))))[0] == 7
 
 
 @pytest.mark.parametrize(
@@ -164,19 +151,22 @@ def test_inputs_must_fit(shape, message):
         layer(np.ones(shape))
 
 
-class StartsAtTen(keras.layers.Layer):
-    """A cell with an initial state of its own, which counts from there."""
+class Counter(keras.layers.Layer):
+    """As little as Keras asks of a cell."""
 
     state_size = 1
-
-    def get_initial_state(self, batch_size=None):
-        return [keras.ops.full((batch_size, 1), 10.0)]
 
     def call(self, inputs, states):
         return states[0] + 1, [states[0] + 1]
 
 
-def test_the_initial_state_is_that_of_the_cell():
-    x = np.zeros((2, 7, 1), "float32")
-    expected = keras.layers.RNN(StartsAtTen())(x)
-    assert_same(NoisyRNN(StartsAtTen(), stddev=0)(x), expected)
+class CounterFromTen(Counter):
+    def get_initial_state(self, batch_size=None):
+        return [keras.ops.full((batch_size, 1), 10.0)]
+
+
+@pytest.mark.parametrize(("cell", "last"), [(Counter, 7), (CounterFromTen, 17)])
+def test_the_initial_state_is_that_of_the_cell_or_zero(cell, last):
+    assert_same(
+        NoisyRNN(cell(), stddev=0)(np.zeros((2, 7, 1))), np.full((2, 1), last)
+    )

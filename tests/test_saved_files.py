@@ -9,6 +9,8 @@ import keras
 import numpy as np
 import pytest
 from cases import keras_before
+from references import assert_same
+from references import to_numpy
 from test_public_names import CLASSES
 from test_public_names import make
 
@@ -47,21 +49,19 @@ OF_RELEASES = pytest.mark.parametrize(
 
 
 def model_of_a_release(file):
-    made_with = json.loads(zipfile.ZipFile(file).read("metadata.json"))
+    metadata = json.loads(zipfile.ZipFile(file).read("metadata.json"))
     try:
         return keras.models.load_model(file)
     except (TypeError, ValueError):
-        if not keras_before(made_with["keras_version"]):
+        if not keras_before(metadata["keras_version"]):
             raise
         pytest.skip("an older Keras need not read files of a newer one")
 
 
 @OF_RELEASES
 def test_a_file_of_a_release_still_answers_the_same(file):
-    model = model_of_a_release(file)
     data = np.load(file.with_suffix(".npz"))
-    answer = keras.ops.convert_to_numpy(model(data["x"]))
-    np.testing.assert_allclose(answer, data["y"], rtol=1e-4, atol=1e-5)
+    assert_same(model_of_a_release(file)(data["x"]), data["y"], rtol=1e-4)
 
 
 def test_every_class_is_in_a_file_of_each_release():
@@ -83,6 +83,16 @@ def config_of(item):
     return keras.saving.serialize_keras_object(make(item))
 
 
+def broken_configs(name, values_of):
+    """The config of a class with another value of one of its keys."""
+    good = config_of(CLASSES[name])
+    for key, value in good["config"].items():
+        for junk in values_of(CLASSES[name], key, value):
+            broken = copy.deepcopy(good)
+            broken["config"][key] = junk
+            yield broken
+
+
 def junk_of(item, key, value):
     """All of it for what the class itself reads, two for what Keras does."""
     is_adam = issubclass(item, keras.optimizers.Adam)
@@ -95,26 +105,19 @@ def junk_of(item, key, value):
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_broken_config_is_refused_or_what_it_says(name):
-    good = config_of(CLASSES[name])
-    tried = [
-        (key, junk)
-        for key, value in good["config"].items()
-        for junk in junk_of(CLASSES[name], key, value)
-    ]
-    assert tried
-    for key, junk in tried:
-        broken = copy.deepcopy(good)
-        broken["config"][key] = junk
+    configs = list(broken_configs(name, junk_of))
+    assert configs
+    for broken in configs:
         try:
-            made = keras.saving.deserialize_keras_object(broken)
+            made = keras.saving.deserialize_keras_object(copy.deepcopy(broken))
         except (ValueError, TypeError, OverflowError) as error:
-            assert str(error), (key, junk)
+            assert str(error), broken
             continue
         config = keras.saving.serialize_keras_object(made)
         # Keras takes the cell of an RNN out of the config that it is given.
         again = keras.saving.deserialize_keras_object(copy.deepcopy(config))
         again = keras.saving.serialize_keras_object(again)
-        assert json.dumps(again) == json.dumps(config), (key, junk)
+        assert json.dumps(again) == json.dumps(config), broken
 
 
 def foreign(mark):
@@ -134,15 +137,11 @@ def foreign(mark):
 @pytest.mark.parametrize("name", CLASSES)
 def test_what_a_config_names_of_others_is_never_run(name, tmp_path):
     mark = tmp_path / "mark"
-    good = config_of(CLASSES[name])
-    for key in good["config"]:
-        for value in foreign(mark):
-            broken = copy.deepcopy(good)
-            broken["config"][key] = value
-            try:
-                keras.saving.deserialize_keras_object(broken)
-            except Exception as error:
-                assert str(error) or type(error) is not Exception
+    for broken in broken_configs(name, lambda *_: foreign(mark)):
+        try:
+            keras.saving.deserialize_keras_object(broken)
+        except Exception as error:
+            assert str(error) or type(error) is not Exception
     assert not mark.exists()
 
 
@@ -181,13 +180,13 @@ def small(tmp_path_factory):
     model = keras.Sequential([keras.Input((2, 2)), layers.RIN(2)])
     model.save(file)
     x = np.random.default_rng(0).normal(size=(1, 2, 2)).astype("float32")
-    return file.read_bytes(), x, keras.ops.convert_to_numpy(model(x))
+    return file.read_bytes(), x, to_numpy(model(x))
 
 
 def loaded_answer(folder, damaged, x):
     path = folder / "model.keras"
     path.write_bytes(damaged)
-    return keras.ops.convert_to_numpy(keras.models.load_model(path)(x))
+    return to_numpy(keras.models.load_model(path)(x))
 
 
 def test_a_truncated_file_is_refused(small, tmp_path):
