@@ -5,6 +5,7 @@ Ten moments of each are tried by
     INTERRUPTS=10 pytest -n 2 -m exhaustive tests/test_interrupts.py
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -97,14 +98,13 @@ def interrupt(running):
 
 def left_behind(mark):
     """The processes that have this mark in their environment."""
-    found = []
+    processes = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
+        # A process may have ended, or be of somebody else.
+        with contextlib.suppress(OSError):
             if mark.encode() in (folder / "environ").read_bytes():
-                found.append(folder.name)
-        except OSError:  # it has ended, or is of somebody else
-            pass
-    return found
+                processes.append(folder.name)
+    return processes
 
 
 @pytest.mark.parametrize(
@@ -135,5 +135,5 @@ def test_ctrl_c_leaves_nothing_half_done(
 
 
 def test_no_example_is_forgotten():
-    found = (scripts.ROOT / "examples").glob("[a-z]*.py")
-    assert {path.stem for path in found} == set(EXAMPLES)
+    paths = (scripts.ROOT / "examples").glob("[a-z]*.py")
+    assert {path.stem for path in paths} == set(EXAMPLES)

@@ -203,16 +203,16 @@ def test_a_killed_training_goes_on_bit_for_bit(tmp_path, never_killed, fault):
     if fault == (read_only,):
         folder.chmod(0o555)
         tmp_path.chmod(0o755)
-    ours, theirs = scripts.FORKS.Pipe()
+    here, there = scripts.FORKS.Pipe()
     process = scripts.FORKS.Process(
-        target=fault_happens, args=(folder, functools.partial(*fault), theirs)
+        target=fault_happens, args=(folder, functools.partial(*fault), there)
     )
     process.start()
     process.join()
     folder.chmod(0o755)
     if refused:
         assert process.exitcode == 1
-        assert ours.poll() and ours.recv().startswith(str(folder))
+        assert here.poll() and here.recv().startswith(str(folder))
     else:
         signals = {-signal.SIGKILL, -signal.SIGXFSZ}
         assert process.exitcode in signals
@@ -227,15 +227,15 @@ def test_a_killed_training_goes_on_bit_for_bit(tmp_path, never_killed, fault):
 
 
 def assert_same_state(*folders):
-    ours, theirs = (np.load(folder / "state.npz") for folder in folders)
-    assert ours.files == theirs.files
-    for name in ours:
-        assert ours[name].tobytes() == theirs[name].tobytes(), name
+    state, expected = (np.load(folder / "state.npz") for folder in folders)
+    assert state.files == expected.files
+    for name in state:
+        assert state[name].tobytes() == expected[name].tobytes(), name
 
 
 def assert_same_best(*folders):
-    ours, theirs = (
+    weights, expected = (
         keras.models.load_model(folder / "best.keras").get_weights()
         for folder in folders
     )
-    assert_same(ours, theirs, 0, 0)
+    assert_same(weights, expected, 0, 0)
