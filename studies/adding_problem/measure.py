@@ -10,18 +10,17 @@ a constant predictor: median (lowest to highest) of three seeds.
 """
 
 import itertools
-import pathlib
-import statistics
-import tempfile
 
 import keras
 import numpy as np
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
+from engine import training
 from engine.measurement import groups
-from keras_rin import plots
+from engine.measurement import learning_curves
+from engine.measurement import spread
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.initializers import Offset
 from keras_rin.initializers import PartialIdentity
@@ -30,15 +29,13 @@ from keras_rin.optimizers import AdamWithMultipliers
 from keras_rin.tasks import adding
 
 BATCH, WARM_UP = 50, 100
+PARTIAL = Offset(PartialIdentity())
 # The layer, and its learning rate.
 LAYERS = {
-    "RIN": (
-        lambda: RIN(50, recurrent_initializer=Offset(PartialIdentity())),
-        0.003,
-    ),
+    "RIN": (lambda: RIN(50, recurrent_initializer=PARTIAL), 0.003),
     "IRNN": (
         lambda: keras.layers.SimpleRNN(
-            50, activation="relu", recurrent_initializer="identity"
+            50, "relu", recurrent_initializer="identity"
         ),
         0.001,
     ),
@@ -64,23 +61,15 @@ def train(seed, name, splits, epochs):
     (x, y), validation, test = splits
     model = build(name, x, epochs)
     run = {"layer": name, "seed": seed, "parameters": model.count_params()}
-    with tempfile.TemporaryDirectory() as folder:
-        best = pathlib.Path(folder, "best.keras")
-        checkpoint = keras.callbacks.ModelCheckpoint(
-            best, "val_loss", save_best_only=True
-        )
-        try:
-            model.fit(
-                *(x, y, BATCH, epochs),
-                callbacks=[RestoreOnNaN(), checkpoint],
-                validation_data=validation,
-                verbose=0,
-            )
-        except FloatingPointError as error:
-            run["diverged"] = str(error)
-        losses = model.history.history.get("val_loss", [])
-        if best.exists():
-            model = keras.models.load_model(best)
+    best = training.keep_best("val_loss", epochs)
+    options = {"callbacks": [RestoreOnNaN(), best], "verbose": 0}
+    try:
+        model.fit(x, y, BATCH, epochs, validation_data=validation, **options)
+    except FloatingPointError as error:
+        run["diverged"] = str(error)
+        if best.best_weights is not None:
+            model.set_weights(best.best_weights)
+    losses = model.history.history.get("val_loss", [])
     loss = model.evaluate(*test, batch_size=500, verbose=0)
     run["validation"] = [loss / adding.baseline_loss() for loss in losses]
     return {**run, "test": loss / adding.baseline_loss()}
@@ -115,34 +104,25 @@ def tables(results):
     for layer, runs in groups(results["runs"], "layer").items():
         losses = [run["test"] for run in runs]
         diverged = f"{sum('diverged' in run for run in runs)} of {len(runs)}"
-        loss = f"{statistics.median(losses):.2g}"
-        loss += f" ({min(losses):.2g} to {max(losses):.2g})"
-        rows.append([layer, f"{runs[0]['parameters']:,}", diverged, loss])
+        parameters = f"{runs[0]['parameters']:,}"
+        rows.append([layer, parameters, diverged, spread(losses, 2)])
     header = ["layer", "parameters", "diverged", "normalized loss"]
     return {"Test set": record.markdown(header, rows)}
 
 
 def draw(runs):
-    """The learning curve of each layer: median and range of the seeds."""
-    curves = {
-        layer: [run["validation"] for run in runs]
-        for layer, runs in groups(runs, "layer").items()
-    }
     ylabel = "normalized loss, validation data"
-    figure = plots.plot_learning_curves(curves, ylabel=ylabel, baseline=1)
+    figure = learning_curves(runs, ylabel, baseline=1)
     figure.axes[0].set_yscale("log")
     return figure
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {"learning_curves": "Learning curves: median and range over three seeds"},
-    smallest={"length": 2, "samples": 1, "epochs": 1, "seeds": (0,)}
-    | {"names": ("RIN",)},
-)
+PICTURES = {
+    "learning_curves": "Learning curves: median and range over three seeds"
+}
+SMALLEST = {"length": 2, "samples": 1, "epochs": 1, "seeds": (0,)} | {
+    "names": ("RIN",)
+}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

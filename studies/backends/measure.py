@@ -13,9 +13,9 @@ left out.
 import collections
 import re
 
+from engine import measurement
 from engine import record
 from engine import reports
-from engine.measurement import Measurement
 
 BACKENDS = ["tensorflow", "jax", "torch"]
 # A test counts for the first area whose pattern its name begins with.
@@ -126,7 +126,5 @@ def cell(counts, notes):
     return ", ".join(parts) or "not run"
 
 
-STUDY = Measurement(__file__, __doc__, measure, tables)
-
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

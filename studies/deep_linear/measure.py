@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
 from keras_rin.layers import LinearResidual
 
 SOLVED = 1e-10
@@ -202,20 +202,14 @@ def draw(curves):
     return figure
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {"losses": "Losses over steps, target by target"},
-    smallest={
-        "depth": 3,
-        "names": ("eigenvalue -0.5", "rotation by 30 degrees"),
-        "depths": (1, 2),
-        "steps": 60,
-        "seeds": (0,),
-    },
-)
+PICTURES = {"losses": "Losses over steps, target by target"}
+SMALLEST = {
+    "depth": 3,
+    "names": ("eigenvalue -0.5", "rotation by 30 degrees"),
+    "depths": (1, 2),
+    "steps": 60,
+    "seeds": (0,),
+}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

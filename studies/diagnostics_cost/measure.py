@@ -13,10 +13,10 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
 from engine import steps
 from engine import timing
-from engine.measurement import Measurement
 from engine.measurement import Variant
 from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
@@ -240,31 +240,25 @@ def tables(results):
     return captions
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    variants={
-        "": Variant("512 units, and the callback"),
-        "2000": Variant(
-            "2,000 units, one call each",
-            {"parts": ["matrices"], "units": 2000, "repeats": 1}
-            | {"callback_epochs": ()},
-        ),
-        "dynamics": Variant(
-            "Dynamics", {"parts": ["dynamics"], "callback_epochs": ()}
-        ),
-    },
-    smallest={
-        "parts": ["matrices", "layers", "small dynamics"],
-        "units": 8,
-        "repeats": 1,
-        "callback_units": 8,
-        "callback_epochs": (2,),
-        "separately": False,
-    },
-)
+VARIANTS = {
+    "": Variant("512 units, and the callback"),
+    "2000": Variant(
+        "2,000 units, one call each",
+        {"parts": ["matrices"], "units": 2000, "repeats": 1}
+        | {"callback_epochs": ()},
+    ),
+    "dynamics": Variant(
+        "Dynamics", {"parts": ["dynamics"], "callback_epochs": ()}
+    ),
+}
+SMALLEST = {
+    "parts": ["matrices", "layers", "small dynamics"],
+    "units": 8,
+    "repeats": 1,
+    "callback_units": 8,
+    "callback_epochs": (2,),
+    "separately": False,
+}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -16,22 +16,19 @@ seeds.
 """
 
 import itertools
-import pathlib
-import statistics
-import tempfile
 import time
 
 import keras
-import tensorflow as tf
+import numpy as np
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
+from engine import training
 from engine.data import load_images
-from engine.measurement import Measurement
 from engine.measurement import groups
+from engine.measurement import learning_curves
 from engine.measurement import spread
-from keras_rin import plots
-from keras_rin.callbacks import KeepBest
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
@@ -52,19 +49,6 @@ LAYERS = {
 }
 
 
-class EpochSeconds(keras.callbacks.Callback):
-    """The seconds of each epoch, validation included."""
-
-    def on_train_begin(self, logs=None):
-        self.seconds = []
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.start = time.perf_counter()
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.seconds.append(time.perf_counter() - self.start)
-
-
 def measure(units=100, epochs=40, seeds=range(3)):
     splits = [
         (sequential_pixels.generate(x), y) for x, y in load_images("digits")
@@ -72,32 +56,30 @@ def measure(units=100, epochs=40, seeds=range(3)):
     baseline = sequential_pixels.chance_accuracy(splits[2][1])
     cases = list(itertools.product(seeds, LAYERS))
     runs = [train(*case, splits, units, epochs) for case in tqdm(cases)]
-    figures = {"learning_curves": draw(runs, baseline)}
-    return {"baseline": baseline, "runs": runs}, figures
+    figure = learning_curves(runs, "accuracy, validation data", baseline)
+    results = {"baseline": baseline, "runs": runs}
+    return results, {"learning_curves": figure}
 
 
 def train(seed, name, splits, units, epochs):
     keras.utils.set_random_seed(seed)
     train, validation, test = splits
     model = build(name, units)
-    timer = EpochSeconds()
-    with tempfile.TemporaryDirectory() as folder:
-        best = pathlib.Path(folder, "best.keras")
-        history = model.fit(
-            batches(*train, seed, epochs),
-            steps_per_epoch=-(-len(train[1]) // BATCH),
-            epochs=epochs,
-            shuffle=False,
-            validation_data=validation,
-            validation_batch_size=BATCH,
-            callbacks=[
-                RestoreOnNaN(),
-                KeepBest(best, "val_accuracy", "max"),
-                timer,
-            ],
-            verbose=0,
-        ).history
-        model = keras.models.load_model(best)
+    ends = []
+    clock = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda *_: ends.append(time.perf_counter())
+    )
+    best = training.keep_best("val_accuracy", epochs, "max")
+    history = model.fit(
+        training.batches(train, BATCH, seed, epochs),
+        steps_per_epoch=-(-len(train[1]) // BATCH),
+        epochs=epochs,
+        shuffle=False,
+        validation_data=validation,
+        validation_batch_size=BATCH,
+        callbacks=[RestoreOnNaN(), best, clock],
+        verbose=0,
+    ).history
     return {
         "layer": name,
         "seed": seed,
@@ -105,9 +87,7 @@ def train(seed, name, splits, units, epochs):
         "score": model.evaluate(*test, BATCH, verbose=0)[1],
         "validation": history["val_accuracy"],
         # The first epoch compiles.
-        "seconds_per_epoch": statistics.median(
-            timer.seconds[1:] or timer.seconds
-        ),
+        "seconds_per_epoch": float(np.median(np.diff(ends))),
     }
 
 
@@ -123,19 +103,6 @@ def build(name, units):
     return model
 
 
-def batches(x, y, seed, epochs):
-    """An order for each epoch, drawn from the seed and its number alone."""
-
-    def epoch(number):
-        rows = tf.random.experimental.stateless_shuffle(
-            tf.range(len(y)), [seed, number]
-        )
-        rows = tf.data.Dataset.from_tensor_slices(rows).batch(BATCH)
-        return rows.map(lambda rows: (tf.gather(x, rows), tf.gather(y, rows)))
-
-    return tf.data.Dataset.range(epochs).flat_map(epoch)
-
-
 def tables(results):
     rows = []
     for layer, runs in groups(results["runs"], "layer").items():
@@ -148,25 +115,10 @@ def tables(results):
     return {"Test set": record.markdown(header, rows)}
 
 
-def draw(runs, baseline):
-    """The learning curve of each layer: median and range of the seeds."""
-    curves = {
-        layer: [run["validation"] for run in runs]
-        for layer, runs in groups(runs, "layer").items()
-    }
-    return plots.plot_learning_curves(
-        curves, ylabel="accuracy, validation data", baseline=baseline
-    )
-
-
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {"learning_curves": "Learning curves: median and range over three seeds"},
-    smallest={"units": 2, "epochs": 1, "seeds": (0,)},
-)
+PICTURES = {
+    "learning_curves": "Learning curves: median and range over three seeds"
+}
+SMALLEST = {"units": 2, "epochs": 2, "seeds": (0,)}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -1,8 +1,13 @@
-"""A study that is one script, measure.py: its results and its page."""
+"""A study that is one script, measure.py: its results and its page.
+
+The script has its question and its method as docstring, and in capitals, where
+needed, PICTURES, VARIANTS and SMALLEST; see `Measurement`.
+"""
 
 import dataclasses
 import pathlib
 import statistics
+import sys
 from collections.abc import Callable
 from collections.abc import Mapping
 
@@ -12,6 +17,7 @@ from absl import flags
 from absl import logging
 
 from engine import record
+from keras_rin import plots
 
 FLAGS = flags.FLAGS
 
@@ -36,42 +42,36 @@ class Measurement:
     """What measure.py measures, and how its page shows that.
 
     Attributes:
-        file: measure.py.
+        folder: That of measure.py.
         text: Its docstring: the question, then the method.
         measure: Function that returns the results and {picture: figure}.
         tables: Function from a record of results to {caption: table}.
-        captions: {picture: caption}.
+        pictures: {picture: caption}.
         variants: {name: Variant}; results of the first are in results.json,
             of one with a name in results_NAME.json.
         smallest: Settings that show within seconds whether it runs.
     """
 
-    file: str
+    folder: pathlib.Path
     text: str
     measure: Callable
     tables: Callable
-    captions: Mapping = dataclasses.field(default_factory=dict)
+    pictures: Mapping = dataclasses.field(default_factory=dict)
     variants: Mapping = dataclasses.field(
         default_factory=lambda: {"": Variant()}
     )
     smallest: Mapping = dataclasses.field(default_factory=dict)
 
-    @property
-    def folder(self):
-        return pathlib.Path(self.file).parent
-
-    def main(self):
-        """Measures and writes results, pictures and page, as flags say."""
-        flags.DEFINE_string("output", str(self.folder), "Folder to write to.")
-        flags.DEFINE_enum(
-            "variant", "", list(self.variants), "What to measure."
-        )
-        flags.DEFINE_bool(
-            "smallest", False, "Check with the smallest settings."
-        )
-        flags.DEFINE_bool("page", False, "Write the page of stored results.")
-        flags.register_validator("output", str.strip, "Name a folder.")
-        app.run(self._run)
+    @classmethod
+    def of(cls, module):
+        folder = pathlib.Path(module.__file__).parent
+        optional = {
+            name: getattr(module, name.upper())
+            for name in ("pictures", "variants", "smallest")
+            if hasattr(module, name.upper())
+        }
+        functions = module.measure, module.tables
+        return cls(folder, module.__doc__, *functions, **optional)
 
     def _run(self, argv):
         if argv[1:]:
@@ -108,7 +108,7 @@ class Measurement:
             parts += [self._command(name), _made_by(results)]
             for caption, table in self.tables(results).items():
                 parts += [f"{caption}:", table.strip()]
-            for picture, caption in self.captions.items():
+            for picture, caption in self.pictures.items():
                 file = _file(picture, name, "png")
                 parts += [f"![{caption}]({file})"] * (folder / file).exists()
         return "\n\n".join(filter(None, parts)) + "\n"
@@ -119,6 +119,17 @@ class Measurement:
         if backend != "tensorflow":
             line = f"KERAS_BACKEND={backend} {line}"
         return f"    {line}" + f" --variant={name}" * bool(name)
+
+
+def main():
+    """Measures and writes results, pictures and page, as flags say."""
+    study = Measurement.of(sys.modules["__main__"])
+    flags.DEFINE_string("output", str(study.folder), "Folder to write to.")
+    flags.DEFINE_enum("variant", "", list(study.variants), "What to measure.")
+    flags.DEFINE_bool("smallest", False, "Check with the smallest settings.")
+    flags.DEFINE_bool("page", False, "Write the page of stored results.")
+    flags.register_validator("output", str.strip, "Name a folder.")
+    app.run(study._run)
 
 
 def _file(stem, variant, suffix):
@@ -142,6 +153,15 @@ def spread(values, digits=3):
         for function in (min, statistics.median, max)
     )
     return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def learning_curves(runs, ylabel, baseline):
+    """A figure of each layer's validation: median and range of the seeds."""
+    curves = {
+        layer: [run["validation"] for run in runs]
+        for layer, runs in groups(runs, "layer").items()
+    }
+    return plots.plot_learning_curves(curves, ylabel=ylabel, baseline=baseline)
 
 
 def groups(runs, key):

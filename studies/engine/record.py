@@ -78,6 +78,14 @@ def markdown(header, rows, words=1):
     return table + "\n"
 
 
+def table(columns, rows, words=1):
+    """Of rows that are dicts, with columns {header: format of a row}."""
+    cells = [
+        [column.format_map(row) for column in columns.values()] for row in rows
+    ]
+    return markdown(list(columns), cells, words)
+
+
 def made_by():
     """Command, machine and versions, which stand beside the results."""
     return {

@@ -45,9 +45,7 @@ def run(setting):
     if setting.inputs == "adapted":
         keras_rin.adapt(model, train[0])
     before, error = departures(model), None
-    best = keras.callbacks.EarlyStopping(
-        "val_score", patience=epochs, mode="min", restore_best_weights=True
-    )
+    best = keep_best("val_score", epochs)
     callbacks = [RestoreOnNaN(), best]
     if setting.averaging:  # before `best`, which keeps the average
         callbacks.insert(1, keras.callbacks.SwapEMAWeights(swap_on_epoch=True))
@@ -116,6 +114,13 @@ def seconds(setting):
     steps, epochs = duration(setting, data)
     updating = float(np.median(np.diff(ends))) / TIMED
     return epochs * (steps * updating + validating)
+
+
+def keep_best(monitor, epochs, mode="min"):
+    """The callback that puts the best weights into the model at the end."""
+    return keras.callbacks.EarlyStopping(
+        monitor, patience=epochs, mode=mode, restore_best_weights=True
+    )
 
 
 def duration(setting, data):

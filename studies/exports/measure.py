@@ -18,9 +18,9 @@ from absl import app
 from ai_edge_litert.interpreter import Interpreter
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
 from engine.data import load_images
-from engine.measurement import Measurement
 from engine.measurement import Variant
 from keras_rin.export import export_streaming
 from keras_rin.export import streaming_step
@@ -213,36 +213,27 @@ def measure(
 
 
 def tables(results):
-    header = ["format", "kB", "accuracy", "max. relative difference"]
-    rows = [
-        [
-            run["format"],
-            f"{run['bytes'] / 1000:.0f}",
-            f"{run['accuracy']:.3f}",
-            f"{run['difference']:.0e}" if run["difference"] else "0",
-        ]
-        for run in results["records"]
-    ]
+    columns = {
+        "format": "{format}",
+        "kB": "{kilobytes:.0f}",
+        "accuracy": "{accuracy:.3f}",
+        "max. relative difference": "{difference:.0e}",
+    }
+    rows = [{**r, "kilobytes": r["bytes"] / 1000} for r in results["records"]]
     caption = f"{results['parameters']:,} parameters, "
     caption += f"{results['images']:,} test images"
-    return {caption: record.markdown(header, rows)}
+    return {caption: record.table(columns, rows).replace("0e+00", "    0")}
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    variants={
-        "": Variant("Digits, one pixel per step"),
-        "mnist": Variant(
-            "MNIST, one row per step",
-            {"dataset": "mnist", "rows": True}
-            | {"model": RUNS / "mnist_rows" / "best_rin.keras"},
-        ),
-    },
-    smallest={"model": None, "images": 2},
-)
+VARIANTS = {
+    "": Variant("Digits, one pixel per step"),
+    "mnist": Variant(
+        "MNIST, one row per step",
+        {"dataset": "mnist", "rows": True}
+        | {"model": RUNS / "mnist_rows" / "best_rin.keras"},
+    ),
+}
+SMALLEST = {"model": None, "images": 2}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

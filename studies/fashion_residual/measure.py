@@ -8,18 +8,15 @@ validation accuracy are evaluated on the test set. With one seed per initializer
 the comparison is inconclusive.
 """
 
-import pathlib
-import tempfile
-
 import keras
 import tensorflow as tf
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
+from engine import training
 from engine.data import load_images
-from engine.measurement import Measurement
-from keras_rin import plots
-from keras_rin.callbacks import KeepBest
+from engine.measurement import learning_curves
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.models import residual_convnet
@@ -36,11 +33,7 @@ def measure(epochs=12, filters=(16, 32, 64), images=60_000):
     splits = [(x[:images], y[:images]) for x, y in load_images("fashion_mnist")]
     baseline = sequential_pixels.chance_accuracy(splits[2][1])
     runs = [train(name, splits, epochs, filters) for name in tqdm(INITIALIZERS)]
-    curves = {run["layer"]: [run["validation"]] for run in runs}
-    ylabel = "accuracy, validation data"
-    figure = plots.plot_learning_curves(
-        curves, ylabel=ylabel, baseline=baseline
-    )
+    figure = learning_curves(runs, "accuracy, validation data", baseline)
     results = {"backend": "tensorflow", "runs": runs, "baseline": baseline}
     return results, {"learning_curves": figure}
 
@@ -49,23 +42,21 @@ def train(name, splits, epochs, filters, seed=0):
     keras.utils.set_random_seed(seed)
     train, validation, test = splits
     model = build(name, filters)
-    with tempfile.TemporaryDirectory() as folder:
-        best = pathlib.Path(folder, "best.keras")
-        history = model.fit(
-            batches(*train, seed, epochs),
-            steps_per_epoch=-(-len(train[1]) // BATCH),
-            epochs=epochs,
-            shuffle=False,
-            validation_data=standardized(*validation),
-            callbacks=[RestoreOnNaN(), KeepBest(best, "val_accuracy", "max")],
-            verbose=0,
-        ).history
-        model = keras.models.load_model(best)
+    best = training.keep_best("val_accuracy", epochs, "max")
+    history = model.fit(
+        training.batches(train, BATCH, seed, epochs).map(standardized),
+        steps_per_epoch=-(-len(train[1]) // BATCH),
+        epochs=epochs,
+        shuffle=False,
+        validation_data=in_batches(validation),
+        callbacks=[RestoreOnNaN(), best],
+        verbose=0,
+    ).history
     return {
         "layer": name,
         "seed": seed,
         "parameters": model.count_params(),
-        "score": model.evaluate(standardized(*test), verbose=0)[1],
+        "score": model.evaluate(in_batches(test), verbose=0)[1],
         "validation": history["val_accuracy"],
     }
 
@@ -91,42 +82,29 @@ def build(name, filters):
     return model
 
 
-def batches(x, y, seed, epochs):
-    """An order for each epoch, drawn from the seed and its number alone."""
-
-    def epoch(number):
-        rows = tf.random.experimental.stateless_shuffle(
-            tf.range(len(y)), [seed, number]
-        )
-        return standardized(tf.gather(x, rows), tf.gather(y, rows))
-
-    return tf.data.Dataset.range(epochs).flat_map(epoch)
+def in_batches(split):
+    images = tf.data.Dataset.from_tensor_slices(split)
+    return images.batch(BATCH).map(standardized)
 
 
 def standardized(x, y):
-    """In batches, each image with mean 0 and variance 1."""
-    images = tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH)
-    return images.map(lambda x, y: (tf.image.per_image_standardization(x), y))
+    """Each image with mean 0 and variance 1."""
+    return tf.image.per_image_standardization(x), y
 
 
 def tables(results):
-    rows = [
-        [run["layer"], f"{run['parameters']:,}", f"{run['score']:.3g}"]
-        for run in results["runs"]
-    ]
-    rows.append(["most frequent class", "0", f"{results['baseline']:.3g}"])
-    header = ["initializer", "parameters", "accuracy"]
-    return {"Test set": record.markdown(header, rows)}
+    baseline = {"layer": "most frequent class", "parameters": 0}
+    rows = [*results["runs"], baseline | {"score": results["baseline"]}]
+    columns = {
+        "initializer": "{layer}",
+        "parameters": "{parameters:,}",
+        "accuracy": "{score:.3g}",
+    }
+    return {"Test set": record.table(columns, rows)}
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {"learning_curves": "Learning curves"},
-    smallest={"epochs": 1, "filters": (16, 16, 16), "images": 64},
-)
+PICTURES = {"learning_curves": "Learning curves"}
+SMALLEST = {"epochs": 1, "filters": (16, 16, 16), "images": 64}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import keras_rin
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
 from engine.measurement import groups
 from engine.measurement import spread
 from keras_rin import diagnostics
@@ -132,18 +132,12 @@ def draw_spectra(analyses):
     return figure
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {
-        "fixed_points": "Fixed points of four networks in the plane of two "
-        "principal components",
-        "spectra": "Eigenvalues at stable fixed points, and Lyapunov spectra",
-    },
-    smallest={"names": ("GRU",), "updates": 20, "seeds": (0,)},
-)
+PICTURES = {
+    "fixed_points": "Fixed points of four networks in the plane of two "
+    "principal components",
+    "spectra": "Eigenvalues at stable fixed points, and Lyapunov spectra",
+}
+SMALLEST = {"names": ("GRU",), "updates": 20, "seeds": (0,)}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

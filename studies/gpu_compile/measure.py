@@ -21,8 +21,8 @@ import keras
 from absl import app
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
 from engine.measurement import Variant
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -245,19 +245,11 @@ def tables(results):
     return {caption: record.markdown(list(rows[0]), body, words=words)}
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    variants={
-        "": Variant("Compiled by JAX", backend="jax"),
-        "tensorflow": Variant(
-            "TensorFlow, before compilation", {"gpus": (None,)}
-        ),
-    },
-    smallest={"size": (2, 32, 1, 3), "names": ("RIN",), "gpus": ("H100",)},
-)
+VARIANTS = {
+    "": Variant("Compiled by JAX", backend="jax"),
+    "tensorflow": Variant("TensorFlow, before compilation", {"gpus": (None,)}),
+}
+SMALLEST = {"size": (2, 32, 1, 3), "names": ("RIN",), "gpus": ("H100",)}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 from matplotlib.figure import Figure
 
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
 from keras_rin import diagnostics
 from keras_rin import plots
 from keras_rin.initializers import Chain
@@ -67,14 +67,8 @@ def draw(norms):
     return figure
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {"gradient_horizons": "Gradient norm over the lag"},
-    smallest={"length": 2, "units": 1},
-)
+PICTURES = {"gradient_horizons": "Gradient norm over the lag"}
+SMALLEST = {"length": 2, "units": 1}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
 from keras_rin.constructions import perfect_fit
 
 FEATURES = 64
@@ -57,24 +57,23 @@ def theorem(run):
 
 
 def tables(results):
-    header = ["points", "width", "parameters", "over n ln n + r^2", "margin"]
-    header += ["seconds to construct", "peak memory, GB"]
-    sizes = results["runs"][0]["accuracy"]
-    header += [f"accuracy, batches of {size}" for size in sizes]
+    columns = {
+        "points": "{points:,}",
+        "width": "{width}",
+        "parameters": "{parameters:,}",
+        "over n ln n + r^2": "{ratio:.2f}",
+        "margin": "{margin:.1e}",
+        "seconds to construct": "{seconds:.1f}",
+        "peak memory, GB": "{peak_gigabytes:.2f}",
+    }
+    for size in results["runs"][0]["accuracy"]:
+        columns[f"accuracy, batches of {size}"] = f"{{of {size}:.2%}}"
     rows = [
-        [
-            f"{run['points']:,}",
-            run["width"],
-            f"{run['parameters']:,}",
-            f"{run['parameters'] / theorem(run):.2f}",
-            f"{run['margin']:.1e}",
-            f"{run['seconds']:.1f}",
-            f"{run['peak_gigabytes']:.2f}",
-            *(f"{accuracy:.2%}" for accuracy in run["accuracy"].values()),
-        ]
+        {**run, "ratio": run["parameters"] / theorem(run)}
+        | {f"of {size}": share for size, share in run["accuracy"].items()}
         for run in results["runs"]
     ]
-    return {"By number of points": record.markdown(header, rows)}
+    return {"By number of points": record.table(columns, rows)}
 
 
 def draw(runs):
@@ -90,14 +89,8 @@ def draw(runs):
     return figure
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {"parameters": "Parameters over points"},
-    smallest={"points": (1, 50), "classes": 1},
-)
+PICTURES = {"parameters": "Parameters over points"}
+SMALLEST = {"points": (1, 50), "classes": 1}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

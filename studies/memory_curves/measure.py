@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
 from engine.measurement import groups
 from engine.measurement import spread
 from keras_rin import diagnostics
@@ -147,17 +147,11 @@ def draw_decoding(networks):
     return figure
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {
-        "memory_curves": "Memory curves, and the response to a pulse",
-        "decoding": "R² of the linear decoder",
-    },
-    smallest={"units": 2, "samples": 4, "seeds": (0,)},
-)
+PICTURES = {
+    "memory_curves": "Memory curves, and the response to a pulse",
+    "decoding": "R² of the linear decoder",
+}
+SMALLEST = {"units": 2, "samples": 4, "seeds": (0,)}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

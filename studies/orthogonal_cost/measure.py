@@ -11,10 +11,10 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
 from engine import steps
 from engine import timing
-from engine.measurement import Measurement
 from keras_rin.constraints import Orthogonal
 from keras_rin.layers import RIN
 
@@ -77,13 +77,7 @@ def tables(results):
     return {"Training step": record.markdown(header, rows)}
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    smallest={"sizes": [(2, 5, 1, 3)], "repeats": 2},
-)
+SMALLEST = {"sizes": [(2, 5, 1, 3)], "repeats": 2}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -9,10 +9,10 @@ import statistics
 
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
 from engine import steps
 from engine import timing
-from engine.measurement import Measurement
 
 # batch, time, features, units
 SIZES = [
@@ -66,13 +66,7 @@ def tables(results):
     return {"Peak memory": record.markdown(header, rows)}
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    smallest={"sizes": [(2, 5, 1, 3)], "names": ["SimpleRNN"]},
-)
+SMALLEST = {"sizes": [(2, 5, 1, 3)], "names": ["SimpleRNN"]}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -11,8 +11,8 @@ import itertools
 import numpy as np
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
 from keras_rin.diagnostics import product_versus_power
 
 FACTORS = (1, 2, 5, 10, 20, 50)
@@ -61,9 +61,7 @@ def tables(results):
     return {"Spectral radii": record.markdown(header, rows)}
 
 
-STUDY = Measurement(
-    __file__, __doc__, measure, tables, smallest={"units": 1, "draws": 1}
-)
+SMALLEST = {"units": 1, "draws": 1}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -21,9 +21,9 @@ import tomllib
 
 from absl import app
 
+from engine import measurement
 from engine import record
 from engine import reports
-from engine.measurement import Measurement
 
 FOLDER = pathlib.Path(__file__).parent
 FAULTS = tomllib.loads((FOLDER / "faults.toml").read_text())
@@ -80,7 +80,5 @@ def tables(results):
     return captions
 
 
-STUDY = Measurement(__file__, __doc__, measure, tables)
-
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -14,8 +14,9 @@ import tensorflow as tf
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
+from engine.measurement import spread
 from keras_rin.diagnostics import state_norms
 from keras_rin.initializers import Offset
 from keras_rin.initializers import PartialIdentity
@@ -102,22 +103,14 @@ def tables(results):
     lengths = sorted({run["length"] for run in runs})
     lengths = [n for n in lengths if n in (10, 100, 1_000, 10_000)] or lengths
     header = ["model", *(f"{length:,} steps" for length in lengths)]
-    captions = {"loss": "Normalized loss", "gradient_norm": "Gradient norm"}
-    return {
-        caption: record.markdown(
-            header,
-            [
-                [name, *(spread(values(runs, key, name, n)) for n in lengths)]
-                for name in MODELS
-            ],
-        )
-        for key, caption in captions.items()
-    }
-
-
-def spread(values):
-    low, high = min(values), max(values)
-    return f"{statistics.median(values):.2g} ({low:.2g} to {high:.2g})"
+    captions = {"Normalized loss": "loss", "Gradient norm": "gradient_norm"}
+    tables = {}
+    for caption, key in captions.items():
+        rows = [[values(runs, key, m, n) for n in lengths] for m in MODELS]
+        cells = [[spread(runs, 2) for runs in row] for row in rows]
+        rows = [[m, *row] for m, row in zip(MODELS, cells, strict=True)]
+        tables[caption] = record.markdown(header, rows)
+    return tables
 
 
 def draw(runs):
@@ -143,17 +136,11 @@ def draw(runs):
     return figure
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {
-        "state_growth": "Norm of the hidden state over time; loss and gradient "
-        "norm over the length"
-    },
-    smallest={"lengths": (3,), "units": 1, "seeds": (0,)},
-)
+PICTURES = {
+    "state_growth": "Norm of the hidden state over time; loss and gradient "
+    "norm over the length"
+}
+SMALLEST = {"lengths": (3,), "units": 1, "seeds": (0,)}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

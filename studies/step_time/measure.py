@@ -26,10 +26,10 @@ import keras
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
 from engine import steps
 from engine import timing
-from engine.measurement import Measurement
 from engine.measurement import Variant
 
 # batch, time, features, units
@@ -243,15 +243,10 @@ VARIANTS = {
         | {"sizes": within(GRID, gflop=60)},
     ),
 }
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {"ratios": "Step time of RIN over that of SimpleRNN, size by size"},
-    VARIANTS,
-    smallest={"sizes": [(2, 5, 1, 3)], "names": IN_GRID},
-)
+
+
+PICTURES = {"ratios": "Step time of RIN over that of SimpleRNN, size by size"}
+SMALLEST = {"sizes": [(2, 5, 1, 3)], "names": IN_GRID}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -17,9 +17,9 @@ from exports.measure import read
 from exports.measure import untrained
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
 from engine.data import load_images
-from engine.measurement import Measurement
 from keras_rin.export import export_streaming
 from keras_rin.tasks import sequential_pixels
 
@@ -77,9 +77,7 @@ def tables(results):
     }
 
 
-STUDY = Measurement(
-    __file__, __doc__, measure, tables, smallest={"model": None, "images": 3}
-)
+SMALLEST = {"model": None, "images": 3}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

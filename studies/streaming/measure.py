@@ -19,9 +19,9 @@ from exports.measure import file_bytes
 from exports.measure import zero_inputs
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
 from engine import steps
-from engine.measurement import Measurement
 from keras_rin.export import export_streaming
 from keras_rin.export import streaming_step
 
@@ -113,13 +113,7 @@ def cells(litert):
     return [f"{litert['bytes'] / 1000:.0f}", *times]
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    smallest={"layers": LAYERS[:1], "calls": 3},
-)
+SMALLEST = {"layers": LAYERS[:1], "calls": 3}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

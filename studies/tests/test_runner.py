@@ -1,13 +1,11 @@
 """Which runs are made, and how they are kept."""
 
-import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 import types
 
@@ -79,17 +77,6 @@ def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(tmp_path):
     assert (tmp_path / "killed" / "models.png").exists()
 
 
-def test_only_missing_runs_are_made(tmp_path, here, monkeypatch):
-    monkeypatch.setattr(runner, "RUNS_OF_A_PROCESS", 8)
-    make(tmp_path)
-    assert here == [1, 1]  # processes of eight runs, and of four
-    before = (tmp_path / "runs.jsonl").read_text()
-    make(tmp_path)
-    assert (tmp_path / "runs.jsonl").read_text() == before
-    make(tmp_path, TINY.replace("[0, 1, 2]", "[0, 1, 2, 3]"))
-    assert len(read_lines(tmp_path)) == 1 + 16
-
-
 def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, here, monkeypatch):
     made = []
 
@@ -107,24 +94,6 @@ def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, here, monkeypatch):
     assert len(read_lines(tmp_path)) == 13
 
 
-def test_a_run_is_stored_when_nobody_else_reads_or_writes(tmp_path):
-    protocol = small.read(tmp_path, TINY)
-    one, other = map(small.run, protocol.settings[:2])
-    runner.store(protocol, tmp_path, one, seconds=2)
-    with open(tmp_path / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        arguments = protocol, tmp_path, other, 1
-        thread = threading.Thread(target=runner.store, args=arguments)
-        thread.start()
-        thread.join(0.5)
-        assert thread.is_alive()
-    thread.join()
-    study = stored(protocol, tmp_path)
-    assert study.runs == (one, other)
-    assert study.record["took"] == {"runs": 2, "seconds": 3.0}
-    assert study.record["protocol"] == protocol.source
-
-
 @pytest.mark.parametrize(
     "best, test, beyond",
     [
@@ -138,22 +107,14 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
     tmp_path, best, test, beyond
 ):
     def outcome(setting):
-        if setting.layer == "IRNN":
-            return None
         good = setting.learning_rate == best
         return {"validation": 0.9 - good / 2, "test": test}
 
     text = TINY.replace("[0.001, 0.01]", "[0.001, 0.003, 0.01]")
-    study = small.study(tmp_path, outcome, text)
+    study = small.study(tmp_path, outcome, text.replace(', "IRNN"', ""))
     wanted = runner.wanted(study, extend=True)
-    if beyond:
-        made = [(s.layer, s.learning_rate, s.seed) for s in wanted]
-        assert made == [("RIN", *beyond, seed) for seed in (0, 1, 2)]
-    else:
-        assert {setting.layer for setting in wanted} == {"IRNN"}
-    text = TINY.replace("[0.001, 0.01]", "[0.01]")  # it is given
-    study = small.study(tmp_path, lambda setting: {}, text)
-    assert runner.wanted(study, extend=True) == []
+    made = [(s.learning_rate, s.seed) for s in wanted]
+    assert made == [(rate, seed) for rate in beyond for seed in (0, 1, 2)]
 
 
 def test_each_model_that_lacks_runs_is_timed_once(tmp_path, here, monkeypatch):

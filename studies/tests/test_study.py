@@ -69,17 +69,6 @@ def test_a_run_comes_back_as_it_was_stored(tmp_path):
     assert "clip" not in lines[1]  # the default
 
 
-def test_the_hours_of_missing_runs_are_those_of_two_cores(tmp_path):
-    made = small.study(tmp_path, lambda s: None if s.seed else {})
-    settings = made.protocol.settings
-    timed = [{**settings[0].record(), "seconds": 3600}]
-    assert Study(made.protocol, made.runs, {}, {"models": timed}).hours(
-        [s for s in settings if s.layer == "RIN"]
-    ) == pytest.approx(2)  # of the four runs of seeds 1 and 2
-    record = {"took": {"runs": 2, "seconds": 3600}}  # for four runs
-    assert Study(made.protocol, made.runs, record).hours_taken == 2
-
-
 @pytest.mark.parametrize("lost", [False, True])
 def test_solving_a_length_means_every_run_of_the_best_rate(tmp_path, lost):
     def outcome(setting):
@@ -124,21 +113,6 @@ def test_means_of_the_seeds_are_compared_with_a_limit(
     low, high = (f"{bound:.1%}" for bound in ends)
     assert part.found == f"{1 - value:.1%} ({low} to {high})"
     assert part.answer == accurate
-
-
-@pytest.mark.parametrize(
-    "end, said", [(0.5, "yes"), (0.6, "no"), (0.52, "inconclusive")]
-)
-def test_overfitting_is_a_validation_error_that_rises_again(
-    tmp_path, end, said
-):
-    def outcome(setting):
-        curve = [0.9, 0.5, end + setting.seed / 1000]
-        return {"curve": curve, "training_curve": [0.8, 0.125]}
-
-    study = small.study(tmp_path, outcome, "within = 0.02\n" + small.TOML)
-    (part,) = findings.does_not_overfit(study, {"layer": "RIN"})
-    assert part.answer == said
 
 
 @pytest.mark.parametrize("gain", [0.1, -0.1])

@@ -1,7 +1,5 @@
 """One run: its data, its training, its losses."""
 
-import os
-import pathlib
 import types
 
 import keras
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 import small
 
-import keras_rin
 from engine import data as datasets
 from engine import models
 from engine import training
@@ -63,22 +60,6 @@ def test_a_compiled_model_is_initialized_anew(setting):
     assert training.run(setting) == first
 
 
-def test_averaged_weights_are_validated_and_tested(setting):
-    """Keras too puts the average into the model when a training ends."""
-    setting = setting.at(averaging=0.5, updates=2)  # one epoch
-    run, data = training.run(setting), datasets.draw(setting)
-    train, validation, test = data.splits
-    model = first_model(setting, data)
-    model.compile(training.optimizer(setting), data.loss)
-    batches = training.batches(train, 6, setting.seed, 1)
-    model.fit(batches, steps_per_epoch=2, shuffle=False, verbose=0)
-    for loss, split in ((run.validation, validation), (run.test, test)):
-        expected = model.evaluate(*split, verbose=0)
-        assert loss == pytest.approx(expected, rel=1e-4)
-    last = training.run(setting.at(averaging=0))
-    assert last.test != pytest.approx(run.test, rel=1e-3)
-
-
 def test_a_run_that_diverges_is_scored_by_its_best_weights(
     setting, monkeypatch
 ):
@@ -92,25 +73,6 @@ def test_a_run_that_diverges_is_scored_by_its_best_weights(
     whole = training.run(setting)  # two epochs of two updates
     assert diverged.error == "the loss is nan"
     assert diverged.test == pytest.approx(whole.test, rel=1e-6)
-
-
-def test_a_loss_that_is_not_finite_is_a_result(setting):
-    run = training.run(setting.at(learning_rate=float("nan")))
-    assert run.diverged and "not finite" in run.error
-    assert run.test_loss == 1
-
-
-def test_a_run_adapts_the_network_to_the_data_it_trains_on(
-    setting, monkeypatch
-):
-    shapes = []
-    adapt = training.keras_rin.adapt
-    monkeypatch.setattr(
-        training.keras_rin, "adapt", lambda model, x: shapes.append(x.shape)
-    )
-    assert not training.run(setting.at(inputs="adapted")).diverged
-    assert shapes == [(12, 5, 2)]
-    assert callable(adapt)
 
 
 def test_a_schedule_warms_up_and_falls_to_zero(setting):
@@ -139,46 +101,24 @@ def test_the_time_of_a_run_is_that_of_its_updates_and_validations(
     assert training.seconds(setting) == 2 * (2 * 1.0 + 0.5)
 
 
-@pytest.mark.parametrize("name", ["RIN", "LSTM"])
-def test_estimation_errors_are_changes_of_hidden_states(setting, name):
-    """Their sum over the steps is the last hidden state."""
-    x = np.random.default_rng(0).normal(size=(200, 9, 1)).astype("float32")
-    layer = getattr(keras_rin.layers, name, None) or keras.layers.LSTM
-    layer = layer(4, return_sequences=True)
-    steps = keras.ops.convert_to_numpy(layer(x[:128]))
-    error = training.estimation_error(
-        setting.at(task="pixels"), types.SimpleNamespace(layers=[layer]), x
-    )
-    change = np.diff(steps, axis=1, prepend=0)
-    rms = np.sqrt(np.mean(change**2))
-    mean = steps[:, -1].mean() / 9 / rms
-    assert error["mean"] == pytest.approx(mean, rel=1e-4)
-    largest = abs(change.mean(axis=(0, 2))).max() / rms
-    assert error["largest"] == pytest.approx(largest, rel=1e-4)
-    assert training.estimation_error(setting, None, x) is None
-
-
-def test_a_hidden_layer_is_before_the_read_out(setting):
+def test_a_network_has_what_its_setting_says(setting):
+    """A hidden layer before the read-out; weights scaled by the length."""
     data = datasets.draw(setting)
-    model = models.build(setting.at(hidden=7), data)
-    x = data.splits[0][0]
+    model = first_model(setting.at(hidden=7), data)
     recurrent, hidden, read_out = model.layers
+    x = data.splits[0][0]
     states = np.maximum(recurrent(x) @ hidden.kernel + hidden.bias, 0)
     expected = states @ read_out.kernel + read_out.bias
-    assert states.shape[1] == 7
     np.testing.assert_allclose(model(x), expected, rtol=1e-5, atol=1e-6)
-
-
-def test_scaled_weights_are_smaller_by_length_or_its_root(setting):
     setting = setting.at(length=9)
-    data = datasets.draw(setting)
     plain, scaled = (
         first_model(setting.at(scaled=scaled), data).get_weights()
         for scaled in (False, True)
     )
-    factors = [1 / 3, 1, 1, 1 / 9, 1]
-    for weight, smaller, factor in zip(plain, scaled, factors, strict=True):
-        np.testing.assert_allclose(smaller, factor * weight, rtol=1e-6)
+    for before, after, factor in zip(
+        plain, scaled, [1 / 3, 1, 1, 1 / 9, 1], strict=True
+    ):
+        np.testing.assert_allclose(after, factor * before, rtol=1e-6)
 
 
 def test_normalized_inputs_have_the_mean_and_variance_of_training_data(setting):
@@ -190,77 +130,3 @@ def test_normalized_inputs_have_the_mean_and_variance_of_training_data(setting):
     mean, deviation = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
     for (x, _), (z, _) in zip(raw.splits, normalized.splits, strict=True):
         np.testing.assert_allclose(z, (x - mean) / deviation, atol=1e-4)
-
-
-def test_pixels_are_pooled_and_permuted_in_one_order(setting):
-    images = np.random.default_rng(0).integers(0, 256, size=(3, 4, 6, 2))
-    pooled = datasets.pool(images, 2)
-    assert pooled.shape == (3, 2, 3, 2)
-    corner = images[1, 2:, 4:, 1].mean() / 255
-    assert pooled[1, 1, 2, 1] == pytest.approx(corner)
-    setting = setting.at(task="pixels", images="digits", train=None)
-    plain = datasets.draw(setting).splits[2][0]
-    permuted, other = (
-        datasets.draw(setting.at(permuted=True, seed=seed)).splits[2][0]
-        for seed in (1, 2)
-    )
-    np.testing.assert_array_equal(permuted, other)
-    np.testing.assert_array_equal(np.sort(plain, 1), np.sort(permuted, 1))
-    assert not np.array_equal(plain, permuted)
-
-
-def test_images_of_a_set_have_mean_0_and_variance_1(setting, monkeypatch):
-    x = np.random.default_rng(0).integers(0, 256, size=(50, 4, 4, 3))
-    stored = tuple(map(keras.ops.convert_to_tensor, (x, np.arange(50) % 10)))
-    monkeypatch.setattr(datasets.tfds, "load", lambda *_, **__: [stored] * 2)
-    data = datasets.draw(setting.at(task="images", images="cifar10"))
-    counts = [x.shape for x, _ in data.splits]
-    assert counts == [(n, 4, 4, 3) for n in (45, 5, 50)]
-    assert data.splits[0][0].mean() == pytest.approx(0, abs=1e-5)
-    assert data.splits[0][0].std() == pytest.approx(1, abs=1e-5)
-    assert data.baseline == pytest.approx(0.9)
-
-
-@pytest.mark.skipif(
-    not pathlib.Path(
-        os.environ.get("TFDS_DATA_DIR", "none"), "tiny_shakespeare"
-    ).exists(),
-    reason="TFDS_DATA_DIR names no folder with tiny_shakespeare in it",
-)
-def test_characters_are_those_that_come_next(setting):
-    data = datasets.draw(setting.at(task="text", length=10, train=7))
-    (x, y), validation, test = data.splits
-    assert len(x) == len(validation[0]) == len(test[0]) == 7
-    np.testing.assert_array_equal(x.argmax(axis=2)[:, 1:], y[:, :-1])
-
-
-def test_a_padded_story_is_answered_as_without_padding(
-    setting, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("BABI_DIR", str(tmp_path))
-    asked = "{} Where is Ann?\thall\t1\n".format
-    short = "1 Ann is in the hall.\n"
-    text = short + "2 Bob is in the barn.\n" + asked(3) + short + asked(2)
-    (tmp_path / "qa1_where_train.txt").write_text(10 * text)
-    (tmp_path / "qa1_where_test.txt").write_text(10 * text)
-    setting = setting.at(task="babi", number=1)
-    data = datasets.draw(setting)
-    model = models.build(setting, data)
-    assert data.baseline == 0  # the answer is always the hall
-    x = {name: array[1:2] for name, array in data.splits[0][0].items()}
-    count = int((x["story"] > 0).sum())
-    assert count < x["story"].shape[1]
-    *readers, last = [
-        layer for layer in model.layers if isinstance(layer, keras.layers.RNN)
-    ]
-    last.cell.bias.assign([1.0, 2.0, 3.0])  # padding that counts moves it
-    (story,) = (layer for layer in readers if layer.return_sequences)
-    (question,) = (layer for layer in readers if not layer.return_sequences)
-    embed = next(layer for layer in model.layers if "embed" in layer.name)
-    states = story(embed(x["story"][:, :count]))
-    mask = embed.compute_mask(x["question"])
-    state = question(embed(x["question"]), mask=mask)
-    repeated = keras.ops.repeat(state[:, None], count, 1)
-    both = keras.ops.concatenate([states, repeated], -1)
-    expected = model.layers[-1](last(both))
-    np.testing.assert_allclose(model(x), expected, rtol=1e-5)

@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
-from engine.measurement import Measurement
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
 
@@ -80,14 +80,8 @@ def draw(runs):
     return figure
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {"growth": "Standard deviation behind each block"},
-    smallest={"filters": 1, "draws": 1},
-)
+PICTURES = {"growth": "Standard deviation behind each block"}
+SMALLEST = {"filters": 1, "draws": 1}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -14,9 +14,9 @@ import subprocess
 import tempfile
 import tomllib
 
+from engine import measurement
 from engine import record
 from engine import reports
-from engine.measurement import Measurement
 
 ROOT = record.STUDIES.parent
 ENVIRONMENTS = tomllib.loads(
@@ -115,7 +115,5 @@ def skipped_table(rows):
     return record.markdown(["skipped, by Keras and backend", *names], lines)
 
 
-STUDY = Measurement(__file__, __doc__, measure, tables)
-
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()

@@ -6,15 +6,14 @@ the units in order, as `hidden_chain` does. A cell has the median (lowest to
 highest) of five seeds.
 """
 
-import statistics
-
 import keras
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import measurement
 from engine import record
 from engine.data import load_images
-from engine.measurement import Measurement
+from engine.measurement import spread
 from keras_rin import diagnostics
 from keras_rin import plots
 from keras_rin.callbacks import RecurrentDiagnostics
@@ -100,11 +99,6 @@ def tables(results):
     return {"Five networks": record.markdown(header, rows)}
 
 
-def spread(values):
-    middle = statistics.median(values)
-    return f"{middle:.3g} ({min(values):.3g} to {max(values):.3g})"
-
-
 def draw(chains, units):
     figure = Figure(figsize=(9, 4), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
@@ -114,14 +108,8 @@ def draw(chains, units):
     return figure
 
 
-STUDY = Measurement(
-    __file__,
-    __doc__,
-    measure,
-    tables,
-    {"hidden_chain": "Mean weight over the order difference"},
-    smallest={"units": 8, "epochs": 1, "seeds": (0,)},
-)
+PICTURES = {"hidden_chain": "Mean weight over the order difference"}
+SMALLEST = {"units": 8, "epochs": 1, "seeds": (0,)}
 
 if __name__ == "__main__":
-    STUDY.main()
+    measurement.main()
