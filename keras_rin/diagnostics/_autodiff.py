@@ -64,7 +64,8 @@ def value_and_gradients(function, points):
         gradients = tape.gradient(value, points, unconnected_gradients=zero)
         return value, [tf.convert_to_tensor(slices) for slices in gradients]
 
-    return compiled_function(points)
+    # TensorFlow warns of too many functions unless a graph is called.
+    return compiled_function.get_concrete_function(points)(points)
 
 
 def directional(function, point, direction):

@@ -18,7 +18,7 @@ from keras_rin.diagnostics._layer_inputs import LayerInputs
 from keras_rin.diagnostics._state_growth import state_norms
 
 DIRECTIONS = 5  # of the gradient norms: enough for an order of magnitude
-# Each is far from what models that learned and models that did not have.
+# From the models of the study `preflight`, learned and not.
 FAST_GROWTH = 0.75  # exponent of the number of time steps
 VANISHED = 1e-4
 LARGE_GRADIENT = 100.0

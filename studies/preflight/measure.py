@@ -1,0 +1,197 @@
+"""Do the models that `preflight` passes learn, and those it warns of not?
+
+Each of seven layers is combined with raw and with normalized inputs and with
+three optimizers: Keras's default `"adam"`, Adam with gradients clipped to a
+global norm of 1, and Adam with clipping, `beta_2=0.99`, warm-up to 0.003 and
+cosine decay. `preflight` looks at one batch; then the model is trained on the
+adding problem over 200 steps for 2,000 updates of batch 50. A model learned if
+its validation loss is at most half of the baseline, the loss of a constant.
+The runs are stored as they end, in `partial.jsonl`, and a second start goes on
+from there.
+"""
+
+import collections
+import itertools
+import json
+import pathlib
+
+import keras
+import numpy as np
+
+from engine import measurement
+from engine import record
+from keras_rin.diagnostics import preflight
+from keras_rin.initializers import Offset
+from keras_rin.initializers import PartialIdentity
+from keras_rin.layers import RIN
+from keras_rin.tasks import adding
+
+LAYERS = {
+    "RIN": lambda: RIN(50),
+    "RIN, partial identity": lambda: RIN(
+        50, recurrent_initializer=Offset(PartialIdentity())
+    ),
+    "RIN, Offset forgotten": lambda: RIN(
+        50, recurrent_initializer=PartialIdentity()
+    ),
+    "IRNN": lambda: keras.layers.SimpleRNN(
+        50, "relu", recurrent_initializer="identity"
+    ),
+    "SimpleRNN": lambda: keras.layers.SimpleRNN(50),
+    "GRU": lambda: keras.layers.GRU(28),
+    "LSTM": lambda: keras.layers.LSTM(24),
+}
+INPUTS = "normalized", "raw"
+OPTIMIZERS = "adam", "clipped", "clipped, warm-up and decay"
+BATCH, EPOCHS = 50, 10
+RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
+
+
+def measure(samples=10_000, length=200, layers=tuple(LAYERS), runs=RUNS):
+    rng = np.random.default_rng(0)
+    x, y = adding.generate(rng, samples, length)
+    validation = adding.generate(rng, samples // 10, length)
+    made = stored(runs)
+    for case in itertools.product(OPTIMIZERS, INPUTS, layers):
+        if case not in made:
+            made[case] = train(case, x, y, validation)
+            store(runs, made)
+    return {"runs": [made[case] for case in made]}, {}
+
+
+def stored(path):
+    """{(optimizer, inputs, layer): run} of the runs that have ended."""
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    runs = map(json.loads, lines)
+    return {(r["optimizer"], r["inputs"], r["layer"]): r for r in runs}
+
+
+def store(path, runs):
+    if path:
+        lines = (json.dumps(run) + "\n" for run in runs.values())
+        record.write_text(path, "".join(lines))
+
+
+def train(case, x, y, validation):
+    optimizer, inputs, layer = case
+    model = build(*case, x, updates=EPOCHS * len(x) // BATCH)
+    report = preflight(model, x, y)
+    history = model.fit(
+        x,
+        y,
+        batch_size=BATCH,
+        epochs=EPOCHS,
+        validation_data=validation,
+        callbacks=[keras.callbacks.TerminateOnNaN()],
+        verbose=0,
+    ).history
+    baseline = report.baseline_loss
+    return {
+        "optimizer": optimizer,
+        "inputs": inputs,
+        "layer": layer,
+        "findings": [finding.remedy for finding in report.findings],
+        "loss at update 0": report.loss / baseline,
+        "gradient norm": report.gradient_norm,
+        "state norms": [
+            float(report.layers[0].state_norms[step]) for step in (1, -1)
+        ],
+        "first step": float(report.layers[0].gradient_norms[0]),
+        "losses": [loss / baseline for loss in history["val_loss"]],
+    }
+
+
+def build(optimizer, inputs, layer, x, updates):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((None, 2))])
+    if inputs == "normalized":
+        scale = keras.layers.Normalization()
+        scale.adapt(x)
+        model.add(scale)
+    model.add(LAYERS[layer]())
+    model.add(keras.layers.Dense(1))
+    model.compile(optimizers(updates)[optimizer], "mse")
+    return model
+
+
+def optimizers(updates):
+    decay = keras.optimizers.schedules.CosineDecay(
+        0.0,
+        updates - updates // 20,
+        warmup_target=0.003,
+        warmup_steps=updates // 20,
+    )
+    made = (
+        keras.optimizers.Adam(),
+        keras.optimizers.Adam(global_clipnorm=1.0),
+        keras.optimizers.Adam(decay, beta_2=0.99, global_clipnorm=1.0),
+    )
+    return dict(zip(OPTIMIZERS, made, strict=True))
+
+
+def final_loss(run):
+    """The loss after training, infinite if it diverged."""
+    return float(np.nan_to_num(run["losses"][-1], nan=np.inf))
+
+
+def learned(run):
+    """Whether the loss is at most half of the baseline."""
+    return final_loss(run) <= 0.5
+
+
+def tables(results):
+    runs = results["runs"]
+    counts = [
+        ["passed", *outcomes(run for run in runs if not run["findings"])],
+        ["warned of", *outcomes(run for run in runs if run["findings"])],
+    ]
+    rows = [
+        [
+            run["layer"],
+            run["inputs"],
+            run["optimizer"],
+            f"{run['losses'][-1]:.2g}",
+            f"{run['gradient norm']:.2g}",
+            f"{run['state norms'][1]:.2g}",
+            f"{run['first step']:.1g}",
+            "; ".join(map(short, run["findings"])) or "none",
+        ]
+        for run in sorted(runs, key=final_loss)
+    ]
+    header = [
+        "layer",
+        "inputs",
+        "optimizer",
+        "loss",
+        "gradient norm at update 0",
+        "norm of the last state",
+        "gradient norm at step 0",
+        "line to write",
+    ]
+    return {
+        "Models by the verdict before training": record.markdown(
+            ["", "learned", "did not"], counts
+        ),
+        "Loss over the baseline after training, and what `preflight` measured "
+        "before": record.markdown(header, rows, words=3),
+    }
+
+
+def outcomes(runs):
+    """How many runs learned and how many did not, as cells."""
+    counts = collections.Counter(map(learned, runs))
+    return [str(counts[True]), str(counts[False])]
+
+
+def short(remedy):
+    """The word of a line that names it in a table."""
+    for word in ("Normalization", "Offset", "global_clipnorm", "RIN"):
+        if word in remedy:
+            return f"`{word}`"
+    return remedy
+
+
+SMALLEST = {"samples": 50, "length": 5, "layers": ("RIN", "GRU"), "runs": None}
+
+if __name__ == "__main__":
+    measurement.main()
