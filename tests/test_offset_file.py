@@ -160,8 +160,8 @@ def test_weights_of_a_release_still_load(file, rng, tmp_path):
         archive.extract("model.weights.h5", tmp_path)
     model = randomized(model_of_a_release(file), rng)
     model.load_weights(tmp_path / "model.weights.h5")
-    data = np.load(file.with_suffix(".npz"))
-    assert_same(model(data["x"]), data["y"], rtol=1e-4)
+    with np.load(file.with_suffix(".npz")) as data:
+        assert_same(model(data["x"]), data["y"], rtol=1e-4)
 
 
 def named(kind, name="mine"):
