@@ -10,6 +10,8 @@ from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
+pytestmark = pytest.mark.one_backend
+
 LENGTH = 60
 
 
@@ -37,6 +39,7 @@ def model_of_recipe(x, layer):
     )
 
 
+@pytest.mark.each_backend
 def test_loss_and_gradients_are_those_of_a_linear_network():
     """h = sum of x_t W, y = h v: written out in NumPy."""
     rng = np.random.default_rng(1)
@@ -146,6 +149,7 @@ def test_a_vanishing_gradient_is_named_where_no_gate_can_open(layer, lines):
     assert all("RIN(16)" in finding.remedy for finding in report.findings)
 
 
+@pytest.mark.each_backend
 def test_nothing_changes(data):
     x, y = data
     model = model_of(
@@ -174,6 +178,7 @@ def test_nothing_changes(data):
     ]
 
 
+@pytest.mark.each_backend
 def test_masked_steps_are_left_out(data):
     x, y = data
     padded = np.concatenate([x, np.full_like(x[:, :20], -7)], axis=1)
