@@ -30,7 +30,7 @@ def tables():
     ]
 
 
-FOLDER_ROWS, LAYER_ROWS, PACKAGE_ROWS = tables()
+FOLDER_ROWS, LAYER_ROWS, PACKAGE_ROWS, _ = tables()
 # {folder around the package: what of the repository it imports}
 FOLDERS = {folder: set(ours) for (folder,), _, ours in FOLDER_ROWS}
 # {module or subpackage: its layer}, the highest first in the table
