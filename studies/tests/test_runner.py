@@ -91,7 +91,7 @@ def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, here, monkeypatch):
         make(tmp_path)
     assert len(read_lines(tmp_path)) >= 3
     make(tmp_path)
-    assert len(read_lines(tmp_path)) == 5
+    assert len(read_lines(tmp_path)) == 13
 
 
 @pytest.mark.parametrize(
