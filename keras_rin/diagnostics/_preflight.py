@@ -242,12 +242,12 @@ def _check_targets(model, y):
         fits = y.size > 0 and 0 <= y.min() and y.max() < output[-1]
         expected = f"class numbers from 0 to {output[-1] - 1}"
     else:
-        sizes = [size for size in y.shape[1:] if size != 1]
-        fits = len(sizes) == len([s for s in output[1:] if s != 1]) and not any(
-            _arguments.known_to_differ(size, expected)
-            for size, expected in zip(
-                sizes, [s for s in output[1:] if s != 1], strict=True
-            )
+        sizes, known = (
+            [size for size in shape[1:] if size != 1]
+            for shape in (y.shape, output)
+        )
+        fits = len(sizes) == len(known) and not any(
+            map(_arguments.known_to_differ, sizes, known)
         )
         expected = f"the shape of the outputs, {output}"
     if not fits:
