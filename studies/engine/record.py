@@ -1,6 +1,7 @@
 """Records of results: what was measured, and by which command and machine."""
 
 import contextlib
+import fcntl
 import importlib.metadata
 import json
 import os
@@ -53,6 +54,16 @@ def replacing(path):
         with new.open("rb+") as file:
             os.fsync(file.fileno())
         new.replace(path)
+
+
+@contextlib.contextmanager
+def locked(folder):
+    """Keeps other processes that lock this folder waiting meanwhile."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process
+        yield
 
 
 def output_folder(folder):

@@ -5,7 +5,6 @@ Two commands may write to one folder.
 """
 
 import contextlib
-import fcntl
 import json
 import logging
 import multiprocessing
@@ -91,8 +90,7 @@ def _timed(setting):
 def store(protocol, folder, run, seconds):
     """Adds a run to those of the folder, also if another process does so."""
     path = folder / "runs.jsonl"
-    with open(folder / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process
+    with record.locked(folder):
         lines = path.read_text().splitlines() if path.exists() else ["{}"]
         took = json.loads(lines[0]).get("took", {"runs": 0, "seconds": 0})
         first = {

@@ -12,7 +12,6 @@ from there.
 
 import collections
 import itertools
-import json
 import pathlib
 
 import keras
@@ -20,6 +19,7 @@ import numpy as np
 
 from engine import measurement
 from engine import record
+from engine.partial_runs import PartialRuns
 from keras_rin.diagnostics import preflight
 from keras_rin.initializers import Offset
 from keras_rin.initializers import PartialIdentity
@@ -51,29 +51,15 @@ def measure(samples=10_000, length=200, layers=tuple(LAYERS), runs=RUNS):
     rng = np.random.default_rng(0)
     x, y = adding.generate(rng, samples, length)
     validation = adding.generate(rng, samples // 10, length)
-    made = stored(runs)
-    for case in itertools.product(OPTIMIZERS, INPUTS, layers):
-        if case not in made:
-            made[case] = train(case, x, y, validation)
-            store(runs, made)
-    return {"runs": [made[case] for case in made]}, {}
-
-
-def stored(path):
-    """{(optimizer, inputs, layer): run} of the runs that have ended."""
-    lines = path.read_text().splitlines() if path and path.exists() else []
-    runs = map(json.loads, lines)
-    return {(r["optimizer"], r["inputs"], r["layer"]): r for r in runs}
-
-
-def store(path, runs):
-    if path:
-        lines = (json.dumps(run) + "\n" for run in runs.values())
-        record.write_text(path, "".join(lines))
+    stored = PartialRuns(runs, ("optimizer", "inputs", "layer"))
+    cases = list(itertools.product(OPTIMIZERS, INPUTS, layers))
+    for case in cases:
+        if case not in stored:
+            stored[case] = train(case, x, y, validation)
+    return {"runs": [stored[case] for case in cases]}, {}
 
 
 def train(case, x, y, validation):
-    optimizer, inputs, layer = case
     model = build(*case, x, updates=EPOCHS * len(x) // BATCH)
     report = preflight(model, x, y)
     history = model.fit(
@@ -87,9 +73,6 @@ def train(case, x, y, validation):
     ).history
     baseline = report.baseline_loss
     return {
-        "optimizer": optimizer,
-        "inputs": inputs,
-        "layer": layer,
         "findings": [finding.remedy for finding in report.findings],
         "loss at update 0": report.loss / baseline,
         "gradient norm": report.gradient_norm,
