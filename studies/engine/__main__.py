@@ -16,7 +16,7 @@ from engine import claims
 from engine import page
 from engine import protocol as protocols
 from engine.study import Study
-from engine.study import stored
+from engine.study import load
 
 
 def parser():
@@ -64,7 +64,7 @@ def main(arguments=None):
     options = parser().parse_args(arguments)
     if options.command == "pages":
         folders = sorted(p.parent for p in page.STUDIES.glob("*/protocol.toml"))
-        page.write_all([stored(checked(each), each) for each in folders])
+        page.write_all([load(checked(folder), folder) for folder in folders])
         return
     folder = options.study
     try:
@@ -84,7 +84,7 @@ def main(arguments=None):
             runner.run(protocol, folder, *choices)
     except KeyboardInterrupt:
         print("\nInterrupted: the page of stored runs.", file=sys.stderr)
-    page.write(stored(protocol, folder), folder)
+    page.write(load(protocol, folder), folder)
     print((folder / "README.md").read_text())
 
 

@@ -17,14 +17,14 @@ from engine.words import condition
 from engine.words import interval
 
 SUBJECTS = "RIN", "non-normal", "identity", "mine"
-MEASURES = "losses", "curve_means", "unsolved"  # of an outcome, by seed
+MEASURES = "test_losses", "curve_means", "unsolved"  # of an outcome, by seed
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Claim:
-    """Two models compared, all else equal, or a finding; or neither.
+    """Two variants compared, all else equal, or a finding; or neither.
 
-    `compare` lists pairs of models, each named by its layer or by some of its
+    `compare` lists pairs of variants, each named by its layer or by some of its
     hyperparameters; `where` limits the others. `results` names the measured
     study that a finding is of. An `untested` claim says why.
     """
@@ -38,7 +38,7 @@ class Claim:
     size: str = ""
     expect: str = "better"
     within: float | None = None
-    measure: str = "losses"
+    measure: str = "test_losses"
     compare: tuple = ()
     where: dict = dataclasses.field(default_factory=dict)
     finding: str = ""
@@ -66,8 +66,8 @@ class Claim:
 
     @functools.cached_property
     def pairs(self):
-        """The pairs of models to compare, which agree in all else."""
-        models, pairs = self.study.protocol.models, []
+        """The pairs of variants to compare, which agree in all else."""
+        variants, pairs = self.study.protocol.variants, []
         for names in self.compare:
             first, second = (
                 {"layer": name} if isinstance(name, str) else name
@@ -76,12 +76,12 @@ class Claim:
             require_known("hyperparameter", first | second, HYPERPARAMETERS)
             named = first | second
             pairs += [
-                (model, other)
-                for model, other in itertools.product(models, models)
-                if model.matches(first)
+                (variant, other)
+                for variant, other in itertools.product(variants, variants)
+                if variant.matches(first)
                 and other.matches(second)
-                and model.without(named) == other.without(named)
-                and model.matches(self.where)
+                and variant.without(named) == other.without(named)
+                and variant.matches(self.where)
             ]
         return pairs
 
@@ -133,7 +133,7 @@ class Claim:
 
     @property
     def settings(self):
-        """Of the runs that the claim needs: those of its models."""
+        """Of the runs that the claim needs: those of its variants."""
         needed = set(itertools.chain(*self.pairs))
         if not self.compare:
             where = {
@@ -141,20 +141,13 @@ class Claim:
                 for name, value in self.where.items()
                 if name not in self.study.protocol.tuned
             }
-            models = self.study.protocol.models
-            needed = {model for model in models if model.matches(where)}
+            variants = self.study.protocol.variants
+            needed = {variant for variant in variants if variant.matches(where)}
         return [
             setting
             for setting in self.study.protocol.settings
-            if self.study.protocol.model(setting) in needed
+            if self.study.protocol.variant(setting) in needed
         ]
-
-    @property
-    def hours(self):
-        """Of the runs of its study or, not tested, of the missing ones."""
-        if self.verdict == UNTESTED:
-            return self.study.hours(self.settings)
-        return self.study.hours_taken
 
 
 def of(study):

@@ -7,8 +7,8 @@ Each returns a list of parts, which is empty where runs are missing.
 
 import numpy as np
 
-from engine.study import diverged
-from engine.study import solved
+from engine.study import count_diverged
+from engine.study import count_solved
 from engine.verdicts import UNTESTED
 from engine.verdicts import Part
 from engine.verdicts import answer
@@ -26,12 +26,12 @@ def _difference(first, second, condition=""):
 
 def every_initialization_becomes_nonnormal(study, where):
     """Henrici departures of each layer, over all tasks and seeds."""
-    layers = dict.fromkeys(outcome.model.layer for outcome in study.outcomes)
+    layers = dict.fromkeys(outcome.variant.layer for outcome in study.outcomes)
     parts = []
     for layer in layers:
         before, after = [], []
         for outcome in study.outcomes:
-            if outcome.model.layer == layer:
+            if outcome.variant.layer == layer:
                 changes = outcome.best.departures("recurrent")
                 before += changes[0]
                 after += changes[1]
@@ -41,16 +41,16 @@ def every_initialization_becomes_nonnormal(study, where):
 
 def noise_increases_the_lead_of_a_chain(study, where):
     """Chain vs. orthogonal initialization, most noise vs. none."""
-    if len(study.outcomes) < len(study.protocol.models):
+    if len(study.outcomes) < len(study.protocol.variants):
         return []
-    levels = {outcome.model.noise for outcome in study.outcomes}
+    levels = {outcome.variant.noise for outcome in study.outcomes}
 
     def leads(noise):
         chain, orthogonal = (
-            outcome.losses
+            outcome.test_losses
             for layer in ("chain", "orthogonal")
             for outcome in study.outcomes
-            if outcome.model.matches({"layer": layer, "noise": noise})
+            if outcome.variant.matches({"layer": layer, "noise": noise})
         )
         return [orthogonal[seed] - chain[seed] for seed in chain]
 
@@ -62,13 +62,14 @@ def solves_every_length(study, where):
     parts = []
     for length in where["length"]:
         for outcome in study.outcomes:
-            if outcome.model.matches({**where, "length": length}):
+            if outcome.variant.matches({**where, "length": length}):
                 runs = outcome.best.runs
                 found = (
-                    f"{solved(runs)} of {len(runs)} solved, {diverged(runs)} "
-                    f"diverged, median loss {outcome.best.median:.2g}"
+                    f"{count_solved(runs)} of {len(runs)} solved, "
+                    f"{count_diverged(runs)} diverged, median loss "
+                    f"{outcome.median_test_loss:.2g}"
                 )
-                yes = solved(runs) == len(runs)
+                yes = count_solved(runs) == len(runs)
                 parts.append(Part(_steps(length), found, answer(yes, not yes)))
     return parts if len(parts) >= len(where["length"]) else []
 
@@ -86,11 +87,11 @@ def lower_over_tasks(study, where):
     tasks = {setting.number for setting in study.protocol.settings}
     first, second = (
         {
-            outcome.model.number: outcome.best
+            outcome.variant.number: outcome.best
             if rate is None
             else next(t for t in outcome.trials if t.values == (rate,))
             for outcome in study.outcomes
-            if outcome.model.layer == layer
+            if outcome.variant.layer == layer
         }
         for layer, rate in zip(where["layer"], rates, strict=True)
     )
@@ -101,8 +102,8 @@ def lower_over_tasks(study, where):
         for of in (first, second)
     )
     part = _difference(
-        [second[task].median for task in tasks],
-        [first[task].median for task in tasks],
+        [second[task].median_test_loss for task in tasks],
+        [first[task].median_test_loss for task in tasks],
         f"{len(tasks)} tasks, mean accuracy {accuracies}",
     )
     return [part]
@@ -119,7 +120,7 @@ def changes_average_to_zero(study, where, within=0.05):
         inside = -within < low and high < within
         return found, answer(inside, no=low > within or high < -within)
 
-    return _of_each_model(study, where, change)
+    return _of_each_variant(study, where, change)
 
 
 def reaches_95_percent(study, where):
@@ -130,18 +131,18 @@ def reaches_95_percent(study, where):
         found = f"{np.mean(trial.accuracies):.1%} ({low:.1%} to {high:.1%})"
         return found, answer(yes=low >= 0.95, no=high < 0.95)
 
-    return _of_each_model(study, where, accuracy)
+    return _of_each_variant(study, where, accuracy)
 
 
-def _of_each_model(study, where, judge):
-    """A part for each model; none at all where the runs of all are missing."""
+def _of_each_variant(study, where, judge):
+    """A part for each variant; none where the runs of all are missing."""
     parts, both_orders = [], "permuted" in study.protocol.varied
-    for model in study.protocol.models:
-        if model.matches(where):
-            outcome = study.outcome(model)
+    for variant in study.protocol.variants:
+        if variant.matches(where):
+            outcome = study.outcome(variant)
             judged = judge(outcome.best) if outcome else ("", UNTESTED)
-            order = ", permuted" if both_orders and model.permuted else ""
-            parts.append(Part(model.layer + order, *judged))
+            order = ", permuted" if both_orders and variant.permuted else ""
+            parts.append(Part(variant.layer + order, *judged))
     untested = all(part.answer == UNTESTED for part in parts)
     return [] if untested else parts
 
@@ -150,7 +151,7 @@ def does_not_overfit(study, where):
     """Whether the validation error rises again before training ends."""
     parts, within = [], study.protocol.source["within"]
     for outcome in study.outcomes:
-        if not outcome.model.matches(where):
+        if not outcome.variant.matches(where):
             continue
         runs = [run for run in outcome.best.runs if run.curve is not None]
         training = [run.training_curve[-1] for run in runs]
@@ -173,7 +174,7 @@ def never_diverges(study, where):
     parts = []
     for length in dict.fromkeys(run.setting.length for run in runs):
         of_length = [run for run in runs if run.setting.length == length]
-        count = diverged(of_length)
+        count = count_diverged(of_length)
         found = f"{count} of {len(of_length)} runs diverged"
         parts.append(Part(_steps(length), found, answer(not count, no=count)))
     return parts

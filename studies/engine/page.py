@@ -94,7 +94,7 @@ def _missing(study, settings=None):
     missing, text = len(study.missing(settings)), "Not run yet"
     if missing < len(settings):
         text += f", but for {len(settings) - missing} of {len(settings)} runs"
-    hours = study.hours(settings)
+    hours = study.hours_missing(settings)
     if hours is None:
         return f"{text}."
     return (
@@ -105,16 +105,16 @@ def _missing(study, settings=None):
 
 def _made(study):
     """How many runs there are, and where they were made."""
-    protocol, versions = study.protocol, study.record["versions"]
+    protocol, versions = study.protocol, study.metadata["versions"]
     seeds = len({setting.seed for setting in protocol.settings})
     parts = [
         f"{_count(study)}, {seeds} seed{'s' * (seeds > 1)}",
         f"keras {versions['keras']}, tensorflow {versions['tensorflow']}",
     ]
-    took = study.record["took"]
+    took = study.metadata["took"]
     if took["runs"] == len(study.runs):
         parts.append(
-            f"{took['seconds'] / 60:.0f} minutes, {study.record['machine']}"
+            f"{took['seconds'] / 60:.0f} minutes, {study.metadata['machine']}"
         )
     elif study.hours_taken is not None:
         parts.append(f"about {study.hours_taken:.2g} hours on two cores")

@@ -1,4 +1,4 @@
-"""The pictures of a study: models at their best, in training, and all rates."""
+"""The pictures of a study: losses at the best, in training, at all rates."""
 
 import itertools
 
@@ -21,7 +21,7 @@ CAPTIONS = {
 
 
 def of(study):
-    """{file: function that draws it}, once the runs of a model are complete."""
+    """{file: function that draws it}, once a variant has all its runs."""
     if not study.outcomes:
         return {}
     rows = "panels" in study.protocol.tables
@@ -40,17 +40,20 @@ def _models(study):
     """
     panels = _panels(study)
     sizes = [len(panel) for _, panel in panels]
-    highest = max(max(outcome.losses.values()) for outcome in study.outcomes)
+    highest = max(
+        max(outcome.test_losses.values()) for outcome in study.outcomes
+    )
     height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
     figure = Figure(figsize=(7, height), layout="constrained")
     rows = figure.subplots(
         len(panels), sharex=True, squeeze=False, height_ratios=sizes
     )[:, 0]
     for axes, (title, panel) in zip(rows, panels, strict=True):
-        for label, outcome in sorted(panel, key=lambda p: p[1].best.median):
-            losses = list(outcome.losses.values())
+        panel = sorted(panel, key=lambda labelled: labelled[1].median_test_loss)
+        for label, outcome in panel:
+            losses = list(outcome.test_losses.values())
             axes.plot(losses, [label] * len(losses), "|", color="grey")
-            axes.plot(outcome.best.median, label, "o", color="C0")
+            axes.plot(outcome.median_test_loss, label, "o", color="C0")
         if highest > SOLVED:
             axes.axvline(1, color="grey", linewidth=1)
         axes.set_title(title, loc="left")
@@ -62,14 +65,14 @@ def _models(study):
 
 
 def _rows(study):
-    """Median test losses: a row for each panel, a marker for each model."""
+    """Median test losses: a row for each panel, a marker for each variant."""
     figure = Figure(layout="constrained")
     axes, panels = figure.subplots(), _panels(study)
     figure.set_size_inches(7, 1.2 + 0.25 * len(panels))
     labels = dict.fromkeys(label for _, panel in panels for label, _ in panel)
     for label, marker in zip(labels, itertools.cycle("os^Dvx")):
         medians = [
-            (outcome.best.median, title)
+            (outcome.median_test_loss, title)
             for title, panel in panels
             for of, outcome in panel
             if of == label
@@ -94,7 +97,7 @@ def _curves(study):
     rows = figure.subplots(len(panels), sharex=True, sharey=True, squeeze=False)
     for axes, (title, panel) in zip(rows[:, 0], panels, strict=True):
         curves = {
-            label: list(outcome.best.curves.values())
+            label: list(outcome.best.validation_curves.values())
             for label, outcome in panel
         }
         plots.plot_learning_curves(
@@ -114,7 +117,7 @@ def _curves(study):
 
 
 def _panels(study):
-    """[(title, [(model in words, outcome)])]; the title may be empty."""
+    """[(title, [(variant in words, outcome)])]; the title may be empty."""
     by = study.protocol.panels
     return [
         (words.label([(by, value)] if by else []), panel)
@@ -137,7 +140,7 @@ def _settings(study):
         medians = np.empty((len(up), len(across)))
         for trial in outcome.trials:
             column, row = map(list.index, outcome.tried, trial.values)
-            medians[row, column] = trial.rank[0]
+            medians[row, column] = trial.median_validation_loss
         image = axes.imshow(medians, origin="lower", vmin=0, vmax=1)
         for (row, column), median in np.ndenumerate(medians):
             axes.text(
@@ -151,7 +154,7 @@ def _settings(study):
         axes.set_xticks(range(len(across)), map(str, across))
         axes.set_yticks(range(len(up)), map(str, up))
         xlabel, ylabel = tables.tuned(study)
-        values = [(name, getattr(outcome.model, name)) for name in names]
+        values = [(name, getattr(outcome.variant, name)) for name in names]
         axes.set(xlabel=xlabel, ylabel=ylabel, title=words.label(values))
     figure.colorbar(image, label="normalized validation loss (baseline = 1)")
     return figure

@@ -3,7 +3,7 @@
 Each combination of the values of a row of `grid`, with the hyperparameters of
 all runs in `data`, `network` and `training`, is trained with each of the
 `seeds`. `tuned` names the hyperparameters whose best values are chosen on
-validation data; the others and the layer tell models apart. `claims` are read
+validation data; the others and the layer tell variants apart. `claims` are read
 by `claims.py`.
 """
 
@@ -45,7 +45,8 @@ KEYS = {*SHARED, *FIXED} | set(
 class Setting:
     """All that determines a run.
 
-    A model is a setting without seed and tuned hyperparameters: these are None.
+    A variant is a setting without seed and tuned hyperparameters: these are
+    None. Pages call it a model.
     """
 
     task: str
@@ -108,7 +109,7 @@ class Setting:
             for name, v in values.items()
         )
 
-    def record(self):
+    def as_dict(self):
         """The hyperparameters that differ from their defaults."""
         return {
             field.name: value
@@ -129,7 +130,7 @@ class Protocol:
     question: str
     text: str
     settings: tuple[Setting, ...]
-    varied: tuple[str, ...]  # hyperparameters that tell models apart
+    varied: tuple[str, ...]  # hyperparameters that tell variants apart
     tuned: tuple[str, ...]
     panels: str | None
     tables: tuple[str, ...]
@@ -150,16 +151,16 @@ class Protocol:
                 config["config"]["units"] = values["units"]
         return Setting(**values)
 
-    def model(self, setting):
+    def variant(self, setting):
         return setting.without(["seed", *self.tuned])
 
     @functools.cached_property
-    def models(self):
-        return tuple(dict.fromkeys(map(self.model, self.settings)))
+    def variants(self):
+        return tuple(dict.fromkeys(map(self.variant, self.settings)))
 
-    def seeds(self, model):
-        of_model = [s for s in self.settings if self.model(s) == model]
-        return list(dict.fromkeys(setting.seed for setting in of_model))
+    def seeds(self, variant):
+        settings = [s for s in self.settings if self.variant(s) == variant]
+        return list(dict.fromkeys(setting.seed for setting in settings))
 
 
 def read(folder):

@@ -18,7 +18,8 @@ from tqdm import tqdm
 
 from engine import record
 from engine import training
-from engine.study import stored
+from engine.study import core_seconds_of
+from engine.study import load
 from engine.verdicts import LEARNED
 
 # TensorFlow keeps each compiled network, 0.1 GiB, until its process ends.
@@ -27,21 +28,28 @@ RUNS_OF_A_PROCESS = 32
 
 def run(protocol, folder, jobs=None, ray_address=None, extend=False):
     """Makes and stores the missing runs, several at a time."""
-    while settings := wanted(stored(protocol, folder), extend):
+    while settings := wanted(load(protocol, folder), extend):
         if ray_address:
             runs = _on_ray(settings, ray_address)
         else:
-            runs = _in_processes(training.run, settings, jobs)
+            runs = _in_processes(timed_run, settings, jobs)
         before = time.monotonic()
         with contextlib.closing(runs):
-            for ended in tqdm(runs, protocol.name, len(settings), unit="run"):
+            ended = tqdm(runs, protocol.name, len(settings), unit="run")
+            for made, core_seconds in ended:
                 now = time.monotonic()
-                store(protocol, folder, ended, now - before)
+                store(protocol, folder, made, now - before, core_seconds)
                 before = now
 
 
+def timed_run(setting):
+    """The run of a setting, and the seconds that it took on one core."""
+    before = time.monotonic()
+    return training.run(setting), time.monotonic() - before
+
+
 def wanted(study, extend=False):
-    """Those beyond the edges of complete models if asked for, then missing."""
+    """Those beyond the edges of complete variants, if asked for; or missing."""
     beyond = beyond_the_edges(study) if extend else []
     return beyond or study.missing(study.protocol.settings)
 
@@ -56,39 +64,46 @@ def beyond_the_edges(study):
         return []
     for outcome in study.outcomes:
         (best,), (tried,) = outcome.best.values, outcome.tried
-        if len(tried) == 1 or outcome.best.median > LEARNED:
+        if len(tried) == 1 or outcome.median_test_loss > LEARNED:
             continue  # it is given, or none is better than another
         rates = [best / 3] * (best == tried[0])
         rates += [best * 3.2] * (best == tried[-1])
         beyond += [
-            outcome.model.at(learning_rate=float(f"{rate:.0e}"), seed=seed)
+            outcome.variant.at(learning_rate=float(f"{rate:.0e}"), seed=seed)
             for rate in rates
-            for seed in protocol.seeds(outcome.model)
+            for seed in protocol.seeds(outcome.variant)
         ]
     return study.missing(beyond)
 
 
 def estimate(protocol, folder, jobs=None):
-    """Times a few updates of each model that lacks runs, once."""
-    study = stored(protocol, folder)
+    """Times a few updates of each variant that lacks runs, once."""
+    study = load(protocol, folder)
     missing = study.missing(protocol.settings)
     timed = study.estimate.get("models", [])
-    known = {protocol.model(protocol.setting(model)) for model in timed}
-    of_model = {protocol.model(setting): setting for setting in missing}
-    left = [of_model[model] for model in of_model if model not in known]
-    timings = _in_processes(_timed, left, jobs)
+    known = {protocol.variant(protocol.setting(values)) for values in timed}
+    to_time = {
+        variant: setting
+        for setting in missing
+        if (variant := protocol.variant(setting)) not in known
+    }
+    timings = _in_processes(_estimated, list(to_time.values()), jobs)
     with contextlib.closing(timings):
-        for model in tqdm(timings, protocol.name, len(left), unit="model"):
-            timed = [*timed, model]
+        for values in tqdm(timings, protocol.name, len(to_time), unit="model"):
+            timed = [*timed, values]
             record.write(folder / "estimate.json", {"models": timed})
 
 
-def _timed(setting):
-    return {**setting.record(), "seconds": training.seconds(setting)}
+def _estimated(setting):
+    return {**setting.as_dict(), "seconds": training.seconds(setting)}
 
 
-def store(protocol, folder, run, seconds):
-    """Adds a run to those of the folder, also if another process does so."""
+def store(protocol, folder, run, seconds, core_seconds):
+    """Adds a run to those of the folder, also if another process does so.
+
+    `seconds` is the time since the run before it ended, `core_seconds` that
+    which the run took on one core, beside others.
+    """
     path = folder / "runs.jsonl"
     with record.locked(folder):
         lines = path.read_text().splitlines() if path.exists() else ["{}"]
@@ -99,9 +114,10 @@ def store(protocol, folder, run, seconds):
             "took": {
                 "runs": took["runs"] + 1,
                 "seconds": round(took["seconds"] + seconds, 1),
+                "core_seconds": round(core_seconds_of(took) + core_seconds, 1),
             },
         }
-        lines = [json.dumps(first), *lines[1:], json.dumps(run.record())]
+        lines = [json.dumps(first), *lines[1:], json.dumps(run.as_dict())]
         record.write_text(path, "\n".join(lines) + "\n")
 
 
@@ -146,7 +162,7 @@ def _on_ray(settings, address):
     package = str(pathlib.Path(__file__).parent)  # travels with the runs
     ray.init(address, runtime_env={"py_modules": [package]})
     try:
-        train = ray.remote(max_retries=2)(training.run)
+        train = ray.remote(max_retries=2)(timed_run)
         waiting = [train.remote(setting) for setting in settings]
         while waiting:
             ended, waiting = ray.wait(waiting)

@@ -1,29 +1,31 @@
-"""A study: a protocol, its stored runs, and what they say of each model.
+"""A study: a protocol, its stored runs, and the outcome of each variant.
 
-A model's hyperparameters are those with the lowest median loss on validation
-data; its losses are the test losses of these, one per seed.
+The hyperparameters of a variant are those with the lowest median loss on
+validation data; its losses are the test losses of these, one per seed. A `Run`
+has raw losses and curves, as they are stored. All others are normalized: they
+are divided by the baseline and at most 1.
 """
 
 import dataclasses
 import functools
-import itertools
 import json
 import pathlib
 
 import numpy as np
 
 from engine import protocol as protocols
-from engine import record as records
+from engine import record
 
 SOLVED = 0.5  # normalized validation loss below which a run solved its task
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A setting and its outcome.
+    """A setting and what was measured of it, by the names in runs.jsonl.
 
-    A run that diverged has an `error`, and the losses of its best weights
-    before that; those are None if it diverged in its first epoch.
+    Losses are raw; those of a classifier are error rates. A run that diverged
+    has an `error`, and the losses of its best weights before that; those are
+    None if it diverged in its first epoch.
     """
 
     setting: protocols.Setting
@@ -38,18 +40,18 @@ class Run:
     henrici_departure: dict | None = None  # {"before": ..., "after": ...}
 
     @classmethod
-    def from_record(cls, protocol, record):
+    def from_dict(cls, protocol, values):
         measured = {
-            field.name: record[field.name]
+            field.name: values[field.name]
             for field in dataclasses.fields(cls)
-            if field.name in record
+            if field.name in values
         }
-        return cls(protocol.setting(record), **measured)
+        return cls(protocol.setting(values), **measured)
 
-    def record(self):
-        """As it is stored: the setting, and what was measured."""
+    def as_dict(self):
+        """The setting and what was measured, as a line of runs.jsonl."""
         measured = vars(self).items()
-        return self.setting.record() | {
+        return self.setting.as_dict() | {
             name: value
             for name, value in measured
             if name != "setting" and value is not None
@@ -60,63 +62,75 @@ class Run:
         return 1.0 if loss is None else min(1.0, loss / self.baseline)
 
     @property
-    def validation_loss(self):
+    def normalized_validation_loss(self):
         return self.normalized(self.validation)
 
     @property
-    def test_loss(self):
+    def normalized_test_loss(self):
         return self.normalized(self.test)
 
     @property
+    def accuracy(self):
+        """Of a classifier, on test data: its loss is an error rate.
+
+        A run without a loss has the accuracy of the baseline.
+        """
+        return 1 - (self.baseline if self.test is None else self.test)
+
+    @property
     def solved(self):
-        return self.validation_loss < SOLVED
+        return self.normalized_validation_loss < SOLVED
 
     @property
     def diverged(self):
         return self.error is not None
 
 
-def solved(runs):
+def count_solved(runs):
     return sum(run.solved for run in runs)
 
 
-def diverged(runs):
+def count_diverged(runs):
     return sum(run.diverged for run in runs)
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """The runs of a model at one value of each tuned hyperparameter."""
+    """The runs of a variant at one value of each tuned hyperparameter."""
 
     values: tuple
     runs: tuple[Run, ...]  # by seed
 
     @property
+    def validation_losses(self):
+        return [run.normalized_validation_loss for run in self.runs]
+
+    @property
+    def test_losses(self):
+        """{seed: loss}"""
+        return {run.setting.seed: run.normalized_test_loss for run in self.runs}
+
+    @property
+    def median_validation_loss(self):
+        return float(np.median(self.validation_losses))
+
+    @property
+    def median_test_loss(self):
+        return float(np.median(list(self.test_losses.values())))
+
+    @property
     def rank(self):
         """The least is the best; of a tie of medians, by the mean."""
-        losses = [run.validation_loss for run in self.runs]
-        return np.median(losses), np.mean(losses), self.values
-
-    @property
-    def losses(self):
-        """{seed: normalized test loss}"""
-        return {run.setting.seed: run.test_loss for run in self.runs}
-
-    @property
-    def median(self):
-        return float(np.median(list(self.losses.values())))
+        mean = np.mean(self.validation_losses)
+        return self.median_validation_loss, mean, self.values
 
     @property
     def accuracies(self):
-        """Test accuracies; a run without a loss has that of the baseline."""
-        return [
-            1 - (run.baseline if run.test is None else run.test)
-            for run in self.runs
-        ]
+        return [run.accuracy for run in self.runs]
 
     @property
-    def curves(self):
-        """{seed: normalized validation loss after each epoch}"""
+    def validation_curves(self):
+        """{seed: validation loss after each epoch}"""
         return {
             run.setting.seed: list(map(run.normalized, run.curve or []))
             for run in self.runs
@@ -125,21 +139,22 @@ class Trial:
     @property
     def curve_means(self):
         """{seed: mean of its curve}; 1 for the epochs that a run lacks."""
-        epochs = max(1, *map(len, self.curves.values()))
+        curves = self.validation_curves
+        epochs = max(1, *map(len, curves.values()))
         return {
             seed: (sum(curve) + epochs - len(curve)) / epochs
-            for seed, curve in self.curves.items()
+            for seed, curve in curves.items()
         }
 
     def departures(self, matrix):
         """Henrici departures before training, and after; one per seed."""
-        measured = [
+        departures = [
             run.henrici_departure
             for run in self.runs
             if run.henrici_departure is not None
         ]
         return [
-            [each[when][matrix] for each in measured]
+            [departure[when][matrix] for departure in departures]
             for when in ("before", "after")
         ]
 
@@ -153,9 +168,9 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """A model at all hyperparameters that were tried."""
+    """A variant at all values of its tuned hyperparameters."""
 
-    model: protocols.Setting
+    variant: protocols.Setting
     trials: tuple[Trial, ...]
 
     @property
@@ -170,11 +185,15 @@ class Outcome:
     def tried(self):
         """The values of each tuned hyperparameter, in order."""
         values = zip(*(trial.values for trial in self.trials), strict=True)
-        return [sorted(set(each)) for each in values]
+        return [sorted(set(column)) for column in values]
 
     @property
-    def losses(self):
-        return self.best.losses
+    def test_losses(self):
+        return self.best.test_losses
+
+    @property
+    def median_test_loss(self):
+        return self.best.median_test_loss
 
     @property
     def curve_means(self):
@@ -183,10 +202,12 @@ class Outcome:
     @property
     def unsolved(self):
         """{seed: share of the runs, at all hyperparameters, not solved}"""
-        runs = sorted(self.runs, key=_seed)
+        runs_by_seed = {}
+        for run in sorted(self.runs, key=_seed):
+            runs_by_seed.setdefault(_seed(run), []).append(run)
         return {
-            seed: np.mean([not run.solved for run in of_seed])
-            for seed, of_seed in itertools.groupby(runs, _seed)
+            seed: (len(runs) - count_solved(runs)) / len(runs)
+            for seed, runs in runs_by_seed.items()
         }
 
 
@@ -196,46 +217,50 @@ def _seed(run):
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """A protocol with its stored runs; `stored` reads one.
+    """A protocol with its stored runs; `load` reads one.
 
-    `record` says what made the runs, `estimate` how long others would take;
+    `metadata` says what made the runs, `estimate` how long others would take;
     both are empty before anything is stored.
     """
 
     protocol: protocols.Protocol
     runs: tuple[Run, ...] = ()
-    record: dict = dataclasses.field(default_factory=dict)
+    metadata: dict = dataclasses.field(default_factory=dict)
     estimate: dict = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def outcomes(self):
-        """Of the models whose runs are complete."""
-        wanted = self._by_model(map(Run, self.protocol.settings))
-        stored, outcomes = self._by_model(self.runs), []
-        for model, runs in wanted.items():
-            asked = _trials(runs, self.protocol.tuned)
-            seeds = max(len(trial.runs) for trial in asked)
+        """Of the variants whose runs are complete."""
+        tuned = self.protocol.tuned
+        stored = self._by_variant(self.runs)
+        # A wanted run is a `Run` that has no results yet, so that wanted and
+        # stored ones are sorted into variants and trials by the same code.
+        wanted = self._by_variant(map(Run, self.protocol.settings))
+        outcomes = []
+        for variant, wanted_runs in wanted.items():
+            wanted_trials = _trials(wanted_runs, tuned)
+            seeds = max(len(trial.runs) for trial in wanted_trials)
             trials = tuple(
                 trial
-                for trial in _trials(stored.get(model, []), self.protocol.tuned)
+                for trial in _trials(stored.get(variant, []), tuned)
                 if len(trial.runs) >= seeds
             )
-            tried = {trial.values for trial in trials}
-            if tried >= {trial.values for trial in asked}:
-                outcomes.append(Outcome(model, trials))
+            values = {trial.values for trial in trials}
+            if values >= {trial.values for trial in wanted_trials}:
+                outcomes.append(Outcome(variant, trials))
         return outcomes
 
-    def _by_model(self, runs):
-        by_model = {}
+    def _by_variant(self, runs):
+        by_variant = {}
         for run in runs:
-            model = self.protocol.model(run.setting)
-            by_model.setdefault(model, []).append(run)
-        return by_model
+            variant = self.protocol.variant(run.setting)
+            by_variant.setdefault(variant, []).append(run)
+        return by_variant
 
-    def outcome(self, model):
-        """Of one model, None if its runs are not complete."""
+    def outcome(self, variant):
+        """Of one variant, None if its runs are not complete."""
         for outcome in self.outcomes:
-            if outcome.model == model:
+            if outcome.variant == variant:
                 return outcome
         return None
 
@@ -243,25 +268,34 @@ class Study:
         stored = {run.setting for run in self.runs}
         return [setting for setting in settings if setting not in stored]
 
-    def hours(self, settings):
-        """What the missing runs would take two cores; None if not estimated."""
-        model = self.protocol.model
+    def hours_missing(self, settings):
+        """Of two cores, for the missing runs; None if not estimated."""
+        variant = self.protocol.variant
         seconds = {
-            model(self.protocol.setting(timed)): timed["seconds"]
+            variant(self.protocol.setting(timed)): timed["seconds"]
             for timed in self.estimate.get("models", [])
         }
-        missing = list(map(model, self.missing(settings)))
+        missing = list(map(variant, self.missing(settings)))
         if not missing or not seconds.keys() >= set(missing):
             return None
         return sum(map(seconds.get, missing)) / 2 / 3600
 
     @property
     def hours_taken(self):
-        """Of all runs on two cores; None if no time was recorded."""
-        took = self.record.get("took", {"runs": 0})
+        """Of two cores, for all runs; None if no time was recorded."""
+        took = self.metadata.get("took", {"runs": 0})
         if not took["runs"]:
             return None
-        return took["seconds"] / took["runs"] * len(self.runs) / 3600
+        seconds_of_a_run = core_seconds_of(took) / took["runs"]
+        return seconds_of_a_run * len(self.runs) / 2 / 3600
+
+
+def core_seconds_of(took):
+    """How long all runs took, each on one core, however many at a time.
+
+    Until this was stored, all runs were made two at a time.
+    """
+    return took.get("core_seconds", 2 * took["seconds"])
 
 
 def _trials(runs, tuned):
@@ -272,19 +306,20 @@ def _trials(runs, tuned):
     return [Trial(values, tuple(by_values[values])) for values in by_values]
 
 
-def stored(protocol, folder):
+def load(protocol, folder):
     """The study of a protocol with what its folder holds by now."""
     folder = pathlib.Path(folder)
-    record, *runs = read_lines(folder) or [{}]
+    metadata, *runs = read_lines(folder) or [{}]
     return Study(
         protocol,
-        tuple(Run.from_record(protocol, run) for run in runs),
-        record,
-        records.read(folder / "estimate.json") or {},
+        tuple(Run.from_dict(protocol, values) for values in runs),
+        metadata,
+        record.read(folder / "estimate.json") or {},
     )
 
 
 def read_lines(folder):
+    """What made the runs of a folder, then the values of each run."""
     path = pathlib.Path(folder) / "runs.jsonl"
     if not path.exists():
         return []

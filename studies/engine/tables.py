@@ -1,24 +1,24 @@
-"""The tables of a study: its models, their hyperparameters, their runs."""
+"""The tables of a study: its variants, their hyperparameters, their runs."""
 
 import statistics
 
 from engine import record
 from engine import words
-from engine.study import diverged
-from engine.study import solved
+from engine.study import count_diverged
+from engine.study import count_solved
 
 
 def _models(study):
-    """Each model at its best hyperparameters."""
+    """Each variant at its best hyperparameters."""
     return _table(
         study,
         ["normalized loss", *tuned(study), "solved", "diverged"],
         lambda outcome: [
             [
-                _spread(outcome.losses.values()),
+                _spread(outcome.test_losses.values()),
                 *_chosen(outcome),
                 _solved(outcome.runs),
-                f"{diverged(outcome.runs)} of {len(outcome.runs)}",
+                f"{count_diverged(outcome.runs)} of {len(outcome.runs)}",
             ]
         ],
     )
@@ -43,7 +43,8 @@ def _settings(study):
 
     def cells(outcome):
         medians = {
-            trial.values[0]: f"{trial.rank[0]:.2g}, {_solved(trial.runs)}"
+            trial.values[0]: f"{trial.median_validation_loss:.2g}, "
+            f"{_solved(trial.runs)}"
             for trial in outcome.trials
         }
         return [[medians.get(value, "") for value in tried]]
@@ -52,7 +53,7 @@ def _settings(study):
 
 
 def _rates(study):
-    """Each model at each hyperparameter, on test data."""
+    """Each variant at each hyperparameter, on test data."""
     return _table(
         study,
         [*tuned(study), "solved", "diverged", "normalized loss"],
@@ -60,8 +61,8 @@ def _rates(study):
             [
                 *(f"{value:g}" for value in trial.values),
                 _solved(trial.runs),
-                str(diverged(trial.runs)),
-                _spread(trial.losses.values()),
+                str(count_diverged(trial.runs)),
+                _spread(trial.test_losses.values()),
             ]
             for trial in sorted(outcome.trials, key=lambda trial: trial.values)
         ],
@@ -81,7 +82,7 @@ def _departures(study):
 
 
 def _panels(study):
-    """Medians on test data: a row for each panel, a column for each model."""
+    """Medians on test data: a row for each panel, a column for each variant."""
     rows = panels(study)
     columns = dict.fromkeys(
         label for _, labelled in rows for label, _ in labelled
@@ -90,7 +91,7 @@ def _panels(study):
     def cell(outcome):
         if outcome is None:
             return ""
-        return f"{outcome.best.median:.2g} ({', '.join(_chosen(outcome))})"
+        return f"{outcome.median_test_loss:.2g} ({', '.join(_chosen(outcome))})"
 
     cells = []
     for value, labelled in rows:
@@ -112,21 +113,21 @@ SHOWN = {
 
 
 def panels(study):
-    """[(value of `panels`, if any, [(model in words, outcome)])]"""
+    """[(value of `panels`, if any, [(variant in words, outcome)])]"""
     by = study.protocol.panels
     names = sorted(name for name in telling(study) if name != by)
     by_value = {}
     for outcome in study.outcomes:
-        label = words.label((n, getattr(outcome.model, n)) for n in names)
-        value = getattr(outcome.model, by) if by else None
+        label = words.label((n, getattr(outcome.variant, n)) for n in names)
+        value = getattr(outcome.variant, by) if by else None
         by_value.setdefault(value, []).append((label, outcome))
     return list(by_value.items())
 
 
 def telling(study):
-    """The hyperparameters that tell the models of a study apart."""
-    models = [outcome.model for outcome in study.outcomes]
-    return words.telling_names(models, study.protocol.varied)
+    """The hyperparameters that tell the variants of a study apart."""
+    variants = [outcome.variant for outcome in study.outcomes]
+    return words.telling_names(variants, study.protocol.varied)
 
 
 def tuned(study):
@@ -134,10 +135,10 @@ def tuned(study):
 
 
 def _table(study, header, cells):
-    """Columns that tell the models, and what `cells` says of an outcome."""
+    """Columns that tell the variants, and what `cells` says of an outcome."""
     names = telling(study)
     rows = [
-        [*(words.cell(getattr(outcome.model, name)) for name in names), *row]
+        [*(words.cell(getattr(outcome.variant, name)) for name in names), *row]
         for outcome in study.outcomes
         for row in cells(outcome)
     ]
@@ -146,7 +147,7 @@ def _table(study, header, cells):
 
 
 def _solved(runs):
-    return f"{solved(runs)} of {len(runs)}"
+    return f"{count_solved(runs)} of {len(runs)}"
 
 
 def _spread(values, form=".2g"):

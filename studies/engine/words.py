@@ -1,6 +1,6 @@
-"""How pages and pictures name hyperparameters, models and comparisons.
+"""How pages and pictures name hyperparameters, variants and comparisons.
 
-A model is named by the hyperparameters in which the models of a study differ;
+A variant is named by the hyperparameters in which those of a study differ;
 what all share, or what follows from another one, is left out.
 """
 
@@ -23,7 +23,7 @@ def name(hyperparameter):
 
 
 def label(values):
-    """A model in words, of pairs of a hyperparameter and its value."""
+    """A variant in words, of pairs of a hyperparameter and its value."""
     return ", ".join(
         _with_name(key, value) for key, value in values if value is not None
     )
@@ -50,15 +50,15 @@ def interval(ends, form=".2g"):
     return f"{low:{form}} to {high:{form}}"
 
 
-def telling_names(models, names):
-    """The hyperparameters that tell models apart, as few as may be.
+def telling_names(variants, names):
+    """The hyperparameters that tell variants apart, as few as may be.
 
     Numbers that follow from another value are left out before words are, the
     last of `names` before the first.
     """
 
     def values(name):
-        return [getattr(model, name) for model in models]
+        return [getattr(variant, name) for variant in variants]
 
     def count(names):
         return len(set(zip(*map(values, names), strict=True)))
@@ -77,18 +77,18 @@ def telling_names(models, names):
 def condition(pair, pairs, names):
     """What tells a comparison from the others of its claim."""
     varied = []
-    for model, models in zip(pair, zip(*pairs, strict=True), strict=True):
+    for variant, variants in zip(pair, zip(*pairs, strict=True), strict=True):
         given = dict.fromkeys(
             name
-            for other in models
+            for other in variants
             for name in sorted(names)
             if getattr(other, name) is not None
         )
         varied.append(
             [
-                (name, getattr(model, name))
-                for name in telling_names(models, given)
-                if len({getattr(other, name) for other in models}) > 1
+                (name, getattr(variant, name))
+                for name in telling_names(variants, given)
+                if len({getattr(other, name) for other in variants}) > 1
             ]
         )
     both = [item for item in varied[0] if item in varied[1]]

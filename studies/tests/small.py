@@ -21,7 +21,7 @@ compare = [["RIN", "IRNN"]]
 LENGTHS = TOML.replace("length = 5, ", "").replace(
     "grid = [{", "grid = [{ length = [5, 6],"
 )
-RECORD = {
+METADATA = {
     "versions": {"keras": "3", "tensorflow": "2"},
     "machine": "a machine",
     "took": {"runs": 12, "seconds": 300},
@@ -47,7 +47,7 @@ def study(folder, outcome, text=TOML):
         for setting in asked.settings
         if (measured := outcome(setting)) is not None
     ]
-    return Study(asked, tuple(runs), RECORD)
+    return Study(asked, tuple(runs), METADATA)
 
 
 def table(text):

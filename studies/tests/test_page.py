@@ -12,14 +12,14 @@ from engine import tables
 from engine import words
 from engine.record import STUDIES
 from engine.study import Study
-from engine.study import stored
+from engine.study import load
 
 FOLDERS = sorted(path.parent for path in STUDIES.glob("*/protocol.toml"))
 
 
 @pytest.fixture(scope="module")
 def studies():
-    return [stored(protocol.read(folder), folder) for folder in FOLDERS]
+    return [load(protocol.read(folder), folder) for folder in FOLDERS]
 
 
 def test_the_pages_are_those_of_the_stored_runs(studies):
@@ -45,7 +45,7 @@ def test_a_page_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     )
 
     def text(*runs):
-        study = Study(made.protocol, runs, small.RECORD)
+        study = Study(made.protocol, runs, small.METADATA)
         return page.of(study, claims.of(study))
 
     assert text().startswith("# a b\n\n**Which?**\n\nSmall.\n")

@@ -16,8 +16,8 @@ from engine import data
 from engine import runner
 from engine.__main__ import main
 from engine.record import STUDIES
+from engine.study import load
 from engine.study import read_lines
-from engine.study import stored
 
 TINY = small.TOML.split("[claims")[0]
 COMMAND = [sys.executable, "-m", "engine"]
@@ -68,7 +68,7 @@ def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(tmp_path):
     first, *lines = (tmp_path / "killed/runs.jsonl").read_text().splitlines()
     assert lines[: len(kept)] == kept
     assert len(lines) == json.loads(first)["took"]["runs"] == 12
-    study = stored(protocol, tmp_path / "killed")
+    study = load(protocol, tmp_path / "killed")
     assert study.missing(protocol.settings) == []
     for run in study.runs[0], study.runs[-1]:
         whole = runner.training.run(run.setting)
@@ -92,6 +92,17 @@ def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, here, monkeypatch):
     assert len(read_lines(tmp_path)) >= 3
     make(tmp_path)
     assert len(read_lines(tmp_path)) == 13
+
+
+def test_the_time_on_one_core_is_stored_beside_that_of_the_command(tmp_path):
+    protocol = small.read(tmp_path, TINY)
+    took = {"runs": 1, "seconds": 10.0}  # of two at a time
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps({"took": took}) + "\n")
+    run = small.run(protocol.settings[0])
+    runner.store(protocol, tmp_path, run, seconds=2.0, core_seconds=7.0)
+    took = read_lines(tmp_path)[0]["took"]
+    assert took == {"runs": 2, "seconds": 12.0, "core_seconds": 27.0}
 
 
 @pytest.mark.parametrize(
@@ -121,9 +132,9 @@ def test_each_model_that_lacks_runs_is_timed_once(tmp_path, here, monkeypatch):
     monkeypatch.setattr(runner.training, "seconds", lambda setting: 3600)
     protocol = small.read(tmp_path, TINY)
     runner.estimate(protocol, tmp_path, jobs=1)
-    study = stored(protocol, tmp_path)
+    study = load(protocol, tmp_path)
     assert len(study.estimate["models"]) == 2
-    assert study.hours(protocol.settings) == 6  # 12 runs on two cores
+    assert study.hours_missing(protocol.settings) == 6  # 12 runs on two cores
     monkeypatch.setattr(runner.training, "seconds", None)
     runner.estimate(protocol, tmp_path, jobs=1)
 
@@ -165,7 +176,7 @@ def _kill_a_worker(process):
         rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
         parents = {pid: parent for pid, parent, *_ in rows}
         for pid, _, *command in rows:
-            if re.match(r"ray::run\b", "".join(command)):
+            if re.match(r"ray::timed_run\b", "".join(command)):
                 above = pid
                 while above in parents and above != str(process.pid):
                     above = parents[above]

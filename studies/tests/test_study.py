@@ -1,5 +1,6 @@
 """From stored runs to the losses of a model, and to findings."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import stats
 
 from engine import findings
 from engine.study import Study
-from engine.study import stored
+from engine.study import load
 from engine.verdicts import UNTESTED
 
 ERROR = {"error": "The loss is not finite."}
@@ -27,8 +28,8 @@ def test_the_rate_is_chosen_on_validation_data_and_the_loss_is_of_test_data(
 
     study = small.study(tmp_path, outcome)
     (rin,) = study.outcomes
-    assert (rin.model.layer, rin.best.values) == ("RIN", (0.001,))
-    assert rin.losses == {0: 0.4, 1: 0.4, 2: 0.4}
+    assert (rin.variant.layer, rin.best.values) == ("RIN", (0.001,))
+    assert rin.test_losses == {0: 0.4, 1: 0.4, 2: 0.4}
     assert len(study.missing(study.protocol.settings)) == 2
 
 
@@ -41,14 +42,14 @@ def test_a_tie_of_medians_goes_to_the_lower_mean_in_any_order(tmp_path):
     for runs in (study.runs, study.runs[::-1]):
         best = Study(study.protocol, runs).outcomes[0].best
         assert best.values == (0.01,)
-        assert list(best.losses) == [0, 1, 2]
+        assert list(best.test_losses) == [0, 1, 2]
 
 
 def test_losses_are_at_most_the_baseline_which_a_lost_run_has(tmp_path):
     outcomes = {"baseline": 2.0, "test": 3.0}, {"test": 0.4}, LOST
     study = small.study(tmp_path, lambda setting: outcomes[setting.seed])
     rin = study.outcomes[0]
-    assert rin.losses == {0: 1.0, 1: 0.4, 2: 1.0}
+    assert rin.test_losses == {0: 1.0, 1: 0.4, 2: 1.0}
     assert rin.unsolved == {0: 0.0, 1: 1.0, 2: 1.0}  # 0.25 and 0.5
     assert [run.diverged for run in rin.best.runs] == [False, False, True]
 
@@ -62,11 +63,19 @@ def test_a_curve_that_ends_early_counts_as_the_baseline_from_there(tmp_path):
 
 def test_a_run_comes_back_as_it_was_stored(tmp_path):
     study = small.study(tmp_path, lambda s: ERROR if s.seed else {"test": 0.1})
-    lines = [{"command": "?"}, *(run.record() for run in study.runs)]
+    lines = [{"command": "?"}, *(run.as_dict() for run in study.runs)]
     text = "\n".join(map(json.dumps, lines))
     (tmp_path / "runs.jsonl").write_text(text)
-    assert stored(study.protocol, tmp_path).runs == study.runs
+    assert load(study.protocol, tmp_path).runs == study.runs
     assert "clip" not in lines[1]  # the default
+
+
+def test_hours_are_those_of_the_cores_that_were_used(tmp_path):
+    study = small.study(tmp_path, lambda setting: {})
+    took = {"runs": 6, "seconds": 3600}  # on two cores; 12 runs are stored
+    assert dataclasses.replace(study, metadata={"took": took}).hours_taken == 2
+    took["core_seconds"] = 3600  # of --jobs=1
+    assert dataclasses.replace(study, metadata={"took": took}).hours_taken == 1
 
 
 @pytest.mark.parametrize("lost", [False, True])
