@@ -19,7 +19,7 @@ TEXT = re.compile(r"^(Returns|Reference):\n((?: {4}.*(?:\n|$)|\n)+)", re.M)
 
 
 def as_google(text):
-    text = FORMULA.sub(lambda found: textwrap.indent(found[0], "    "), text)
+    text = FORMULA.sub(lambda match: textwrap.indent(match[0], "    "), text)
     text = text.replace("\nArgs:\n", "\nArgs: Arguments:\n")
     text = text.replace("\nCall arguments:\n", "\nArgs: Call arguments:\n")
     text = EXAMPLE.sub(_indented, text)

@@ -20,8 +20,8 @@ def on_page_content(content, **kwargs):
     return FORMULA.sub(_mathml, content)
 
 
-def _mathml(found):
-    element, latex = found.groups()
+def _mathml(match):
+    element, latex = match.groups()
     display = "block" if element == "div" else "inline"
     mathml = converter.convert(html.unescape(latex).strip(), display=display)
     # The theme lets a formula scroll in this element on a narrow screen.

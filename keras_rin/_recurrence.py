@@ -236,8 +236,8 @@ def _count_pieces(time):
     the hidden states, which are kept for all steps.
     """
     known = isinstance(time, int)  # it can be undefined during tracing
-    wanted = min(MOST_PIECES, time // FEWEST_STEPS) if known else 1
-    return next((n for n in range(wanted, 1, -1) if time % n == 0), 1)
+    most = min(MOST_PIECES, time // FEWEST_STEPS) if known else 1
+    return next((n for n in range(most, 1, -1) if time % n == 0), 1)
 
 
 def _cut_piece(sequence, pieces, p):

@@ -1,4 +1,14 @@
-"""The state of a training, and the file that holds it."""
+"""The state of a training, and the file that holds it.
+
+The file is an archive of NumPy (`.npz`), with the entries
+
+- `epoch`: how many epochs have ended;
+- `arr_0`, `arr_1`, ...: the variables, in their order;
+- `history`, `model` and `settings`: JSON, as bytes. In the history, an array
+  is an object with the number of its entry and its dtype;
+- `log_0`, `log_1`, ...: the arrays of the history, if any;
+- `torch`: the state of Torch's random generator, on that backend.
+"""
 
 import dataclasses
 import io
@@ -13,7 +23,7 @@ from keras_rin import _callers
 from keras_rin import _files
 
 TEXTS = ("history", "model", "settings")
-ARRAY = "__array__"  # stands in a text for one that is beside it
+ARRAY = "__array__"  # key of the number of an entry, in the history
 
 
 @dataclasses.dataclass
@@ -91,7 +101,7 @@ def read(path):
         ) from error
     try:
         return _parse(content)
-    except Exception as error:  # a damaged archive raises this and that
+    except Exception as error:  # zipfile, zlib and json raise many kinds
         raise ValueError(
             f"{path} cannot be read as a checkpoint ({error}). "
             "Delete it to start from the beginning."

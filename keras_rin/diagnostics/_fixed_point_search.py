@@ -52,8 +52,8 @@ class Search:
         speeds = _squares(self._residuals(states))
         damping = np.full(len(states), 1e-3)
         for _ in range(self._iterations):
-            ended = self.has_converged(states, speeds) | (damping > 1e8)
-            active = np.flatnonzero(~ended)
+            has_ended = self.has_converged(states, speeds) | (damping > 1e8)
+            active = np.flatnonzero(~has_ended)
             if not active.size:
                 break
             steps, flat = _damped_steps(

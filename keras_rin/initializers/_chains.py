@@ -47,7 +47,7 @@ class Chain(keras.initializers.Initializer):
         self.gain = _arguments.finite_number("gain", gain, at_least=0)
 
     def __call__(self, shape, dtype=None):
-        return _square.shift(self, shape, 1, dtype, "gain")
+        return _chain(self, shape, dtype, "gain")
 
     def get_config(self):
         return {"gain": self.gain}
@@ -97,8 +97,8 @@ class ChainIdentity(keras.initializers.Initializer):
         )
 
     def __call__(self, shape, dtype=None):
-        chain = _square.shift(self, shape, 1, dtype, "chain_gain")
-        return chain + _square.shift(self, shape, 0, dtype, "identity_gain")
+        chain = _chain(self, shape, dtype, "chain_gain")
+        return chain + _square.diagonal(self, shape, dtype, 0, "identity_gain")
 
     def get_config(self):
         return {
@@ -148,8 +148,8 @@ class FeedbackChain(keras.initializers.Initializer):
         )
 
     def __call__(self, shape, dtype=None):
-        forward = _square.shift(self, shape, 1, dtype, "gain")
-        return forward + _square.shift(self, shape, -1, dtype, "feedback")
+        chain = _chain(self, shape, dtype, "gain")
+        return chain + _square.diagonal(self, shape, dtype, -1, "feedback")
 
     def get_config(self):
         return {"gain": self.gain, "feedback": self.feedback}
@@ -198,3 +198,8 @@ class Ramp(keras.initializers.Initializer):
 
     def get_config(self):
         return {"limit": self.limit}
+
+
+def _chain(initializer, shape, dtype, gain):
+    """The initializer's attribute `gain`, from each unit to the next."""
+    return _square.diagonal(initializer, shape, dtype, 1, gain)

@@ -42,7 +42,7 @@ class Offset(keras.initializers.Initializer):
     def __call__(self, shape, dtype=None):
         dtype = keras.backend.standardize_dtype(dtype)
         wide = _half_precision.compute_dtype(self, dtype)
-        identity = _square.shift(self, shape, 0, wide)
+        identity = _square.diagonal(self, shape, wide)
         return ops.cast(self.initializer(shape, dtype=wide) - identity, dtype)
 
     def get_config(self):

@@ -52,7 +52,7 @@ class PartialIdentity(keras.initializers.Initializer):
 
     def __call__(self, shape, dtype=None):
         units = _square.side(self, shape)
-        identity = _square.shift(self, shape, 0, dtype)
+        identity = _square.diagonal(self, shape, dtype)
         # 0.07 * 100 is 7.000000000000001 in double precision.
         first = units - math.ceil(round(self.fraction * units, 9))
         return identity * ops.cast(ops.arange(units) >= first, identity.dtype)

@@ -35,8 +35,8 @@ def gates_hint(shape, inner):
     return ""
 
 
-def shift(initializer, shape, k, dtype, gain=None):
-    """Ones on a diagonal, or the number that the initializer has as `gain`."""
+def diagonal(initializer, shape, dtype, k=0, gain=None):
+    """Ones on the k-th diagonal, or the initializer's attribute `gain`."""
     units = side(initializer, shape)
     dtype = keras.backend.standardize_dtype(dtype)
     ones = ops.eye(units, k=k, dtype=dtype)

@@ -14,12 +14,13 @@ from keras_rin.layers import _offset_file
 from keras_rin.layers._offset_options import warn_of_effective
 
 DENSE = _offset_file.Counterpart(
-    "Dense",
-    "dense",
-    "linear_residual",
-    "kernel",
-    "Load the file into a model with keras.layers.Dense(use_bias=False) in "
-    "place of LinearResidual, and set the kernel A = W - I.",
+    keras_class="Dense",
+    keras_layer_name="dense",
+    offset_layer_name="linear_residual",
+    weight="kernel",
+    conversion="Load the file into a model with "
+    "keras.layers.Dense(use_bias=False) in place of LinearResidual, and set "
+    "the kernel A = W - I.",
 )
 
 
@@ -98,7 +99,7 @@ class LinearResidual(keras.layers.Layer):
         _offset_file.mark(store)
 
     def load_own_variables(self, store):
-        weights = _offset_file.own_weights(self, store, DENSE)
+        weights = _offset_file.checked_offset_weights(self, store, DENSE)
         super().load_own_variables(weights)
 
     def call(self, x):

@@ -23,9 +23,9 @@ class Counterpart(NamedTuple):
     """The layer of Keras whose weights have the same shapes."""
 
     keras_class: str  # that of the effective matrix
-    keras_name: str  # the name that Keras gives to it
-    own_name: str  # the name that Keras gives to the layer of the offset
-    weight: str
+    keras_layer_name: str  # as Keras derives it from the class
+    offset_layer_name: str  # the same of the layer of the offset
+    weight: str  # the attribute that differs
     conversion: str  # what to do with a file of the layer of Keras
 
 
@@ -33,18 +33,19 @@ def mark(store):
     store[MARKER] = np.ones(1, "int32")
 
 
-def own_weights(layer, store, counterpart):
-    """The entries of a file that are weights, if they are of an offset.
+def checked_offset_weights(layer, store, counterpart):
+    """The weights in a file; ValueError if they are not of an offset.
 
     A file without a marker is of the layer of Keras or of an earlier version
-    of this package. Its name, which Keras writes into HDF5, tells which, or
-    that it is part of a model that `keras.saving.load_model` loads.
+    of this package. The name of the layer, which Keras writes into HDF5, says
+    which, or else that `keras.saving.load_model` builds the layer from the
+    config beside the weights. Where neither is so, the user is warned.
     """
     entries = {key: store[key] for key in store.keys()}
     marked = entries.pop(MARKER, None) is not None
     if marked or counterpart is None:
         return entries
-    keras_class, keras_name, own_name, weight, conversion = counterpart
+    keras_class, keras_name, offset_name, weight, conversion = counterpart
     if not entries and layer.weights:
         raise ValueError(
             f"The file has no weights of {layer.name}, a "
@@ -60,7 +61,7 @@ def own_weights(layer, store, counterpart):
             f"identity. {conversion} Received: weights named {name!r}"
         )
     whole_model = _callers.are_within(keras.saving.load_model)
-    if entries and not whole_model and not _is_numbered(own_name, name):
+    if entries and not whole_model and not _is_numbered(offset_name, name):
         warnings.warn(
             f"The file does not say whether the `{weight}` of {layer.name} is "
             f"an offset from the identity, as in {type(layer).__name__}, or "

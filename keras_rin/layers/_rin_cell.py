@@ -16,12 +16,12 @@ from keras_rin.layers._conversion import converted
 from keras_rin.layers._offset_options import warn_of_effective
 
 SIMPLE_RNN_CELL = _offset_file.Counterpart(
-    "SimpleRNNCell",
-    "simple_rnn_cell",
-    "rin_cell",
-    "recurrent_kernel",
-    "Load the file into a model with keras.layers.SimpleRNN (or SimpleRNNCell) "
-    "in place of RIN (or RINCell), and convert its layers with "
+    keras_class="SimpleRNNCell",
+    keras_layer_name="simple_rnn_cell",
+    offset_layer_name="rin_cell",
+    weight="recurrent_kernel",
+    conversion="Load the file into a model with keras.layers.SimpleRNN (or "
+    "SimpleRNNCell) in place of RIN (or RINCell), and convert its layers with "
     "`RIN.from_simple_rnn` (or `RINCell.from_simple_rnn_cell`).",
 )
 
@@ -209,7 +209,7 @@ class RINCell(keras.layers.SimpleRNNCell):
         # A subclass with more weights cannot be confused with SimpleRNNCell.
         has_same_weights = len(self.weights) == 2 + self.use_bias
         counterpart = SIMPLE_RNN_CELL if has_same_weights else None
-        weights = _offset_file.own_weights(self, store, counterpart)
+        weights = _offset_file.checked_offset_weights(self, store, counterpart)
         super().load_own_variables(weights)
 
     def _project_inputs(self, x):

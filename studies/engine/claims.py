@@ -124,8 +124,8 @@ class Claim:
         words = condition(pair, self.pairs, self.study.protocol.varied)
         if comparison is None:
             return Part(words, "", UNTESTED)
-        found = f"{comparison.mean:+.2g} ({interval(comparison.interval)})"
-        return Part(words, found, comparison.answer)
+        summary = f"{comparison.mean:+.2g} ({interval(comparison.interval)})"
+        return Part(words, summary, comparison.answer)
 
     @property
     def verdict(self):

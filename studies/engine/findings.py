@@ -20,8 +20,8 @@ from keras_rin.constructions import near_identity_factors
 def _difference(first, second, condition=""):
     differences = np.subtract(first, second)
     low, high = mean_interval(differences)
-    found = f"{differences.mean():+.2g} ({low:.2g} to {high:.2g})"
-    return Part(condition, found, answer(yes=low > 0, no=high < 0))
+    summary = f"{differences.mean():+.2g} ({low:.2g} to {high:.2g})"
+    return Part(condition, summary, answer(yes=low > 0, no=high < 0))
 
 
 def every_initialization_becomes_nonnormal(study, where):
@@ -64,13 +64,15 @@ def solves_every_length(study, where):
         for outcome in study.outcomes:
             if outcome.variant.matches({**where, "length": length}):
                 runs = outcome.best.runs
-                found = (
+                summary = (
                     f"{count_solved(runs)} of {len(runs)} solved, "
                     f"{count_diverged(runs)} diverged, median loss "
                     f"{outcome.median_test_loss:.2g}"
                 )
                 yes = count_solved(runs) == len(runs)
-                parts.append(Part(_steps(length), found, answer(yes, not yes)))
+                parts.append(
+                    Part(_steps(length), summary, answer(yes, not yes))
+                )
     return parts if len(parts) >= len(where["length"]) else []
 
 
@@ -116,9 +118,9 @@ def changes_average_to_zero(study, where, within=0.05):
         errors = [run.estimation_error for run in trial.runs]
         means = [error["mean"] for error in errors if error is not None]
         low, high = mean_interval(means)
-        found = f"{np.mean(means):+.2g} ({low:.2g} to {high:.2g})"
+        summary = f"{np.mean(means):+.2g} ({low:.2g} to {high:.2g})"
         inside = -within < low and high < within
-        return found, answer(inside, no=low > within or high < -within)
+        return summary, answer(inside, no=low > within or high < -within)
 
     return _of_each_variant(study, where, change)
 
@@ -128,8 +130,8 @@ def reaches_95_percent(study, where):
 
     def accuracy(trial):
         low, high = mean_interval(trial.accuracies)
-        found = f"{np.mean(trial.accuracies):.1%} ({low:.1%} to {high:.1%})"
-        return found, answer(yes=low >= 0.95, no=high < 0.95)
+        summary = f"{np.mean(trial.accuracies):.1%} ({low:.1%} to {high:.1%})"
+        return summary, answer(yes=low >= 0.95, no=high < 0.95)
 
     return _of_each_variant(study, where, accuracy)
 
@@ -157,13 +159,13 @@ def does_not_overfit(study, where):
         training = [run.training_curve[-1] for run in runs]
         rise = [run.curve[-1] - min(run.curve) for run in runs]
         low, high = mean_interval(rise)
-        found = (
+        summary = (
             f"validation error at the end {np.mean(rise):+.2g} ({low:.2g} to "
             f"{high:.2g}) above its lowest; training error "
             f"{np.median(training):.2g}, "
             f"test error {np.median([run.test for run in runs]):.2g}"
         )
-        part = Part("", found, answer(yes=high < within, no=low > within))
+        part = Part("", summary, answer(yes=high < within, no=low > within))
         parts.append(part)
     return parts
 
@@ -175,8 +177,8 @@ def never_diverges(study, where):
     for length in dict.fromkeys(run.setting.length for run in runs):
         of_length = [run for run in runs if run.setting.length == length]
         count = count_diverged(of_length)
-        found = f"{count} of {len(of_length)} runs diverged"
-        parts.append(Part(_steps(length), found, answer(not count, no=count)))
+        summary = f"{count} of {len(of_length)} runs diverged"
+        parts.append(Part(_steps(length), summary, answer(not count, no=count)))
     return parts
 
 
@@ -198,8 +200,8 @@ def _power_over_product(results, normalise):
     )
     logs = np.subtract(run["power"], run["product"])
     low, high = np.exp(mean_interval(logs))
-    found = f"ratio {np.exp(np.mean(logs)):.2g} ({low:.2g} to {high:.2g})"
-    return low, ("50 factors", found)
+    summary = f"ratio {np.exp(np.mean(logs)):.2g} ({low:.2g} to {high:.2g})"
+    return low, ("50 factors", summary)
 
 
 def chain_retains_the_signal(results):
@@ -237,10 +239,10 @@ def small_variance_keeps_size(results):
         for run in results["runs"]
         if run["initializer"].startswith(name)
     )
-    found = f"factor {np.median(small):.2g}"
-    found += f", he_normal {np.median(usual):.2g}"
+    summary = f"factor {np.median(small):.2g}"
+    summary += f", he_normal {np.median(usual):.2g}"
     yes = max(small) < 2 < min(usual)
-    return [Part("27 blocks", found, answer(yes, not yes))]
+    return [Part("27 blocks", summary, answer(yes, not yes))]
 
 
 def identity_initialization_trains_deep(results):
@@ -248,10 +250,10 @@ def identity_initialization_trains_deep(results):
     identity, gaussian = deepest["identity"], deepest["Gaussian"]
     reached = [steps for steps in gaussian if steps is not None]
     steps = "not reached" if identity is None else f"{identity} steps"
-    found = f"identity {steps}, "
-    found += f"Gaussian {len(reached)} of {len(gaussian)} runs solved"
+    summary = f"identity {steps}, "
+    summary += f"Gaussian {len(reached)} of {len(gaussian)} runs solved"
     yes = identity is not None and all(steps > identity for steps in reached)
-    return [Part(f"depth {deepest['depth']}", found, answer(yes, not yes))]
+    return [Part(f"depth {deepest['depth']}", summary, answer(yes, not yes))]
 
 
 def fits_any_labels(results):
@@ -261,10 +263,10 @@ def fits_any_labels(results):
         ratios.append(run["parameters"] / (n * np.log(n) + r**2))
         accuracies += run["accuracy"].values()
     points = max(run["points"] for run in results["runs"])
-    found = f"accuracy {min(accuracies):.2%}, {min(ratios):.2f} to "
-    found += f"{max(ratios):.2f} (n ln n + r^2) parameters"
+    summary = f"accuracy {min(accuracies):.2%}, {min(ratios):.2f} to "
+    summary += f"{max(ratios):.2f} (n ln n + r^2) parameters"
     yes = min(accuracies) == 1 and max(ratios) < 3
-    return [Part(f"up to {points:,} points", found, answer(yes, not yes))]
+    return [Part(f"up to {points:,} points", summary, answer(yes, not yes))]
 
 
 def small_variance_trains_better(results):
@@ -286,9 +288,9 @@ def factors_are_small():
         gamma = np.abs(np.log(stretch[[0, -1]])).max()
         largest = np.linalg.norm(factors, 2, axis=(1, 2)).max()
         shares.append(largest * depth / (4 * np.pi + 3 * gamma))
-    found = f"at most {max(shares):.2f} of the bound"
+    summary = f"at most {max(shares):.2f} of the bound"
     yes = max(shares) <= 1
-    return [Part("16 x 16, 64 factors", found, answer(yes, not yes))]
+    return [Part("16 x 16, 64 factors", summary, answer(yes, not yes))]
 
 
 def gradient_bound_as_printed():
@@ -299,9 +301,9 @@ def gradient_bound_as_printed():
     printed = 4 * depth * (1 - tau) ** (depth - 1) * excess
     factors = np.tile(-np.eye(units) / 2, (depth, 1, 1))
     corrected = gradient_lower_bound(factors, np.zeros((units, units)))
-    found = f"gradient squared {slope:.2g}, printed bound {printed:.2g}, "
-    found += f"corrected {corrected:.2g}"
-    return [Part("", found, answer(slope >= printed, slope < printed))]
+    summary = f"gradient squared {slope:.2g}, printed bound {printed:.2g}, "
+    summary += f"corrected {corrected:.2g}"
+    return [Part("", summary, answer(slope >= printed, slope < printed))]
 
 
 def _by_name(*functions):

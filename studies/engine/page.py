@@ -64,23 +64,24 @@ def _tables(study):
 
 def _rows(claim):
     """The claim, what is published of it, and its parts if there are more."""
-    parts, found, source = claim.parts, "", claim.source
+    parts, summary, source = claim.parts, "", claim.source
     if claim.after:
         source += f"; defined after {claim.after}"
     if not parts:
-        found = claim.untested or _missing(claim.study, claim.settings)
+        summary = claim.untested or _missing(claim.study, claim.settings)
     if len(parts) == 1:
-        found = ": ".join(filter(None, [parts[0].condition, parts[0].found]))
+        part = parts[0]
+        summary = ": ".join(filter(None, [part.condition, part.summary]))
         parts = []
     if claim.results:
-        found += f" ([{claim.results}](../{claim.results}/README.md))"
+        summary += f" ([{claim.results}](../{claim.results}/README.md))"
     return [
-        [claim.statement, found, f"**{claim.verdict}**"],
+        [claim.statement, summary, f"**{claim.verdict}**"],
         [f"*{source}*", f"*{claim.published}*", ""],
         *(
             [
                 f"– {part.condition}",
-                part.found,
+                part.summary,
                 ANSWERS.get(part.answer, part.answer),
             ]
             for part in parts
@@ -122,11 +123,11 @@ def _made(study):
 
 
 def _count(study):
-    wanted = len(study.protocol.settings)
-    stored = wanted - len(study.missing(study.protocol.settings))
+    count = len(study.protocol.settings)
+    stored = count - len(study.missing(study.protocol.settings))
     beyond = len(study.runs) - stored
     more = f" and {beyond} at further learning rates" if beyond else ""
-    return f"{stored} of {wanted} runs{more}"
+    return f"{stored} of {count} runs{more}"
 
 
 def _processors(study):
@@ -199,7 +200,7 @@ def of_comparisons(asserted):
         ],
         ["neither model solved the task", answers.count(verdicts.UNSOLVED)],
     ]
-    rows = [[what, str(count)] for what, count in rows]
+    rows = [[words, str(count)] for words, count in rows]
     return record.markdown(["", "count"], rows)
 
 

@@ -254,10 +254,10 @@ def _config(node, values):
     return ast.literal_eval(node)
 
 
-def require_known(what, given, names):
-    unknown = sorted(set(map(str, given)) - set(names))
+def require_known(kind, values, names):
+    unknown = sorted(set(map(str, values)) - set(names))
     if unknown:
         raise ValueError(
-            f"unknown {what}: {', '.join(unknown)}. Known are "
+            f"unknown {kind}: {', '.join(unknown)}. Known are "
             f"{', '.join(sorted(names))}."
         )

@@ -28,17 +28,17 @@ RUNS_OF_A_PROCESS = 32
 
 def run(protocol, folder, jobs=None, ray_address=None, extend=False):
     """Makes and stores the missing runs, several at a time."""
-    while settings := wanted(load(protocol, folder), extend):
+    while settings := to_make(load(protocol, folder), extend):
         if ray_address:
             runs = _on_ray(settings, ray_address)
         else:
             runs = _in_processes(timed_run, settings, jobs)
         before = time.monotonic()
         with contextlib.closing(runs):
-            ended = tqdm(runs, protocol.name, len(settings), unit="run")
-            for made, core_seconds in ended:
+            progress = tqdm(runs, protocol.name, len(settings), unit="run")
+            for completed, core_seconds in progress:
                 now = time.monotonic()
-                store(protocol, folder, made, now - before, core_seconds)
+                store(protocol, folder, completed, now - before, core_seconds)
                 before = now
 
 
@@ -48,7 +48,7 @@ def timed_run(setting):
     return training.run(setting), time.monotonic() - before
 
 
-def wanted(study, extend=False):
+def to_make(study, extend=False):
     """Those beyond the edges of complete variants, if asked for; or missing."""
     beyond = beyond_the_edges(study) if extend else []
     return beyond or study.missing(study.protocol.settings)
@@ -136,13 +136,13 @@ def _in_a_pool(make, settings, jobs):
     pool = futures.ProcessPoolExecutor(jobs, spawn, _prepare)
     waiting = {pool.submit(make, setting) for setting in settings}
     try:
-        for ended in futures.as_completed(set(waiting)):
-            waiting.remove(ended)
-            yield ended.result()
+        for future in futures.as_completed(set(waiting)):
+            waiting.remove(future)
+            yield future.result()
     except KeyboardInterrupt:
         pool.shutdown(cancel_futures=True)  # waits for the runs under way
-        ended = [future for future in waiting if not future.cancelled()]
-        yield from (run.result() for run in ended if not run.exception())
+        done = [future for future in waiting if not future.cancelled()]
+        yield from (f.result() for f in done if not f.exception())
         raise
     finally:
         pool.shutdown(cancel_futures=True)
@@ -165,7 +165,7 @@ def _on_ray(settings, address):
         train = ray.remote(max_retries=2)(timed_run)
         waiting = [train.remote(setting) for setting in settings]
         while waiting:
-            ended, waiting = ray.wait(waiting)
-            yield from ray.get(ended)
+            ready, waiting = ray.wait(waiting)
+            yield from ray.get(ready)
     finally:
         ray.shutdown()

@@ -233,20 +233,20 @@ class Study:
         """Of the variants whose runs are complete."""
         tuned = self.protocol.tuned
         stored = self._by_variant(self.runs)
-        # A wanted run is a `Run` that has no results yet, so that wanted and
-        # stored ones are sorted into variants and trials by the same code.
-        wanted = self._by_variant(map(Run, self.protocol.settings))
+        # A run of the protocol is a `Run` without results here, so that these
+        # and the stored ones are sorted into trials by the same functions.
+        planned = self._by_variant(map(Run, self.protocol.settings))
         outcomes = []
-        for variant, wanted_runs in wanted.items():
-            wanted_trials = _trials(wanted_runs, tuned)
-            seeds = max(len(trial.runs) for trial in wanted_trials)
+        for variant, planned_runs in planned.items():
+            planned_trials = _trials(planned_runs, tuned)
+            seeds = max(len(trial.runs) for trial in planned_trials)
             trials = tuple(
                 trial
                 for trial in _trials(stored.get(variant, []), tuned)
                 if len(trial.runs) >= seeds
             )
             values = {trial.values for trial in trials}
-            if values >= {trial.values for trial in wanted_trials}:
+            if values >= {trial.values for trial in planned_trials}:
                 outcomes.append(Outcome(variant, trials))
         return outcomes
 

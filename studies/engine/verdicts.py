@@ -24,7 +24,7 @@ class Part:
     """
 
     condition: str
-    found: str
+    summary: str  # what was measured, in a few words
     answer: str
 
 

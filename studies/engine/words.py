@@ -57,38 +57,41 @@ def telling_names(variants, names):
     last of `names` before the first.
     """
 
-    def values(name):
-        return [getattr(variant, name) for variant in variants]
+    values = {name: _values(variants, name) for name in names}
 
     def count(names):
-        return len(set(zip(*map(values, names), strict=True)))
+        return len(set(zip(*map(values.get, names), strict=True)))
 
-    names = [n for n in names if any(value is not None for value in values(n))]
-    words = [n for n in names if any(isinstance(v, str) for v in values(n))]
+    names = [n for n in names if set(values[n]) != {None}]
+    words = [n for n in names if any(isinstance(v, str) for v in values[n])]
     numbers = [n for n in names if n not in words]
     telling = names
     for name in [*reversed(numbers), *reversed(words)]:
-        fewer = [other for other in telling if other != name]
+        fewer = [n for n in telling if n != name]
         if fewer and count(fewer) == count(names):
             telling = fewer
     return telling
+
+
+def _values(variants, name):
+    return [getattr(variant, name) for variant in variants]
 
 
 def condition(pair, pairs, names):
     """What tells a comparison from the others of its claim."""
     varied = []
     for variant, variants in zip(pair, zip(*pairs, strict=True), strict=True):
-        given = dict.fromkeys(
+        names_with_values = dict.fromkeys(
             name
-            for other in variants
+            for in_claim in variants
             for name in sorted(names)
-            if getattr(other, name) is not None
+            if getattr(in_claim, name) is not None
         )
         varied.append(
             [
                 (name, getattr(variant, name))
-                for name in telling_names(variants, given)
-                if len({getattr(other, name) for other in variants}) > 1
+                for name in telling_names(variants, names_with_values)
+                if len(set(_values(variants, name))) > 1
             ]
         )
     both = [item for item in varied[0] if item in varied[1]]

@@ -104,12 +104,12 @@ def optimizers(updates):
         warmup_target=0.003,
         warmup_steps=updates // 20,
     )
-    made = (
+    adams = (
         keras.optimizers.Adam(),
         keras.optimizers.Adam(global_clipnorm=1.0),
         keras.optimizers.Adam(decay, beta_2=0.99, global_clipnorm=1.0),
     )
-    return dict(zip(OPTIMIZERS, made, strict=True))
+    return dict(zip(OPTIMIZERS, adams, strict=True))
 
 
 def final_loss(run):

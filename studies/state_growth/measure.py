@@ -116,12 +116,14 @@ def tables(results):
 def draw(runs):
     """Norms over time, then loss and gradient norm over the length."""
     lengths = sorted({run["length"] for run in runs})
-    shown = 1_000 if 1_000 in lengths else lengths[-1]
+    panel_length = 1_000 if 1_000 in lengths else lengths[-1]
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     states, *others = figure.subplots(1, 3)
     for name, style in zip(MODELS, LINE_STYLES, strict=True):
-        norms = np.median(values(runs, "state_norms", name, shown), axis=0)
-        time = 1 + np.arange(len(norms)) * max(1, shown // 100)
+        norms = np.median(
+            values(runs, "state_norms", name, panel_length), axis=0
+        )
+        time = 1 + np.arange(len(norms)) * max(1, panel_length // 100)
         states.loglog(time, norms, linestyle=style, label=name)
         for axes, key in zip(others, ("loss", "gradient_norm"), strict=True):
             medians = [

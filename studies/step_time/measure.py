@@ -143,7 +143,7 @@ def step_table(by_size):
 
 def cell(times, name):
     """Median, quartiles, and the ratio to the faster SimpleRNN."""
-    simple = [times[other] for other in SIMPLE_RNN if other in times]
+    simple = [times[layer] for layer in SIMPLE_RNN if layer in times]
     faster = min(map(statistics.median, simple))
     ratio = statistics.median(times[name]) / faster
     low, middle, high = map(

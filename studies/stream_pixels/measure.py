@@ -64,14 +64,14 @@ def tables(results):
     steps = len(results["right"])
     times = [f"{results['images'] * steps:,}"]
     times += [f"{value:.0f}" for value in results["percentiles"]]
-    shown = [round(steps * quarter / 4) for quarter in (1, 2, 3, 4)]
-    accuracy = [f"{results['right'][step - 1]:.3f}" for step in shown]
+    quarters = [round(steps * n / 4) for n in (1, 2, 3, 4)]
+    accuracy = [f"{results['right'][step - 1]:.3f}" for step in quarters]
     return {
         "Time of a step": record.markdown(
             ["pixels", *(f"p{p}, µs" for p in PERCENTILES)], [times]
         ),
         "Accuracy along the sequence": record.markdown(
-            ["after", *(f"{step} pixels" for step in shown)],
+            ["after", *(f"{step} pixels" for step in quarters)],
             [["accuracy", *accuracy]],
         ),
     }

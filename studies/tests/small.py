@@ -41,13 +41,13 @@ def run(setting, validation=0.5, test=0.5, **measured):
 
 def study(folder, outcome, text=TOML):
     """Each run has what `outcome` says of its setting, none for None."""
-    asked = read(folder, text)
+    small_protocol = read(folder, text)
     runs = [
         run(setting, **measured)
-        for setting in asked.settings
+        for setting in small_protocol.settings
         if (measured := outcome(setting)) is not None
     ]
-    return Study(asked, tuple(runs), METADATA)
+    return Study(small_protocol, tuple(runs), METADATA)
 
 
 def table(text):

@@ -40,26 +40,26 @@ def test_the_pages_are_those_of_the_stored_runs(studies):
 
 def test_a_page_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
     processors = None, "Fast", "Fast, AVX2"
-    made = small.study(
+    complete = small.study(
         tmp_path / "a_b", lambda s: {"processor": processors[s.seed]}
     )
 
     def text(*runs):
-        study = Study(made.protocol, runs, small.METADATA)
+        study = Study(complete.protocol, runs, small.METADATA)
         return page.of(study, claims.of(study))
 
     assert text().startswith("# a b\n\n**Which?**\n\nSmall.\n")
     assert "    python -m engine run a_b\n\nNot run yet.\n" in text()
-    assert "\nNot run yet, but for 1 of 12 runs.\n" in text(made.runs[0])
-    beyond = small.run(made.runs[0].setting.at(learning_rate=0.1))
+    assert "\nNot run yet, but for 1 of 12 runs.\n" in text(complete.runs[0])
+    beyond = small.run(complete.runs[0].setting.at(learning_rate=0.1))
     assert (
         "\n12 of 12 runs and 1 at further learning rates, 3 seeds; keras 3, "
         "tensorflow 2; about 0.09 hours on two cores; Fast (AVX2); others not "
         "recorded.\n"
-    ) in text(*made.runs, beyond)
-    assert tables.SHOWN["models"](made).strip() in text(*made.runs)
+    ) in text(*complete.runs, beyond)
+    assert tables.SHOWN["models"](complete).strip() in text(*complete.runs)
     assert "![Normalized test loss of each model](models.png)" in text(
-        *made.runs
+        *complete.runs
     )
 
 
@@ -113,11 +113,11 @@ def test_a_panel_has_a_row_and_a_model_a_column(tmp_path):
 
 
 def test_models_are_told_by_the_hyperparameters_that_differ(tmp_path):
-    asked = small.read(tmp_path).settings[0]
-    lengths = [asked.at(length=n, updates=10 * n) for n in (1, 2)]
+    setting = small.read(tmp_path).settings[0]
+    lengths = [setting.at(length=n, updates=10 * n) for n in (1, 2)]
     names = ["layer", "length", "updates"]
     assert words.telling_names(lengths, names) == ["length"]
-    others = [asked.at(images=name, units=n) for n, name in enumerate("ab")]
+    others = [setting.at(images=name, units=n) for n, name in enumerate("ab")]
     assert words.telling_names(others, ["images", "units"]) == ["images"]
-    pairs = [(asked, asked.at(layer=name)) for name in ("GRU", "LSTM")]
+    pairs = [(setting, setting.at(layer=name)) for name in ("GRU", "LSTM")]
     assert words.condition(pairs[1], pairs, names) == "vs. LSTM"

@@ -16,15 +16,15 @@ FOLDERS = sorted(path.parent for path in STUDIES.glob("*/protocol.toml"))
 
 def test_runs_are_made_grid_after_grid_and_seed_after_seed(tmp_path):
     more = ', { layer = "GRU", learning_rate = 1.0, seeds = [7] }]'
-    settings = small.read(tmp_path, small.TOML.replace(" }]", f" }}{more}"))
-    made = [(s.layer, s.learning_rate, s.seed) for s in settings.settings]
+    longer = small.read(tmp_path, small.TOML.replace(" }]", f" }}{more}"))
+    order = [(s.layer, s.learning_rate, s.seed) for s in longer.settings]
     first = [
         (layer, rate, seed)
         for seed in (0, 1, 2)
         for layer in ("RIN", "IRNN")
         for rate in (0.001, 0.01)
     ]
-    assert made == [*first, ("GRU", 1.0, 7)]
+    assert order == [*first, ("GRU", 1.0, 7)]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_a_layer_is_what_its_call_says(tmp_path):
         "[layers]\nmine = 'NoisyRNN(cell=RINCell(units=units, "
         "kernel_initializer=keras.RandomNormal(stddev=2)), stddev=noise)'\n"
     )
-    asked = small.read(tmp_path, text).settings
-    layer = models.layer(asked[-1], return_sequences=True)
+    settings = small.read(tmp_path, text).settings
+    layer = models.layer(settings[-1], return_sequences=True)
     assert isinstance(layer, keras_rin.layers.NoisyRNN)
     config = layer.get_config()
     assert config["stddev"] == 0.25
@@ -80,19 +80,21 @@ def test_a_layer_is_what_its_call_says(tmp_path):
     assert cell["units"] == 3
     assert cell["kernel_initializer"]["config"]["stddev"] == 2
     assert layer.return_sequences
-    assert isinstance(models.layer(asked[2]), keras.layers.SimpleRNN)
+    assert isinstance(models.layer(settings[2]), keras.layers.SimpleRNN)
 
 
 def test_every_layer_of_a_study_can_be_made():
     for folder in FOLDERS:
-        asked = protocol.read(folder).settings
-        for setting in {s.layer: s for s in asked if s.layer}.values():
+        settings = protocol.read(folder).settings
+        for setting in {s.layer: s for s in settings if s.layer}.values():
             assert not models.layer(setting).built
 
 
 def test_the_protocol_of_the_guide_is_one(tmp_path):
     guide = (STUDIES.parent / "docs" / "experiments.md").read_text()
-    asked = small.read(tmp_path, guide.split("```toml\n")[1].split("```")[0])
-    assert len(asked.settings) == 45
-    (claim,) = claims.of(Study(asked))
+    guide_protocol = small.read(
+        tmp_path, guide.split("```toml\n")[1].split("```")[0]
+    )
+    assert len(guide_protocol.settings) == 45
+    (claim,) = claims.of(Study(guide_protocol))
     assert len(claim.pairs) == 2

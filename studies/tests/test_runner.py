@@ -61,12 +61,12 @@ def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(tmp_path):
         time.sleep(0.02)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
-    kept = (tmp_path / "killed" / "runs.jsonl").read_text().splitlines()[1:]
+    stored = (tmp_path / "killed" / "runs.jsonl").read_text().splitlines()[1:]
     resumed = start("run", tmp_path / "killed", "--jobs=1")
     _, error = resumed.communicate()
     assert resumed.returncode == 0, error
     first, *lines = (tmp_path / "killed/runs.jsonl").read_text().splitlines()
-    assert lines[: len(kept)] == kept
+    assert lines[: len(stored)] == stored
     assert len(lines) == json.loads(first)["took"]["runs"] == 12
     study = load(protocol, tmp_path / "killed")
     assert study.missing(protocol.settings) == []
@@ -78,11 +78,11 @@ def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(tmp_path):
 
 
 def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, here, monkeypatch):
-    made = []
+    settings = []
 
     def run(setting):
-        made.append(setting)
-        if len(made) == 3:
+        settings.append(setting)
+        if len(settings) == 3:
             raise KeyboardInterrupt
         return small.run(setting)
 
@@ -123,9 +123,9 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
 
     text = TINY.replace("[0.001, 0.01]", "[0.001, 0.003, 0.01]")
     study = small.study(tmp_path, outcome, text.replace(', "IRNN"', ""))
-    wanted = runner.wanted(study, extend=True)
-    made = [(s.learning_rate, s.seed) for s in wanted]
-    assert made == [(rate, seed) for rate in beyond for seed in (0, 1, 2)]
+    settings = runner.to_make(study, extend=True)
+    tried = [(s.learning_rate, s.seed) for s in settings]
+    assert tried == [(rate, seed) for rate in beyond for seed in (0, 1, 2)]
 
 
 def test_each_model_that_lacks_runs_is_timed_once(tmp_path, here, monkeypatch):

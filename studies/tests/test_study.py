@@ -87,11 +87,11 @@ def test_solving_a_length_means_every_run_of_the_best_rate(tmp_path, lost):
     study = small.study(tmp_path, outcome, text.split("[claims")[0])
     (part,) = findings.solves_every_length(study, {"length": [5]})
     solved = "2 of 3 solved, 1" if lost else "3 of 3 solved, 0"
-    assert part.found == f"{solved} diverged, median loss 0.5"
+    assert part.summary == f"{solved} diverged, median loss 0.5"
     assert (part.condition, part.answer) == ("5 steps", "no" if lost else "yes")
     assert findings.solves_every_length(study, {"length": [5, 6]}) == []
     (part,) = findings.never_diverges(study, {"layer": "RIN"})
-    assert part.found == f"{2 if lost else 0} of 6 runs diverged"
+    assert part.summary == f"{2 if lost else 0} of 6 runs diverged"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_means_of_the_seeds_are_compared_with_a_limit(
     part, _ = findings.reaches_95_percent(study, {})
     ends = stats.t.interval(0.95, 2, 1 - value, 0.001 / np.sqrt(3))
     low, high = (f"{bound:.1%}" for bound in ends)
-    assert part.found == f"{1 - value:.1%} ({low} to {high})"
+    assert part.summary == f"{1 - value:.1%} ({low} to {high})"
     assert part.answer == accurate
 
 
@@ -140,7 +140,7 @@ def test_layers_are_compared_over_tasks(tmp_path, gain):
     (part,) = findings.lower_over_tasks(study, {"layer": ["RIN", "IRNN"]})
     test = stats.ttest_1samp(gain + np.array(shift), 0)
     low, high = test.confidence_interval()
-    assert part.found == f"{gain:+.2g} ({low:.2g} to {high:.2g})"
+    assert part.summary == f"{gain:+.2g} ({low:.2g} to {high:.2g})"
     assert part.answer == ("yes" if gain > 0 else "no")
     accuracies = f"4 tasks, mean accuracy {0.475 + gain:.1%} vs. "
     assert part.condition == accuracies + "47.5%"

@@ -41,7 +41,7 @@ def test_equal_is_two_one_sided_tests_against_the_margin():
 
 
 @pytest.mark.parametrize(
-    "first, second, expect, said",
+    "first, second, expect, answer",
     [
         ([0.10, 0.11, 0.12], [0.3, 0.31, 0.33], "better", "yes"),
         ([0.30, 0.31, 0.33], [0.1, 0.11, 0.12], "better", "no"),
@@ -56,8 +56,8 @@ def test_equal_is_two_one_sided_tests_against_the_margin():
         ([0.1], [0.1], "equal", "inconclusive"),
     ],
 )
-def test_an_answer_follows_from_the_interval(first, second, expect, said):
-    assert compared(first, second, expect).answer == said
+def test_an_answer_follows_from_the_interval(first, second, expect, answer):
+    assert compared(first, second, expect).answer == answer
 
 
 @pytest.mark.parametrize(
