@@ -10,7 +10,11 @@ CUBE = np.array([[1.0, 2.0], [3.0, -1.0]])
 
 def test_derivatives_of_a_cube_are_known():
     point = ops.convert_to_tensor(CUBE, "float32")
-    slopes = _autodiff.gradient(lambda p: ops.sum(p**3), point)
+    value, (slopes, unused) = _autodiff.value_and_gradients(
+        lambda points: ops.sum(points[0] ** 3), [point, point + 1]
+    )
+    assert float(value) == np.sum(CUBE**3)
+    np.testing.assert_array_equal(to_numpy(unused), np.zeros((2, 2)))
     np.testing.assert_allclose(to_numpy(slopes), 3 * CUBE**2, rtol=1e-6)
     direction = ops.convert_to_tensor(CUBE + 1, "float32")
     value, along = _autodiff.directional(lambda p: p**3, point, direction)

@@ -137,6 +137,16 @@ def test_a_forgotten_offset_is_named():
     assert "Offset" in report.findings[0].remedy
 
 
+def test_a_state_whose_loss_overflows_expands(data):
+    """3^60 is within float32, its square is not."""
+    triple = keras.initializers.Identity(3.0)
+    rnn = keras.layers.SimpleRNN(4, "linear", recurrent_initializer=triple)
+    report = preflight(model_of(rnn, keras.layers.Dense(1)), *data)
+    assert np.isfinite(report.layers[0].state_norms).all()
+    assert not np.isfinite(report.loss)
+    assert "orthogonal" in report.findings[0].remedy
+
+
 @pytest.mark.parametrize(
     ("layer", "lines"), [("SimpleRNN", 1), ("GRU", 0), ("LSTM", 0)]
 )
@@ -147,6 +157,24 @@ def test_a_vanishing_gradient_is_named_where_no_gate_can_open(layer, lines):
     assert report.layers[0].gradient_norms[0] < 1e-4
     assert len(report.findings) == lines
     assert all("RIN(16)" in finding.remedy for finding in report.findings)
+
+
+def test_layers_of_one_name_have_findings_of_their_own():
+    x, y = adding.generate(np.random.default_rng(0), 8, 120)
+    lstm = keras.layers.LSTM(16, return_sequences=True, name="rnn")
+    half = keras.initializers.Identity(0.5)
+    simple_rnn = keras.layers.SimpleRNN(
+        16, recurrent_initializer=half, name="rnn"
+    )
+    inner_models = [
+        keras.Sequential([keras.Input((None, features)), layer])
+        for features, layer in ((2, lstm), (16, simple_rnn))
+    ]
+    model = model_of(*inner_models, keras.layers.Dense(1))
+    report = preflight(model, x, y)
+    assert all(layer.gradient_norms[0] < 1e-4 for layer in report.layers)
+    (finding,) = report.findings  # the gates of the LSTM can open
+    assert "RIN(16)" in finding.remedy
 
 
 @pytest.mark.each_backend

@@ -89,11 +89,11 @@ def gradient_norms(
     shape = sequences.shape[1] + 1, len(sequences), sum(sizes)
     with _recurrent_layers.undisturbed(cell), _autodiff.float64_allowed(dtype):
         inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
-        gradients = _autodiff.gradient(
-            lambda nudges: _project_last(cell, inputs, unmasked, nudges, v),
-            ops.zeros(shape, dtype),
+        _, (gradient,) = _autodiff.value_and_gradients(
+            lambda nudges: _project_last(cell, inputs, unmasked, *nudges, v),
+            [ops.zeros(shape, dtype)],
         )
-    squares = np.asarray(ops.convert_to_numpy(gradients), "float64") ** 2
+    squares = np.asarray(ops.convert_to_numpy(gradient), "float64") ** 2
     norms = np.sqrt(squares.sum(axis=2).mean(axis=1))
     if np.isnan(norms).any():
         raise ValueError(
