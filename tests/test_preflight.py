@@ -129,6 +129,19 @@ def test_raw_inputs_without_clipping_lack_two_lines():
     assert "1,000 updates" in second.problem
 
 
+def test_slow_inputs_of_mean_0_need_no_normalization(data):
+    """The state grows like T with inputs that stay as they are, too."""
+    x, y = data
+    slow = np.repeat(x[:, :1] - x[:, :1].mean(0), x.shape[1], axis=1)
+    model = model_of(RIN(8), keras.layers.Dense(1))
+    shifted, centered = (
+        [finding.remedy for finding in preflight(model, inputs, y).findings]
+        for inputs in (slow + 9, slow)
+    )
+    assert any("Normalization" in remedy for remedy in shifted)
+    assert not any("Normalization" in remedy for remedy in centered)
+
+
 @pytest.mark.filterwarnings("ignore:RIN stores the offset:UserWarning")
 def test_a_forgotten_offset_is_named():
     x, y = adding.generate(np.random.default_rng(0), 32, 200)

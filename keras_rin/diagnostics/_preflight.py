@@ -21,6 +21,7 @@ from keras_rin.diagnostics._state_growth import state_norms
 DIRECTIONS = 5  # of the gradient norms: enough for an order of magnitude
 # From the models of the study `preflight`, learned and not.
 FAST_GROWTH = 0.75  # exponent of the number of time steps
+OFF_CENTER = 0.25  # mean of a feature over its standard deviation
 VANISHED = 1e-4
 LARGE_GRADIENT = 100.0
 
@@ -37,7 +38,7 @@ def preflight(
       expands: often an initializer of V was passed to a layer that stores the
       offset U = V - I;
     - the hidden state grows like T rather than sqrt(T), because the mean of
-      the inputs accumulates;
+      the inputs, which is not 0, accumulates;
     - the gradient of a layer without gates vanishes: the first time step
       changes the last state by less than 1e-4 of what the last one does. In
       LSTM and GRU it does, too, but training opens their gates;
@@ -126,7 +127,8 @@ def _layer_findings(layer, measured, loss):
             else 'recurrent_initializer="orthogonal"',
         )
         return
-    if growth > FAST_GROWTH:
+    off_center = abs(measured.input_mean) > OFF_CENTER * measured.input_std
+    if growth > FAST_GROWTH and off_center.any():
         yield Finding(
             f"The hidden state of {layer.name} grows like T^{growth:.2f} over "
             f"T = {steps} time steps: the mean of its inputs accumulates.",
