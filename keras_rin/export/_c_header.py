@@ -7,13 +7,13 @@ import keras
 
 from keras_rin import _files
 from keras_rin import _version
+from keras_rin.export._c_cells import cell_operations
 from keras_rin.export._c_functions import needs_math_library
 from keras_rin.export._c_layers import Embedding
-from keras_rin.export._c_layers import c_refusal
-from keras_rin.export._c_layers import cell_operations
 from keras_rin.export._c_layers import check_class
 from keras_rin.export._c_layers import fold_affine
 from keras_rin.export._c_layers import layer_operations
+from keras_rin.export._c_operations import c_refusal
 from keras_rin.export._c_program import Program
 from keras_rin.export._stepwise import tensors_of
 from keras_rin.export._streaming_step import RECURRENT

@@ -1,0 +1,162 @@
+"""Operations, which write a step in C, with the weights that they read."""
+
+import dataclasses
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rin.export._c_functions import ACTIVATIONS
+from keras_rin.export._c_program import finite_float32
+from keras_rin.export._c_program import float_literal
+
+
+def c_refusal(name, reason):
+    return ValueError(f"The layer {name!r} has no form in C: {reason}.")
+
+
+class Operation:
+    """One step of a layer: reads x, and writes where the next one reads."""
+
+    comment = ""
+    is_masked = False
+
+    def write(self, program, x, size, is_last):
+        """Adds the operation to a program.
+
+        Args:
+            program: A `Program`.
+            x: String, the values that it reads, as an expression of C.
+            size: Integer, how many there are.
+            is_last: Boolean, whether it writes into the output y.
+
+        Returns:
+            Where the results are, as an expression of C, and how many.
+        """
+        raise NotImplementedError
+
+
+class InPlace(Operation):
+    """It replaces values by as many others."""
+
+    def write(self, program, x, size, is_last):
+        z = x
+        if is_last:
+            z = "y"
+        elif x not in program.buffers:
+            z = program.buffer(size, x)
+        if z != x:
+            program.call("copy", x, z, size)
+        self.apply(program, z, size)
+        return z, size
+
+    def apply(self, program, z, size):
+        raise NotImplementedError
+
+
+class Projection(Operation):
+    """It computes values of another number."""
+
+    @property
+    def size(self):
+        raise NotImplementedError
+
+    def write(self, program, x, size, is_last):
+        z = "y" if is_last else program.buffer(self.size, x)
+        self.compute(program, x, z)
+        return z, self.size
+
+    def compute(self, program, x, z):
+        raise NotImplementedError
+
+
+@dataclasses.dataclass
+class Activation(InPlace):
+    """A function of `_c_functions`, or `None` for the linear one."""
+
+    function: str | None
+    parameters: tuple[float, ...] = ()
+
+    def apply(self, program, z, size):
+        if self.function is not None:
+            parameters = map(float_literal, self.parameters)
+            program.call(self.function, z, size, *parameters)
+
+
+def project(operation, program, x, z):
+    """Adds z = x W + b."""
+    rows, columns = operation.kernel.shape
+    bias = f"{operation.name}_bias"
+    program.set_vector(bias, operation.bias, z, rows)
+    matrix = program.matrix(f"{operation.name}_kernel", operation.kernel)
+    program.add_product(matrix, x, columns, z, rows)
+
+
+def weight_of(name, layer, attribute):
+    """A weight in float64, or an error with this name if it is not finite."""
+    values = ops.convert_to_numpy(getattr(layer, attribute)).astype("float64")
+    finite_float32(f"{name}: {attribute}", values)
+    return values
+
+
+def bias_of(name, layer):
+    return weight_of(name, layer, "bias") if layer.use_bias else None
+
+
+def activation_of(name, layer, attribute="activation"):
+    activation = getattr(layer, attribute)
+    if type(activation) in ACTIVATION_LAYERS:
+        (operation,) = ACTIVATION_LAYERS[type(activation)](activation, 2)
+        return operation
+    if activation in (None, keras.activations.linear):
+        return Activation(None)
+    for known in ACTIVATIONS:
+        if activation is getattr(keras.activations, known, None):
+            return Activation(known)
+    activation = getattr(activation, "__name__", activation)
+    raise c_refusal(name, f"its activation {activation!r} is not supported")
+
+
+def _activation_layer(layer, rank):
+    return [activation_of(layer.name, layer)]
+
+
+def _elu(layer, rank):
+    return [Activation("elu_layer", (layer.alpha,))]
+
+
+def _leaky_relu(layer, rank):
+    return [Activation("leaky_relu_layer", (layer.negative_slope,))]
+
+
+def _relu(layer, rank):
+    largest = FLOAT32_MAX if layer.max_value is None else layer.max_value
+    parameters = (layer.negative_slope, largest, layer.threshold)
+    if parameters == (0, FLOAT32_MAX, 0):
+        return [Activation("relu")]
+    return [Activation("relu_layer", parameters)]
+
+
+FLOAT32_MAX = float(np.finfo("float32").max)
+
+
+def _softmax(layer, rank):
+    check_last_axis(layer, rank)
+    return [Activation("softmax")]
+
+
+ACTIVATION_LAYERS = {
+    keras.layers.Activation: _activation_layer,
+    keras.layers.ELU: _elu,
+    keras.layers.LeakyReLU: _leaky_relu,
+    keras.layers.ReLU: _relu,
+    keras.layers.Softmax: _softmax,
+}
+
+
+def check_last_axis(layer, rank):
+    axes = np.atleast_1d(layer.axis) % rank
+    if list(axes) != [rank - 1]:
+        raise c_refusal(
+            layer.name, f"its axis is {layer.axis}, not the last one"
+        )
