@@ -175,11 +175,12 @@ def _batch_normalization(layer, rank):
     deviation = np.sqrt(
         weight_of(layer.name, layer, "moving_variance") + layer.epsilon
     )
-    gamma = weight_of(layer.name, layer, "gamma") if layer.scale else 1
-    offset = (
-        weight_of(layer.name, layer, "beta") if layer.center else np.zeros(1)
-    )
-    return [Affine(layer.name, mean, gamma / deviation, offset)]
+    gamma, beta = 1, np.zeros(1)
+    if layer.scale:
+        gamma = weight_of(layer.name, layer, "gamma")
+    if layer.center:
+        beta = weight_of(layer.name, layer, "beta")
+    return [Affine(layer.name, mean, gamma / deviation, beta)]
 
 
 def _rescaling(layer, rank):

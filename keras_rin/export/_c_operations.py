@@ -10,6 +10,8 @@ from keras_rin.export._c_functions import ACTIVATIONS
 from keras_rin.export._c_program import finite_float32
 from keras_rin.export._c_program import float_literal
 
+FLOAT32_MAX = float(np.finfo("float32").max)
+
 
 def c_refusal(name, reason):
     return ValueError(f"The layer {name!r} has no form in C: {reason}.")
@@ -104,6 +106,7 @@ def bias_of(name, layer):
 
 
 def activation_of(name, layer, attribute="activation"):
+    """The operation of an activation, a function or a layer of Keras."""
     activation = getattr(layer, attribute)
     if type(activation) in ACTIVATION_LAYERS:
         (operation,) = ACTIVATION_LAYERS[type(activation)](activation, 2)
@@ -135,9 +138,6 @@ def _relu(layer, rank):
     if parameters == (0, FLOAT32_MAX, 0):
         return [Activation("relu")]
     return [Activation("relu_layer", parameters)]
-
-
-FLOAT32_MAX = float(np.finfo("float32").max)
 
 
 def _softmax(layer, rank):
