@@ -18,55 +18,50 @@ import keras
 import numpy as np
 from absl import app
 from absl import flags
+from keras.layers import GRU
+from keras.layers import LSTM
+from keras.layers import SimpleRNN
 from tabulate import tabulate
 from tqdm.keras import TqdmCallback
 
-import keras_rin
+from keras_rin import plots
+from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.initializers import Offset
 from keras_rin.initializers import PartialIdentity
+from keras_rin.layers import RIN
+from keras_rin.optimizers import AdamWithMultipliers
 from keras_rin.tasks import adding
 
 # Layers of about as many weights, and the learning rate of each.
 LAYERS = {
-    "RIN": (
-        lambda: keras_rin.layers.RIN(
-            50, recurrent_initializer=Offset(PartialIdentity())
-        ),
-        0.003,
-    ),
-    "IRNN": (
-        lambda: keras.layers.SimpleRNN(
-            50, activation="relu", recurrent_initializer="identity"
-        ),
-        0.001,
-    ),
-    "SimpleRNN": (lambda: keras.layers.SimpleRNN(50), 0.001),
-    "LSTM": (lambda: keras.layers.LSTM(24), 0.01),
-    "GRU": (lambda: keras.layers.GRU(28), 0.01),
+    "RIN": lambda: RIN(50, recurrent_initializer=Offset(PartialIdentity())),
+    "IRNN": lambda: SimpleRNN(50, "relu", recurrent_initializer="identity"),
+    "SimpleRNN": lambda: SimpleRNN(50),
+    "LSTM": lambda: LSTM(24),
+    "GRU": lambda: GRU(28),
 }
+RATES = dict(RIN=0.003, IRNN=0.001, SimpleRNN=0.001, LSTM=0.01, GRU=0.01)
 
 FLAGS = flags.FLAGS
 
 
 def build(name, x):
     """The compiled model of a layer, the inputs `x` normalized in it."""
-    layer, learning_rate = LAYERS[name]
-    normalization = keras.layers.Normalization()
-    normalization.adapt(x)
-    model = keras.Sequential(
-        [keras.Input((None, 2)), normalization, layer(), keras.layers.Dense(1)]
-    )
+    scale, read_out = keras.layers.Normalization(), keras.layers.Dense(1)
+    scale.adapt(x)
+    layers = [keras.Input((None, 2)), scale, LAYERS[name](), read_out]
+    model = keras.Sequential(layers)
     rate = keras.optimizers.schedules.CosineDecay(
         0.0,
         max(1, FLAGS.epochs * -(-len(x) // 50) - 100),
-        warmup_target=FLAGS.learning_rate or learning_rate,
+        warmup_target=FLAGS.learning_rate or RATES[name],
         warmup_steps=100,
     )
     # An update of U acts once a time step: its rate falls with their number.
-    multipliers = {"recurrent_kernel": 100 / FLAGS.length}
-    optimizer = keras_rin.optimizers.AdamWithMultipliers(
+    multiplier = {"recurrent_kernel": 100 / FLAGS.length}
+    optimizer = AdamWithMultipliers(
         rate,
-        multipliers if name == "RIN" else None,
+        multiplier if name == "RIN" else None,
         beta_2=0.99,
         global_clipnorm=1.0,
     )
@@ -75,13 +70,13 @@ def build(name, x):
 
 
 def train(name, splits, folder):
-    """A row of the table, and the normalized loss after each epoch."""
+    """A row of the table, and the curve of the normalized loss."""
     keras.utils.set_random_seed(FLAGS.seed)
     (x, y), validation, test = splits
     model, file = build(name, x), folder / f"{name}.keras"
     file.unlink(missing_ok=True)
     callbacks = [
-        keras_rin.callbacks.RestoreOnNaN(),
+        RestoreOnNaN(),
         keras.callbacks.ModelCheckpoint(file, "val_loss", save_best_only=True),
         TqdmCallback(verbose=0, desc=name),
     ]
@@ -96,13 +91,12 @@ def train(name, splits, folder):
     except FloatingPointError as error:
         print(f"{name}: {error}", file=sys.stderr)
         label += " (diverged)"
-    losses = model.history.history.get("val_loss", [])
+    curve = np.array(model.history.history.get("val_loss", []))
     if file.exists():
         model = keras.models.load_model(file)
-    loss = model.evaluate(*test, batch_size=500, verbose=0)
-    losses = [loss / adding.baseline_loss() for loss in losses]
-    loss = f"{loss / adding.baseline_loss():.2g}"
-    return [label, f"{model.count_params():,}", loss], losses
+    loss = model.evaluate(*test, 500, verbose=0) / adding.baseline_loss()
+    row = [label, f"{model.count_params():,}", f"{loss:.2g}"]
+    return row, [curve / adding.baseline_loss()]
 
 
 def main(argv):
@@ -115,15 +109,12 @@ def main(argv):
     length = FLAGS.test_length or FLAGS.length
     splits += [adding.generate(rng, 1_000, length) for _ in range(2)]
     for name in FLAGS.layers:
-        row, losses = train(name, splits, folder)
+        row, curves[name] = train(name, splits, folder)
         rows.append(row)
-        curves[name] = [losses]
     header = ["layer", "parameters", "normalized loss"]
     print(tabulate(rows, header, "github", disable_numparse=True))
     ylabel = "normalized loss, validation data"
-    figure = keras_rin.plots.plot_learning_curves(
-        curves, ylabel=ylabel, baseline=1
-    )
+    figure = plots.plot_learning_curves(curves, ylabel=ylabel, baseline=1)
     figure.axes[0].set_yscale("log")
     figure.savefig(folder / "learning_curves.png", dpi=120)
 
@@ -139,12 +130,8 @@ if __name__ == "__main__":
     flags.DEFINE_integer("seed", 0, "Seed of the weights.", 0, 2**32 - 1)
     flags.DEFINE_multi_enum("layers", names, names, "Layers to train.")
     flags.register_validator("output", str.strip, "Name a folder.")
+    flags.register_validator("layers", lambda v: len({*v}) == len(v))
     flags.register_validator(
-        "layers", lambda v: len({*v}) == len(v), "Give each value once."
-    )
-    flags.register_validator(
-        "learning_rate",
-        lambda rate: rate is None or 0 < rate < np.inf,
-        "It must be above 0.",
+        "learning_rate", lambda rate: rate is None or 0 < rate < np.inf
     )
     app.run(main)

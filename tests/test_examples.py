@@ -85,7 +85,7 @@ def test_an_example_ends_at_a_table_and_pictures(name, tmp_path):
 
 
 def test_the_layers_that_add_have_about_as_many_weights():
-    for name, (make, _) in adding_problem.LAYERS.items():
+    for name, make in adding_problem.LAYERS.items():
         layer = make()
         layer.build((None, None, 2))
         assert layer.count_params() == pytest.approx(2_650, abs=60), name
