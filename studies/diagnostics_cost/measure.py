@@ -145,15 +145,20 @@ PARTS = {
 }
 
 
+@functools.cache
+def prepared_call(part, units, name):
+    return PARTS[part](units)[name]()
+
+
 def seconds_of_calls(part, units, repeats, name):
-    call = PARTS[part](units)[name]()
+    call = prepared_call(part, units, name)
     times = timing.in_turns({name: call}, repeats)[name]
     return [ms / 1e3 for ms in times]
 
 
 def memory_of_calls(part, units, repeats, name):
     """MiB that one of the calls needs at most, its result included."""
-    call = PARTS[part](units)[name]()
+    call = prepared_call(part, units, name)
 
     def calls():
         for _ in range(repeats):

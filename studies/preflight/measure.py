@@ -47,12 +47,19 @@ BATCH, EPOCHS = 50, 10
 RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
 
 
-def measure(samples=10_000, length=200, layers=tuple(LAYERS), runs=RUNS):
+def measure(
+    samples=10_000,
+    length=200,
+    layers=tuple(LAYERS),
+    inputs=INPUTS,
+    optimizers=OPTIMIZERS,
+    runs=RUNS,
+):
     rng = np.random.default_rng(0)
     x, y = adding.generate(rng, samples, length)
     validation = adding.generate(rng, samples // 10, length)
     stored = PartialRuns(runs, ("optimizer", "inputs", "layer"))
-    cases = list(itertools.product(OPTIMIZERS, INPUTS, layers))
+    cases = list(itertools.product(optimizers, inputs, layers))
     for case in cases:
         if case not in stored:
             stored[case] = train(case, x, y, validation)
@@ -93,11 +100,11 @@ def build(optimizer, inputs, layer, x, updates):
         model.add(scale)
     model.add(LAYERS[layer]())
     model.add(keras.layers.Dense(1))
-    model.compile(optimizers(updates)[optimizer], "mse")
+    model.compile(make_optimizers(updates)[optimizer], "mse")
     return model
 
 
-def optimizers(updates):
+def make_optimizers(updates):
     decay = keras.optimizers.schedules.CosineDecay(
         0.0,
         updates - updates // 20,
@@ -174,7 +181,10 @@ def short(remedy):
     return remedy
 
 
-SMALLEST = {"samples": 50, "length": 5, "layers": ("RIN",), "runs": None}
+SMALLEST = {"samples": 50, "length": 5, "layers": ("RIN",), "runs": None} | {
+    "inputs": INPUTS[:1],
+    "optimizers": OPTIMIZERS[2:],
+}
 
 if __name__ == "__main__":
     measurement.main()
