@@ -36,11 +36,12 @@ STREAMS = 2
 
 
 def needs(*programs):
-    """A mark: the test runs where these programs are installed."""
+    """Marks an exhaustive test, which needs these programs installed."""
     missing = [program for program in programs if not shutil.which(program)]
-    return pytest.mark.skipif(
+    skip = pytest.mark.skipif(
         bool(missing), reason=f"needs {', '.join(missing)}"
     )
+    return lambda test: pytest.mark.exhaustive(skip(test))
 
 
 def adding():
@@ -146,6 +147,7 @@ def tokens():
 
 
 MODELS = [adding, far_from_zero, many_layers, nested, tokens, distributed]
+EACH, ON_JAX = pytest.mark.each_backend, (far_from_zero, tokens)
 
 
 def made(make, rng):
@@ -204,8 +206,10 @@ def assert_equal(y, model, x, tolerance=1e-5):
 
 
 @needs("gcc")
-@pytest.mark.each_backend
-@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize(
+    "make",
+    [pytest.param(m, marks=EACH if m in ON_JAX else ()) for m in MODELS],
+)
 def test_two_streams_of_5000_steps_equal_keras(make, rng, tmp_path):
     model = made(make, rng)
     # Keras calls the layer in a TimeDistributed once for each step.
@@ -240,6 +244,7 @@ def test_int8_weights_are_codes_with_a_scale_for_each_unit(make, rng, tmp_path):
         assert_equal(y, model, x)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("compiler", "standard"), COMPILERS)
 def test_headers_compile_together_without_a_warning(
     compiler, standard, tmp_path
@@ -409,6 +414,7 @@ def test_each_activation_is_that_of_keras(rng, tmp_path):
     assert np.isnan(rows).all()
 
 
+@pytest.mark.exhaustive  # where a compiler reads them as well
 def test_names_of_layers_become_different_identifiers(tmp_path):
     names = ["a", "a-b", "a_b", "3", "\u00fc", "double", "a_recurrent", "x_h"]
     cells = [layers.LSTM, RIN, layers.SimpleRNN, layers.GRU] * 2
@@ -649,7 +655,6 @@ CORTEX = {
 
 
 @needs("arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm")
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @pytest.mark.parametrize("cpu", CORTEX)
 def test_on_a_cortex_m_it_equals_keras(cpu, weights, rng, tmp_path):
@@ -707,7 +712,6 @@ def assert_sizes_are_those_of_the_comment(path, compiler):
 
 
 @needs("riscv64-unknown-elf-gcc")
-@pytest.mark.exhaustive
 def test_it_compiles_for_risc_v(tmp_path):
     """Debian's compiler has no `math.h`, so the activation needs none."""
     model = keras.Sequential([keras.Input((None, 2)), RIN(3)])
