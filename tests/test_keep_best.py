@@ -22,7 +22,7 @@ X = np.linspace(-1, 1, 16, dtype="float32").reshape(8, 2)
 
 def make():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", run_eagerly=True)
     return model
 
 

@@ -8,8 +8,11 @@ from references import to_numpy
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.callbacks import ResumableTraining
 
+# Without a graph TensorFlow is sooner done with so few steps.
+EAGER = keras.backend.backend() == "tensorflow"
 
-def make(**kwargs):
+
+def make(run_eagerly=EAGER, **kwargs):
     keras.utils.set_random_seed(1)
     model = keras.Sequential(
         [
@@ -19,7 +22,8 @@ def make(**kwargs):
         ],
         name="model",
     )
-    model.compile(keras.optimizers.Adam(0.01), "mse", **kwargs)
+    optimizer = keras.optimizers.Adam(0.01)
+    model.compile(optimizer, "mse", run_eagerly=run_eagerly, **kwargs)
     return model
 
 
@@ -51,10 +55,10 @@ def test_the_weights_are_those_before_the_step(step, bad, jit_compile):
     if jit_compile and keras.backend.backend() == "torch":
         pytest.skip("Torch's compiler is not there on every machine.")
     x, y = data()
-    witness = make()
+    witness = make(run_eagerly=False)
     if step:
         fit(witness, x[: 4 * step], y[: 4 * step])
-    model = make(jit_compile=jit_compile)
+    model = make(run_eagerly=False, jit_compile=jit_compile)
     with pytest.raises(
         FloatingPointError,
         match=rf"Epoch 1, step {step + 1}: the loss is {bad}. The first weight "
@@ -93,7 +97,11 @@ def test_without_finite_weights_it_says_so():
 
 def test_a_loss_that_reaches_no_weight_leaves_them_finite():
     model = make()
-    model.compile("sgd", lambda y, answer: keras.ops.mean(0 * answer + y))
+
+    def loss(y, answer):
+        return keras.ops.mean(0 * answer + y)
+
+    model.compile("sgd", loss, run_eagerly=EAGER)
     with pytest.raises(FloatingPointError, match="All weights are finite"):
         fit(model, *data(1, np.inf), RestoreOnNaN())
 
@@ -164,7 +172,7 @@ def finite_loss():
         seen = keras.ops.where(keras.ops.isnan(answer), 0, answer)
         return keras.ops.mean((seen - y) ** 2)
 
-    model.compile("sgd", loss)
+    model.compile("sgd", loss, run_eagerly=EAGER)
     return model
 
 
@@ -196,7 +204,7 @@ def test_the_states_of_a_stateful_layer_are_finite_too():
     rnn = keras.layers.SimpleRNN(3, stateful=True)
     inputs = keras.Input(batch_shape=(4, 2, 2))
     model = keras.Sequential([inputs, rnn, keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", run_eagerly=EAGER)
     x = np.ones((12, 2, 2), "float32")
     x[8:] = np.nan
     with pytest.raises(FloatingPointError, match="the loss is nan"):
