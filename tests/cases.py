@@ -55,3 +55,9 @@ def first_of(cases, first=1, mark=pytest.mark.exhaustive):
         pytest.param(*case, marks=mark if n >= first else ())
         for n, case in enumerate(cases)
     ]
+
+
+def one_backend_after(values, first=1):
+    """Cases of a value each, those after the first ones for one backend."""
+    cases = [(value,) for value in values]
+    return first_of(cases, first, pytest.mark.one_backend)

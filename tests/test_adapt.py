@@ -512,6 +512,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("kind", REFUSED)
 def test_layers_that_cannot_be_adapted_are_refused(kind, x):
     make, words = REFUSED[kind]

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from cases import first_of
 from references import assert_same
 from references import to_numpy
 
@@ -346,6 +347,7 @@ def test_the_error_of_a_chain_names_per_gate(layer, gates, units):
         layer(units, recurrent_initializer=Chain()).build((None, None, 2))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("layer", "gates", "wrong"),
     [(keras.layers.LSTM, 4, 3), (keras.layers.GRU, 3, 4)],
@@ -547,7 +549,9 @@ LAYERS = {
 
 @HALF
 @pytest.mark.parametrize(
-    ("make", "shape", "names"), LAYERS.values(), ids=LAYERS
+    ("make", "shape", "names"),
+    first_of(LAYERS.values(), 3, pytest.mark.one_backend),
+    ids=LAYERS,
 )
 def test_a_layer_has_the_orthogonal_weights_of_float32(
     make, shape, names, dtype

@@ -101,6 +101,7 @@ def without_marker(monkeypatch):
     monkeypatch.setattr(_offset_file, "mark", lambda store: None)
 
 
+@pytest.mark.one_backend
 @CASES
 def test_weights_of_a_simple_rnn_are_refused(make, rng, file):
     simple, rin = pair(make, rng)
@@ -111,6 +112,7 @@ def test_weights_of_a_simple_rnn_are_refused(make, rng, file):
     assert_same(rin.get_weights(), before, 0, 0)
 
 
+@pytest.mark.one_backend
 @CASES
 def test_a_simple_rnn_refuses_weights_of_a_rin(make, rng, file):
     simple, rin = pair(make, rng)

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from cases import one_backend_after
 from references import built
 from references import to_numpy
 
@@ -201,7 +202,7 @@ def test_weights_of_float64_may_be_beyond_float32():
 
 
 @every_diagnostic
-@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("raises", one_backend_after([False, True]))
 def test_the_model_stays_as_it_was(diagnose, raises, rng):
     layer = keras.layers.GRU(
         4, dropout=0.5, recurrent_dropout=0.5, seed=1, stateful=True

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from cases import keras_before
 from cases import needs_keras
+from cases import one_backend_after
 from hypothesis import HealthCheck
 from hypothesis import given
 from hypothesis import settings
@@ -402,7 +403,7 @@ RECURRENT = {
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("name", RECURRENT)
+@pytest.mark.parametrize("name", one_backend_after(RECURRENT))
 def test_a_masked_step_is_that_of_keras(rng, name, zeros):
     layer = RECURRENT[name](
         return_sequences=True, return_state=True, zero_output_for_mask=zeros
