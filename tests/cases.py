@@ -17,8 +17,8 @@ def needs_keras(oldest, reason):
 
 
 def keras_before(oldest):
-    found = _version.number(keras.__version__)
-    return found < _version.number(oldest)
+    installed = _version.number(keras.__version__)
+    return installed < _version.number(oldest)
 
 
 def diagonal(*axes):

@@ -69,14 +69,14 @@ def test_a_file_imports_from_lower_layers(path):
 
 
 def test_other_packages_are_imported_where_the_page_says():
-    made = {}
+    importers = {}
     for path in FILES:
         for name in imports(path):
-            made.setdefault(name.split(".")[0], set()).add(module_of(path))
-    made["keras"] = set(LAYERS) - made["keras"] - {"__init__"}
+            importers.setdefault(name.split(".")[0], set()).add(module_of(path))
+    importers["keras"] = set(LAYERS) - importers["keras"] - {"__init__"}
     for name in {"keras_rin", "numpy", *sys.stdlib_module_names}:
-        made.pop(name, None)
-    assert made == PACKAGES
+        importers.pop(name, None)
+    assert importers == PACKAGES
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -103,23 +103,23 @@ def test_what_is_no_api_is_private():
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_around_the_package_only_public_names_are_used(folder):
     of_repository = {"docs", "examples", "tests"}
-    made = set()
+    imported = set()
     for path in (ROOT / folder).rglob("*.py"):
         for name in imports(path):
             first, *rest = name.split(".")
-            made.add(first)
+            imported.add(first)
             if first == "keras_rin" and rest:
                 public = {*keras_rin.__all__, "_files"}
                 assert rest[0] in public, f"{path}: {name}"
-    assert made & of_repository == FOLDERS[folder]
+    assert imported & of_repository == FOLDERS[folder]
 
 
 def test_every_script_is_in_a_folder_of_the_table():
     """Docs has scripts for its own pages; those of studies lie deeper."""
-    found = {
+    folders_with_scripts = {
         path.relative_to(ROOT).parts[0]
         for path in ROOT.glob("*/*.py")
         if path.parent != PACKAGE
     }
     folders = {folder.removesuffix("/") for folder in FOLDERS} - {"studies"}
-    assert found == folders | {"docs", "tests"}
+    assert folders_with_scripts == folders | {"docs", "tests"}

@@ -61,8 +61,8 @@ def test_what_is_compiled_takes_any_number_of_rows(dtype):
 def test_matrices_are_multiplied_in_float64_if_it_is_asked_for():
     third = ops.convert_to_tensor(np.full((1, 1), 1 / 3), "float64")
     with _autodiff.float64_allowed():
-        kept = to_numpy(ops.matmul(third, third))
-    np.testing.assert_allclose(kept, 1 / 9, rtol=1e-15)
+        exact = to_numpy(ops.matmul(third, third))
+    np.testing.assert_allclose(exact, 1 / 9, rtol=1e-15)
     with _autodiff.float64_allowed("float32"):
         mixed = ops.matmul(ops.cast(third, "float32"), third)
     np.testing.assert_allclose(to_numpy(mixed), 1 / 9, rtol=1e-6)

@@ -47,13 +47,13 @@ def written(path, **kwargs):
 @pytest.mark.parametrize("name", LOGS)
 def test_a_log_comes_back_bit_for_bit(tmp_path, name):
     value = LOGS[name]
-    found = written(tmp_path / "a", history={"log": [value]}).history["log"][0]
+    log = written(tmp_path / "a", history={"log": [value]}).history["log"][0]
     if isinstance(value, (np.ndarray, np.generic, complex)):
-        assert np.asarray(found).dtype == np.asarray(value).dtype
-        assert np.shape(found) == np.shape(value)
-        assert np.asarray(found).tobytes() == np.asarray(value).tobytes()
+        assert np.asarray(log).dtype == np.asarray(value).dtype
+        assert np.shape(log) == np.shape(value)
+        assert np.asarray(log).tobytes() == np.asarray(value).tobytes()
     else:
-        assert (type(found), repr(found)) == (type(value), repr(value))
+        assert (type(log), repr(log)) == (type(value), repr(value))
 
 
 def test_logs_of_several_epochs_keep_their_places(tmp_path):
@@ -61,22 +61,22 @@ def test_logs_of_several_epochs_keep_their_places(tmp_path):
         "a": [np.array([k, k]) for k in range(12)],
         "b": [float(k) for k in range(12)],
     }
-    found = written(tmp_path / "a", history=history, epoch=12).history
-    assert repr(found) == repr(history)
+    logs = written(tmp_path / "a", history=history, epoch=12).history
+    assert repr(logs) == repr(history)
 
 
 def test_a_tensor_comes_back_as_an_array(tmp_path):
     tensor = keras.ops.convert_to_tensor([0.5, 1])
-    found = written(tmp_path / "a", history={"log": [tensor]}).history
-    np.testing.assert_array_equal(found["log"], [[0.5, 1]])
+    logs = written(tmp_path / "a", history={"log": [tensor]}).history
+    np.testing.assert_array_equal(logs["log"], [[0.5, 1]])
 
 
 def test_a_log_that_no_file_holds_is_warned_of(tmp_path):
     match = "log of type object cannot be kept"
     with pytest.warns(UserWarning, match=match) as caught:
-        found = written(tmp_path / "a", history={"log": [object()]}).history
+        logs = written(tmp_path / "a", history={"log": [object()]}).history
     assert caught[0].filename == __file__
-    assert found == {"log": [None]}
+    assert logs == {"log": [None]}
 
 
 def test_a_file_that_is_not_there_holds_nothing(tmp_path):

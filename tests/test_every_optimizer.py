@@ -65,5 +65,7 @@ def test_resumed_is_uninterrupted(tmp_path, name):
     optimizer = getattr(resumed.optimizer, "inner_optimizer", resumed.optimizer)
     assert int(to_numpy(optimizer.iterations)) == 8
     variables = [m.variables + m.optimizer.variables for m in (whole, resumed)]
-    for one, other in zip(*variables, strict=True):
-        assert to_numpy(one).tobytes() == to_numpy(other).tobytes(), one.path
+    for expected, variable in zip(*variables, strict=True):
+        assert to_numpy(expected).tobytes() == to_numpy(variable).tobytes(), (
+            expected.path
+        )

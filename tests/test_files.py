@@ -55,10 +55,10 @@ def test_an_error_while_it_is_written_leaves_the_file_as_it_is(tmp_path):
 
 def test_two_writers_do_not_meet(tmp_path):
     path = tmp_path / "file.txt"
-    with _files.replacing(path) as one, _files.replacing(path) as other:
-        one.write_text("one")
-        other.write_text("other")
-        assert one != other and one.suffix == other.suffix == ".txt"
+    with _files.replacing(path) as first, _files.replacing(path) as second:
+        first.write_text("one")
+        second.write_text("other")
+        assert first != second and first.suffix == second.suffix == ".txt"
         assert not path.exists()
     assert path.read_text() == "one"  # which is renamed last
 
@@ -73,13 +73,13 @@ def test_a_reader_finds_whole_files_while_several_write(tmp_path):
 
     with futures.ThreadPoolExecutor() as pool:
         writing = [pool.submit(write_often, letter) for letter in "abc"]
-        read = []
-        while not all(one.done() for one in writing):
-            read.append(path.read_text())
-        for one in writing:
-            one.result()
-    assert len(read) > 3
-    for text in read:
+        texts = []
+        while not all(future.done() for future in writing):
+            texts.append(path.read_text())
+        for future in writing:
+            future.result()
+    assert len(texts) > 3
+    for text in texts:
         assert len(set(text)) == 1 and len(text) % 1_000 in (0, 1)
     assert os.listdir(tmp_path) == ["file.txt"]
 
@@ -97,10 +97,10 @@ def test_a_symbolic_link_stays_and_what_it_points_to_is_replaced(tmp_path):
 def test_a_new_file_has_the_permissions_that_any_has(tmp_path):
     write(tmp_path / "one.txt", "")
     (tmp_path / "other.txt").write_text("")
-    one, other = (
+    replaced_mode, plain_mode = (
         (tmp_path / n).stat().st_mode for n in ("one.txt", "other.txt")
     )
-    assert one == other
+    assert replaced_mode == plain_mode
 
 
 @pytest.mark.parametrize("name", ["folder", "pipe"])

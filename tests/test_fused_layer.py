@@ -101,12 +101,12 @@ def test_random_layers_are_the_same_fused_and_not(seed, float64):
     layers = pair(options, x.shape, int(units))
     y = rng.normal(size=layers[0].compute_output_shape(x.shape))
     close = 1e-5 if BACKEND == "torch" else 1e-9  # float32 products of Keras
-    one, other = (layer(x, **kwargs) for layer in layers)
-    assert_same(one, other, close, close)
-    one, other = (
+    fused, reference = (layer(x, **kwargs) for layer in layers)
+    assert_same(fused, reference, close, close)
+    fused, reference = (
         references.gradients(layer, x, y, **kwargs) for layer in layers
     )
-    assert_same(one, other, close, close)
+    assert_same(fused, reference, close, close)
 
 
 @pytest.mark.skipif(

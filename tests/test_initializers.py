@@ -314,8 +314,8 @@ def test_per_gate_takes_a_function_as_keras_does():
 
 def test_per_gate_starts_input_kernels_too():
     source = PerGate(keras.initializers.Identity(0.9))
-    one = np.eye(2, 5) * 0.9
-    assert_same(source((2, 20)), np.hstack([one] * 4))
+    gate_kernel = np.eye(2, 5) * 0.9
+    assert_same(source((2, 20)), np.hstack([gate_kernel] * 4))
 
 
 @pytest.mark.parametrize("shape", [(3, 13), ()])
@@ -557,10 +557,10 @@ def test_a_layer_has_the_orthogonal_weights_of_float32(
     make, shape, names, dtype
 ):
     weights = {}
-    for wanted in (dtype, "float32"):
-        layer = make(orthogonal(), wanted)
+    for layer_dtype in (dtype, "float32"):
+        layer = make(orthogonal(), layer_dtype)
         layer.build((None, *shape))
-        weights[wanted] = {weight.name: weight for weight in layer.weights}
+        weights[layer_dtype] = {weight.name: weight for weight in layer.weights}
     for name in names:
         exact = as_float64(weights["float32"][name].value)
         assert_rounded(weights[dtype][name].value, exact, dtype)

@@ -289,9 +289,9 @@ def test_a_mask_goes_through_what_works_on_the_features(layer):
 def test_it_takes_integers_as_dense_does(layer):
     x = np.arange(24).reshape(2, 4, 3) % 5
     x = x[..., None] if isinstance(layer, ResidualConv2D) else x
-    made, expected = layer(x), layer(x.astype("float32"))
-    assert keras.backend.standardize_dtype(made.dtype) == "float32"
-    np.testing.assert_allclose(to_numpy(made), to_numpy(expected), rtol=1e-5)
+    outputs, expected = layer(x), layer(x.astype("float32"))
+    assert keras.backend.standardize_dtype(outputs.dtype) == "float32"
+    np.testing.assert_allclose(to_numpy(outputs), to_numpy(expected), rtol=1e-5)
 
 
 @pytest.mark.one_backend

@@ -30,32 +30,32 @@ def test_layers_come_once_in_the_order_of_a_model():
     x = keras.Input(batch_shape=(2, 4, 1))
     outer = keras.Model(x, [model(x), dense(block(x))])
     outer.compile("sgd", "mse")
-    found = layers_within(outer)
-    assert len(set(map(id, found))) == len(found)
+    layers = layers_within(outer)
+    assert len(set(map(id, layers))) == len(layers)
     ours = [block, block.first, block.others["b"][0], dense]
-    assert [one for one in found if one in ours] == ours
+    assert [layer for layer in layers if layer in ours] == ours
 
 
 def test_a_leaf_is_the_last_layer_of_its_branch():
     block = Block()
-    found = layers_within(block, is_leaf=lambda layer: layer is block.first)
-    assert block.first in found
-    assert block.first.cell not in found
-    assert block.others["b"][0].cell in found
+    layers = layers_within(block, is_leaf=lambda layer: layer is block.first)
+    assert block.first in layers
+    assert block.first.cell not in layers
+    assert block.others["b"][0].cell in layers
 
 
 def test_layers_that_hold_each_other_come_once():
-    one, other = keras.layers.Layer(), keras.layers.Layer()
-    one.inner, other.inner = other, one
-    assert layers_within(one) == [one, other]
+    first, second = keras.layers.Layer(), keras.layers.Layer()
+    first.inner, second.inner = second, first
+    assert layers_within(first) == [first, second]
 
 
 def test_a_list_that_holds_itself_ends():
     layer = keras.layers.Dense(1)
     layer.held = {"all": [layer]}
-    vars(layer)["own"] = own = [keras.layers.Dense(2)]
-    own.append(own)
-    assert layers_within(layer) == [layer, own[0]]
+    vars(layer)["own"] = layers = [keras.layers.Dense(2)]
+    layers.append(layers)
+    assert layers_within(layer) == [layer, layers[0]]
 
 
 def test_states_of_another_kind_are_no_hidden_states():
@@ -68,8 +68,10 @@ def test_hidden_states_within_a_layer_of_ones_own_are_found():
     block = Block()
     block(np.ones((2, 4, 1), "float32"))
     lstm, gru = block.first.states, block.others["b"][0].states
-    found = hidden_states(keras.Sequential([block]))
-    assert [id(one) for one in found] == [id(one) for one in (*lstm, *gru)]
+    states = hidden_states(keras.Sequential([block]))
+    assert [id(state) for state in states] == [
+        id(state) for state in (*lstm, *gru)
+    ]
 
 
 def test_a_dict_is_read_by_the_names_of_the_inputs_or_by_its_keys():

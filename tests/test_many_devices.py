@@ -73,9 +73,9 @@ def start_together(output):
     ]
 
 
-def assert_close(one, other):
-    np.testing.assert_allclose(one[0], other[0], rtol=1e-4)
-    for a, b in zip(one[1], other[1], strict=True):
+def assert_close(actual, expected):
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-4)
+    for a, b in zip(actual[1], expected[1], strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)
 
 

@@ -40,11 +40,11 @@ def rendered(text):
 )
 def test_every_formula_of_a_page_is_set(page):
     text = CODE.sub("", page.read_text())
-    made = rendered(text)
-    formulas = re.findall("<math.*?</math>", made, re.S)
+    html = rendered(text)
+    formulas = re.findall("<math.*?</math>", html, re.S)
     assert len(formulas) == len(LATEX[page])
     assert "arithmatex" not in re.sub(
-        r'<(span|div) class="arithmatex"><math', "", made
+        r'<(span|div) class="arithmatex"><math', "", html
     ), "a formula that the hook does not find"
     for formula in formulas:
         tree = ElementTree.fromstring(formula)
@@ -67,8 +67,8 @@ def test_package_indexes_do_not_set_formulas():
     ],
 )
 def test_other_dollar_signs_stay(text):
-    made = rendered(text)
-    assert "<math" not in made and made.count("$") == text.count("$")
+    html = rendered(text)
+    assert "<math" not in html and html.count("$") == text.count("$")
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_formulas_in_a_line_are_set(text, symbols):
 
 def test_a_fraction_is_a_fraction_and_text_stays():
     content = 'a <span class="arithmatex">\\(\\frac{1}{k &lt; n}\\)</span> b'
-    made = mathematics.on_page_content(content)
-    assert made.startswith('a <span class="arithmatex"><math')
-    assert made.endswith("</math></span> b")
-    assert "<mfrac><mrow><mn>1</mn></mrow>" in made
-    assert "&#x0003C;" in made or "&lt;" in made
+    html = mathematics.on_page_content(content)
+    assert html.startswith('a <span class="arithmatex"><math')
+    assert html.endswith("</math></span> b")
+    assert "<mfrac><mrow><mn>1</mn></mrow>" in html
+    assert "&#x0003C;" in html or "&lt;" in html

@@ -85,8 +85,8 @@ def test_it_comes_back_from_its_config_and_from_a_file(tmp_path):
     model.train_on_batch(x, x[:, 0, :1])
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    for one in (model, loaded):
-        one.train_on_batch(x, x[:, 0, :1])
+    for trained in (model, loaded):
+        trained.train_on_batch(x, x[:, 0, :1])
     assert_same(model.weights, loaded.weights, 1e-6, 0)
 
 

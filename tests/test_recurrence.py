@@ -108,12 +108,12 @@ def gradients(loss, args, unrolled=False):
 
 def assert_same_gradients(fused, plain, args, *tolerances):
     """Those of the fused loop and those of autodiff through a plain one."""
-    for one, other in zip(
+    for actual, reference in zip(
         gradients(fused, args),
         gradients(plain, args, unrolled=True),
         strict=True,
     ):
-        assert_same(one, other, *tolerances)
+        assert_same(actual, reference, *tolerances)
 
 
 @pytest.mark.parametrize("name, mask, compiled", CASES)
@@ -148,8 +148,10 @@ def test_gradients_are_those_of_autodiff(
 @pytest.mark.parametrize("name", PHIS)
 def test_of_an_empty_batch_the_gradients_are_0(name):
     args = case(batch=0)
-    found = gradients(lambda *a: ops.sum(of_projected(*a, PHIS[name])), args)
-    for gradient, arg in zip(found, args, strict=True):
+    all_gradients = gradients(
+        lambda *a: ops.sum(of_projected(*a, PHIS[name])), args
+    )
+    for gradient, arg in zip(all_gradients, args, strict=True):
         np.testing.assert_array_equal(gradient, np.zeros_like(arg))
 
 
@@ -165,17 +167,19 @@ def test_gradients_are_finite_differences(name):
             *(a + epsilon * d for a, d in zip(args, direction, strict=True))
         )
 
-    got = gradients(
+    all_gradients = gradients(
         lambda *args: ops.sum(of_projected(*args, PHIS[name]) ** 2), args
     )
     slope = sum(
-        np.sum(to_numpy(g) * d) for g, d in zip(got, direction, strict=True)
+        np.sum(to_numpy(g) * d)
+        for g, d in zip(all_gradients, direction, strict=True)
     )
     assert_same(slope, (along(1e-6) - along(-1e-6)) / 2e-6, 1e-6, 1e-6)
 
 
 @pytest.mark.parametrize(
-    "time, compiled", first_of([(1, False), *((4096, one) for one in COMPILED)])
+    "time, compiled",
+    first_of([(1, False), *((4096, compiled) for compiled in COMPILED)]),
 )
 def test_sequences_may_be_short_and_long(time, compiled):
     args = case(time=time, batch=2, units=3)
@@ -203,11 +207,11 @@ def test_nan_and_infinity_reach_the_output(name, bad, compiled):
 )
 def test_it_computes_in_the_dtype_it_gets(dtype, tolerance, compiled):
     args = [ops.cast(tensor(array), dtype) for array in case()]
-    got = of_projected(*args, keras.activations.tanh, compiled=compiled)
+    states = of_projected(*args, keras.activations.tanh, compiled=compiled)
     exact = [to_numpy(ops.cast(array, "float32")) for array in args]
-    assert keras.backend.standardize_dtype(got.dtype) == dtype
+    assert keras.backend.standardize_dtype(states.dtype) == dtype
     expected = step_by_step(*exact, "tanh")
-    assert_same(ops.cast(got, "float32"), expected, 0, tolerance)
+    assert_same(ops.cast(states, "float32"), expected, 0, tolerance)
 
 
 # 5, 4 and 1 pieces

@@ -94,16 +94,16 @@ def test_it_learns_as_the_layers_of_keras_do(rng, case):
         pool(inputs), [(0, 0)] * 3 + [((filters - 5) // 2, (filters - 4) // 2)]
     )
     outputs = keras.layers.add([shortcut, second(first(inputs))])
-    witness = keras.Model(inputs, outputs)
+    reference = keras.Model(inputs, outputs)
     kernel, output_kernel, bias = layer.get_weights()
     first.set_weights([kernel, bias])
     second.set_weights([output_kernel])
     x = rng.normal(size=X_SHAPE).astype("float32")
     y = np.ones(layer.compute_output_shape(X_SHAPE), "float32")
-    for one in (model, witness):
-        one.compile(keras.optimizers.SGD(0.1), "mse")
-        one.train_on_batch(x, y)
-        one.train_on_batch(x, y)
+    for trained in (model, reference):
+        trained.compile(keras.optimizers.SGD(0.1), "mse")
+        trained.train_on_batch(x, y)
+        trained.train_on_batch(x, y)
     assert_same(layer.kernel, first.kernel)
     assert_same(layer.bias, first.bias)
     assert_same(layer.output_kernel, second.kernel)

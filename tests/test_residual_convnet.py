@@ -21,7 +21,9 @@ def sizes(weights):
 
 
 def blocks_of(model):
-    return [one for one in model.layers if isinstance(one, ResidualConv2D)]
+    return [
+        layer for layer in model.layers if isinstance(layer, ResidualConv2D)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +100,7 @@ def test_the_regularizer_is_on_every_convolution_and_nothing_else():
         if len(variable.shape) == 4
     ]
     assert len(squares) == 9
-    penalty = sum(keras.ops.convert_to_numpy(one) for one in model.losses)
+    penalty = sum(keras.ops.convert_to_numpy(loss) for loss in model.losses)
     np.testing.assert_allclose(penalty, 0.5 * sum(squares), rtol=1e-5)
 
 

@@ -370,5 +370,5 @@ def test_a_stack_without_an_initializer_has_its_default():
     )
     config = ResidualDenseStack(4, depth=3).get_config()
     for name in ("kernel_initializer", "output_initializer"):
-        made, expected = layer.get_config()[name], config[name]
-        assert made["class_name"] == expected["class_name"]
+        actual, expected = layer.get_config()[name], config[name]
+        assert actual["class_name"] == expected["class_name"]

@@ -56,10 +56,10 @@ def test_the_offset_starts_small():
 
 
 def test_two_cells_start_differently():
-    one, other = RINCell(4), RINCell(4)
-    one.build((None, 2))
-    other.build((None, 2))
-    assert not np.array_equal(one.get_weights()[1], other.get_weights()[1])
+    first, second = RINCell(4), RINCell(4)
+    first.build((None, 2))
+    second.build((None, 2))
+    assert not np.array_equal(first.get_weights()[1], second.get_weights()[1])
 
 
 def test_small_offsets_survive_bfloat16():

@@ -110,11 +110,13 @@ def test_a_broken_config_is_refused_or_what_it_says(name):
     assert configs
     for broken in configs:
         try:
-            made = keras.saving.deserialize_keras_object(copy.deepcopy(broken))
+            loaded = keras.saving.deserialize_keras_object(
+                copy.deepcopy(broken)
+            )
         except (ValueError, TypeError, OverflowError) as error:
             assert str(error), broken
             continue
-        config = keras.saving.serialize_keras_object(made)
+        config = keras.saving.serialize_keras_object(loaded)
         # Keras takes the cell of an RNN out of the config that it is given.
         again = keras.saving.deserialize_keras_object(copy.deepcopy(config))
         again = keras.saving.serialize_keras_object(again)

@@ -190,8 +190,8 @@ def some_input(rng, model, batch, time):
 def fold(step, x):
     """The answers after each step, and the names of the states."""
     state = {
-        name: ops.zeros((len(x), *one.shape[1:]), one.dtype)
-        for name, one in step.input.items()
+        name: ops.zeros((len(x), *tensor.shape[1:]), tensor.dtype)
+        for name, tensor in step.input.items()
     }
     answers = []
     for t in range(x.shape[1]):

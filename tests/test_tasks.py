@@ -53,12 +53,12 @@ GENERATED = {
 
 @pytest.mark.parametrize("task, arguments", GENERATED.values(), ids=GENERATED)
 def test_data_depend_on_the_generator_alone(task, arguments):
-    first, again, other = (
+    first, again, of_another_seed = (
         task.generate(np.random.default_rng(seed), **arguments)[0]
         for seed in (3, 3, 4)
     )
     np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, of_another_seed)
     for rng in (0, None, np.random.RandomState(0)):
         with pytest.raises(TypeError, match="`rng` must be a numpy.random.Gen"):
             task.generate(rng, **arguments)
@@ -190,8 +190,8 @@ TEXT = "It is a truth universally acknowledged, that a rose is a rose.\n" * 3
 
 
 def test_the_alphabet_has_each_character_once():
-    found = character_stream.alphabet(TEXT)
-    assert list(found) == sorted(set(TEXT))
+    characters = character_stream.alphabet(TEXT)
+    assert list(characters) == sorted(set(TEXT))
 
 
 @pytest.mark.parametrize("streams, length", [(1, 5), (3, 7), (4, 46), (2, 1)])
@@ -201,12 +201,12 @@ def test_batches_in_order_spell_the_text(streams, length):
     assert x.dtype == y.dtype == np.int32
     part = len(TEXT) // streams
     for stream in range(streams):
-        read = "".join(characters[c] for c in x[stream::streams].ravel())
-        said = "".join(characters[c] for c in y[stream::streams].ravel())
+        inputs = "".join(characters[c] for c in x[stream::streams].ravel())
+        targets = "".join(characters[c] for c in y[stream::streams].ravel())
         start = stream * part
-        assert TEXT[start:].startswith(read)
-        assert TEXT[start + 1 :].startswith(said)
-        assert part - len(read) <= length
+        assert TEXT[start:].startswith(inputs)
+        assert TEXT[start + 1 :].startswith(targets)
+        assert part - len(inputs) <= length
 
 
 def test_the_baseline_is_the_entropy_of_scipy():
@@ -258,8 +258,8 @@ def test_chance_is_the_share_of_the_most_frequent_class():
 
 
 def test_no_images_are_no_sequences():
-    made = sequential_pixels.generate(np.zeros((0, 4, 4)))
-    assert made.shape == (0, 16, 1)
+    sequences = sequential_pixels.generate(np.zeros((0, 4, 4)))
+    assert sequences.shape == (0, 16, 1)
 
 
 REAL = os.environ.get("BABI_DIR")
@@ -293,8 +293,8 @@ def test_a_question_has_the_statements_before_it(tmp_path):
     first = "mary moved to the bathroom ."
     second = first + " john took mary ' s apple ."
     stories, questions, answers = train
-    told = [spelled(words, story) for story in stories]
-    assert told == [first, second, "the hall is empty ."]
+    spelled_stories = [spelled(words, story) for story in stories]
+    assert spelled_stories == [first, second, "the hall is empty ."]
     assert [spelled(words, question) for question in questions] == [
         "where is mary ?",
         "what does john hold ?",

@@ -39,7 +39,7 @@ def run(code, *path):
 
 
 @pytest.mark.parametrize(
-    "backend, found, oldest",
+    "backend, installed, oldest",
     [
         ("tensorflow", "2.15.0", "3.6"),
         ("tensorflow", "3.5.9", "3.6"),
@@ -48,15 +48,17 @@ def run(code, *path):
         ("jax", "3.9.2", "3.10"),
     ],
 )
-def test_another_keras_is_refused_with_the_range(backend, found, oldest):
-    said = f">= {oldest}, < 4.0 on {backend}. Found: Keras {found}$"
-    with pytest.raises(ImportError, match=said):
-        _version.check_keras(found, backend)
+def test_another_keras_is_refused_with_the_range(backend, installed, oldest):
+    message = f">= {oldest}, < 4.0 on {backend}. Found: Keras {installed}$"
+    with pytest.raises(ImportError, match=message):
+        _version.check_keras(installed, backend)
 
 
-@pytest.mark.parametrize("found", ["3.6.0", "3.15.1", "3.100.0", "3.16.0.dev1"])
-def test_a_keras_of_the_range_is_not(found):
-    _version.check_keras(found, "tensorflow")
+@pytest.mark.parametrize(
+    "installed", ["3.6.0", "3.15.1", "3.100.0", "3.16.0.dev1"]
+)
+def test_a_keras_of_the_range_is_not(installed):
+    _version.check_keras(installed, "tensorflow")
 
 
 def test_the_import_itself_refuses(tmp_path):
