@@ -360,7 +360,8 @@ def assert_same_as_simple_rnn(transform, **case):
 
 @pytest.mark.parametrize("transform", TRANSFORMATIONS)
 def test_a_rin_is_the_simple_rnn_in_every_transformation(transform):
-    assert_same_as_simple_rnn(transform, mask="alternating")
+    # With "relu" these weights would hide a U transposed by mistake.
+    assert_same_as_simple_rnn(transform, mask="alternating", activation="tanh")
 
 
 @pytest.mark.skipif(
