@@ -42,7 +42,7 @@ AREAS = {
     r"|step_in_integers|masked_step|tflite)",
     "streaming export, SavedModel": "export[.].*(step|prints|streaming"
     "|refused)",
-    "streaming export, C": "c_header[.]",
+    "streaming export, C": "(c_header|demo)[.]",
     "export, SavedModel": "export[.]",
     "multiple devices": "many_devices[.]",
     "tasks": "tasks[.]",
