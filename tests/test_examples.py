@@ -56,6 +56,11 @@ def test_an_example_needs_no_other_file(path):
 
 # The smallest values of flags, a row of the table, and the pictures.
 SMALLEST = {
+    "activity": (
+        ("units=1", "epochs=1", "seed=0", "layers=RIN"),
+        "RIN",
+        ["accuracy"],
+    ),
     "adding_problem": (
         ("length=2", "samples=1", "epochs=1", "layers=RIN"),
         "RIN",

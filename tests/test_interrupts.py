@@ -29,6 +29,7 @@ pytestmark = [
     ),
 ]
 EXAMPLES = {
+    "activity": ("--units=1", "--epochs=1", "--seed=0"),
     "adding_problem": ("--length=10", "--samples=60", "--epochs=2"),
     "cifar_residual": ("--small", "--epochs=2"),
     "fixed_points": ("--updates=20", "--network=GRU"),

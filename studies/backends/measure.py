@@ -46,7 +46,7 @@ AREAS = {
     "export, SavedModel": "export[.]",
     "multiple devices": "many_devices[.]",
     "tasks": "tasks[.]",
-    "examples": "(examples|flags|interrupts)[.]",
+    "examples": "(activity|examples|flags|interrupts)[.]",
     "benchmarks": "benchmarks[.]",
     "experiments": "(claims|findings|pictures|protocols|runner|tables|training"
     "|verdicts)[.]",
