@@ -90,7 +90,7 @@ def gradient_norms(
     with _recurrent_layers.undisturbed(cell), _autodiff.float64_allowed(dtype):
         inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
         _, (gradient,) = _autodiff.value_and_gradients(
-            lambda nudges: _project_last(cell, inputs, unmasked, *nudges, v),
+            lambda points: _project_last(cell, inputs, unmasked, points[0], v),
             [ops.zeros(shape, dtype)],
         )
     squares = np.asarray(ops.convert_to_numpy(gradient), "float64") ** 2

@@ -85,13 +85,13 @@ def preflight(
     keras.optimizers.Adam(..., global_clipnorm=1.0)
     """
     check_model(model)
-    x, y, y_all = first_samples(model, x, y, batch_size)
-    x = x[0] if len(x) == 1 else x
-    calls = list(LayerInputs(model)(x))
+    inputs, targets, y_all = first_samples(model, x, y, batch_size)
+    inputs = inputs[0] if len(inputs) == 1 else inputs
+    calls = list(LayerInputs(model)(inputs))
     report = Preflight(
         layers=tuple(_layer_preflight(*call) for call in calls),
         baseline_loss=baseline_loss(model.loss, y_all),
-        **_loss_and_gradients(model, x, y),
+        **_loss_and_gradients(model, inputs, targets),
         remembered_updates=_remembered_updates(model.optimizer),
         findings=(),
     )
