@@ -11,6 +11,14 @@ from engine.study import SOLVED
 from keras_rin import plots
 
 FAR_BELOW = 0.1  # of the baseline
+# One style for each layer, in colors that are told apart without red or green.
+STYLES = {
+    "RIN": {"color": "#0072b2", "linestyle": "-"},
+    "RIN, partial identity": {"color": "#56b4e9", "linestyle": "-."},
+    "SimpleRNN": {"color": "#7f7f7f", "linestyle": ":"},
+    "GRU": {"color": "#e69f00", "linestyle": "--"},
+    "LSTM": {"color": "#000000", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
+}
 CAPTIONS = {
     "models.png": "Normalized test loss of each model",
     "settings.png": "Normalized validation loss at each pair of "

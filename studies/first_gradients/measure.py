@@ -1,0 +1,165 @@
+"""How large are the updates of Adam after the first gradients of a RIN?
+
+A RIN of 50 units is trained on the adding problem over 200 steps, on normalized
+inputs, for 2,000 updates of batch 50 at the learning rate 0.001, with five
+seeds. Adam divides the mean of the gradients by the root mean square of those
+that its second moment remembers, so while the gradients stay as large as they
+were, a weight changes by about the learning rate at each update. *Update size*
+is the root mean square of the change of the recurrent kernel in one update,
+divided by the learning rate; it is small while the second moment remembers
+gradients that were much larger. The median over 50 updates is stored.
+"""
+
+import itertools
+import pathlib
+
+import keras
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from engine import measurement
+from engine import record
+from engine.measurement import groups
+from engine.measurement import spread
+from engine.partial_runs import PartialRuns
+from keras_rin.layers import RIN
+from keras_rin.tasks import adding
+
+RATE = 1e-3
+OPTIMIZERS = {
+    "defaults": {},
+    "beta_2=0.99": {"beta_2": 0.99},
+    "global_clipnorm=1": {"global_clipnorm": 1.0},
+    "beta_2=0.99, global_clipnorm=1": {"beta_2": 0.99, "global_clipnorm": 1.0},
+}
+WINDOW = 50
+RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
+PICTURES = {
+    "updates": "Size of the updates, and normalized training loss, over the "
+    "updates (median and range of five seeds)"
+}
+
+
+def measure(samples=10_000, epochs=10, length=200, seeds=range(5), runs=RUNS):
+    stored = PartialRuns(runs, ("optimizer", "seed"))
+    cases = list(itertools.product(OPTIMIZERS, seeds))
+    for case in tqdm(cases):
+        if case not in stored:
+            stored[case] = train(*case, samples, epochs, length)
+    results = {"runs": [stored[case] for case in cases]}
+    return results, {"updates": draw(results["runs"])}
+
+
+def train(optimizer, seed, samples, epochs, length):
+    keras.utils.set_random_seed(seed)
+    rng = np.random.default_rng(seed)
+    x, y = adding.generate(rng, samples, length)
+    normalization = keras.layers.Normalization()
+    normalization.adapt(x)
+    rin = RIN(50)
+    model = keras.Sequential(
+        [keras.Input((None, 2)), normalization, rin, keras.layers.Dense(1)]
+    )
+    model.compile(keras.optimizers.Adam(RATE, **OPTIMIZERS[optimizer]), "mse")
+    updates = Updates(rin)
+    model.fit(
+        *(x, y, 50, epochs), callbacks=[updates], shuffle=False, verbose=0
+    )
+    validation = adding.generate(rng, max(1, samples // 10), length)
+    loss = model.evaluate(*validation, batch_size=500, verbose=0)
+    return {
+        "sizes": updates.medians(updates.sizes),
+        "losses": updates.medians(updates.losses),
+        "validation loss": loss / adding.baseline_loss(),
+    }
+
+
+class Updates(keras.callbacks.Callback):
+    """The size of each update of a recurrent kernel, and the loss before it."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.sizes, self.losses = [], []
+
+    def on_train_begin(self, logs=None):
+        self.kernel = self.layer.get_weights()[1]
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.total, self.count = 0.0, 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        before, self.kernel = self.kernel, self.layer.get_weights()[1]
+        change = np.sqrt(np.mean(np.square(self.kernel - before)))
+        self.sizes.append(float(change) / RATE)
+        # The logs have the mean loss of the epoch so far.
+        total, self.count = logs["loss"] * (batch + 1), batch + 1
+        self.losses.append((total - self.total) / adding.baseline_loss())
+        self.total = total
+
+    def medians(self, values):
+        windows = np.array_split(values, -(-len(values) // WINDOW))
+        return [float(np.median(window)) for window in windows]
+
+
+def draw(runs):
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, 4))
+    for (name, seeds), color in zip(
+        groups(runs, "optimizer").items(), colors, strict=False
+    ):
+        for axes, key in (left, "sizes"), (right, "losses"):
+            values = np.array([run[key] for run in seeds])
+            updates = WINDOW * (np.arange(values.shape[1]) + 0.5)
+            low, middle, high = np.quantile(values, [0, 0.5, 1], axis=0)
+            axes.plot(updates, middle, label=name, color=color)
+            axes.fill_between(
+                updates, low, high, color=color, alpha=0.15, linewidth=0
+            )
+    left.set(yscale="log", xlabel="update", ylabel="update size")
+    left.set_title("Adam remembers the first gradients", loc="left")
+    left.legend()
+    right.axhline(1, color="grey", linewidth=1)
+    right.set(yscale="log", xlabel="update", ylabel="normalized loss")
+    right.set_title("Loss of the same runs", loc="left")
+    return figure
+
+
+def tables(results):
+    rows = [
+        [
+            name,
+            spread([run["sizes"][0] for run in runs], 2),
+            spread([min(run["sizes"]) for run in runs], 2),
+            spread([run["sizes"][len(run["sizes"]) // 2] for run in runs], 2),
+            spread([run["validation loss"] for run in runs], 2),
+        ]
+        for name, runs in groups(results["runs"], "optimizer").items()
+    ]
+    header = [
+        "Adam with",
+        f"update size, first {WINDOW} updates",
+        "lowest",
+        "halfway",
+        "normalized validation loss",
+    ]
+    return {
+        "Update size and loss (median, lowest to highest of the seeds)": (
+            record.markdown(header, rows)
+        )
+    }
+
+
+SMALLEST = {
+    "samples": 100,
+    "epochs": 1,
+    "length": 5,
+    "seeds": range(1),
+    "runs": None,
+}
+
+if __name__ == "__main__":
+    measurement.main()

@@ -1,0 +1,267 @@
+"""How long a sequence does a network add after training on short, then longer?
+
+A network is trained on the adding problem over 200 steps, and then over 500,
+1,000, 2,000 and 5,000 at falling learning rates: a ladder of five rungs. Each
+rung has new data and a new Adam with `beta_2=0.99, global_clipnorm=1.0`,
+warm-up over a twentieth of its updates, and cosine decay. The inputs are
+normalized by the mean and variance of 1,000 sequences of 200 steps. The layers
+have about as many weights as a RIN of 50 units; GRU and LSTM begin at a
+learning rate of 0.01, and have fewer seeds, because they take longer.
+
+All runs are tested on the same sequences, 100 of each length up to 10,000
+steps, 40 of 30,000 and 20 of 100,000. A loss is normalized by that of a
+constant prediction: 0 is perfect. A single sequence that diverges decides the
+mean, so the sequences with a loss above 1 are counted.
+"""
+
+import pathlib
+import time
+
+import keras
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from engine import measurement
+from engine import pictures
+from engine import record
+from engine.measurement import groups
+from engine.measurement import spread
+from engine.partial_runs import PartialRuns
+from keras_rin.layers import RIN
+from keras_rin.tasks import adding
+
+LAYERS = {
+    "RIN": lambda: RIN(50),
+    "GRU": lambda: keras.layers.GRU(28),
+    "LSTM": lambda: keras.layers.LSTM(24),
+}
+# Length of the sequences, updates, highest learning rate.
+LADDER = (
+    (200, 2_000, 3e-3),
+    (500, 400, 3e-4),
+    (1_000, 200, 1e-4),
+    (2_000, 100, 1e-4),
+    (5_000, 200, 1e-4),
+)
+FIRST_RATES = {"GRU": 1e-2, "LSTM": 1e-2}  # instead of that of the ladder
+SEEDS = {"RIN": 10, "GRU": 3, "LSTM": 3}
+TESTS = {200: 100, 1_000: 100, 5_000: 100, 10_000: 100, 30_000: 40, 100_000: 20}
+BATCH = 50
+FOLDER = pathlib.Path(__file__).parent
+RUNS = FOLDER / "partial.jsonl"
+GRADIENT_NORMS = FOLDER.parent / "gradient_horizons" / "results.json"
+PICTURES = {
+    "rungs": "Normalized loss over the length of the test sequences, after "
+    "each rung (median and range of the seeds)",
+    "layers": "Gradient norms before training, and normalized loss over the "
+    "length of the test sequences after the last rung (median and range of the "
+    "seeds)",
+}
+
+
+def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, runs=RUNS):
+    cases = [(layer, seed) for layer in seeds for seed in range(seeds[layer])]
+    stored = PartialRuns(runs, ("layer", "seed"))
+    for case in tqdm(cases):
+        if case not in stored:
+            stored[case] = train(*case, ladder, tests)
+    results = {"runs": [stored[case] for case in cases]}
+    return results, {
+        "rungs": rungs_figure(results["runs"]),
+        "layers": layers_figure(results["runs"]),
+    }
+
+
+def train(layer, seed, ladder, tests):
+    keras.utils.set_random_seed(seed)
+    rng = np.random.default_rng(seed)
+    normalization = keras.layers.Normalization()
+    normalization.adapt(adding.generate(rng, 1_000, ladder[0][0])[0])
+    model = keras.Sequential(
+        [
+            keras.Input((None, 2)),
+            normalization,
+            LAYERS[layer](),
+            keras.layers.Dense(1),
+        ]
+    )
+    stages = []
+    for length, updates, rate in ladder:
+        x, y = adding.generate(rng, BATCH * min(updates, 200), length)
+        if not stages:
+            rate = FIRST_RATES.get(layer, rate)
+        start = time.monotonic()
+        # XLA runs the loop of gated layers faster; RIN compiles its own.
+        jit = True if layer in FIRST_RATES else "auto"
+        model.compile(optimizer(updates, rate), "mse", jit_compile=jit)
+        epochs = max(1, updates // 200)
+        model.fit(x, y, batch_size=BATCH, epochs=epochs, verbose=0)
+        seconds = time.monotonic() - start
+        stages.append(
+            {"length": length, "seconds": seconds, "tests": test(model, tests)}
+        )
+    return {"rungs": stages}
+
+
+def optimizer(updates, rate):
+    warmup = updates // 20
+    decay = keras.optimizers.schedules.CosineDecay(
+        0.0, updates - warmup, warmup_target=rate, warmup_steps=warmup
+    )
+    return keras.optimizers.Adam(decay, beta_2=0.99, global_clipnorm=1.0)
+
+
+def test(model, tests):
+    """{length: loss}; the model is compiled with XLA to save time."""
+    losses = {}
+    model.compile(jit_compile=True)
+    for length, samples in tests.items():
+        x, y = adding.generate(np.random.default_rng(length), samples, length)
+        error = model.predict(x, batch_size=samples, verbose=0) - y
+        squares = np.square(error.astype("float64")) / adding.baseline_loss()
+        squares = np.nan_to_num(squares, nan=np.inf)
+        losses[str(length)] = {
+            "mean": float(squares.mean()),
+            "median": float(np.median(squares)),
+            "above 1": int((squares > 1).sum()),
+            "samples": samples,
+        }
+    return losses
+
+
+def losses_at(runs, rung, length):
+    """The mean losses of runs over a length after a rung, one a seed."""
+    return [run["rungs"][rung]["tests"][str(length)]["mean"] for run in runs]
+
+
+def diverging(runs, rung, length):
+    """How many runs have a sequence with a loss above 1."""
+    tests = [run["rungs"][rung]["tests"][str(length)] for run in runs]
+    return sum(test["above 1"] > 0 for test in tests)
+
+
+def draw(axes, runs, rung, label, color, linestyle="-"):
+    """Draws median and range of the seeds over the length of the tests."""
+    lengths = [int(length) for length in runs[0]["rungs"][rung]["tests"]]
+    losses = np.array([losses_at(runs, rung, length) for length in lengths])
+    # Far above the baseline the loss says only that a sequence diverges.
+    low, middle, high = np.quantile(np.clip(losses, 0, 10), [0, 0.5, 1], axis=1)
+    line = {"color": color, "linestyle": linestyle}
+    axes.plot(lengths, middle, label=label, marker="o", **line)
+    axes.fill_between(lengths, low, high, color=color, alpha=0.15, linewidth=0)
+
+
+def rungs_figure(runs):
+    figure = Figure(figsize=(6.5, 4), layout="constrained")
+    axes = loss_axes(figure.subplots())
+    runs = groups(runs, "layer")["RIN"]
+    stages = runs[0]["rungs"]
+    colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.8, len(stages)))
+    for rung, color in enumerate(colors):
+        draw(axes, runs, rung, f"{stages[rung]['length']:,} steps", color)
+    axes.set_title("Each rung helps beyond its own length", loc="left")
+    axes.legend(title="RIN, trained on up to")
+    return figure
+
+
+def layers_figure(runs):
+    """Gradient norms before training, beside losses after the last rung."""
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    norms = record.read(GRADIENT_NORMS)["sizes"]
+    for layer in "RIN", "SimpleRNN", "LSTM":
+        left.plot(norms[layer][::-1], label=layer, **pictures.STYLES[layer])
+    left.set(
+        yscale="log",
+        ylim=(1e-30, 1e5),
+        xlabel="time steps back from the last one",
+        ylabel="gradient norm before training",
+    )
+    left.set_title("Gradients reach back a thousand steps", loc="left")
+    left.legend()
+    loss_axes(right)
+    layers = groups(runs, "layer")
+    for layer in "RIN", "GRU", "LSTM":
+        if layer in layers:
+            draw(right, layers[layer], -1, layer, **pictures.STYLES[layer])
+    right.set_title("Trained on 200 to 5,000 steps", loc="left")
+    right.legend()
+    return figure
+
+
+def loss_axes(axes):
+    axes.axhline(1, color="grey", linewidth=1)
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="time steps of the test sequences",
+        ylabel="normalized loss (baseline = 1)",
+    )
+    return axes
+
+
+def tables(results):
+    runs = results["runs"]
+    return {
+        "Normalized loss after each rung, the mean over the sequences (median, "
+        "lowest to highest of the seeds)": rung_table(runs),
+        "Seeds with a sequence whose loss is above 1 after the last rung, and "
+        "seconds of training (made beside other work, so only their ratios "
+        "count)": diverging_table(runs),
+    }
+
+
+def rung_table(runs):
+    lengths = runs[0]["rungs"][0]["tests"]
+    header = ["layer", "trained up to", *(f"{int(n):,}" for n in lengths)]
+    rows = [
+        [
+            layer,
+            f"{stage['length']:,}",
+            *(spread(losses_at(layer_runs, rung, n), 2) for n in lengths),
+        ]
+        for layer, layer_runs in groups(runs, "layer").items()
+        for rung, stage in enumerate(layer_runs[0]["rungs"])
+    ]
+    return record.markdown(header, rows, words=2)
+
+
+def diverging_table(runs):
+    lengths = [n for n in runs[0]["rungs"][0]["tests"] if int(n) >= 5_000]
+    header = [
+        "layer",
+        "seeds",
+        *(f"{int(n):,}" for n in lengths),
+        "seconds",
+        "seconds over those of RIN",
+    ]
+    layers = groups(runs, "layer")
+    first = seconds(next(iter(layers.values())))
+    rows = [
+        [
+            layer,
+            str(len(layer_runs)),
+            *(str(diverging(layer_runs, -1, n)) for n in lengths),
+            spread(seconds(layer_runs)),
+            f"{np.median(seconds(layer_runs)) / np.median(first):.2g}",
+        ]
+        for layer, layer_runs in layers.items()
+    ]
+    return record.markdown(header, rows)
+
+
+def seconds(runs):
+    return [sum(rung["seconds"] for rung in run["rungs"]) for run in runs]
+
+
+SMALLEST = {
+    "ladder": ((5, 2, 1e-3), (10, 2, 1e-4)),
+    "tests": {5: 4, 10: 4},
+    "seeds": {"RIN": 1},
+    "runs": None,
+}
+
+if __name__ == "__main__":
+    measurement.main()
