@@ -1,7 +1,7 @@
 """Trains recurrent layers to add two marked numbers of a long sequence.
 
     python adding_problem.py
-    python adding_problem.py --length=1000 --epochs=15 --layers=RIN --layers=GRU
+    python adding_problem.py --layers=RIN --layers=GRU
     python adding_problem.py --length=200 --test_length=5000
 
 Each time step has a number in [0, 1] and a marker; the target is the sum of
@@ -26,15 +26,12 @@ from tqdm.keras import TqdmCallback
 
 from keras_rin import plots
 from keras_rin.callbacks import RestoreOnNaN
-from keras_rin.initializers import Offset
-from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
-from keras_rin.optimizers import AdamWithMultipliers
 from keras_rin.tasks import adding
 
 # Layers of about as many weights, and the learning rate of each.
 LAYERS = {
-    "RIN": lambda: RIN(50, recurrent_initializer=Offset(PartialIdentity())),
+    "RIN": lambda: RIN(50),
     "IRNN": lambda: SimpleRNN(50, "relu", recurrent_initializer="identity"),
     "SimpleRNN": lambda: SimpleRNN(50),
     "LSTM": lambda: LSTM(24),
@@ -57,14 +54,7 @@ def build(name, x):
         warmup_target=FLAGS.learning_rate or RATES[name],
         warmup_steps=100,
     )
-    # An update of U acts once a time step: its rate falls with their number.
-    multiplier = {"recurrent_kernel": 100 / FLAGS.length}
-    optimizer = AdamWithMultipliers(
-        rate,
-        multiplier if name == "RIN" else None,
-        beta_2=0.99,
-        global_clipnorm=1.0,
-    )
+    optimizer = keras.optimizers.Adam(rate, beta_2=0.99, global_clipnorm=1.0)
     model.compile(optimizer, "mse", jit_compile=True)
     return model
 

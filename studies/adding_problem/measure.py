@@ -1,12 +1,12 @@
 """Which layer solves the adding problem over 400 time steps?
 
 Layers with about equal numbers of weights, each with its own learning rate and
-on normalized inputs, as in `examples/adding_problem.py`. RIN has partial
-identity initialization and a learning rate of 0.003, of which U has a quarter;
-IRNN, a SimpleRNN with ReLU and identity initialization, and SimpleRNN have
-0.001, LSTM and GRU 0.01. The rates were chosen beforehand from other studies,
-not tuned for this comparison. The normalized loss is the test loss over that of
-a constant predictor: median (lowest to highest) of three seeds.
+on normalized inputs. RIN has partial identity initialization and a learning
+rate of 0.003, of which U has a quarter; IRNN, a SimpleRNN with ReLU and
+identity initialization, and SimpleRNN have 0.001, LSTM and GRU 0.01. The rates
+were chosen beforehand from other studies, not tuned for this comparison. The
+normalized loss is the test loss over that of a constant predictor: median
+(lowest to highest) of three seeds.
 """
 
 import itertools
