@@ -113,9 +113,22 @@ class RIN(keras.layers.RNN):
 
     Example:
 
-    >>> layer = keras_rin.layers.RIN(16, return_sequences=True)
-    >>> tuple(layer(np.ones((32, 10, 4))).shape)
-    (32, 10, 16)
+    Over more than about a hundred time steps, normalize the inputs and clip
+    the gradients:
+
+    >>> x, y = keras_rin.tasks.adding.generate(
+    ...     np.random.default_rng(0), samples=500, length=200
+    ... )
+    >>> normalization = keras.layers.Normalization()
+    >>> normalization.adapt(x)
+    >>> model = keras.Sequential(
+    ...     [normalization, keras_rin.layers.RIN(50), keras.layers.Dense(1)]
+    ... )
+    >>> optimizer = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
+    >>> model.compile(optimizer, "mse")
+    >>> history = model.fit(x, y, batch_size=50, verbose=0)
+    >>> model.predict(x, verbose=0).shape
+    (500, 1)
 
     Reference:
         Hu, Huber, Anumula and Liu, 2018, Overcoming the vanishing gradient
