@@ -16,8 +16,8 @@ from engine.measurement import Variant
 
 NAMES = sorted(path.parent.name for path in record.STUDIES.glob("*/measure.py"))
 FASHION = pathlib.Path(os.environ.get("TFDS_DATA_DIR", ""), "fashion_mnist")
-# Those that need reports of pytest, or a compiler.
-ELSEWHERE = {"backends", "gpu_compile", "robustness", "versions"}
+# Those that need reports of pytest, or a compiler, or are tested as a page.
+ELSEWHERE = {"backends", "gpu_compile", "robustness", "tutorial", "versions"}
 
 
 def study(name):
