@@ -7,8 +7,8 @@ The second form stores FILE as rin/network.keras first, without its optimizer.
 Both write network.h and, with clang and wasm-ld, network.wasm beside it.
 
 The networks are those of the study `short_then_longer`, after `train` of its
-measure.py with the ladder "five lengths": of each layer the seed whose loss
-over 30,000 steps is nearest to the median, RIN's 5 and GRU's 0.
+measure.py: of each layer the seed whose loss over 30,000 steps is nearest to
+the median, RIN's 5 and GRU's 0.
 """
 
 import pathlib
