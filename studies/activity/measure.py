@@ -17,6 +17,7 @@ the training recordings, of which four parts are left out in turn, each with
 about as many recordings of each class; the smaller one in a tie.
 """
 
+import functools
 import itertools
 import pathlib
 import runpy
@@ -38,8 +39,14 @@ SHARED = 0.003
 PERCENT = (10, 25, 50, 75, 100)
 
 
+@functools.cache
+def run_example():
+    """The functions of the example, which is no module of a package."""
+    return types.SimpleNamespace(**runpy.run_path(str(EXAMPLE)))
+
+
 def measure(folds=0, seeds=range(3), epochs=8, units=64):
-    example = types.SimpleNamespace(**runpy.run_path(str(EXAMPLE)))
+    example = run_example()
     splits = example.load("BasicMotions")
     if folds:
         runs = cross_validate(example, splits, folds, seeds, epochs, units)
@@ -91,15 +98,19 @@ def parts(labels, count):
 def tables(results):
     if "runs" in results:
         return {"Accuracy in cross-validation": cross_validation(results)}
-    example = types.SimpleNamespace(**runpy.run_path(str(EXAMPLE)))
+    example = run_example()
     rows = [example.row(result, SHARED) for result in results["layers"]]
     header = [name for name in rows[0] if name != "µs a step"]
     rows = [[row[name] for name in header] for row in rows]
     rows.append(["most frequent class", "0", "", f"{results['chance']:.3g}"])
     along = []
     for result in results["layers"]:
-        own = [run for run in result["runs"] if run["rate"] == result["own"]]
-        after = ([run["accuracies"][at - 1] for run in own] for at in PERCENT)
+        own_runs = [
+            run for run in result["runs"] if run["rate"] == result["own"]
+        ]
+        after = (
+            [run["accuracies"][at - 1] for run in own_runs] for at in PERCENT
+        )
         along.append([result["layer"], *map(spread, after)])
     after = [f"after {percent} %" for percent in PERCENT]
     return {

@@ -4,6 +4,8 @@ import collections
 import json
 import pathlib
 
+from tqdm import tqdm
+
 from engine import record
 
 
@@ -16,9 +18,7 @@ class PartialRuns(collections.UserDict):
 
     ```python
     runs = PartialRuns(folder / "partial.jsonl", ("layer", "seed"))
-    for layer, seed in itertools.product(LAYERS, range(3)):
-        if (layer, seed) not in runs:
-            runs[layer, seed] = {"losses": train(layer, seed)}
+    runs = runs.complete(itertools.product(LAYERS, range(3)), train)
     ```
     """
 
@@ -40,6 +40,14 @@ class PartialRuns(collections.UserDict):
             self.data[key] = run
             lines = (json.dumps(stored) + "\n" for stored in self.values())
             record.write_text(self.path, "".join(lines))
+
+    def complete(self, keys, make):
+        """The runs of keys, of which `make(*key)` makes those missing."""
+        keys = list(keys)
+        for key in tqdm(keys):
+            if key not in self:
+                self[key] = make(*key)
+        return [self[key] for key in keys]
 
     def _read(self):
         if self.path.exists():

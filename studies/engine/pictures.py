@@ -2,6 +2,7 @@
 
 import itertools
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -14,7 +15,6 @@ FAR_BELOW = 0.1  # of the baseline
 # One style for each layer, in colors that are told apart without red or green.
 STYLES = {
     "RIN": {"color": "#0072b2", "linestyle": "-"},
-    "RIN, partial identity": {"color": "#56b4e9", "linestyle": "-."},
     "SimpleRNN": {"color": "#7f7f7f", "linestyle": ":"},
     "GRU": {"color": "#e69f00", "linestyle": "--"},
     "LSTM": {"color": "#000000", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
@@ -26,6 +26,18 @@ CAPTIONS = {
     "curves.png": "Normalized validation loss after each epoch: median and "
     "range over seeds",
 }
+
+
+def ordered_colors(count):
+    """Colors from dark to light, for lines that have an order."""
+    return matplotlib.colormaps["viridis"](np.linspace(0, 0.8, count))
+
+
+def plot_range(axes, x, values, label, color, **line):
+    """Plots the median of rows of values, and their range as a band."""
+    low, middle, high = np.quantile(values, [0, 0.5, 1], axis=0)
+    axes.plot(x, middle, label=label, color=color, **line)
+    axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
 
 
 def of(study):

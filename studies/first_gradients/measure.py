@@ -14,12 +14,11 @@ import itertools
 import pathlib
 
 import keras
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from tqdm import tqdm
 
 from engine import measurement
+from engine import pictures
 from engine import record
 from engine.measurement import groups
 from engine.measurement import spread
@@ -43,13 +42,11 @@ PICTURES = {
 
 
 def measure(samples=10_000, epochs=10, length=200, seeds=range(5), runs=RUNS):
-    stored = PartialRuns(runs, ("optimizer", "seed"))
-    cases = list(itertools.product(OPTIMIZERS, seeds))
-    for case in tqdm(cases):
-        if case not in stored:
-            stored[case] = train(*case, samples, epochs, length)
-    results = {"runs": [stored[case] for case in cases]}
-    return results, {"updates": draw(results["runs"])}
+    runs = PartialRuns(runs, ("optimizer", "seed")).complete(
+        itertools.product(OPTIMIZERS, seeds),
+        lambda *case: train(*case, samples, epochs, length),
+    )
+    return {"runs": runs}, {"updates": draw(runs)}
 
 
 def train(optimizer, seed, samples, epochs, length):
@@ -107,18 +104,13 @@ class Updates(keras.callbacks.Callback):
 def draw(runs):
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.85, 4))
-    for (name, seeds), color in zip(
-        groups(runs, "optimizer").items(), colors, strict=False
-    ):
+    optimizers = groups(runs, "optimizer")
+    colors = pictures.ordered_colors(len(optimizers))
+    for (name, seeds), color in zip(optimizers.items(), colors, strict=True):
         for axes, key in (left, "sizes"), (right, "losses"):
             values = np.array([run[key] for run in seeds])
             updates = WINDOW * (np.arange(values.shape[1]) + 0.5)
-            low, middle, high = np.quantile(values, [0, 0.5, 1], axis=0)
-            axes.plot(updates, middle, label=name, color=color)
-            axes.fill_between(
-                updates, low, high, color=color, alpha=0.15, linewidth=0
-            )
+            pictures.plot_range(axes, updates, values, name, color=color)
     left.set(yscale="log", xlabel="update", ylabel="update size")
     left.set_title("Adam remembers the first gradients", loc="left")
     left.legend()

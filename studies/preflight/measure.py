@@ -59,11 +59,11 @@ def measure(
     x, y = adding.generate(rng, samples, length)
     validation = adding.generate(rng, samples // 10, length)
     stored = PartialRuns(runs, ("optimizer", "inputs", "layer"))
-    cases = list(itertools.product(optimizers, inputs, layers))
-    for case in cases:
-        if case not in stored:
-            stored[case] = train(case, x, y, validation)
-    return {"runs": [stored[case] for case in cases]}, {}
+    runs = stored.complete(
+        itertools.product(optimizers, inputs, layers),
+        lambda *case: train(case, x, y, validation),
+    )
+    return {"runs": runs}, {}
 
 
 def train(case, x, y, validation):

@@ -18,10 +18,8 @@ import pathlib
 import time
 
 import keras
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from tqdm import tqdm
 
 from engine import measurement
 from engine import pictures
@@ -63,14 +61,12 @@ PICTURES = {
 
 def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, runs=RUNS):
     cases = [(layer, seed) for layer in seeds for seed in range(seeds[layer])]
-    stored = PartialRuns(runs, ("layer", "seed"))
-    for case in tqdm(cases):
-        if case not in stored:
-            stored[case] = train(*case, ladder, tests)
-    results = {"runs": [stored[case] for case in cases]}
-    return results, {
-        "rungs": rungs_figure(results["runs"]),
-        "layers": layers_figure(results["runs"]),
+    runs = PartialRuns(runs, ("layer", "seed")).complete(
+        cases, lambda *case: train(*case, ladder, tests)
+    )
+    return {"runs": runs}, {
+        "rungs": rungs_figure(runs),
+        "layers": layers_figure(runs),
     }
 
 
@@ -142,15 +138,13 @@ def diverging(runs, rung, length):
     return sum(test["above 1"] > 0 for test in tests)
 
 
-def draw(axes, runs, rung, label, color, linestyle="-"):
+def draw(axes, runs, rung, label, **line):
     """Draws median and range of the seeds over the length of the tests."""
     lengths = [int(length) for length in runs[0]["rungs"][rung]["tests"]]
     losses = np.array([losses_at(runs, rung, length) for length in lengths])
     # Far above the baseline the loss says only that a sequence diverges.
-    low, middle, high = np.quantile(np.clip(losses, 0, 10), [0, 0.5, 1], axis=1)
-    line = {"color": color, "linestyle": linestyle}
-    axes.plot(lengths, middle, label=label, marker="o", **line)
-    axes.fill_between(lengths, low, high, color=color, alpha=0.15, linewidth=0)
+    losses = np.clip(losses.T, 0, 10)
+    pictures.plot_range(axes, lengths, losses, label, marker="o", **line)
 
 
 def rungs_figure(runs):
@@ -158,9 +152,9 @@ def rungs_figure(runs):
     axes = loss_axes(figure.subplots())
     runs = groups(runs, "layer")["RIN"]
     stages = runs[0]["rungs"]
-    colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.8, len(stages)))
-    for rung, color in enumerate(colors):
-        draw(axes, runs, rung, f"{stages[rung]['length']:,} steps", color)
+    colors = pictures.ordered_colors(len(stages))
+    for rung, (stage, color) in enumerate(zip(stages, colors, strict=True)):
+        draw(axes, runs, rung, f"{stage['length']:,} steps", color=color)
     axes.set_title("Each rung helps beyond its own length", loc="left")
     axes.legend(title="RIN, trained on up to")
     return figure

@@ -33,6 +33,15 @@ def test_two_commands_keep_the_runs_of_each_other(tmp_path):
     assert PartialRuns(path, FIELDS) == second
 
 
+def test_only_missing_runs_are_made_and_all_come_in_order(tmp_path):
+    runs = PartialRuns(tmp_path / "partial.jsonl", FIELDS)
+    runs["RIN", 6] = {"loss": 0.6}
+    keys = (("RIN", length) for length in (5, 6, 7))
+    complete = runs.complete(keys, lambda layer, length: {"loss": length / 2})
+    assert [run["loss"] for run in complete] == [2.5, 0.6, 3.5]
+    assert PartialRuns(runs.path, FIELDS) == runs
+
+
 def test_without_a_path_nothing_is_stored(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runs = PartialRuns(None, FIELDS)
