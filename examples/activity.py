@@ -212,15 +212,15 @@ def compare(name, splits, folder, rate, seeds, epochs, units):
     """
     (x, y), test, classes = splits
     model, path = build(name, x, len(classes), units), folder / f"{name}.keras"
-    own, best, runs = LAYERS[name][1], None, []
-    pairs = list(itertools.product(dict.fromkeys([own, rate]), seeds))
+    own_rate, best, runs = LAYERS[name][1], None, []
+    pairs = list(itertools.product(dict.fromkeys([own_rate, rate]), seeds))
     for run_rate, seed in tqdm(pairs, desc=name):
         start = time.perf_counter()
         loss = train(model, x, y, run_rate, seed, epochs)
         seconds = (time.perf_counter() - start) / epochs
         run = {"rate": run_rate, "seed": seed, "loss": loss, "seconds": seconds}
         runs.append(run | {"accuracies": accuracies(model, *test)})
-        if run_rate == own and (best is None or loss < best):
+        if run_rate == own_rate and (best is None or loss < best):
             best = loss
             model.save(path)
     streamed = path.with_suffix(".tflite")
@@ -229,7 +229,7 @@ def compare(name, splits, folder, rate, seeds, epochs, units):
     return {
         "layer": name,
         "weights": model.count_params(),
-        "own": own,
+        "own": own_rate,
         "runs": runs,
         "kB": streamed.stat().st_size / 1000,
         "microseconds": stream(streamed, test[0][:100]),
@@ -239,7 +239,7 @@ def compare(name, splits, folder, rate, seeds, epochs, units):
 def row(result, rate):
     """A row of the table: medians, and in brackets the range over seeds."""
     runs = result["runs"]
-    own, shared = (
+    at_own, at_shared = (
         spread([run["accuracies"][-1] for run in runs if run["rate"] == at])
         for at in (result["own"], rate)
     )
@@ -248,8 +248,8 @@ def row(result, rate):
         "layer": result["layer"],
         "weights": f"{result['weights']:,}",
         "own rate": f"{result['own']:g}",
-        "accuracy": own,
-        f"accuracy at {rate:g}": shared,
+        "accuracy": at_own,
+        f"accuracy at {rate:g}": at_shared,
         "seconds an epoch": f"{statistics.median(seconds[1:] or seconds):.2g}",
         "kB": f"{result['kB']:.0f}",
         "µs a step": f"{result['microseconds']:.1f}",

@@ -214,10 +214,12 @@ def test_the_best_run_is_saved_and_streams(tmp_path):
     (x, y), (x_test, y_test), classes = splits
     splits = (x[::9], y[::9]), (x_test[::37], y_test[::37]), classes
     result = activity.compare("RIN", splits, tmp_path, 0.003, [0, 1], 2, 8)
-    own, shared = activity.LAYERS["RIN"][1], 0.003
+    own_rate, shared = activity.LAYERS["RIN"][1], 0.003
     pairs = [(run["rate"], run["seed"]) for run in result["runs"]]
     assert pairs == [
-        (rate, seed) for rate in dict.fromkeys([own, shared]) for seed in (0, 1)
+        (rate, seed)
+        for rate in dict.fromkeys([own_rate, shared])
+        for seed in (0, 1)
     ]
     best = min(result["runs"][:2], key=lambda run: run["loss"])
     model = keras.models.load_model(tmp_path / "RIN.keras")
@@ -232,4 +234,4 @@ def test_the_best_run_is_saved_and_streams(tmp_path):
     )
     row = activity.row(result, shared)
     assert row["weights"] == f"{model.count_params():,}"
-    assert row["own rate"] == f"{own:g}"
+    assert row["own rate"] == f"{own_rate:g}"

@@ -37,14 +37,15 @@ def run(name, output, *arguments):
 
 def contents(folder):
     """The checkpoints of a folder, without the seconds that epochs took."""
-    found = {}
+    checkpoints = {}
     for path in sorted(folder.rglob("*.npz")):
         with np.load(path) as file:
             arrays = dict(file)
         history = json.loads(arrays.pop("history").item())
         history.pop("seconds", None)
-        found[path.name] = history, {n: a.tobytes() for n, a in arrays.items()}
-    return found
+        variables = {name: array.tobytes() for name, array in arrays.items()}
+        checkpoints[path.name] = history, variables
+    return checkpoints
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -239,8 +240,8 @@ def test_resumed_after_ctrl_c_it_ends_as_if_it_never_had_been(
         keras.models.load_model(path / "best_rin.keras").get_weights()
         for path in (folder, tmp_path)
     )
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for weight, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(weight, expected)
     run("sequential_images", tmp_path, *SMALL, "--epochs=1")
     before, now = (tmp_path / name for name in ("models_before", "models"))
     assert contents(before) == contents(folder)
@@ -283,8 +284,8 @@ def test_an_epoch_is_the_same_wherever_training_starts(with_flags):
     rows = np.arange(10)
 
     def stream(seed, first):
-        found = sequential_images.batches(rows, -rows, seed, first)
-        return [(tuple(x.numpy()), tuple(-y.numpy())) for x, y in found]
+        batches = sequential_images.batches(rows, -rows, seed, first)
+        return [(tuple(x.numpy()), tuple(-y.numpy())) for x, y in batches]
 
     whole = stream(3, 0)
     assert stream(3, 1) == whole[3:]

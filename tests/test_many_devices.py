@@ -64,9 +64,9 @@ def start_together(output):
     """On JAX two processes, on TensorFlow one with two devices."""
     if BACKEND == "tensorflow":
         return [start(output, "--devices=2")]
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        coordinator = f"--coordinator=127.0.0.1:{one.getsockname()[1]}"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        coordinator = f"--coordinator=127.0.0.1:{free.getsockname()[1]}"
     return [
         start(output, coordinator, "--processes=2", f"--process={number}")
         for number in range(2)

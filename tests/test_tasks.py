@@ -136,12 +136,12 @@ def test_the_answer_repeats_what_was_shown(rng, length, copied, symbols):
     assert x.shape == (20, length, symbols + 2) and x.dtype == np.float32
     assert y.shape == (20, length) and y.dtype == np.int32
     assert (x.sum(axis=2) == 1).all()
-    for shown, answer in zip(x.argmax(axis=2), y, strict=True):
+    for sequence, answer in zip(x.argmax(axis=2), y, strict=True):
         blanks = length - 2 * copied - 1
-        word = list(shown[:copied])
+        word = list(sequence[:copied])
         assert all(1 <= symbol <= symbols for symbol in word)
         cue = [symbols + 1]
-        assert list(shown) == word + [0] * blanks + cue + [0] * copied
+        assert list(sequence) == word + [0] * blanks + cue + [0] * copied
         assert list(answer) == [0] * (length - copied) + word
 
 
@@ -397,13 +397,13 @@ def test_the_real_tasks_are_read_whole(task):
         ("train", "test"), splits[:2], strict=True
     ):
         (file,) = pathlib.Path(REAL).glob(f"qa{task}_*_{kind}.txt")
-        asked = [
+        lines = [
             line.split("\t")
             for line in file.read_text().splitlines()
             if "\t" in line
         ]
-        assert len(stories) == len(questions) == len(asked) == 1_000
-        assert [words[n] for n in answers] == [a.lower() for _, a, _ in asked]
+        assert len(stories) == len(questions) == len(lines) == 1_000
+        assert [words[n] for n in answers] == [a.lower() for _, a, _ in lines]
         assert (stories[:, 0] != 0).all() and (questions[:, 0] != 0).all()
     train, test, _ = splits
     assert 0 < babi.chance_accuracy(train[2], test[2]) < 0.75
