@@ -14,7 +14,6 @@ import signal
 import time
 
 import keras
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scripts
@@ -40,11 +39,12 @@ EXAMPLES = {
 RESUMES = {"cifar_residual", "many_devices", "sequential_images"}
 MOMENTS = int(os.environ.get("INTERRUPTS", 0))
 CASES = [(name, n) for name in EXAMPLES for n in range(MOMENTS)]
+# Not pictures: Matplotlib writes them in place, so Ctrl-C may leave half of
+# one, which the next run draws again from the results.
 LOADERS = {
     ".json": lambda path: json.loads(path.read_text()),
     ".keras": keras.models.load_model,
     ".npz": lambda path: dict(np.load(path)),
-    ".png": plt.imread,
 }
 
 
