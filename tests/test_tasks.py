@@ -382,6 +382,26 @@ def test_chance_is_the_share_of_the_answer_most_frequent_in_training():
     assert babi.chance_accuracy(test, train) == 0.2
 
 
+def test_the_baseline_of_answers_is_that_of_predicting_their_frequencies():
+    answers = np.array([3, 5, 3, 3])
+    predicted = np.zeros((4, 6))
+    predicted[:, 3], predicted[:, 5] = 0.75, 0.25
+    expected = keras.losses.sparse_categorical_crossentropy(answers, predicted)
+    assert babi.baseline_loss(answers) == pytest.approx(
+        to_numpy(expected).mean(), rel=1e-5
+    )
+    with pytest.raises(ValueError, match="`answers` must not be empty"):
+        babi.baseline_loss([])
+
+
+TASKS = adding, babi, character_stream, copying, flip_flop, sequential_pixels
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__)
+def test_every_task_has_a_baseline(task):
+    assert "baseline_loss" in task.__all__
+
+
 @pytest.mark.parametrize("name", ["train_answers", "test_answers"])
 def test_no_answers_have_no_chance(name):
     answers = {"train_answers": [1], "test_answers": [1], name: []}

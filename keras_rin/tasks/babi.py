@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 
-__all__ = ["chance_accuracy", "read"]
+__all__ = ["baseline_loss", "chance_accuracy", "read"]
 
 
 def __dir__():
@@ -81,6 +81,30 @@ def read(
     return train, test, words
 
 
+def baseline_loss(answers: ArrayLike) -> float:
+    """Cross-entropy, in nats, of predicting the frequencies of the answers.
+
+    Args:
+        answers: Integer array of shape `(samples,)`, as returned by `read`.
+
+    Returns:
+        A float, the entropy of the answers.
+
+    Raises:
+        ValueError: If `answers` is empty.
+
+    Example:
+
+    >>> round(keras_rin.tasks.babi.baseline_loss([3, 5, 3, 5]), 4)
+    0.6931
+    """
+    _, counts = np.unique(
+        _checked_answers("answers", answers), return_counts=True
+    )
+    shares = counts / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
+
+
 def chance_accuracy(train_answers: ArrayLike, test_answers: ArrayLike) -> float:
     """Chance level: accuracy of the most frequent answer of the training set.
 
@@ -99,14 +123,17 @@ def chance_accuracy(train_answers: ArrayLike, test_answers: ArrayLike) -> float:
     >>> keras_rin.tasks.babi.chance_accuracy([3, 5, 5], [5, 3, 3, 3])
     0.25
     """
-    for name, answers in (
-        ("train_answers", train_answers),
-        ("test_answers", test_answers),
-    ):
-        if not np.size(answers):
-            raise ValueError(f"`{name}` must not be empty. Received: {name}=[]")
-    answers, counts = np.unique(train_answers, return_counts=True)
-    return float(np.mean(np.asarray(test_answers) == answers[counts.argmax()]))
+    answers, counts = np.unique(
+        _checked_answers("train_answers", train_answers), return_counts=True
+    )
+    test_answers = _checked_answers("test_answers", test_answers)
+    return float(np.mean(test_answers == answers[counts.argmax()]))
+
+
+def _checked_answers(name, answers):
+    if not np.size(answers):
+        raise ValueError(f"`{name}` must not be empty. Received: {name}=[]")
+    return np.asarray(answers)
 
 
 def _file(folder, task, kind):
