@@ -66,3 +66,18 @@ def test_the_program_of_a_command_has_its_flags(command):
     known = re.findall(r'DEFINE_\w+\(\s*"(\w+)"', program)
     known += [f"no{name}" for name in known]
     assert set(re.findall(r"--(\w+)", command)) <= set(known)
+
+
+QUESTIONS = TEXTS[ROOT / "docs" / "questions.md"]
+KERAS_MESSAGES = {"Could not locate class 'RIN'"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    set(re.findall(r'^### "(.*)"$', QUESTIONS, re.M)) - KERAS_MESSAGES,
+)
+def test_a_message_that_is_explained_is_one_of_the_package(message):
+    sources = sorted(ROOT.glob("keras_rin/**/*.py"))
+    texts = "\n".join(source.read_text() for source in sources)
+    in_one_line = re.sub(r'"\s*\n\s*f?["\']', "", texts)
+    assert message in in_one_line
