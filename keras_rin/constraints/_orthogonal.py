@@ -13,7 +13,7 @@ MOST_STEPS = {"float32": 150, "float64": 1150}
 class Orthogonal(keras.constraints.Constraint):
     """Constrains a matrix to be orthogonal.
 
-    W <- V Z^T, where W = V S Z^T is the singular value decomposition
+    V <- P Q^T, where V = P S Q^T is the singular value decomposition
 
     After every update, the weight is replaced by the nearest orthogonal
     matrix. As a `recurrent_constraint`, it keeps the recurrent matrix
@@ -29,9 +29,9 @@ class Orthogonal(keras.constraints.Constraint):
     the matrix is singular, the nearest orthogonal matrix is not unique, and
     the result is one of them. Singular values below 1e-37 of the Frobenius
     norm (1e-307 in float64) count as 0. If the condition number exceeds 1e7
-    (1e16) and neither rows nor columns are graded, rounding the entries of W
+    (1e16) and neither rows nor columns are graded, rounding the entries of V
     changes the nearest orthogonal matrix, and the result is the nearest one
-    to a matrix within rounding of W. NaN is propagated. On a GPU that computes
+    to a matrix within rounding of V. NaN is propagated. On a GPU that computes
     matrix products in TF32, the result is orthogonal to that precision.
 
     Args:

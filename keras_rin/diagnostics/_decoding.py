@@ -22,13 +22,13 @@ def first_signal_r2(
 
     R^2 = 1 - mean (a . h_T + b - s_1)^2 / var s_1
 
-    A network runs from rest, h_t = activation(h_{t-1} W + s_t v + z_t), on
+    A network runs from rest, h_t = activation(h_{t-1} V + s_t w + z_t), on
     signals s_t ~ N(0, 1) with the noise z_t ~ N(0, noise I). The read-out a, b
     is fitted by least squares on as many sequences as R^2 is then measured
     on, so that a read-out which finds nothing comes out a little below 0.
 
     Without an activation, and with samples enough, R^2 tends to
-    c S^-1 c^T, where c = v W^(T - 1) is the trace of the first signal and S
+    c S^-1 c^T, where c = w V^(T - 1) is the trace of the first signal and S
     the covariance of the state. Unlike the memory curve this counts the
     other signals as noise. Each unit is brought to the size 1 before the fit;
     what is then smaller than the rest by a factor of 2e-16 times the number of
@@ -39,8 +39,8 @@ def first_signal_r2(
     half a minute on two cores, and for 2,000 the better part of an hour.
 
     Args:
-        recurrent_matrix: Array W of shape `(units, units)`.
-        input_vector: Array v of shape `(units,)`. Defaults to `None`: the
+        recurrent_matrix: Array V of shape `(units, units)`.
+        input_vector: Array w of shape `(units,)`. Defaults to `None`: the
             first unit alone.
         noise: Number, at least 0, the variance of the noise that enters each
             unit at each step. Defaults to 0.

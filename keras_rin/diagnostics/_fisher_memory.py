@@ -2,7 +2,7 @@
 
 Whitened, the state has the covariance I. There the Fisher information of a
 past input is the squared length of its trace, and the matrix that takes one
-step is a contraction even where W amplifies. This module computes in these
+step is a contraction even where V amplifies. This module computes in these
 coordinates.
 """
 
@@ -24,12 +24,12 @@ def fisher_memory_curve(
 ) -> np.ndarray:
     """The Fisher information in the state about the input of k steps ago.
 
-    J(k) = v W^k C^-1 (v W^k)^T, C = noise * sum over k of (W^k)^T W^k
+    J(k) = w V^k C^-1 (w V^k)^T, C = noise * sum over k of (V^k)^T V^k
 
     The network is linear and noisy, and its state is a row, as in Keras:
-    h_t = h_{t-1} W + s_t v + z_t, with z_t ~ N(0, noise I). C is the
+    h_t = h_{t-1} V + s_t w + z_t, with z_t ~ N(0, noise I). C is the
     covariance of the noise in the state, the Gramian that solves the Lyapunov
-    equation C = noise I + W^T C W, and J(k) the Fisher information in h_t
+    equation C = noise I + V^T C V, and J(k) the Fisher information in h_t
     about s_{t-k}: no unbiased estimate of s_{t-k} has a variance below
     1 / J(k).
 
@@ -40,10 +40,10 @@ def fisher_memory_curve(
     zero beyond its length. A scaled isometry a Q has a^(2k) (1 - a^2).
 
     Args:
-        recurrent_matrix: Array W of shape `(units, units)`, such as the
+        recurrent_matrix: Array V of shape `(units, units)`, such as the
             `recurrent_kernel` of a Keras layer, or the
             `effective_recurrent_kernel` of a `keras_rin.layers.RIN`.
-        input_vector: Array v of shape `(units,)`, such as one row of a
+        input_vector: Array w of shape `(units,)`, such as one row of a
             Keras kernel; J grows with its squared length. Defaults to
             `None`: the first unit alone, where a chain begins.
         noise: Positive number, the variance of the noise that enters each
@@ -64,7 +64,7 @@ def fisher_memory_curve(
             has a spectral radius of 1 (within 1e-6, for float32) or more
             while there is no `horizon`; if `input_vector` does not fit it;
             if `noise` is not positive; if `lags` or `horizon` is below 1, or
-            `lags` above `horizon`; or if W amplifies so much, beyond 10^12
+            `lags` above `horizon`; or if V amplifies so much, beyond 10^12
             or so, that double precision cannot hold the result.
 
     Example:
@@ -105,8 +105,8 @@ def total_memory(
     beyond 1, and only for some inputs, for the mean over all is 1 again.
 
     Args:
-        recurrent_matrix: Array W of shape `(units, units)`.
-        input_vector: Array v of shape `(units,)`. Defaults to `None`: the
+        recurrent_matrix: Array V of shape `(units, units)`.
+        input_vector: Array w of shape `(units,)`. Defaults to `None`: the
             first unit alone.
         noise: Positive number, the variance of the noise that enters each
             unit at each step. Defaults to 1.
@@ -145,14 +145,14 @@ def spatial_memory_matrix(
 ) -> np.ndarray:
     """The total memory as a function of where the input enters.
 
-    J_s = sum over k of W^k C^-1 (W^k)^T, so that J_tot = v J_s v^T
+    J_s = sum over k of V^k C^-1 (V^k)^T, so that J_tot = w J_s w^T
 
-    Its trace is units / noise whatever W is: a network cannot remember more
+    Its trace is units / noise whatever V is: a network cannot remember more
     of everything, it can only favour some inputs over others. For a normal
     matrix it is I / noise, and no input is favoured.
 
     Args:
-        recurrent_matrix: Array W of shape `(units, units)`.
+        recurrent_matrix: Array V of shape `(units, units)`.
         noise: Positive number, the variance of the noise that enters each
             unit at each step. Defaults to 1.
         horizon: Positive integer, the steps the network has run, from rest.
@@ -187,10 +187,10 @@ def optimal_input_vector(
 ) -> np.ndarray:
     """The input whose past is remembered best.
 
-    v, of length 1, with the largest J_tot = v J_s v^T
+    w, of length 1, with the largest J_tot = w J_s w^T
 
     Args:
-        recurrent_matrix: Array W of shape `(units, units)`.
+        recurrent_matrix: Array V of shape `(units, units)`.
         horizon: Positive integer, the steps the network has run, from rest.
             Defaults to `None`: it has always run.
 
@@ -245,7 +245,7 @@ def _number_of_lags(lags, horizon, units):
 def _whitened_network(recurrent_matrix, horizon):
     """The network in the coordinates x = h R^-1, where C = R^T R.
 
-    Returns R^-1, which takes inputs there; A = R W R^-1, which takes one
+    Returns R^-1, which takes inputs there; A = R V R^-1, which takes one
     step there; and the sum of A^k (A^k)^T. Noise has the variance 1.
     """
     matrix = _arguments.square_matrix("recurrent_matrix", recurrent_matrix)
@@ -275,7 +275,7 @@ def _number_of_steps(matrix, horizon):
         alternative = ""
         if _spectrum.doubtful(radius, perturbed_radius):
             alternative = (
-                f", or {perturbed_radius:.7g} after a change of W by rounding"
+                f", or {perturbed_radius:.7g} after a change of V by rounding"
             )
         raise ValueError(
             "`recurrent_matrix` must have a spectral radius below 1, so that "
@@ -288,9 +288,9 @@ def _number_of_steps(matrix, horizon):
 
 
 def _covariance_factor(matrix, steps):
-    """Triangular R, R^T R = sum over k < steps of (W^k)^T W^k.
+    """Triangular R, R^T R = sum over k < steps of (V^k)^T V^k.
 
-    The steps are doubled, and with them R and R W^steps R^-1. Powers of W
+    The steps are doubled, and with them R and R V^steps R^-1. Powers of V
     itself would lose twice as many digits to amplification.
     """
     eye = np.eye(len(matrix))

@@ -13,19 +13,19 @@ from keras_rin.diagnostics import _spectrum
 def spectral_radius(recurrent_matrix: ArrayLike) -> float:
     """The largest modulus of an eigenvalue.
 
-    rho(W) = max |lambda_i|
+    rho(V) = max |lambda_i|
 
-    It is the growth rate over many steps: |v W^k| grows or decays like rho^k
+    It is the growth rate over many steps: |w V^k| grows or decays like rho^k
     in the limit. It does not bound transient growth.
 
     Args:
-        recurrent_matrix: Array W of shape `(units, units)`.
+        recurrent_matrix: Array V of shape `(units, units)`.
 
     Returns:
         The spectral radius, a float.
 
     Warns:
-        scipy.linalg.LinAlgWarning: If a change of W by rounding moves the
+        scipy.linalg.LinAlgWarning: If a change of V by rounding moves the
             result by more than 1e-6 of it, as in a long Jordan block in
             another basis. The matrix of a chain is triangular: its
             eigenvalues are on the diagonal.
@@ -48,23 +48,23 @@ def spectral_radius(recurrent_matrix: ArrayLike) -> float:
 def henrici_departure(recurrent_matrix: ArrayLike) -> float:
     """The distance from normality in the sense of Henrici.
 
-    d(W) = sqrt(|W|^2 - sum |lambda_i|^2), with |W| the Frobenius norm
+    d(V) = sqrt(|V|^2 - sum |lambda_i|^2), with |V| the Frobenius norm
 
     It is zero for a normal matrix (symmetric, orthogonal, any with orthogonal
     eigenvectors), and for no other. A chain of gain g has g sqrt(units - 1).
-    Adding a multiple of the identity has no effect: d(W + c I) = d(W). A
-    departure below a tenth of |W| is computed from the Schur form, as the
+    Adding a multiple of the identity has no effect: d(V + c I) = d(V). A
+    departure below a tenth of |V| is computed from the Schur form, as the
     norm of the entries above its diagonal, which loses no digits near zero.
 
     Args:
-        recurrent_matrix: Array W of shape `(units, units)`.
+        recurrent_matrix: Array V of shape `(units, units)`.
 
     Returns:
-        The departure, a float in the units of W.
+        The departure, a float in the units of V.
 
     Warns:
-        scipy.linalg.LinAlgWarning: If a change of W by rounding moves the
-            result by more than 1e-6 of it and 1e-12 of |W - c I|, with c the
+        scipy.linalg.LinAlgWarning: If a change of V by rounding moves the
+            result by more than 1e-6 of it and 1e-12 of |V - c I|, with c the
             mean of the diagonal.
 
     Raises:
@@ -95,7 +95,7 @@ def henrici_departure(recurrent_matrix: ArrayLike) -> float:
 
 
 def _schur_departures(matrix):
-    """Norms above the diagonal of the Schur forms of W and of W perturbed."""
+    """Norms above the diagonal of the Schur forms of V and of V perturbed."""
     rng, parts = np.random.default_rng(0), []
     outside = matrix.copy()
     for units in _spectrum.blocks(matrix):
@@ -112,13 +112,13 @@ def _schur_departures(matrix):
 
 
 def numerical_radius(recurrent_matrix: ArrayLike) -> float:
-    """The largest modulus of x* W x over unit vectors x, complex ones too.
+    """The largest modulus of x* V x over unit vectors x, complex ones too.
 
-    w(W) = max over angles t of the largest eigenvalue of
-    (e^(it) W + e^(-it) W*) / 2
+    r(V) = max over angles t of the largest eigenvalue of
+    (e^(it) V + e^(-it) V*) / 2
 
-    It bounds transient growth: no power W^k has a norm above 2 w^k, so with
-    w below 1 nothing grows by more than a factor of 2. It lies between the
+    It bounds transient growth: no power V^k has a norm above 2 r^k, so with
+    r below 1 nothing grows by more than a factor of 2. It lies between the
     spectral radius and the spectral norm and is at least half of the norm;
     the three are equal for a normal matrix.
 
@@ -128,7 +128,7 @@ def numerical_radius(recurrent_matrix: ArrayLike) -> float:
     about 40 angles: seconds for 500 units on two cores, minutes for 2,000.
 
     Args:
-        recurrent_matrix: Array W of shape `(units, units)`.
+        recurrent_matrix: Array V of shape `(units, units)`.
 
     Returns:
         The numerical radius, a float.
@@ -159,7 +159,7 @@ def numerical_radius(recurrent_matrix: ArrayLike) -> float:
 
 
 def _farthest_point(matrix, angle):
-    """The x* W x with the largest real part of e^(i angle) x* W x."""
+    """The x* V x with the largest real part of e^(i angle) x* V x."""
     turned = np.exp(1j * angle) * matrix
     _, vectors = scipy.linalg.eigh(
         turned + turned.conj().T, subset_by_index=[len(matrix) - 1] * 2
@@ -175,21 +175,21 @@ def transient_amplification(
 ) -> np.ndarray:
     """The size of the response to one pulse, step by step.
 
-    a_k = |v W^k|, k = 0 .. steps
+    a_k = |w V^k|, k = 0 .. steps
 
-    The state is a row, as in Keras: h_k = h_{k-1} W from h_0 = v. With a
+    The state is a row, as in Keras: h_k = h_{k-1} V from h_0 = w. With a
     normal matrix of spectral radius below 1 its norm decreases at each step;
     with a non-normal one it can grow transiently.
 
     Args:
-        recurrent_matrix: Array W of shape `(units, units)`.
-        input_vector: Array v of shape `(units,)`, such as one row of a
+        recurrent_matrix: Array V of shape `(units, units)`.
+        input_vector: Array w of shape `(units,)`, such as one row of a
             Keras kernel. Defaults to `None`: the first unit alone, where a
             chain begins.
         steps: Integer, at least 1. Defaults to `None`: the number of units.
 
     Returns:
-        Array of shape `(steps + 1,)`, starting with |v|; inf where a size is
+        Array of shape `(steps + 1,)`, starting with |w|; inf where a size is
         beyond float64, 0 where it is below.
 
     Warns:

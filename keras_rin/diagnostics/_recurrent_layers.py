@@ -19,7 +19,7 @@ GATES = {
 def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
     """The square matrices that act on the state of a recurrent layer.
 
-    Rows send and columns receive: h_{t-1} W. For a layer that stores its
+    Rows send and columns receive: h_{t-1} V. For a layer that stores its
     offset from the identity, such as `keras_rin.layers.RIN`, the matrix is
     the effective one, U + I.
 

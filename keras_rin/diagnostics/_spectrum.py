@@ -1,8 +1,8 @@
 """Eigenvalues in double precision, and whether it determines them.
 
-Computed eigenvalues are those of a matrix within rounding of W. Of a matrix
-far from normal they may lie far from those of W: for a Jordan block of 50 units
-in an orthogonal basis, 0.5 away. Whether this is so shows when W is changed by
+Computed eigenvalues are those of a matrix within rounding of V. Of a matrix
+far from normal they may lie far from those of V: for a Jordan block of 50 units
+in an orthogonal basis, 0.5 away. Whether this is so shows when V is changed by
 as much as rounding changes it, and everything is computed again.
 """
 
@@ -24,9 +24,9 @@ def scaled(array):
 
 
 def blocks(matrix):
-    """The units of each diagonal block, in an order that makes W triangular.
+    """The units of each diagonal block, in an order that makes V triangular.
 
-    The eigenvalues of W are those of its blocks; of a chain, even with an
+    The eigenvalues of V are those of its blocks; of a chain, even with an
     identity, each unit is a block, and they stand on the diagonal.
     """
     count, labels = scipy.sparse.csgraph.connected_components(

@@ -11,15 +11,15 @@ from keras_rin.initializers import _square
 class Chain(keras.initializers.Initializer):
     """Initializes a recurrent matrix as a feed-forward chain of units.
 
-    W[i, i + 1] = gain, all else 0
+    V[i, i + 1] = gain, all else 0
 
-    The hidden state is a row vector in Keras, h_t = h_{t-1} W, so the
+    The hidden state is a row vector in Keras, h_t = h_{t-1} V, so the
     superdiagonal connects unit i to unit i + 1. The matrix is nilpotent: after
     `units` time steps, a signal has left the chain.
 
     In `keras.layers.SimpleRNN` the chain is the recurrent matrix. To make it
     the effective recurrent matrix of a `keras_rin.layers.RIN`, pass
-    `Offset(Chain(gain))`; without `Offset` that matrix would be I + W.
+    `Offset(Chain(gain))`; without `Offset` V would be I plus the chain.
 
     Args:
         gain: Finite number, at least 0: weight from each unit to the next.
@@ -57,7 +57,7 @@ class Chain(keras.initializers.Initializer):
 class ChainIdentity(keras.initializers.Initializer):
     """Initializes a recurrent matrix as a chain plus a scaled identity.
 
-    W[i, i + 1] = chain_gain, W[i, i] = identity_gain, all else 0
+    V[i, i + 1] = chain_gain, V[i, i] = identity_gain, all else 0
 
     In `keras.layers.SimpleRNN` this is the recurrent matrix. To make it the
     effective recurrent matrix of a `keras_rin.layers.RIN`, pass
@@ -111,7 +111,7 @@ class ChainIdentity(keras.initializers.Initializer):
 class FeedbackChain(keras.initializers.Initializer):
     """Initializes a recurrent matrix as a chain with feedback connections.
 
-    W[i, i + 1] = gain, W[i + 1, i] = feedback, all else 0
+    V[i, i + 1] = gain, V[i + 1, i] = feedback, all else 0
 
     Each unit is connected to the next one with weight `gain` and to the
     previous one with weight `feedback`. Unlike `Chain`, the matrix is not
@@ -159,7 +159,7 @@ class FeedbackChain(keras.initializers.Initializer):
 class Ramp(keras.initializers.Initializer):
     """Initializes weights that increase linearly with the distance of units.
 
-    W[i, j] = limit (j - i) / (units - 1)
+    V[i, j] = limit (j - i) / (units - 1)
 
     Weights from unit i to a later unit j are positive, weights to an earlier
     unit are negative, and the largest magnitude is `limit`. The gates of

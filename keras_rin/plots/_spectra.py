@@ -26,12 +26,12 @@ def plot_eigenvalues(
     """Plots eigenvalues, pseudospectra and the unit circle.
 
     The contour of level e encloses every complex number that is an eigenvalue
-    of some matrix within 10^e of W, in the spectral norm. For a normal matrix
+    of some matrix within 10^e of V, in the spectral norm. For a normal matrix
     the contours are circles of that radius around the eigenvalues. Larger
-    contours indicate that W is non-normal.
+    contours indicate that V is non-normal.
 
     Args:
-        recurrent_matrix: Array W `(units, units)`.
+        recurrent_matrix: Array V `(units, units)`.
         levels: Increasing sequence of numbers, the exponents e. If empty, only
             the eigenvalues are drawn. Defaults to (-3, -2, -1).
         points: Integer of at least 2, number of grid points along each axis.
@@ -86,7 +86,7 @@ def plot_eigenvalues(
 
 
 def _smallest_singular_values(matrix, grid):
-    """Those of z I - W on a square grid; W is real, so half of it suffices."""
+    """Those of z I - V on a square grid; V is real, so half of it suffices."""
     lower = grid[: (len(grid) + 1) // 2]
     values = [_distances(matrix, grid + 1j * y) for y in lower]
     mirrored = values[: len(grid) // 2][::-1]
@@ -94,7 +94,7 @@ def _smallest_singular_values(matrix, grid):
 
 
 def _distances(matrix, z):
-    """The smallest singular value of z I - W for each z."""
+    """The smallest singular value of z I - V for each z."""
     shifted = z[:, None, None] * np.eye(len(matrix)) - matrix
     return np.linalg.svd(shifted, compute_uv=False)[:, -1]
 

@@ -10,13 +10,13 @@ from keras_rin import _arguments
 class IdentityOffsetL2(keras.regularizers.Regularizer):
     """L2 regularizer of the offset of a square matrix from the identity.
 
-    penalty = l2 * sum((W - I)^2)
+    penalty = l2 * sum((V - I)^2)
 
-    Use it in layers that store the effective matrix W, for example as the
+    Use it in layers that store the effective matrix V, for example as the
     `recurrent_regularizer` of `keras.layers.SimpleRNN` or the
     `kernel_regularizer` of a square `keras.layers.Dense`. In layers that store
     the offset U, such as `keras_rin.layers.RIN`, use `keras.regularizers.L2`,
-    which gives the same penalty: IdentityOffsetL2(W = U + I) = L2(U).
+    which gives the same penalty: IdentityOffsetL2(V = U + I) = L2(U).
 
     Args:
         l2: Finite number, at least 0: regularization strength. Defaults to
