@@ -44,9 +44,10 @@ class Measurement:
     Attributes:
         folder: That of measure.py.
         text: Its docstring: the question, then the method.
-        measure: Function that returns the results and {picture: figure}.
+        measure: Function that returns the results and {picture: figure}; a
+            figure may be the text of an SVG.
         tables: Function from a record of results to {caption: table}.
-        pictures: {picture: caption}.
+        pictures: {picture: caption}; a picture without a suffix is a PNG.
         variants: {name: Variant}; results of the first are in results.json,
             of one with a name in results_NAME.json.
         smallest: Settings that show within seconds whether it runs.
@@ -92,7 +93,7 @@ class Measurement:
         results, figures = self.measure(**{**variant.settings, **smallest})
         record.write(output / _file("results", name, "json"), results)
         for picture, figure in figures.items():
-            path = output / _file(picture, name, "png")
+            path = output / picture_file(picture, name)
             record.write_picture(path, figure)
 
     def page(self, folder):
@@ -109,7 +110,7 @@ class Measurement:
             for caption, table in self.tables(results).items():
                 parts += [f"{caption}:", table.strip()]
             for picture, caption in self.pictures.items():
-                file = _file(picture, name, "png")
+                file = picture_file(picture, name)
                 parts += [f"![{caption}]({file})"] * (folder / file).exists()
         return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -130,6 +131,12 @@ def main():
     flags.DEFINE_bool("page", False, "Write the page of stored results.")
     flags.register_validator("output", str.strip, "Name a folder.")
     app.run(study._run)
+
+
+def picture_file(picture, variant):
+    """The name of the file of a picture, of a variant of its study."""
+    stem, _, suffix = picture.partition(".")
+    return _file(stem, variant, suffix or "png")
 
 
 def _file(stem, variant, suffix):

@@ -19,6 +19,7 @@ STYLES = {
     "GRU": {"color": "#e69f00", "linestyle": "--"},
     "LSTM": {"color": "#000000", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
 }
+POSITIVE, NEGATIVE = "#0072b2", "#d55e00"  # values, and their sign
 CAPTIONS = {
     "models.png": "Normalized test loss of each model",
     "settings.png": "Normalized validation loss at each pair of "

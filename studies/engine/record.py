@@ -11,6 +11,7 @@ import shlex
 import sys
 import tempfile
 
+import matplotlib
 import tabulate
 from absl import app
 
@@ -38,9 +39,16 @@ def write_text(path, text):
 
 
 def write_picture(path, figure):
-    """Replaces a picture by a figure of Matplotlib."""
-    with replacing(path) as new:
-        figure.savefig(new, dpi=120)
+    """Replaces a picture by a figure of Matplotlib, or the text of an SVG."""
+    if isinstance(figure, str):
+        write_text(path, figure)
+        return
+    # Text stays text, and the file is the same in every run.
+    options = {"svg.fonttype": "none", "svg.hashsalt": "keras_rin"}
+    is_svg = pathlib.Path(path).suffix == ".svg"
+    with replacing(path) as new, matplotlib.rc_context(options):
+        metadata = {"Date": None} if is_svg else None
+        figure.savefig(new, dpi=120, metadata=metadata)
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ def test_a_page_is_made_of_the_stored_results(name):
     page = study(name).page(record.STUDIES / name)
     stored = (record.STUDIES / name / "README.md").read_text()
     assert page == stored, f"run python -m {name}.measure --page"
-    for picture in re.findall(r"\]\((\w+\.png)\)", page):
+    for picture in re.findall(r"\]\((\w+\.(?:png|svg))\)", page):
         assert (record.STUDIES / name / picture).exists()
 
 
@@ -43,8 +43,9 @@ def test_the_smallest_settings_run(name, tmp_path):
     assert all("| " in table for table in measured.tables(stored).values())
     assert figures.keys() == measured.pictures.keys()
     for file, figure in figures.items():
-        record.write_picture(tmp_path / f"{file}.png", figure)
-        assert (tmp_path / f"{file}.png").stat().st_size > 5_000
+        path = tmp_path / measurement.picture_file(file, "")
+        record.write_picture(path, figure)
+        assert path.stat().st_size > 5_000
 
 
 @pytest.fixture

@@ -1,0 +1,305 @@
+"""What do tasks, recurrent matrices and fixed points look like?
+
+The pictures of the guides that show an idea, not a comparison. Tasks are drawn
+from a generator with seed 0. Matrices have 8 units, the pulse travels through
+12. The fixed points are those of a RIN with tanh that is trained on the
+flip-flop task ([fixed points](../fixed_points/README.md)), here with seed 0, at
+the outputs that the read-out gives for them. Sizes and accuracies are those of
+[exports](../exports/README.md).
+"""
+
+import itertools
+
+import keras
+import numpy as np
+from fixed_points import measure as fixed_points
+from matplotlib.figure import Figure
+from pictures import pulse
+from sklearn.datasets import load_digits
+from sktime.datasets import load_basic_motions
+
+from engine import measurement
+from engine import record
+from engine.pictures import NEGATIVE
+from engine.pictures import POSITIVE
+from keras_rin.tasks import adding
+from keras_rin.tasks import copying
+from keras_rin.tasks import flip_flop
+from keras_rin.tasks import sequential_pixels
+
+GREY = "#7f7f7f"
+
+
+def measure(updates=1_000):
+    points, outputs = flip_flop_points(updates)
+    counts = {
+        "stable": int(points.stable.sum()),
+        "saddles on edges": int((points.expanding == 1).sum()),
+        "saddles on faces": int((points.expanding == 2).sum()),
+        "other": int((points.expanding > 2).sum()),
+    }
+    return {"points": counts}, {
+        "tasks.svg": draw_tasks(),
+        "matrices.svg": draw_matrices(),
+        "regularizer.svg": draw_regularizer(),
+        "pulse.svg": pulse.animation(recurrent_matrices(12)),
+        "cube.svg": draw_cube(points, outputs),
+        "sizes.svg": draw_sizes(record.read(record.STUDIES / SIZES)),
+    }
+
+
+def tables(results):
+    points = results["points"]
+    return {
+        "Fixed points": record.markdown(
+            ["points", "number"], [[k, str(n)] for k, n in points.items()]
+        )
+    }
+
+
+def recurrent_matrices(units):
+    rng = np.random.default_rng(0)
+    return {
+        "identity": np.eye(units),
+        "chain": np.eye(units, k=1),
+        "orthogonal": np.linalg.qr(rng.normal(size=(units, units))).Q,
+    }
+
+
+def draw_tasks():
+    """Inputs of each task over time, and its answer."""
+    figure = Figure(figsize=(7, 9.5), layout="constrained")
+    panels = figure.subplots(5, height_ratios=[2, 2, 3, 2, 3])
+    rng = np.random.default_rng(0)
+    _draw_adding(panels[0], rng)
+    _draw_copying(panels[1], rng)
+    _draw_flip_flop(panels[2], rng)
+    _draw_pixels(panels[3])
+    _draw_motion(panels[4])
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_xlabel("time step")
+    return figure
+
+
+def _draw_adding(axes, rng):
+    x, y = adding.generate(rng, 1, 40)
+    numbers, marks = x[0].T
+    (marked,) = np.nonzero(marks)
+    axes.vlines(range(40), 0, numbers, color=GREY, linewidth=3)
+    axes.vlines(marked, 0, numbers[marked], color=POSITIVE, linewidth=5)
+    first, second = numbers[marked]
+    answer = f"{first:.2f} + {second:.2f} = {y[0, 0]:.2f}"
+    axes.set_title(
+        f"adding: the sum of the marked numbers, {answer}", loc="left"
+    )
+    axes.set_ylabel("number")
+
+
+def _draw_copying(axes, rng):
+    x, y = copying.generate(rng, 1, 40, copied=5, symbols=4)
+    shown = x[0].argmax(axis=1)
+    for row, symbols in ((1, shown), (0, y[0])):
+        steps = np.flatnonzero(symbols)
+        axes.plot(range(40), [row] * 40, ".", color=GREY, markersize=2)
+        for step in steps:
+            letter = "ABCD?"[symbols[step] - 1]
+            axes.text(
+                step, row, letter, ha="center", va="center", color=POSITIVE
+            )
+    axes.set(yticks=[0, 1], yticklabels=["answer", "input"], ylim=(-0.6, 1.6))
+    title = "copying: say the symbols again after the cue"
+    axes.set_title(title, loc="left")
+
+
+def _draw_flip_flop(axes, rng):
+    x, y = flip_flop.generate(rng, 1, 60, bits=3, pulse_probability=0.08)
+    for bit in range(3):
+        middle = 3 * (2 - bit)
+        axes.step(range(60), middle + y[0, :, bit], where="mid", color=POSITIVE)
+        pulses = np.flatnonzero(x[0, :, bit])
+        heights = middle + x[0, pulses, bit]
+        axes.vlines(pulses, middle, heights, color=GREY, linewidth=3)
+    bits = [f"bit {bit + 1}" for bit in range(3)]
+    axes.set(yticks=[6, 3, 0], yticklabels=bits)
+    axes.set_title(
+        "flip-flop: the sign of the latest pulse of a bit", loc="left"
+    )
+
+
+def _draw_pixels(axes):
+    digits = load_digits()
+    image = digits.images[2]
+    strip = sequential_pixels.generate(image[None])[0].T
+    axes.imshow(strip, cmap="Greys", aspect="auto", extent=(0, 64, 0, 1))
+    small = axes.inset_axes([0.86, 1.05, 0.14, 0.9])
+    small.imshow(image, cmap="Greys")
+    small.set(xticks=[], yticks=[])
+    axes.set(yticks=[])
+    axes.set_title("pixels: which digit, read one pixel a step", loc="left")
+
+
+def _draw_motion(axes):
+    x, labels = load_basic_motions("train", return_type="numpy3d")
+    recording = x[list(labels).index("running")]
+    colors = POSITIVE, NEGATIVE, GREY
+    for channel, color in zip(recording[:3], colors, strict=True):
+        axes.plot(channel, color=color, linewidth=1)
+    axes.set_ylabel("acceleration")
+    axes.set_title(
+        "activity: standing, walking, running, badminton?", loc="left"
+    )
+
+
+def draw_matrices():
+    """Recurrent matrices as a matrix, and as a graph of their units."""
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    panels = figure.subplots(2, 3)
+    titles = {
+        "identity": "identity:\neach unit keeps its value",
+        "chain": "chain:\neach unit feeds the next",
+        "orthogonal": "orthogonal:\nall units mix, no value is lost",
+    }
+    columns = zip(panels.T, recurrent_matrices(8).items(), strict=True)
+    for (above, below), (name, matrix) in columns:
+        _show(above, matrix)
+        above.set_title(titles[name], fontsize="medium")
+        _draw_graph(below, matrix)
+    panels[0, 0].set_ylabel("from unit")
+    for axes in panels[0]:
+        axes.set_xlabel("to unit")
+    return figure
+
+
+def _show(axes, matrix):
+    axes.imshow(matrix, cmap="RdBu", vmin=-1, vmax=1)
+    axes.set(xticks=[], yticks=[])
+
+
+def _draw_graph(axes, matrix):
+    angles = np.pi / 2 - 2 * np.pi * np.arange(len(matrix)) / len(matrix)
+    places = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    for sender, receiver in np.argwhere(np.abs(matrix) > 0.02):
+        weight = matrix[sender, receiver]
+        style = {
+            "color": POSITIVE if weight > 0 else NEGATIVE,
+            "alpha": min(1, abs(weight)),
+            "linewidth": 1.5,
+            "arrowstyle": "->",
+            "shrinkA": 6,
+            "shrinkB": 6,
+        }
+        if sender == receiver:
+            loop = {"markersize": 13, "markerfacecolor": "none"}
+            loop |= {key: style[key] for key in ("color", "alpha")}
+            axes.plot(*1.25 * places[sender], "o", **loop)
+            continue
+        start, end = places[sender], places[receiver]
+        axes.annotate("", end, start, arrowprops=style)
+    axes.plot(*places.T, "o", color=GREY, markersize=8)
+    axes.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), aspect="equal")
+    axes.axis("off")
+
+
+def draw_regularizer(units=8, shrink=0.98):
+    """A matrix whose offset, or which itself, an L2 penalty shrinks."""
+    rng = np.random.default_rng(0)
+    offset = 0.5 * rng.normal(size=(units, units)) / np.sqrt(units)
+    figure = Figure(figsize=(7, 4.6), layout="constrained")
+    panels = figure.subplots(2, 4)
+    for column, updates in enumerate((0, 25, 50, 200)):
+        factor = shrink**updates
+        pulled = {
+            "L2 on U": np.eye(units) + factor * offset,
+            "L2 on V": factor * (np.eye(units) + offset),
+        }
+        rows = zip(panels[:, column], pulled.items(), strict=True)
+        for axes, (name, matrix) in rows:
+            _show(axes, matrix)
+            axes.set_title(f"after {updates} updates", fontsize="medium")
+            if column == 0:
+                axes.set_ylabel(name)
+    figure.suptitle("L2 on U leads V to the identity, L2 on V to zero")
+    return figure
+
+
+def flip_flop_points(updates):
+    """Fixed points of a RIN, and the outputs of the model at them."""
+    model, _ = fixed_points.train("RIN, tanh", 0, updates)
+    layer, read_out = model.layers
+    _, points, _ = fixed_points.analyse(layer, 0)
+    states = points.states[:, : fixed_points.UNITS]
+    return points, keras.ops.convert_to_numpy(read_out(states))
+
+
+def draw_cube(points, outputs):
+    """Fixed points at the outputs of three bits, and the cube of the bits."""
+    figure = Figure(figsize=(6, 5.5), layout="constrained")
+    axes = figure.add_subplot(projection="3d", elev=22, azim=-58)
+    corners = np.array(list(itertools.product((-1, 1), repeat=3)))
+    for one, other in itertools.combinations(corners, 2):
+        if np.abs(one - other).sum() == 2:
+            axes.plot(*zip(one, other, strict=True), color=GREY, linewidth=1)
+    kinds = {
+        "stable, at the corners": (points.stable, "o", POSITIVE),
+        "saddle, on an edge": (points.expanding == 1, "s", NEGATIVE),
+        "saddle, on a face": (points.expanding == 2, "^", NEGATIVE),
+    }
+    for label, (chosen, marker, color) in kinds.items():
+        style = {"color": color, "markersize": 7, "linestyle": "none"}
+        if marker != "o":
+            style["markerfacecolor"] = "white"
+        axes.plot(*outputs[chosen].T, marker, label=label, **style)
+    names = {f"{axis}label": f"output {n}" for n, axis in enumerate("xyz", 1)}
+    ticks = {f"{axis}ticks": [-1, 0, 1] for axis in "xyz"}
+    axes.set(**names, **ticks)
+    axes.set_box_aspect(None, zoom=0.85)
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
+def draw_sizes(exports):
+    """Accuracy over kB of one model in each format of LiteRT."""
+    figure = Figure(figsize=(6.5, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for run in exports["records"]:
+        if "LiteRT" not in run["format"]:
+            continue
+        kilobytes, accuracy = run["bytes"] / 1e3, run["accuracy"]
+        name = (
+            run["format"].removeprefix("LiteRT, ").replace("LiteRT", "float32")
+        )
+        axes.plot(kilobytes, accuracy, "o", color=POSITIVE)
+        is_above = "weights" in name or name == "float32"
+        axes.annotate(
+            name,
+            (kilobytes, accuracy),
+            (0, 8 if is_above else -16),
+            textcoords="offset points",
+            rotation=20 if is_above else 0,
+        )
+    axes.set(
+        xlabel="size of the file (kB)", ylabel="accuracy", ylim=(0.55, 1.08)
+    )
+    axes.set_xlim(15, 60)
+    title = "int8 weights halve the file, int8 states lose accuracy"
+    axes.set_title(title, loc="left")
+    return figure
+
+
+SIZES = "exports/results.json"
+PICTURES = {
+    "tasks.svg": "Inputs of five tasks over time",
+    "matrices.svg": "Identity, chain and orthogonal matrix, each as a matrix "
+    "and as a graph of its units",
+    "regularizer.svg": "Effective matrix V under L2 on U and under L2 on V",
+    "pulse.svg": "A pulse in the hidden state of an identity, a chain and an "
+    "orthogonal recurrence, step by step",
+    "sizes.svg": "Accuracy on digits over the size of the LiteRT file",
+    "cube.svg": "Fixed points of a network that remembers three bits, at its "
+    "three outputs",
+}
+SMALLEST = {"updates": 20}
+
+if __name__ == "__main__":
+    measurement.main()
