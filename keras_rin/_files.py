@@ -47,6 +47,50 @@ def replacing(path, content="The file"):
         ) from error
 
 
+@contextlib.contextmanager
+def filling(path, content="The folder"):
+    """Yields a folder to write to, whose entries move to `path` when complete.
+
+    The yielded folder is a new one within `path`, which is created if it is
+    missing, and keeps its other entries. After an error before the end of the
+    block `path` is as it was.
+
+    Args:
+        path: The folder to fill.
+        content: String, what the folder contains, for the error message.
+
+    Raises:
+        OSError: If the folder cannot be created or written.
+    """
+    target = pathlib.Path(os.path.realpath(path))
+    is_new = not target.exists()
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        try:
+            with _folder_within(target) as folder:
+                yield folder
+                for entry in pathlib.Path(folder).iterdir():
+                    _move(entry, target / entry.name)
+        except BaseException:
+            if is_new:
+                with contextlib.suppress(OSError):  # some entries have moved
+                    target.rmdir()
+            raise
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{content} cannot be written ({error}); the previous one, if "
+            "any, is unchanged",
+            str(path),
+        ) from error
+
+
+def _move(entry, target):
+    if target.is_dir() and not target.is_symlink():
+        shutil.rmtree(target)
+    entry.replace(target)
+
+
 def remove_unfinished(path):
     """Removes what killed processes left while they wrote to `path`."""
     target = pathlib.Path(os.path.realpath(path))
@@ -62,6 +106,12 @@ def _folder_beside(target):
         suffix=".new",
         dir=target.parent,
         ignore_cleanup_errors=True,
+    )
+
+
+def _folder_within(target):
+    return tempfile.TemporaryDirectory(
+        prefix=".", suffix=".new", dir=target, ignore_cleanup_errors=True
     )
 
 

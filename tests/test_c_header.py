@@ -613,7 +613,7 @@ def test_a_weight_that_is_not_finite_is_named(value, tmp_path):
 
 
 def test_other_weights_are_refused(tmp_path):
-    for format, weights in (("c", "int4"), ("litert", "int8")):
+    for format, weights in (("c", "int4"), ("tf_saved_model", "int8")):
         with pytest.raises(ValueError, match=f"`weights`.*{weights}"):
             export_streaming(
                 adding(), tmp_path / "rin.h", format, weights=weights

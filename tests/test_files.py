@@ -130,3 +130,37 @@ def test_what_a_kill_left_is_removed_and_only_that(tmp_path):
         True,
     ]
     assert path.read_text() == near.read_text() == "whole"
+
+
+def fill(path, text):
+    with _files.filling(path) as new:
+        pathlib.Path(new, "file.txt").write_text(text)
+        pathlib.Path(new, "folder").mkdir()
+        pathlib.Path(new, "folder", text).write_text(text)
+
+
+def test_a_folder_is_filled_beside_its_other_entries(tmp_path):
+    path = tmp_path / "missing" / "folder"
+    fill(path, "old")
+    (path / "other").write_text("kept")
+    fill(path, "new")
+    assert sorted(os.listdir(path)) == ["file.txt", "folder", "other"]
+    assert os.listdir(path / "folder") == ["new"]
+    assert (path / "file.txt").read_text() == "new"
+
+
+def test_an_error_while_a_folder_is_filled_leaves_it_as_it_is(
+    tmp_path, monkeypatch
+):
+    fill(tmp_path / "old", "old")
+    for path in (tmp_path / "old", tmp_path / "new"):
+        with pytest.raises(RuntimeError):
+            with _files.filling(path) as new:
+                pathlib.Path(new, "file.txt").write_text("half")
+                raise RuntimeError
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(OSError, match="No space left.*is unchanged"):
+        fill(tmp_path / "new", "half")
+    assert os.listdir(tmp_path) == ["old"]
+    assert sorted(os.listdir(tmp_path / "old")) == ["file.txt", "folder"]
+    assert (tmp_path / "old" / "file.txt").read_text() == "old"

@@ -1,18 +1,24 @@
 """Models of sequences, in files that also take one time step."""
 
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from keras_rin import _files
+from keras_rin.export import _litert
 from keras_rin.export._c_header import write_c_header
+from keras_rin.export._onnx import write_onnx
 from keras_rin.export._streaming_step import streaming_step
 
-FORMATS = ("tf_saved_model", "litert", "c")
-WEIGHTS = ("float32", "int8")
+# The types of weights, and of hidden states, in each format.
+FORMATS = {
+    "tf_saved_model": (("float32",), ("float32",)),
+    "litert": (_litert.WEIGHTS, _litert.STATES),
+    "onnx": (("float32",), ("float32",)),
+    "c": (("float32", "int8"), ("float32",)),
+}
 
 
 def export_streaming(
@@ -22,6 +28,8 @@ def export_streaming(
     verbose: bool = True,
     stepwise: Sequence[type] = (),
     weights: str = "float32",
+    states: str = "float32",
+    step_only: bool = False,
     **converter: Any,
 ) -> None:
     """Writes a model that answers to whole sequences and to single steps.
@@ -39,6 +47,17 @@ def export_streaming(
     `keras.Input((None, features))`. The batch is of any size in a SavedModel,
     of one sequence in LiteRT, which has operations of its own for the loop
     only then.
+
+    With `step_only=True` the file has the step alone. A LiteRT file then has
+    one graph, which the interpreter of a microcontroller runs. Such an
+    interpreter knows inputs and outputs by their order, so a JSON file beside
+    it, `step.tflite.json`, lists them in this order with names, shapes, types,
+    the scales of integers, the initial value of each state, and the input that
+    takes each new state.
+
+    With `format="onnx"` the file has the step alone, in opset 15, and a JSON
+    file beside it as well. As ONNX has one set of names, the new state of a
+    layer `rin` is the output `new_rin`.
 
     With `format="c"` the file is a C header of the step alone, for a device
     without an operating system: C99 and C++, without allocation, with the
@@ -58,31 +77,45 @@ def export_streaming(
     Args:
         model: As for `keras_rin.export.streaming_step`; for C, a chain of
             layers whose time steps are vectors or tokens.
-        path: The folder to write or, for LiteRT and C, the file, `*.tflite` or
-            `*.h`.
+        path: The folder to write or, for the other formats, the file,
+            `*.tflite`, `*.onnx` or `*.h`.
         format: String, `"tf_saved_model"`, `"c"` or, on TensorFlow,
-            `"litert"`. Defaults to `"tf_saved_model"`.
+            `"litert"` or `"onnx"`, which needs `pip install tf2onnx`. Defaults
+            to `"tf_saved_model"`.
         verbose: Boolean, whether to say what was written. Defaults to `True`.
         stepwise: As for `keras_rin.export.streaming_step`. Defaults to `()`.
-        weights: String, the type of the matrices in C: `"float32"`, or
-            `"int8"`, 8-bit codes with a float32 scale for each unit (in an
-            `Embedding`, each token). A code is off by at most 1 / 254 of the
-            largest weight of its unit. Defaults to `"float32"`.
+        weights: String, the type of the matrices in C and LiteRT: `"float32"`;
+            `"float16"`, in LiteRT; or `"int8"`, 8-bit codes with a float32
+            scale for each unit (in an `Embedding` in C, each token). A code is
+            off by at most 1 / 254 of the largest weight of its unit. Defaults
+            to `"float32"`.
+        states: String, the type of the hidden states and of all computations in
+            LiteRT: `"float32"`, or `"int16"` or `"int8"`, which need
+            `weights="int8"` and a `representative_dataset`. Inputs and outputs
+            of the file stay in float32. Defaults to `"float32"`.
+        step_only: Boolean, whether a SavedModel or LiteRT file has the step
+            alone; the other formats always do. Defaults to `False`.
         **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`, such
-            as `optimizations=[tf.lite.Optimize.DEFAULT]`. With a
-            `representative_dataset`, of dictionaries as `step` takes them,
-            `step` is written alone: TensorFlow 2.21 cannot quantize the
-            activations of a loop.
+            as `inference_input_type=tf.int8`. A `representative_dataset` is a
+            function that returns dictionaries as `step` takes them, along
+            sequences of your data; the file then has the step alone, because
+            TensorFlow 2.21 cannot quantize the activations of a loop.
 
     Raises:
-        ValueError: If the format is none of these, if LiteRT is wanted from
-            another backend, in another file or with a layer whose name it
+        ValueError: If the format is none of these, if LiteRT or ONNX is wanted
+            from another backend, in another file or with a layer whose name it
             cannot hold, if the converter has no such attribute, or for what
-            `keras_rin.export.streaming_step` refuses; for C, if a layer has no
-            form in C, if a weight is not a finite float32, if the stem is no
-            identifier or a keyword of C or C++, or for other `weights`.
-        OSError: If a LiteRT file or a C header cannot be written. The file
-            that was there is unchanged.
+            `keras_rin.export.streaming_step` refuses; if a format does not have
+            the `weights` or `states`; if a `representative_dataset` has no
+            samples, other names or shapes than the step, values that are not
+            finite, or an input or state that is always 0, for which the 16-bit
+            interpreter would abort; for ONNX, if a layer has the name of a new
+            state or `tf2onnx` cannot convert it; for C, if a layer has no form
+            in C, if a weight is not a finite float32, or if the stem is no
+            identifier or a keyword of C or C++.
+        ImportError: If the package that writes the format is not installed.
+        OSError: If a file or folder cannot be written. What was there is
+            unchanged.
 
     Example:
 
@@ -98,112 +131,56 @@ def export_streaming(
     """
     if format not in FORMATS:
         raise ValueError(
-            f"`format` must be one of {FORMATS}. Received: format={format!r}"
+            f"`format` must be one of {tuple(FORMATS)}. "
+            f"Received: format={format!r}"
         )
-    _check_options(format, weights, converter)
+    _check_options(format, weights, states, converter)
     step = streaming_step(model, stepwise)
-    contents = f"serve(x), and step of {', '.join(step.input)}"
     if format == "c":
         contents = write_c_header(model, path, weights)
+    elif format == "onnx":
+        contents = write_onnx(step, path)
     elif format == "litert":
-        _write_litert(model, step, str(path), converter)
+        contents = _litert.write_litert(
+            model, step, str(path), weights, states, step_only, converter
+        )
     else:
-        _write_saved_model(model, step, path)
+        contents = _write_saved_model(model, step, path, step_only)
     if verbose:
         print(f"Wrote {path}: {contents}.")
 
 
-def _check_options(format, weights, converter):
-    types = WEIGHTS if format == "c" else WEIGHTS[:1]
-    if weights not in types:
-        raise ValueError(
-            f"`weights` must be one of {types} in the format {format!r}. "
-            f"Received: weights={weights!r}"
-        )
+def _check_options(format, weights, states, converter):
+    options = {"weights": weights, "states": states}
+    for (name, value), types in zip(
+        options.items(), FORMATS[format], strict=True
+    ):
+        if value not in types:
+            raise ValueError(
+                f"`{name}` must be one of {types} in the format {format!r}. "
+                f"Received: {name}={value!r}"
+            )
     if converter and format != "litert":
         raise ValueError(
             f"Only format='litert' has a converter. Received: {converter}"
         )
 
 
-def _write_saved_model(model, step, path):
+def _write_saved_model(model, step, path, step_only):
     archive = keras.export.ExportArchive()
     archive.track(model)
-    archive.add_endpoint(
-        "serve",
-        lambda x: model(x, training=False),
-        input_signature=[_specs(model.inputs[0])],
-    )
+    if not step_only:
+        archive.add_endpoint(
+            "serve",
+            lambda x: model(x, training=False),
+            input_signature=[_litert.specs(model.inputs[0])],
+        )
     archive.add_endpoint(
         "step",
         lambda inputs: step(inputs, training=False),
-        input_signature=[_specs(step.input)],
+        input_signature=[_litert.specs(step.input)],
     )
-    archive.write_out(path, verbose=False)
-
-
-def _write_litert(model, step, path, attributes):
-    _check_litert(step, path)
-    import tensorflow as tf
-
-    @tf.function
-    def one_step(**inputs):
-        return step(inputs, training=False)
-
-    @tf.function
-    def serve(x):
-        return {"y": model(x, training=False)}
-
-    step_specs = _specs(step.input, batch=1)
-    signatures = {"step": one_step.get_concrete_function(**step_specs)}
-    if "representative_dataset" not in attributes:
-        serve_specs = _specs({"x": model.inputs[0]}, batch=1)
-        signatures["serve"] = serve.get_concrete_function(**serve_specs)
-    module = tf.Module()
-    module.variables_of_model = [v.value for v in model.variables]
-    with tempfile.TemporaryDirectory() as folder:
-        tf.saved_model.save(module, folder, signatures=signatures)
-        content = _convert(folder, list(signatures), attributes)
-    with _files.replacing(path, "The LiteRT file") as new:
-        new.write_bytes(content)
-
-
-def _check_litert(step, path):
-    if keras.backend.backend() != "tensorflow" or not path.endswith(".tflite"):
-        raise ValueError(
-            "LiteRT needs the TensorFlow backend and a path ending in .tflite. "
-            f"Received: path={path!r} on {keras.backend.backend()}"
-        )
-    for name in step.input:
-        if not (name.isascii() and name.isidentifier()) or name == "self":
-            raise ValueError(
-                "LiteRT needs recurrent layers with names of letters, digits "
-                f"and underscores. Received: a layer named {name!r}"
-            )
-
-
-def _convert(folder, signature_keys, attributes):
-    """The bytes of the LiteRT file of a SavedModel."""
-    import tensorflow as tf
-
-    converter = tf.lite.TFLiteConverter.from_saved_model(
-        folder, signature_keys=signature_keys
-    )
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    converter.experimental_enable_resource_variables = True
-    for name, value in attributes.items():
-        if not hasattr(converter, name):
-            raise ValueError(f"A LiteRT converter has no attribute {name!r}.")
-        setattr(converter, name, value)
-    return converter.convert()
-
-
-def _specs(inputs, batch=None):
-    """The specs with which TensorFlow traces a function of these inputs."""
-    import tensorflow as tf
-
-    def spec(tensor):
-        shape = (batch or tensor.shape[0], *tensor.shape[1:])
-        return tf.TensorSpec(shape, tensor.dtype)
-
-    return keras.tree.map_structure(spec, inputs)
+    with _files.filling(path, "The SavedModel") as new:
+        archive.write_out(new, verbose=False)
+    inputs = f"step of {', '.join(step.input)}"
+    return inputs if step_only else f"serve(x), and {inputs}"

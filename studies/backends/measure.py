@@ -37,11 +37,11 @@ AREAS = {
     "|every_optimizer|kills|files)[.]",
     "saving and loading": "(saved_files|offset_file)[.]",
     "streaming step": "(streaming_step|stepwise)[.]",
-    "export, ONNX": r"export[.].*(\[ONNX\]|onnx|training_mode)",
-    "streaming export, LiteRT": r"export[.].*(litert|the_converter"
-    r"|step_in_integers|masked_step|tflite)",
-    "streaming export, SavedModel": "export[.].*(step|prints|streaming"
-    "|refused)",
+    "export, ONNX": r"(export|step_files)[.].*(\[ONNX\]|onnx|training_mode)",
+    "streaming export, LiteRT": r"(export|step_files)[.].*(litert"
+    r"|the_converter|step_in_integers|masked_step|tflite)",
+    "streaming export, SavedModel": "(export|step_files)[.].*(step|prints"
+    "|streaming|refused)",
     "streaming export, C": "(c_header|demo)[.]",
     "export, SavedModel": "export[.]",
     "multiple devices": "many_devices[.]",

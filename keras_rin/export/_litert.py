@@ -1,0 +1,228 @@
+"""A model of sequences as a LiteRT file."""
+
+import tempfile
+import warnings
+
+import keras
+import numpy as np
+
+from keras_rin import _files
+from keras_rin.export._step_description import write_described
+
+WEIGHTS = ("float32", "float16", "int8")
+STATES = ("float32", "int16", "int8")
+OF_WEIGHTS = ("optimizations", "target_spec")  # what `weights` sets
+
+
+def write_litert(model, step, path, weights, states, step_only, attributes):
+    """Writes the file, of the step alone with its description.
+
+    Args:
+        model: A model that `streaming_step` accepts.
+        step: Its step.
+        path: String, the file.
+        weights: One of `WEIGHTS`.
+        states: One of `STATES`.
+        step_only: Boolean, whether to leave out `serve`.
+        attributes: Dictionary of attributes of the converter.
+
+    Returns:
+        A sentence about the files.
+    """
+    import tensorflow as tf
+
+    _check(step, path, weights, states, attributes)
+    if "representative_dataset" in attributes:
+        samples = _samples(step, attributes["representative_dataset"])
+        attributes = attributes | {"representative_dataset": lambda: samples}
+        step_only = True
+    attributes = _attributes_of(weights, states) | attributes
+
+    @tf.function
+    def one_step(**inputs):
+        return step(inputs, training=False)
+
+    @tf.function
+    def serve(x):
+        return {"y": model(x, training=False)}
+
+    step_specs = specs(step.input, batch=1)
+    signatures = {"step": one_step.get_concrete_function(**step_specs)}
+    if not step_only:
+        serve_specs = specs({"x": model.inputs[0]}, batch=1)
+        signatures["serve"] = serve.get_concrete_function(**serve_specs)
+    module = tf.Module()
+    module.variables_of_model = [v.value for v in model.variables]
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder, signatures=signatures)
+        content = _convert(folder, list(signatures), attributes)
+    inputs = f"step of {', '.join(step.input)}"
+    if not step_only:
+        with _files.replacing(path, "The LiteRT file") as new:
+            new.write_bytes(content)
+        return f"serve(x), and {inputs}"
+    description = _description(content)
+    name = write_described(path, content, description, "The LiteRT file")
+    return f"{inputs}, described in {name}"
+
+
+def specs(inputs, batch=None):
+    """The specs with which TensorFlow traces a function of these inputs."""
+    import tensorflow as tf
+
+    def spec(tensor):
+        shape = (batch or tensor.shape[0], *tensor.shape[1:])
+        return tf.TensorSpec(shape, tensor.dtype)
+
+    return keras.tree.map_structure(spec, inputs)
+
+
+def _check(step, path, weights, states, attributes):
+    if keras.backend.backend() != "tensorflow" or not path.endswith(".tflite"):
+        raise ValueError(
+            "LiteRT needs the TensorFlow backend and a path ending in .tflite. "
+            f"Received: path={path!r} on {keras.backend.backend()}"
+        )
+    for name in step.input:
+        if not (name.isascii() and name.isidentifier()) or name == "self":
+            raise ValueError(
+                "LiteRT needs recurrent layers with names of letters, digits "
+                f"and underscores. Received: a layer named {name!r}"
+            )
+    if states != "float32":
+        if weights != "int8" or "representative_dataset" not in attributes:
+            raise ValueError(
+                f"states={states!r} needs weights='int8' and a "
+                "`representative_dataset`. "
+                f"Received: weights={weights!r} and {list(attributes)}"
+            )
+    for name in OF_WEIGHTS:
+        if weights != "float32" and name in attributes:
+            raise ValueError(
+                f"`weights` sets the attribute {name!r} of the converter. "
+                f"Received: weights={weights!r} and {name}"
+            )
+
+
+def _attributes_of(weights, states):
+    """The attributes of the converter for these types."""
+    import tensorflow as tf
+
+    if weights == "float32":
+        return {}
+    ops = tf.lite.OpsSet
+    int16 = ops.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
+    operations = {
+        "float32": ops.TFLITE_BUILTINS,
+        "int16": int16,
+        "int8": ops.TFLITE_BUILTINS_INT8,
+    }
+    return {
+        "optimizations": [tf.lite.Optimize.DEFAULT],
+        "target_spec": tf.lite.TargetSpec(
+            supported_ops=[operations[states]],
+            supported_types=[tf.float16] if weights == "float16" else None,
+        ),
+    }
+
+
+def _samples(step, dataset):
+    """The samples of a dataset, from which the scales are computed."""
+    if not callable(dataset):
+        raise ValueError(
+            "`representative_dataset` must be a function that returns samples. "
+            f"Received: {dataset!r}"
+        )
+    samples = [_sample(step, sample) for sample in dataset()]
+    if not samples:
+        raise ValueError("`representative_dataset` has no samples")
+    for name in step.input:
+        values = np.stack([sample[name] for sample in samples])
+        if not np.isfinite(values).all():
+            raise ValueError(
+                "`representative_dataset` must be finite. "
+                f"Received: {name!r} with values that are not"
+            )
+        if not values.any():
+            raise ValueError(
+                "`representative_dataset` must yield inputs and hidden states "
+                "along sequences, from which the converter computes scales. "
+                f"Received: {name!r}, which is always 0"
+            )
+    return samples
+
+
+def _sample(step, sample):
+    expected = {
+        name: (1, *tensor.shape[1:]) for name, tensor in step.input.items()
+    }
+    shapes = sample
+    if isinstance(sample, dict):
+        shapes = {name: np.shape(value) for name, value in sample.items()}
+    if shapes != expected:
+        raise ValueError(
+            "`representative_dataset` must yield dictionaries of arrays of the "
+            f"shapes {expected}. Received: {shapes}"
+        )
+    return {
+        name: np.asarray(value, step.input[name].dtype)
+        for name, value in sample.items()
+    }
+
+
+def _convert(folder, signature_keys, attributes):
+    """The bytes of the LiteRT file of a SavedModel."""
+    import tensorflow as tf
+
+    converter = tf.lite.TFLiteConverter.from_saved_model(
+        folder, signature_keys=signature_keys
+    )
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    converter.experimental_enable_resource_variables = True
+    for name, value in attributes.items():
+        if not hasattr(converter, name):
+            raise ValueError(f"A LiteRT converter has no attribute {name!r}.")
+        setattr(converter, name, value)
+    return converter.convert()
+
+
+def _description(content):
+    """Order, types and scales, by which a microcontroller calls the step."""
+    import tensorflow as tf
+
+    with warnings.catch_warnings():
+        # TensorFlow recommends the package of the interpreter alone.
+        warnings.simplefilter("ignore")
+        interpreter = tf.lite.Interpreter(model_content=content)
+    runner = interpreter.get_signature_runner("step")
+    inputs = _entries(
+        interpreter.get_input_details(), runner.get_input_details()
+    )
+    outputs = _entries(
+        interpreter.get_output_details(), runner.get_output_details()
+    )
+    for entry in inputs:
+        if entry["name"] != "x":
+            entry["initial"] = entry.get("zero_point", 0)
+    for entry in outputs:
+        if entry["name"] != "y":
+            entry["next"] = entry["name"]
+    return {"format": "litert", "inputs": inputs, "outputs": outputs}
+
+
+def _entries(tensors, by_name):
+    """An entry for each tensor, in the order of the graph."""
+    names = {details["index"]: name for name, details in by_name.items()}
+    return [_entry(names[tensor["index"]], tensor) for tensor in tensors]
+
+
+def _entry(name, tensor):
+    scale, zero_point = tensor["quantization"]
+    entry = {
+        "name": name,
+        "shape": tensor["shape"].tolist(),
+        "dtype": np.dtype(tensor["dtype"]).name,
+    }
+    if scale:
+        entry |= {"scale": float(scale), "zero_point": int(zero_point)}
+    return entry

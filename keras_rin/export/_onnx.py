@@ -1,0 +1,142 @@
+"""The step of a model as an ONNX file."""
+
+import re
+
+import keras
+
+from keras_rin.export._step_description import write_described
+
+OPSET = 15
+
+
+def write_onnx(step, path):
+    """Writes the step and its description; returns a sentence about them.
+
+    ONNX has one set of names for inputs and outputs, so a new state is called
+    `new_` and the name of the state.
+    """
+    onnx, tf2onnx = _packages()
+    names = _output_names(step, path)
+    content, captured = _convert(step, names, tf2onnx)
+    _hold_constants(content, captured, onnx)
+    try:
+        onnx.checker.check_model(content)
+    except onnx.checker.ValidationError as error:
+        raise ValueError(
+            f"tf2onnx cannot convert a layer of the model to ONNX: {error}"
+        ) from error
+    description = _description(step, names, content)
+    name = write_described(
+        path, content.SerializeToString(), description, "The ONNX file"
+    )
+    inputs = ", ".join(entry["name"] for entry in description["inputs"])
+    return f"step of {inputs}, in opset {OPSET}, described in {name}"
+
+
+def _packages():
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            "ONNX needs the TensorFlow backend. "
+            f"Received: {keras.backend.backend()}"
+        )
+    try:
+        import onnx
+        import tf2onnx
+    except ImportError as error:
+        raise ImportError(
+            "format='onnx' needs the package tf2onnx: pip install tf2onnx"
+        ) from error
+    return onnx, tf2onnx
+
+
+def _output_names(step, path):
+    """{output of the step: its name in the file}."""
+    if not str(path).endswith(".onnx"):
+        raise ValueError(
+            "The path of an ONNX file must end in .onnx. "
+            f"Received: path={str(path)!r}"
+        )
+    for name in step.input:
+        if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+            raise ValueError(
+                "ONNX needs recurrent layers with names of letters, digits, "
+                f"'_', '-' and '.'. Received: a layer named {name!r}"
+            )
+    names = {name: f"new_{name}" for name in step.output}
+    names["y"] = "y"
+    for name in step.input:
+        if name in names.values():
+            raise ValueError(
+                f"In ONNX {name!r} is the name of a new state, so no recurrent "
+                "layer can have it; rename the layer"
+            )
+    return names
+
+
+def _convert(step, names, tf2onnx):
+    """The model in ONNX, and {name: tensor} of what it reads as constants."""
+    import tensorflow as tf
+
+    specs = {
+        name: tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
+        for name, tensor in step.input.items()
+    }
+
+    @tf.function(input_signature=[specs])
+    def one_step(inputs):
+        outputs = step(inputs, training=False)
+        return {names[name]: tensor for name, tensor in outputs.items()}
+
+    content, _ = tf2onnx.convert.from_function(one_step, [specs], OPSET)
+    traced = one_step.get_concrete_function()
+    captured = traced.captured_inputs
+    placeholders = traced.inputs[len(traced.inputs) - len(captured) :]
+    return content, {
+        placeholder.name: tensor
+        for placeholder, tensor in zip(placeholders, captured, strict=True)
+        if tensor.dtype != tf.resource
+    }
+
+
+def _hold_constants(content, captured, onnx):
+    """Stores tensors that tf2onnx takes for inputs, such as a mean."""
+    for value in list(content.graph.input):
+        if value.name in captured:
+            content.graph.initializer.append(
+                onnx.numpy_helper.from_array(
+                    captured[value.name].numpy(), value.name
+                )
+            )
+            content.graph.input.remove(value)
+
+
+def _description(step, names, content):
+    inputs = {value.name: value for value in content.graph.input}
+    outputs = {value.name: value for value in content.graph.output}
+    if inputs.keys() != step.input.keys():
+        raise ValueError(
+            "tf2onnx made other inputs of the step than its own, "
+            f"{list(step.input)}. Received: {list(inputs)}"
+        )
+    return {
+        "format": "onnx",
+        "opset": OPSET,
+        "inputs": [
+            _entry(name, step.input[name])
+            | ({} if name == "x" else {"initial": 0})
+            for name in inputs
+        ],
+        "outputs": [
+            _entry(names[name], tensor)
+            | ({} if name == "y" else {"next": name})
+            for name, tensor in sorted(
+                step.output.items(),
+                key=lambda item: list(outputs).index(names[item[0]]),
+            )
+        ],
+    }
+
+
+def _entry(name, tensor):
+    dtype = keras.backend.standardize_dtype(tensor.dtype)
+    return {"name": name, "shape": list(tensor.shape), "dtype": dtype}
