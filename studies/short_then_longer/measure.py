@@ -70,7 +70,8 @@ def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, runs=RUNS):
     }
 
 
-def train(layer, seed, ladder, tests):
+def train(layer, seed, ladder=LADDER, tests=TESTS, file=None):
+    """The tests after each rung; with `file` the model is saved there."""
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
     normalization = keras.layers.Normalization()
@@ -98,6 +99,8 @@ def train(layer, seed, ladder, tests):
         stages.append(
             {"length": length, "seconds": seconds, "tests": test(model, tests)}
         )
+    if file is not None:
+        model.save(file, include_optimizer=False)
     return {"rungs": stages}
 
 

@@ -3,7 +3,10 @@
 import pathlib
 import re
 
+import keras
 from short_then_longer.measure import LADDER
+from short_then_longer.measure import SMALLEST
+from short_then_longer.measure import train
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
 
@@ -14,3 +17,10 @@ def test_the_readme_climbs_the_ladder_of_the_study():
     )
     ladder = [(int(n), int(k), float(rate)) for n, k, rate in rungs]
     assert tuple(ladder) == LADDER
+
+
+def test_a_trained_network_is_saved_for_the_demonstration(tmp_path):
+    ladder, tests = SMALLEST["ladder"], SMALLEST["tests"]
+    train("RIN", 0, ladder, tests, tmp_path / "rin.keras")
+    model = keras.saving.load_model(tmp_path / "rin.keras")
+    assert model.input_shape == (None, None, 2)
