@@ -6,6 +6,8 @@ example is by its reader; a module runs in the root of the repository.
 """
 
 import atexit
+import contextlib
+import itertools
 import multiprocessing
 import os
 import pathlib
@@ -27,17 +29,57 @@ def run(script, *arguments):
     return Running(script, *arguments).end()
 
 
-class Running:
-    """A script under way, with these variables in its environment."""
+def at_file(number, then, part):
+    """Calls a function before this time that a file is written or renamed.
 
-    def __init__(self, script, *arguments, **environment):
+    Of the files whose path contains a part: writing one begins when it is
+    opened. A fault that comes then does not depend on the machine's speed.
+    """
+    times = itertools.count(1)
+
+    def hook(event, arguments):
+        writes = event == "open" and "w" in (arguments[1] or "")
+        if writes or event == "os.rename":
+            if part in str(arguments[0]) and next(times) == number:
+                then()
+
+    sys.addaudithook(hook)
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def left_behind(mark):
+    """The processes that have this mark in their environment."""
+    processes = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        # A process may have ended, or be of somebody else.
+        with contextlib.suppress(OSError):
+            if mark.encode() in (folder / "environ").read_bytes():
+                processes.append(folder.name)
+    return processes
+
+
+class Running:
+    """A script under way, with these variables in its environment.
+
+    Its process calls `prepare` before the script.
+    """
+
+    def __init__(self, script, *arguments, prepare=None, **environment):
         self.folder = tempfile.TemporaryDirectory()
         self.texts = [
             pathlib.Path(self.folder.name, name) for name in ("out", "err")
         ]
         self.args = (script, *arguments)
         self.process = FORKS.Process(
-            target=_main, args=(script, arguments, environment, self.texts)
+            target=_main,
+            args=(script, arguments, environment, self.texts, prepare),
         )
         self.process.start()
 
@@ -60,7 +102,7 @@ class Running:
         )
 
 
-def _main(script, arguments, environment, texts):
+def _main(script, arguments, environment, texts, prepare):
     for stream, text in enumerate(texts, start=1):
         os.dup2(os.open(text, os.O_CREAT | os.O_WRONLY), stream)
     # Ctrl-C is ignored by a shell's background jobs and all they start.
@@ -69,6 +111,8 @@ def _main(script, arguments, environment, texts):
     os.environ.update(environment)
     sys.path[:] = [path for path in sys.path if path not in OF_TESTS]
     sys.argv = [script, *arguments]
+    if prepare:
+        prepare()
     try:
         if script.endswith(".py"):
             os.chdir(texts[0].parent)
