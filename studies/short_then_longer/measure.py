@@ -100,7 +100,7 @@ def train(layer, seed, ladder=LADDER, tests=TESTS, file=None):
             {"length": length, "seconds": seconds, "tests": test(model, tests)}
         )
     if file is not None:
-        model.save(file, include_optimizer=False)
+        model.save(file)
     return {"rungs": stages}
 
 
