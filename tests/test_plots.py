@@ -81,6 +81,24 @@ def test_lines_differ_and_the_first_ones_without_colour():
     assert len(set(zip(colours, dashes, strict=True))) == 30
 
 
+def test_a_layer_has_one_style_in_whatever_order():
+    runs = {"LSTM": [1, 2], "mine": [2, 1], "RIN": [3, 2], "RIN, chain": [2, 2]}
+    drawn = [
+        plots.plot_learning_curves(curves).axes[0].get_lines()
+        for curves in (runs, dict(reversed(runs.items())))
+    ]
+    first, second = (
+        {
+            line.get_label(): (line.get_color(), str(line._dash_pattern))
+            for line in lines
+        }
+        for lines in drawn
+    )
+    known = first.keys() - {"mine"}
+    assert {k: first[k] for k in known} == {k: second[k] for k in known}
+    assert len(set(first.values())) == len(set(second.values())) == 4
+
+
 @pytest.mark.parametrize("plot", OF_CURVES)
 @pytest.mark.parametrize("curves", [{}, [1, 2], None])
 def test_curves_must_have_names(plot, curves):

@@ -40,7 +40,9 @@ def plot_memory_curves(
     """
     axes = _drawing.axes(ax)
     for name, curve in _drawing.named("curves", curves).items():
-        axes.plot(np.arange(len(curve)), curve, label=name)
+        axes.plot(
+            np.arange(len(curve)), curve, label=name, **_drawing.style(name)
+        )
     axes.set_xlabel("lag k (time steps)")
     axes.set_ylabel("Fisher memory J(k)")
     axes.legend()
@@ -75,7 +77,8 @@ def plot_gradient_norms(
     axes = _drawing.axes(ax)
     for name, norm in _drawing.named("norms", norms).items():
         by_lag = np.asarray(norm)[::-1]
-        (line,) = axes.plot(np.where(by_lag > 0, by_lag, np.nan), label=name)
+        drawn = np.where(by_lag > 0, by_lag, np.nan)
+        (line,) = axes.plot(drawn, label=name, **_drawing.style(name))
         if not by_lag[-1]:
             last = np.flatnonzero(by_lag)[-1:]
             axes.plot(last, by_lag[last], "x", color=line.get_color())

@@ -3,9 +3,26 @@
 from collections.abc import Mapping
 from typing import Any
 
-# Of five colors and six dashes, all 30 pairs differ.
+# One style for each layer and initialization in every picture, in colors
+# that differ without red or green.
+DASH_DOTTED = (0, (5, 1, 1, 1, 1, 1))
+STYLES = {
+    "RIN": {"color": "#0072b2", "linestyle": "-"},
+    "IRNN": {"color": "#56b4e9", "linestyle": "--"},
+    "SimpleRNN": {"color": "#7f7f7f", "linestyle": ":"},
+    "GRU": {"color": "#e69f00", "linestyle": "--"},
+    "LSTM": {"color": "#000000", "linestyle": DASH_DOTTED},
+    "chain": {"color": "#009e73", "linestyle": "-"},
+    "feedback chain": {"color": "#009e73", "linestyle": ":"},
+    "chain + identity": {"color": "#cc79a7", "linestyle": "-."},
+    "orthogonal": {"color": "#d55e00", "linestyle": "--"},
+    "kept orthogonal": {"color": "#d55e00", "linestyle": "-"},
+    "partial identity": {"color": "#56b4e9", "linestyle": DASH_DOTTED},
+}
+STYLES["identity"] = STYLES["identity + noise"] = STYLES["RIN"]
+# Other lines differ by order: of five colors and six dashes, all 30 pairs.
 COLORS = ["black", "#1f77b4", "#d95f02", "#7f7f7f", "#1b7837"]
-DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+DASHES = ["-", "--", "-.", ":", DASH_DOTTED, (0, (1, 3))]
 
 
 def axes(ax) -> Any:
@@ -28,8 +45,16 @@ def axes(ax) -> Any:
     return ax
 
 
+def style(name):
+    """The style of a layer or initialization, {} if it has none."""
+    for prefix in ("RIN, ", "RIN "):
+        if name.removeprefix(prefix) in STYLES:
+            return STYLES[name.removeprefix(prefix)]
+    return {}
+
+
 def band(ax, x, low, middle, high, label):
-    (line,) = ax.plot(x, middle, label=label)
+    (line,) = ax.plot(x, middle, label=label, **style(label))
     ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, lw=0)
 
 

@@ -135,6 +135,7 @@ def plot_jacobian_spectra(
             markersize=4,
             markerfacecolor="none",
             label=name,
+            color=_drawing.style(name).get("color"),
         )
     axes.legend()
     return axes.figure

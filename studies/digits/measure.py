@@ -56,9 +56,14 @@ def measure(units=100, epochs=40, seeds=range(3), layers=tuple(LAYERS)):
     baseline = sequential_pixels.chance_accuracy(splits[2][1])
     cases = list(itertools.product(seeds, layers))
     runs = [train(*case, splits, units, epochs) for case in tqdm(cases)]
-    figure = learning_curves(runs, "accuracy, validation data", baseline)
     results = {"baseline": baseline, "runs": runs}
-    return results, {"learning_curves": figure}
+    return results, figures(results)
+
+
+def figures(results):
+    name, baseline = "accuracy, validation data", results["baseline"]
+    figure = learning_curves(results["runs"], name, baseline)
+    return {"learning_curves.svg": figure}
 
 
 def train(seed, name, splits, units, epochs):
@@ -116,7 +121,7 @@ def tables(results):
 
 
 PICTURES = {
-    "learning_curves": "Learning curves: median and range over three seeds"
+    "learning_curves.svg": "Learning curves: median and range over three seeds"
 }
 SMALLEST = {"units": 2, "epochs": 2, "seeds": (0,), "layers": ("RIN",)}
 

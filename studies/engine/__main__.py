@@ -43,7 +43,12 @@ def parser():
         command.add_argument(
             "--jobs", type=_positive, help="Parallel runs; one a core."
         )
-    commands.add_parser("pages", help="Write all pages from stored runs.")
+    pages = commands.add_parser(
+        "pages", help="Write all pages from stored runs."
+    )
+    pages.add_argument(
+        "--pictures", action="store_true", help="Draw all pictures as well."
+    )
     return main
 
 
@@ -64,7 +69,11 @@ def main(arguments=None):
     options = parser().parse_args(arguments)
     if options.command == "pages":
         folders = sorted(p.parent for p in page.STUDIES.glob("*/protocol.toml"))
-        page.write_all([load(checked(folder), folder) for folder in folders])
+        studies = [load(checked(folder), folder) for folder in folders]
+        if options.pictures:
+            for study, study_folder in zip(studies, folders, strict=True):
+                page.draw(study, study_folder)
+        page.write_all(studies)
         return
     folder = options.study
     try:

@@ -51,6 +51,8 @@ class Measurement:
         variants: {name: Variant}; results of the first are in results.json,
             of one with a name in results_NAME.json.
         smallest: Settings that show within seconds whether it runs.
+        figures: Function that draws the pictures from a record of results, or
+            None if that does not contain all they show.
     """
 
     folder: pathlib.Path
@@ -62,6 +64,7 @@ class Measurement:
         default_factory=lambda: {"": Variant()}
     )
     smallest: Mapping = dataclasses.field(default_factory=dict)
+    figures: Callable | None = None
 
     @classmethod
     def of(cls, module):
@@ -72,6 +75,7 @@ class Measurement:
             if hasattr(module, name.upper())
         }
         functions = module.measure, module.tables
+        optional["figures"] = getattr(module, "figures", None)
         return cls(folder, module.__doc__, *functions, **optional)
 
     def _run(self, argv):
@@ -81,6 +85,8 @@ class Measurement:
         output = record.output_folder(FLAGS.output)
         if not FLAGS.page:
             self._measure(FLAGS.variant, output)
+        elif self.figures:
+            self._redraw(output)
         page = self.page(output)
         record.write_text(output / "README.md", page)
         print(page)
@@ -92,9 +98,14 @@ class Measurement:
         smallest = self.smallest if FLAGS.smallest else {}
         results, figures = self.measure(**{**variant.settings, **smallest})
         record.write(output / _file("results", name, "json"), results)
-        for picture, figure in figures.items():
-            path = output / picture_file(picture, name)
-            record.write_picture(path, figure)
+        _write_pictures(figures, output, name)
+
+    def _redraw(self, output):
+        """Draws the pictures of each variant from its stored results."""
+        for name in self.variants:
+            results = record.read(output / _file("results", name, "json"))
+            if results is not None:
+                _write_pictures(self.figures(results), output, name)
 
     def page(self, folder):
         """README.md of the results in a folder."""
@@ -128,9 +139,17 @@ def main():
     flags.DEFINE_string("output", str(study.folder), "Folder to write to.")
     flags.DEFINE_enum("variant", "", list(study.variants), "What to measure.")
     flags.DEFINE_bool("smallest", False, "Check with the smallest settings.")
-    flags.DEFINE_bool("page", False, "Write the page of stored results.")
+    flags.DEFINE_bool(
+        "page", False, "Write the page of stored results, and its pictures."
+    )
     flags.register_validator("output", str.strip, "Name a folder.")
     app.run(study._run)
+
+
+def _write_pictures(figures, folder, variant):
+    for picture, figure in figures.items():
+        path = folder / picture_file(picture, variant)
+        record.write_picture(path, figure)
 
 
 def picture_file(picture, variant):

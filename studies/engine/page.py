@@ -204,10 +204,15 @@ def of_comparisons(asserted):
     return record.markdown(["", "count"], rows)
 
 
+def draw(study, folder):
+    """The pictures of a study, from its stored runs."""
+    for file, figure in pictures.of(study).items():
+        record.write_picture(folder / file, figure(study))
+
+
 def write(study, folder):
     """The page and the pictures of a study."""
-    for file, draw in pictures.of(study).items():
-        record.write_picture(folder / file, draw(study))
+    draw(study, folder)
     record.write_text(folder / "README.md", of(study, claims.of(study)))
 
 

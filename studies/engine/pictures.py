@@ -10,23 +10,34 @@ from engine import tables
 from engine import words
 from engine.study import SOLVED
 from keras_rin import plots
+from keras_rin.plots import _drawing
 
 FAR_BELOW = 0.1  # of the baseline
-# One style for each layer, in colors that are told apart without red or green.
-STYLES = {
-    "RIN": {"color": "#0072b2", "linestyle": "-"},
-    "SimpleRNN": {"color": "#7f7f7f", "linestyle": ":"},
-    "GRU": {"color": "#e69f00", "linestyle": "--"},
-    "LSTM": {"color": "#000000", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
-}
+STYLES = _drawing.STYLES
+OTHER = "#332288"  # a variant without a style
 POSITIVE, NEGATIVE = "#0072b2", "#d55e00"  # values, and their sign
 CAPTIONS = {
-    "models.png": "Normalized test loss of each model",
-    "settings.png": "Normalized validation loss at each pair of "
+    "models.svg": "Normalized test loss of each model",
+    "settings.svg": "Normalized validation loss at each pair of "
     "hyperparameters",
-    "curves.png": "Normalized validation loss after each epoch: median and "
+    "curves.svg": "Normalized validation loss after each epoch: median and "
     "range over seeds",
 }
+
+
+def color(label):
+    """The color of a variant, by the layer or initialization in its label."""
+    style = _drawing.style(label) or _drawing.style(label.split(", ")[0])
+    return style.get("color", OTHER)
+
+
+def set_loss_axis(axes, losses):
+    """Makes the axis logarithmic where the best losses lie at 0."""
+    axes.set_xlabel("normalized loss (baseline = 1)")
+    if 0 < min(losses) < FAR_BELOW:
+        axes.set_xscale("log")
+    else:
+        axes.set_xlim(0, None)
 
 
 def ordered_colors(count):
@@ -46,11 +57,11 @@ def of(study):
     if not study.outcomes:
         return {}
     rows = "panels" in study.protocol.tables
-    drawn = {"models.png": _rows if rows else _models}
+    drawn = {"models.svg": _rows if rows else _models}
     if len(study.protocol.tuned) == 2:
-        drawn["settings.png"] = _settings
+        drawn["settings.svg"] = _settings
     if study.protocol.curves:
-        drawn["curves.png"] = _curves
+        drawn["curves.svg"] = _curves
     return drawn
 
 
@@ -61,9 +72,11 @@ def _models(study):
     """
     panels = _panels(study)
     sizes = [len(panel) for _, panel in panels]
-    highest = max(
-        max(outcome.test_losses.values()) for outcome in study.outcomes
-    )
+    all_losses = [
+        loss
+        for outcome in study.outcomes
+        for loss in outcome.test_losses.values()
+    ]
     height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
     figure = Figure(figsize=(7, height), layout="constrained")
     rows = figure.subplots(
@@ -74,14 +87,16 @@ def _models(study):
         for label, outcome in panel:
             losses = list(outcome.test_losses.values())
             axes.plot(losses, [label] * len(losses), "|", color="grey")
-            axes.plot(outcome.median_test_loss, label, "o", color="C0")
-        if highest > SOLVED:
+            axes.plot(outcome.median_test_loss, label, "o", color=color(label))
+        if max(all_losses) > SOLVED:
             axes.axvline(1, color="grey", linewidth=1)
         axes.set_title(title, loc="left")
         axes.margins(y=0.5 / len(panel))
         axes.invert_yaxis()
     # All have one x axis: its end is known once all is drawn.
-    rows[-1].set(xlabel="normalized loss (baseline = 1)", xlim=(0, None))
+    set_loss_axis(rows[-1], all_losses)
+    for axes in rows[:-1]:
+        axes.tick_params(axis="x", which="both", bottom=False)
     return figure
 
 
@@ -98,11 +113,13 @@ def _rows(study):
             for of, outcome in panel
             if of == label
         ]
-        axes.plot(*zip(*medians, strict=True), marker, label=label, alpha=0.7)
+        drawn = {"label": label, "alpha": 0.7, "color": color(label)}
+        axes.plot(*zip(*medians, strict=True), marker, **drawn)
     axes.axvline(1, color="grey", linewidth=1)
     axes.grid(axis="y", linewidth=0.5)
     axes.set_ylim(len(panels) - 0.5, -0.5)  # from the first row down
-    axes.set(xlabel="normalized loss (baseline = 1)", xlim=(0, None))
+    losses = [outcome.median_test_loss for outcome in study.outcomes]
+    set_loss_axis(axes, losses)
     figure.legend(loc="outside upper center", ncols=len(labels))
     return figure
 

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -49,6 +50,8 @@ def write_picture(path, figure):
     with replacing(path) as new, matplotlib.rc_context(options):
         metadata = {"Date": None} if is_svg else None
         figure.savefig(new, dpi=120, metadata=metadata)
+        if is_svg:  # whose coordinates have six decimals
+            new.write_text(re.sub(r"(\.\d\d)\d+", r"\1", new.read_text()))
 
 
 @contextlib.contextmanager

@@ -33,9 +33,14 @@ def measure(epochs=12, filters=(16, 32, 64), images=60_000):
     splits = [(x[:images], y[:images]) for x, y in load_images("fashion_mnist")]
     baseline = sequential_pixels.chance_accuracy(splits[2][1])
     runs = [train(name, splits, epochs, filters) for name in tqdm(INITIALIZERS)]
-    figure = learning_curves(runs, "accuracy, validation data", baseline)
     results = {"backend": "tensorflow", "runs": runs, "baseline": baseline}
-    return results, {"learning_curves": figure}
+    return results, figures(results)
+
+
+def figures(results):
+    name, baseline = "accuracy, validation data", results["baseline"]
+    figure = learning_curves(results["runs"], name, baseline)
+    return {"learning_curves.svg": figure}
 
 
 def train(name, splits, epochs, filters, seed=0):
@@ -103,7 +108,7 @@ def tables(results):
     return {"Test set": record.table(columns, rows)}
 
 
-PICTURES = {"learning_curves": "Learning curves"}
+PICTURES = {"learning_curves.svg": "Learning curves"}
 SMALLEST = {"epochs": 1, "filters": (16, 16, 16), "images": 64}
 
 if __name__ == "__main__":

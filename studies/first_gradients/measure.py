@@ -36,8 +36,8 @@ OPTIMIZERS = {
 WINDOW = 50
 RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
 PICTURES = {
-    "updates": "Size of the updates, and normalized training loss, over the "
-    "updates (median and range of five seeds)"
+    "updates.svg": "Size of the updates, and normalized training loss, over "
+    "the updates (median and range of five seeds)"
 }
 
 
@@ -46,7 +46,12 @@ def measure(samples=10_000, epochs=10, length=200, seeds=range(5), runs=RUNS):
         itertools.product(OPTIMIZERS, seeds),
         lambda *case: train(*case, samples, epochs, length),
     )
-    return {"runs": runs}, {"updates": draw(runs)}
+    results = {"runs": runs}
+    return results, figures(results)
+
+
+def figures(results):
+    return {"updates.svg": draw(results["runs"])}
 
 
 def train(optimizer, seed, samples, epochs, length):
@@ -102,21 +107,21 @@ class Updates(keras.callbacks.Callback):
 
 
 def draw(runs):
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(6.5, 7), layout="constrained")
+    above, below = figure.subplots(2, sharex=True)
     optimizers = groups(runs, "optimizer")
     colors = pictures.ordered_colors(len(optimizers))
     for (name, seeds), color in zip(optimizers.items(), colors, strict=True):
-        for axes, key in (left, "sizes"), (right, "losses"):
+        for axes, key in (above, "sizes"), (below, "losses"):
             values = np.array([run[key] for run in seeds])
             updates = WINDOW * (np.arange(values.shape[1]) + 0.5)
             pictures.plot_range(axes, updates, values, name, color=color)
-    left.set(yscale="log", xlabel="update", ylabel="update size")
-    left.set_title("Adam remembers the first gradients", loc="left")
-    left.legend()
-    right.axhline(1, color="grey", linewidth=1)
-    right.set(yscale="log", xlabel="update", ylabel="normalized loss")
-    right.set_title("Loss of the same runs", loc="left")
+    above.set(yscale="log", xlabel="update", ylabel="update size")
+    above.set_title("Adam remembers the first gradients", loc="left")
+    above.legend()
+    below.axhline(1, color="grey", linewidth=1)
+    below.set(yscale="log", xlabel="update", ylabel="normalized loss")
+    below.set_title("Loss of the same runs", loc="left")
     return figure
 
 

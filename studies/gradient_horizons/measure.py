@@ -35,7 +35,12 @@ LAGS = (1, 10, 100, 200, 400, 1_000)
 def measure(length=1_000, units=100):
     x, _ = adding.generate(np.random.default_rng(0), 16, length)
     norms = {name: gradient_norms(name, x, units) for name in LAYERS}
-    return {"sizes": norms}, {"gradient_horizons": draw(norms)}
+    results = {"sizes": norms}
+    return results, figures(results)
+
+
+def figures(results):
+    return {"gradient_horizons.svg": draw(results["sizes"])}
 
 
 def gradient_norms(name, x, units):
@@ -58,16 +63,16 @@ def tables(results):
 
 
 def draw(norms):
-    """The first 100 lags, beside all of them."""
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    near, far = figure.subplots(1, 2)
-    plots.plot_gradient_norms({k: v[-101:] for k, v in norms.items()}, ax=near)
-    plots.plot_gradient_norms(norms, ax=far)
-    near.get_legend().remove()
+    """All lags."""
+    figure = Figure(figsize=(6.5, 4), layout="constrained")
+    axes = figure.subplots()
+    plots.plot_gradient_norms(norms, ax=axes)
+    title = "Gradients of the default RIN reach back a thousand steps"
+    axes.set_title(title, loc="left")
     return figure
 
 
-PICTURES = {"gradient_horizons": "Gradient norm over the lag"}
+PICTURES = {"gradient_horizons.svg": "Gradient norm over the lag"}
 SMALLEST = {"length": 2, "units": 1}
 
 if __name__ == "__main__":

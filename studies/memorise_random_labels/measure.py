@@ -24,7 +24,12 @@ BATCH_SIZES = (333, 4_096)
 
 def measure(points=POINTS, classes=10):
     runs = [fit(n, classes) for n in tqdm(points)]
-    return {"runs": runs}, {"parameters": draw(runs)}
+    results = {"runs": runs}
+    return results, figures(results)
+
+
+def figures(results):
+    return {"parameters.svg": draw(results["runs"])}
 
 
 def fit(n, classes):
@@ -89,7 +94,7 @@ def draw(runs):
     return figure
 
 
-PICTURES = {"parameters": "Parameters over points"}
+PICTURES = {"parameters.svg": "Parameters over points"}
 SMALLEST = {"points": (1, 50), "classes": 1}
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from engine import measurement
+from engine import pictures
 from engine import record
 from engine.measurement import groups
 from engine.measurement import spread
@@ -46,7 +47,10 @@ COLUMNS = {
     "numerical radius": "numerical radius",
     "largest response": "peak",
 }
-LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+STYLES = pictures.STYLES | {
+    "gaussian": {"color": pictures.OTHER, "linestyle": ":"},
+    "1.02 chain + 0.1 identity": pictures.STYLES["chain + identity"],
+}
 
 
 def gaussian(rng, units):
@@ -57,11 +61,16 @@ def gaussian(rng, units):
 def measure(units=100, samples=2_000, seeds=range(5)):
     cases = list(itertools.product(NETWORKS, seeds))
     networks = [measure_network(*case, units, samples) for case in tqdm(cases)]
-    figures = {
-        "memory_curves": draw_curves(networks),
-        "decoding": draw_decoding(networks),
+    results = {"units": units, "networks": networks}
+    return results, figures(results)
+
+
+def figures(results):
+    networks = results["networks"]
+    return {
+        "memory_curves.svg": draw_curves(networks),
+        "decoding.svg": draw_decoding(networks),
     }
-    return {"units": units, "networks": networks}, figures
 
 
 def measure_network(network, seed, units, samples):
@@ -117,39 +126,44 @@ def rounded_spread(values):
 
 
 def draw_curves(networks):
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    by_network = groups(networks, "network").items()
-    for (name, (run, *_)), style in zip(by_network, LINE_STYLES, strict=True):
-        left.plot(run["curve"], linestyle=style, label=name)
-        right.plot(run["sizes"], linestyle=style)
-    left.set(xlabel="lag k", ylabel="Fisher memory J(k)")
-    right.set(xlabel="step k", ylabel="norm of the response |v W^k|")
+    figure = Figure(figsize=(6.5, 7), layout="constrained")
+    above, below = figure.subplots(2)
+    for name, (run, *_) in groups(networks, "network").items():
+        style = STYLES[name]
+        above.plot(run["curve"], label=name, **style)
+        below.plot(run["sizes"], **style)
+    above.set(xlabel="lag k", ylabel="Fisher memory J(k)")
+    below.set(xlabel="step k", ylabel="norm of the response |w V^k|")
     # A response may become 0.
-    left.set(yscale="log", ylim=(1e-4, 1.5))
-    right.set(yscale="log", ylim=(1e-3, None))
-    figure.legend(loc="outside right upper", fontsize="small")
+    above.set(yscale="log", ylim=(1e-4, 1.5))
+    below.set(yscale="log", ylim=(1e-3, None))
+    title = "A chain remembers until its last unit, and then nothing"
+    above.set_title(title, loc="left")
+    below.set_title("It amplifies the signal on the way", loc="left")
+    figure.legend(loc="outside lower center", ncols=3, fontsize="small")
     return figure
 
 
 def draw_decoding(networks):
     """A dot for each seed."""
-    figure = Figure(figsize=(10, 3.5), layout="constrained")
-    panels = figure.subplots(1, len(SETTINGS), sharey=True)
+    figure = Figure(figsize=(6.5, 7), layout="constrained")
+    panels = figure.subplots(len(SETTINGS), sharex=True)
     for axes, setting in zip(panels, SETTINGS, strict=True):
-        for row, runs in enumerate(groups(networks, "network").values()):
+        for row, (name, runs) in enumerate(groups(networks, "network").items()):
             scores = [run["accuracy"][setting] for run in runs]
-            axes.plot(scores, [row] * len(scores), "o", alpha=0.6)
-        axes.set(title=setting, xlabel="R² of the first signal")
+            color = STYLES[name]["color"]
+            axes.plot(scores, [row] * len(scores), "o", color=color, alpha=0.6)
+        axes.set_title(setting, loc="left")
         axes.set_xlim(-0.2, 1.1)
         axes.set_yticks(range(len(NETWORKS)), NETWORKS)
-    axes.invert_yaxis()
+        axes.invert_yaxis()
+    axes.set_xlabel("R² of the first signal")
     return figure
 
 
 PICTURES = {
-    "memory_curves": "Memory curves, and the response to a pulse",
-    "decoding": "R² of the linear decoder",
+    "memory_curves.svg": "Memory curves, and the response to a pulse",
+    "decoding.svg": "R² of the linear decoder",
 }
 SMALLEST = {"units": 2, "samples": 4, "seeds": (0,)}
 

@@ -24,7 +24,9 @@ from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
 LENGTHS = (10, 30, 100, 300, 1_000, 3_000, 10_000)
-LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+# In the order of MODELS: blue for RIN, with a dash for each remedy.
+SHADES = ["#0072b2", "#0072b2", "#56b4e9", "#56b4e9", "#009e73", "#e69f00"]
+DASHES = ["-", "--", "-", ":", "-.", "--"]
 PARTIAL = "RIN, normalized, partial identity"
 
 
@@ -47,7 +49,12 @@ MODELS = {
 def measure(lengths=LENGTHS, units=50, seeds=range(5)):
     cases = list(itertools.product(MODELS, lengths, seeds))
     runs = [measure_model(*case, units) for case in tqdm(cases)]
-    return {"runs": runs}, {"state_growth": draw(runs)}
+    results = {"runs": runs}
+    return results, figures(results)
+
+
+def figures(results):
+    return {"state_growth.svg": draw(results["runs"])}
 
 
 def measure_model(name, length, seed, units):
@@ -117,29 +124,31 @@ def draw(runs):
     """Norms over time, then loss and gradient norm over the length."""
     lengths = sorted({run["length"] for run in runs})
     panel_length = 1_000 if 1_000 in lengths else lengths[-1]
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    states, *others = figure.subplots(1, 3)
-    for name, style in zip(MODELS, LINE_STYLES, strict=True):
+    figure = Figure(figsize=(6.5, 9), layout="constrained")
+    states, *others = figure.subplots(3)
+    for name, color, dash in zip(MODELS, SHADES, DASHES, strict=True):
+        style = {"color": color, "linestyle": dash}
         norms = np.median(
             values(runs, "state_norms", name, panel_length), axis=0
         )
         time = 1 + np.arange(len(norms)) * max(1, panel_length // 100)
-        states.loglog(time, norms, linestyle=style, label=name)
+        states.loglog(time, norms, label=name, **style)
         for axes, key in zip(others, ("loss", "gradient_norm"), strict=True):
             medians = [
                 statistics.median(values(runs, key, name, length))
                 for length in lengths
             ]
-            axes.loglog(lengths, medians, linestyle=style, marker=".")
+            axes.loglog(lengths, medians, marker=".", **style)
+    states.set_title("Centered inputs keep the state small", loc="left")
     states.set(xlabel="time step", ylabel="norm of the hidden state")
     others[0].set(xlabel="sequence length", ylabel="normalized loss")
     others[1].set(xlabel="sequence length", ylabel="gradient norm")
-    figure.legend(loc="outside upper center", ncols=3, fontsize="small")
+    figure.legend(loc="outside upper center", ncols=2, fontsize="small")
     return figure
 
 
 PICTURES = {
-    "state_growth": "Norm of the hidden state over time; loss and gradient "
+    "state_growth.svg": "Norm of the hidden state over time; loss and gradient "
     "norm over the length"
 }
 SMALLEST = {"lengths": (3,), "units": 1, "seeds": (0,)}

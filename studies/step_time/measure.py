@@ -23,6 +23,8 @@ import itertools
 import statistics
 
 import keras
+import matplotlib
+import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
@@ -46,6 +48,8 @@ GRID = list(
         (1, 32, 128), (64, 784, 4096), (1, 64), (32, 100, 256, 512)
     )
 )
+DARK = 0.55  # a ratio whose cell of the map is dark
+MANY = 12  # sizes, for which a picture with a line each is too tall
 SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
 RECURRENT = ("RIN", "RIN, XLA", *SIMPLE_RNN)
 WITHOUT_LOOP = ("mean over time, Dense", "mean over time, Dense, XLA")
@@ -79,7 +83,18 @@ def measure(
         for run in timed(makers, size, mode, repeats, seconds)
     ]
     results = {"backend": keras.backend.backend(), "records": records}
-    return results, {"ratios": draw(records)}
+    return results, figures(results)
+
+
+def figures(results):
+    """RIN against SimpleRNN: a map of many sizes, or a line a size."""
+    cases = times_by_case(results["records"])
+    if not all(
+        {"RIN", "SimpleRNN"} <= times.keys() for times in cases.values()
+    ):
+        return {}
+    many = len({size for size, _ in cases}) > MANY
+    return {"ratios.svg": (draw_map if many else draw)(results["records"])}
 
 
 def timed(makers, size, mode, repeats, seconds):
@@ -215,11 +230,41 @@ def draw(records):
         label = f"both{suffix or ', default compilation'}"
         axes.plot(ratios, labels, marker, color="black", label=label)
     axes.axvline(1, color="grey", linewidth=1)
+    axes.set_title("RIN is faster left of 1", loc="left")
     axes.set_xscale("log")
     axes.set_xlabel("step time of RIN / step time of SimpleRNN")
     axes.set_ylabel("(batch, time, features, units)")
     axes.invert_yaxis()
     axes.legend()
+    return figure
+
+
+def draw_map(records):
+    """The time of RIN over that of the faster SimpleRNN, for all sizes."""
+    cases = times_by_case(records)
+    rows = sorted({size[:2] for size, _ in cases})
+    columns = sorted({size[2:] for size, _ in cases})
+    ratios = np.full((len(rows), len(columns)), np.nan)
+    for (size, _), times in cases.items():
+        ms = {name: statistics.median(times[name]) for name in times}
+        faster = min(ms[name] for name in SIMPLE_RNN if name in ms)
+        place = rows.index(size[:2]), columns.index(size[2:])
+        ratios[place] = ms["RIN"] / faster
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    axes = figure.subplots()
+    norm = matplotlib.colors.TwoSlopeNorm(1, 0.2, 1.8)
+    axes.imshow(ratios, cmap="PuOr_r", norm=norm, aspect="auto")
+    for (row, column), ratio in np.ndenumerate(ratios):
+        if np.isfinite(ratio):
+            style = {"ha": "center", "va": "center"}
+            style["color"] = "white" if ratio < DARK else "black"
+            axes.text(column, row, f"{ratio:.2f}", **style)
+    labels = [[f"{a} × {b}" for a, b in pairs] for pairs in (columns, rows)]
+    axes.set_xticks(range(len(columns)), labels[0])
+    axes.set_yticks(range(len(rows)), labels[1])
+    axes.set(xlabel="features × units", ylabel="batch × time steps")
+    title = "Step time of RIN over that of the faster SimpleRNN"
+    axes.set_title(title, loc="left")
     return figure
 
 
@@ -245,7 +290,9 @@ VARIANTS = {
 }
 
 
-PICTURES = {"ratios": "Step time of RIN over that of SimpleRNN, size by size"}
+PICTURES = {
+    "ratios.svg": "Step time of RIN over that of SimpleRNN, size by size"
+}
 SMALLEST = {"sizes": [(2, 5, 1, 3)], "names": IN_GRID}
 
 if __name__ == "__main__":

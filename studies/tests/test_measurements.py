@@ -59,6 +59,11 @@ def squares():
         results = {"squares": [n**2 for n in numbers]}
         return results, {"squares": figure}
 
+    def figures(results):
+        figure = Figure()
+        figure.subplots().plot(results["squares"])
+        return {"squares": figure}
+
     def tables(results):
         rows = [[n, n**2] for n in range(1, len(results["squares"]) + 1)]
         return {"Squares": record.markdown(["n", "square"], rows)}
@@ -71,6 +76,7 @@ def squares():
         {"squares": "A line"},
         {"": Variant("Three"), "five": Variant("Five", {"largest": 5})},
         smallest={"largest": 1},
+        figures=figures,
     )
 
 
@@ -109,7 +115,11 @@ def test_a_page_has_a_part_for_each_variant(squares, run, tmp_path, capsys):
         assert "Recorded by `python " in part and "keras " in part
     assert "![A line](squares.png)" in three
     assert "![A line](squares_five.png)" in five
-    assert (tmp_path / "squares_five.png").exists()
+    picture = tmp_path / "squares_five.png"
+    assert picture.exists()
+    picture.unlink()
+    run(squares, output, "--page")
+    assert picture.exists()
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_a_page_tells_how_its_runs_were_made_or_that_they_were_not(tmp_path):
         "recorded.\n"
     ) in text(*complete.runs, beyond)
     assert tables.SHOWN["models"](complete).strip() in text(*complete.runs)
-    assert "![Normalized test loss of each model](models.png)" in text(
+    assert "![Normalized test loss of each model](models.svg)" in text(
         *complete.runs
     )
 
@@ -102,7 +102,7 @@ def test_a_panel_has_a_row_and_a_model_a_column(tmp_path):
         ["5", "0.6 (0.001*)", "0.5 (0.001*)"],
         ["6", "0.7 (0.001*)", "0.6 (0.001*)"],
     ]
-    (axes,) = pictures.of(study)["models.png"](study).axes
+    (axes,) = pictures.of(study)["models.svg"](study).axes
     drawn = [list(line.get_xdata()) for line in axes.lines[:2]]
     np.testing.assert_allclose(drawn, [[0.6, 0.7], [0.5, 0.6]])
     curves = pictures._curves(study).axes

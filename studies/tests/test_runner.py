@@ -76,7 +76,7 @@ def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(
         whole = runner.training.run(run.setting)
         assert run.test == pytest.approx(whole.test, rel=1e-5)
     assert "| IRNN" in (tmp_path / "killed" / "README.md").read_text()
-    assert (tmp_path / "killed" / "models.png").exists()
+    assert (tmp_path / "killed" / "models.svg").exists()
 
 
 def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, here, monkeypatch):

@@ -38,7 +38,12 @@ def measure(filters=64, draws=3):
         }
         for name in tqdm(INITIALIZERS)
     ]
-    return {"filters": filters, "runs": runs}, {"growth": draw(runs)}
+    results = {"filters": filters, "runs": runs}
+    return results, figures(results)
+
+
+def figures(results):
+    return {"growth.svg": draw(results["runs"])}
 
 
 def growth(name, filters):
@@ -80,7 +85,7 @@ def draw(runs):
     return figure
 
 
-PICTURES = {"growth": "Standard deviation behind each block"}
+PICTURES = {"growth.svg": "Standard deviation behind each block"}
 SMALLEST = {"filters": 1, "draws": 1}
 
 if __name__ == "__main__":
