@@ -7,7 +7,13 @@ The reports that `.ci/run` writes to `runs/backends`, and that of
 
 are counted: how many tests of each area passed, why others were skipped, and
 how many that ran on TensorFlow are not repeated. A backend without a report is
-left out.
+left out. On a machine with a GPU, the tests of layers, recurrence and some
+diagnostics ran on JAX, with products in float32: by default XLA computes them
+with fewer bits.
+
+    KERAS_BACKEND=jax JAX_DEFAULT_MATMUL_PRECISION=highest pytest \\
+        -m "each_backend or not (one_backend or exhaustive)" \\
+        --junitxml=runs/backends/gpu.xml
 """
 
 import collections
@@ -16,6 +22,7 @@ import re
 from engine import measurement
 from engine import record
 from engine import reports
+from engine.measurement import Variant
 
 BACKENDS = ["tensorflow", "jax", "torch"]
 # A test counts for the first area whose pattern its name begins with.
@@ -54,6 +61,10 @@ AREAS = {
     "|callers|cases|language|mathematics|(study_)?pages|version"
     "|layer_walk)[.]",
 }
+VARIANTS = {
+    "": Variant("On CPUs"),
+    "gpu": Variant("JAX on a GPU", {"backends": ["gpu"]}, "jax"),
+}
 NO_TESTS = {"passed": 0, "failed": [], "skipped": {}}
 
 
@@ -86,11 +97,12 @@ def count_missing(all_paths, paths):
     return collections.Counter(map(area_of, missing))
 
 
-def measure(folder=reports.RUNS / "backends"):
-    paths = {name: reports.of_backend(name, folder) for name in BACKENDS}
+def measure(backends=BACKENDS, folder=reports.RUNS / "backends"):
+    paths = {name: reports.of_backend(name, folder) for name in backends}
     runs = {name: count(*files) for name, files in paths.items() if files}
     for backend, run in runs.items():
-        missing = count_missing(paths["tensorflow"], paths[backend])
+        first = paths[backends[0]]
+        missing = count_missing(first, paths[backend])
         for area, number in missing.items():
             run.setdefault(area, {**NO_TESTS})["not repeated"] = number
     return {"runs": runs}, {}

@@ -164,7 +164,9 @@ def _file(stem, variant, suffix):
 
 def _made_by(results):
     """The command, machine and versions of a record, as a sentence."""
-    machine = [results[k] for k in ("machine", "processor") if k in results]
+    machine = [
+        results[k] for k in ("machine", "processor", "gpu") if k in results
+    ]
     if "python" in results:
         machine.append(f"Python {results['python']}")
     versions = (f"{name} {v}" for name, v in results["versions"].items())

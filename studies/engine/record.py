@@ -114,6 +114,7 @@ def made_by():
         "command": command(),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
         "processor": processor(),
+        **({"gpu": gpu()} if gpu() else {}),
         "python": platform.python_version(),
         "versions": versions(),
     }
@@ -140,6 +141,16 @@ def versions():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             installed[package] = importlib.metadata.version(package)
     return installed
+
+
+def gpu():
+    """Name of the GPU that JAX computes on, if it does."""
+    if os.environ.get("KERAS_BACKEND") != "jax":
+        return None
+    import jax
+
+    device = jax.devices()[0]
+    return device.device_kind if device.platform == "gpu" else None
 
 
 def processor():

@@ -10,7 +10,6 @@ import importlib.util
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -67,6 +66,8 @@ def keras_layer(name, jit_compile="auto", policy="float32"):
 
 def matrix_products(size, training):
     """The matrix products of a step and nothing else: a lower bound."""
+    import tensorflow as tf
+
     batch, time, _, units = size
     x, _ = data(size)
     kernel = tf.zeros((x.shape[-1], units))
@@ -130,6 +131,36 @@ def jax_scan(size, training):
     return lambda: jax.block_until_ready(forward(weights, x))
 
 
+def torch_layer(name):
+    """The maker of a recurrent layer of Torch on a GPU, which runs cuDNN's."""
+
+    def make(size, training):
+        import torch
+
+        _, _, features, units = size
+        layer = getattr(torch.nn, name)(features, units, batch_first=True)
+        layer = layer.cuda()
+        optimizer = torch.optim.SGD(layer.parameters(), 1e-6)
+        x, y = (torch.from_numpy(array).cuda() for array in data(size))
+
+        def train():
+            optimizer.zero_grad()
+            outputs, _ = layer(x)
+            loss = torch.nn.functional.mse_loss(outputs[:, -1], y)
+            loss.backward()
+            optimizer.step()
+            torch.cuda.synchronize()
+
+        def forward():
+            with torch.no_grad():
+                layer(x)
+            torch.cuda.synchronize()
+
+        return train if training else forward
+
+    return make
+
+
 def in_low_precision():
     """{name: maker} of layers in float32 and in bfloat16."""
     return {
@@ -148,4 +179,7 @@ def installed():
             makers[f"{name}, XLA"] = keras_layer(name, jit_compile=True)
     if importlib.util.find_spec("jax"):
         makers["JAX lax.scan"] = jax_scan
+    if importlib.util.find_spec("torch"):
+        for name in ("RNN", "GRU", "LSTM"):
+            makers[f"Torch {name}, cuDNN"] = torch_layer(name)
     return makers

@@ -14,6 +14,7 @@ median to that of the faster SimpleRNN, compiled or not.
 | matmul lower bound | the matrix products of a step without anything else; some compiled layers measure below it at batch 1 |
 | mean over time, Dense | a model without a loop: what any training step takes |
 | JAX lax.scan | the recurrence of RIN in JAX alone, without Keras |
+| Torch, cuDNN | the layer of Torch on a GPU, with the library of NVIDIA |
 
 *Overhead* is the time by which a default step of the model without a loop is
 longer than its step with XLA.
@@ -54,6 +55,10 @@ SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
 RECURRENT = ("RIN", "RIN, XLA", *SIMPLE_RNN)
 WITHOUT_LOOP = ("mean over time, Dense", "mean over time, Dense, XLA")
 IN_GRID = (*RECURRENT, *WITHOUT_LOOP)
+# On a GPU the last two take as long as their matrix products.
+GPU_SIZES = [*SIZES[:4], (128, 784, 64, 256), (512, 784, 64, 1024)]
+ON_GPU = ("RIN", "RNN(RINCell)", "SimpleRNN", "GRU", "LSTM", "JAX lax.scan")
+ON_GPU += tuple(f"Torch {name}, cuDNN" for name in ("RNN", "GRU", "LSTM"))
 ON_OTHER_BACKENDS = ("RIN", "RNN(RINCell)", "SimpleRNN", "LSTM")
 
 
@@ -274,6 +279,11 @@ VARIANTS = {
     "": Variant("Six sizes"),
     "avx2": Variant("Without AVX-512", {"seconds": 12}),
     "jax": Variant("JAX", {**OTHER_BACKEND, "seconds": 15}, "jax"),
+    "gpu": Variant(
+        "JAX on a GPU",
+        {**TRAINING, "names": ON_GPU, "sizes": GPU_SIZES, "seconds": 4},
+        "jax",
+    ),
     "torch": Variant(
         "Torch, with OMP_NUM_THREADS=1",
         {**OTHER_BACKEND, "sizes": within(SIZES, gflop=2), "seconds": 10},

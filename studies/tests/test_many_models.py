@@ -1,0 +1,81 @@
+"""Many models trained at once are each trained as Keras trains one."""
+
+import keras
+import numpy as np
+import pytest
+from archive import measure as archive
+from archive.data import Recordings
+from keras import ops
+from ladder import measure as ladder
+
+from engine.many_models import ManyModels
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="JAX trains many models"
+)
+UPDATES, LENGTHS = 10, np.array([9, 5, 7, 9, 8, 6])
+
+
+@pytest.mark.parametrize("architecture", ["RIN", "LSTM"])
+def test_a_model_with_units_to_spare_is_trained_as_keras_does(architecture):
+    """By the same rows of the data, with the mean of the states read."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((6, 9, 2)).astype("float32")
+    recordings = Recordings(x, LENGTHS, np.array([0, 1, 2, 0, 1, 2]))
+    inside = np.arange(9) < LENGTHS[:, None]
+    shares = (inside / LENGTHS[:, None]).astype("float32")
+    layer = list(archive.ARCHITECTURES[architecture].values())[-1]
+
+    def rows(update):
+        return (update + 2 * np.arange(3)) % 6
+
+    def batch(settings, update):
+        batch_rows = (update + 2 * ops.arange(3)) % 6
+        share = archive.shares(
+            ops.convert_to_tensor(LENGTHS)[batch_rows], settings["mean"], 9
+        )
+        return (
+            [ops.convert_to_tensor(x)[batch_rows], share],
+            ops.convert_to_tensor(recordings.y)[batch_rows],
+        )
+
+    keras.utils.set_random_seed(3)
+    model = archive.build(layer, 4, recordings)
+    many = ManyModels(archive.build(layer, 7, recordings), archive.loss)
+    shapes = [(2, *weight.shape) for weight in many.model.weights]
+    weights = [
+        archive.with_more_units(np.stack([array, array]), shape, 7)
+        for array, shape in zip(model.get_weights(), shapes, strict=True)
+    ]
+    settings = {
+        "rate": np.array([0.02, 0.005], "float32"),
+        "mean": np.array([True, True]),
+    }
+    trained, _ = many.train(weights, settings, batch, UPDATES)
+    decay = keras.optimizers.schedules.CosineDecay(0.02, UPDATES)
+    model.compile(
+        keras.optimizers.Adam(decay, beta_2=0.99, global_clipnorm=1.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    for update in range(UPDATES):
+        inputs = [x[rows(update)], shares[rows(update)]]
+        model.train_on_batch(inputs, recordings.y[rows(update)])
+    for arrays, array, shape in zip(
+        trained, model.get_weights(), shapes, strict=True
+    ):
+        expected = archive.with_more_units(array[None], (1, *shape[1:]), 7)
+        np.testing.assert_allclose(arrays[:1], expected, atol=1e-6)
+        assert np.abs(arrays[1:] - expected).max() > 1e-3
+
+
+def test_a_long_sequence_in_chunks_has_the_loss_of_keras():
+    make = ladder.LAYERS["RIN"]
+    model = ladder.build(make)
+    weights = [array[None] for array in model.get_weights()]
+    run_chunk = ladder.tested_in_chunks(make)
+    tested = ladder.test(run_chunk, weights, 30, 10)
+    x, y = ladder.adding.generate(np.random.default_rng(30), ladder.SAMPLES, 30)
+    outputs = model.predict(ladder.normalized(x), verbose=0)
+    losses = np.square(outputs - y)[:, 0] / ladder.BASELINE
+    np.testing.assert_allclose(tested["mean"], [losses.mean()], rtol=1e-4)
+    assert tested["above 1"] == [np.sum(losses > 1)]
