@@ -12,6 +12,7 @@ import re
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).parents[1]
+RECORDS = "changelog.md", "claims.md", "architecture.md", "releasing.md"
 LINK = re.compile(r"(\]\()([^)\s#]+)")
 
 
@@ -56,9 +57,18 @@ def on_files(files, config):
     return files
 
 
-def on_page_markdown(markdown, page, **kwargs):
+def on_page_markdown(markdown, page, config, **kwargs):
     del kwargs
+    if not is_guide(page.file.src_uri):  # guides first in a search
+        page.meta["search"] = {"boost": 0.2}
+    if config.repo_url:
+        source = f"[a copy of the source]({config.repo_url})"
+        markdown = markdown.replace("a copy of the source", source)
     return with_site_links(markdown, page.file.src_uri)
+
+
+def is_guide(page):
+    return not page.startswith("studies/") and page not in RECORDS
 
 
 def with_site_links(markdown, page):

@@ -113,6 +113,16 @@ class RIN(keras.layers.RNN):
 
     Example:
 
+    With U = 0 the hidden state is carried from step to step unchanged: the
+    first of 1,000 inputs is still there after the last.
+
+    >>> x = np.zeros((1, 1000, 1), "float32")
+    >>> x[:, 0] = 1
+    >>> rin = keras_rin.layers.RIN(8, recurrent_initializer="zeros")
+    >>> first, last = rin(x[:, :1]), rin(x)
+    >>> bool(keras.ops.any(last > 0)) and np.allclose(first, last)
+    True
+
     Over more than about a hundred time steps, normalize the inputs and clip
     the gradients:
 

@@ -58,7 +58,7 @@ AREAS = {
     "experiments": "(claims|findings|pictures|protocols|runner|tables|training"
     "|verdicts)[.]",
     "names, arguments, documentation": "(public_names|architecture|arguments"
-    "|callers|cases|language|mathematics|(study_)?pages|version"
+    "|callers|cases|language|mathematics|(study_)?pages|site|version"
     "|layer_walk)[.]",
 }
 VARIANTS = {
