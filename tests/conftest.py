@@ -39,6 +39,13 @@ def seed_keras():
     keras.utils.set_random_seed(0)
 
 
+# A disk on which something else is installed may take 15 seconds for one file.
+# No test turns the power off; some replace the function by their own.
+@pytest.fixture(autouse=True)
+def no_wait_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
 @pytest.fixture
 def float64():
     """Everything Keras makes in this test is float64."""

@@ -92,14 +92,11 @@ def test_each_gate_is_made_orthogonal_by_itself(rng, gates):
     first_of(
         [
             (RIN, 1, True, "auto"),
-            (keras.layers.LSTM, 4, False, "auto"),
             (keras.layers.GRU, 3, False, COMPILER),
-            (keras.layers.SimpleRNN, 1, False, COMPILER),
             (RIN, 1, True, COMPILER),
-        ],
-        2,
+        ]
     ),
-    ids=["RIN", "LSTM", "GRU", "SimpleRNN", "RIN, compiled"],
+    ids=["RIN", "GRU", "RIN, compiled"],
 )
 def test_training_leaves_the_recurrence_orthogonal(
     rng, layer, gates, offset, jit_compile
@@ -125,7 +122,7 @@ def test_a_thousand_updates_do_not_wear_it_out(rng):
     model = keras.Sequential([rnn, keras.layers.Dense(1)])
     optimizer = keras.optimizers.Adam(0.01)
     model.compile(optimizer, "mse", jit_compile=COMPILER)
-    x = rng.normal(size=(4000, 3, 1)).astype("float32")
+    x = rng.normal(size=(4000, 2, 1)).astype("float32")
     start = None
     for _ in range(2):
         model.fit(x, x[:, 0], batch_size=8, verbose=0)
@@ -150,8 +147,7 @@ def graded(rng, units, condition):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("units", [2, 7])
-@pytest.mark.parametrize("condition", [1e10, 1e20, 1e30])
+@pytest.mark.parametrize("units, condition", [(2, 1e30), (7, 1e10), (7, 1e20)])
 def test_a_graded_matrix_has_its_nearest_one(rng, units, condition):
     for name, matrix in graded(rng, units, condition).items():
         matrix = matrix.astype("float32")
@@ -202,6 +198,7 @@ def test_a_compiled_training_step_reaches_it_too(rng):
     ],
     ids=["zeros", "chain", "projection", "rank 1", "1e-60", "constant"],
 )
+@pytest.mark.one_backend
 def test_a_singular_matrix_becomes_one_of_its_nearest(matrix):
     """One that is nearest has the inner product sum_i sigma_i with W."""
     result = to_numpy(Orthogonal()(matrix.astype("float32"))).astype("float64")

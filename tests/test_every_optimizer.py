@@ -59,11 +59,11 @@ def train(name, path, *ends):
     ],
 )
 def test_resumed_is_uninterrupted(tmp_path, name):
-    whole = train(name, tmp_path / "whole.npz", 4)
-    resumed = train(name, tmp_path / "resumed.npz", 2, 4)
-    assert resumed.history.epoch == [2, 3]
+    whole = train(name, tmp_path / "whole.npz", 2)
+    resumed = train(name, tmp_path / "resumed.npz", 1, 2)
+    assert resumed.history.epoch == [1]
     optimizer = getattr(resumed.optimizer, "inner_optimizer", resumed.optimizer)
-    assert int(to_numpy(optimizer.iterations)) == 8
+    assert int(to_numpy(optimizer.iterations)) == 4
     variables = [m.variables + m.optimizer.variables for m in (whole, resumed)]
     for expected, variable in zip(*variables, strict=True):
         assert to_numpy(expected).tobytes() == to_numpy(variable).tobytes(), (

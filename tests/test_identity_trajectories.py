@@ -65,8 +65,10 @@ def train_pair(rng, float64):
     return train
 
 
-@pytest.mark.parametrize("noise", [0.0, 1.0], ids=["IRNN", "RIN"])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "optimizer, noise",
+    [("SGD", 1.0), ("Adam", 0.0), ("RMSprop", 1.0)],  # an IRNN without noise
+)
 def test_without_a_penalty_the_paths_are_one(train_pair, optimizer, noise):
     rin, simple_rnn, start = train_pair(None, None, optimizer, noise)
     assert np.abs(rin - start).max() > 0.01

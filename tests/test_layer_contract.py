@@ -153,7 +153,10 @@ LAYERS = {
 
 # On other backends the rows with everything answer for these.
 SIMPLE = {
+    "RIN",
     "RIN, not fused",
+    "RNN(RINCell)",
+    "RNN of two cells",
     "RNN(DeepTransitionRINCell)",
     "SimpleRNN with our initializer and regularizer",
     "LinearResidual",

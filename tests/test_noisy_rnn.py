@@ -120,13 +120,7 @@ def with_dropout(units):
 
 @pytest.mark.parametrize(
     "cell, jit_compile",
-    first_of(
-        [
-            (with_dropout, JAX),
-            (RINCell, XLA),
-            (keras.layers.LSTMCell, XLA),
-        ]
-    ),
+    first_of([(with_dropout, JAX), (keras.layers.LSTMCell, XLA)]),
 )
 def test_a_model_trains_and_predicts(cell, jit_compile, rng):
     model = keras.Sequential([NoisyRNN(cell(4)), keras.layers.Dense(1)])

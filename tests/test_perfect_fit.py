@@ -161,7 +161,6 @@ def test_the_margin_is_the_distance_from_the_nearest_threshold(thousand):
     assert margin == pytest.approx(nearest / (largest * scale), rel=0.3)
 
 
-@pytest.mark.each_backend
 def test_it_saves_loads_and_trains_on(thousand, tmp_path):
     x, y = thousand[0][:30], thousand[1][:30]
     model, _ = perfect_fit(x, y)

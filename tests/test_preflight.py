@@ -219,7 +219,6 @@ def test_nothing_changes(data):
     ]
 
 
-@pytest.mark.each_backend
 def test_masked_steps_are_left_out(data):
     x, y = data
     padded = np.concatenate([x, np.full_like(x[:, :20], -7)], axis=1)

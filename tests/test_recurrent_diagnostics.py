@@ -81,7 +81,6 @@ def test_the_last_logs_describe_the_trained_layer():
         np.testing.assert_allclose(last, value, rtol=1e-4, err_msg=quantity)
 
 
-@pytest.mark.each_backend
 def test_the_gradient_is_followed_through_the_layers_before():
     first = layers.GRU(3, return_sequences=True, name="first")
     second = layers.SimpleRNN(4, name="second")

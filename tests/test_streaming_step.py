@@ -571,7 +571,7 @@ def test_steps_are_the_sequence_in_some_graphs(graph, batch, seed):
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=20, **OPTIONS)
+@settings(max_examples=10, **OPTIONS)
 @LAW
 def test_steps_are_the_sequence_in_many_graphs(graph, batch, seed):
     check(graph, batch, seed)
