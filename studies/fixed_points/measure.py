@@ -40,8 +40,8 @@ def measure(names=tuple(NETWORKS), updates=1_000, seeds=range(5)):
         runs.append(run)
         analyses.setdefault(name, analysis)
     return {"runs": runs}, {
-        "fixed_points": draw_fixed_points(analyses),
-        "spectra": draw_spectra(analyses),
+        "fixed_points.svg": draw_fixed_points(analyses),
+        "spectra.svg": draw_spectra(analyses),
     }
 
 
@@ -114,28 +114,28 @@ def draw_fixed_points(analyses):
     panels = figure.subplots(rows, 2, squeeze=False).ravel()
     for axes, (name, analysis) in zip(panels, analyses.items(), strict=False):
         trajectories, fixed_points, _ = analysis
-        plots.plot_fixed_points(fixed_points, trajectories, ax=axes)
+        plots.plot_fixed_points(fixed_points, trajectories[:20], ax=axes)
         axes.set_title(name)
     return figure
 
 
 def draw_spectra(analyses):
-    figure = Figure((10, 4.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure((6, 9), layout="constrained")
+    above, below = figure.subplots(2)
     spectra, eigenvalues = {}, {}
     for name, (_, fixed_points, spectra[name]) in analyses.items():
         eigenvalues[name] = fixed_points.eigenvalues[fixed_points.stable]
-    plots.plot_jacobian_spectra(eigenvalues, ax=left)
-    left.set_title("Jacobians at stable fixed points")
-    plots.plot_lyapunov_spectra(spectra, ax=right)
-    right.set_ylim(-4, 0.2)
+    plots.plot_jacobian_spectra(eigenvalues, ax=above)
+    above.set_title("Jacobians at stable fixed points")
+    plots.plot_lyapunov_spectra(spectra, ax=below)
+    below.set_ylim(-4, 0.2)
     return figure
 
 
 PICTURES = {
-    "fixed_points": "Fixed points of four networks in the plane of two "
+    "fixed_points.svg": "Fixed points of four networks in the plane of two "
     "principal components",
-    "spectra": "Eigenvalues at stable fixed points, and Lyapunov spectra",
+    "spectra.svg": "Eigenvalues at stable fixed points, and Lyapunov spectra",
 }
 SMALLEST = {"names": ("GRU",), "updates": 20, "seeds": (0,)}
 
