@@ -212,7 +212,7 @@ def _checked_mask(mask, data, layer):
             f"Received: layer={layer}, data of type {type(data).__name__}"
         )
     mask = np.asarray(ops.convert_to_numpy(mask), bool)
-    _arguments.shape("mask", mask.shape, tuple(data.shape[:2]))
+    _arguments.check_shape("mask", mask.shape, tuple(data.shape[:2]))
     return mask
 
 

@@ -59,7 +59,7 @@ def features(layer, shape):
     return shape[-1]
 
 
-def shape(name, received, expected):
+def check_shape(name, received, expected):
     """Raises an error if one size of a tensor is not the expected one."""
     if len(received) != len(expected) or any(
         known_to_differ(*sizes)

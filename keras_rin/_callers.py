@@ -22,7 +22,7 @@ def _package(frame):
     return frame.f_globals.get("__name__", "").partition(".")[0]
 
 
-def are_within(function):
+def is_running(function):
     """Whether `function` has been called and has not returned yet."""
     code = inspect.unwrap(function).__code__
     frame = inspect.currentframe()

@@ -65,11 +65,11 @@ def test_a_function_that_runs_is_found():
         return inner()
 
     def running():
-        return _callers.are_within(outer)
+        return _callers.is_running(outer)
 
     @functools.wraps(outer)
     def wrapper(inner):
         return outer(inner)
 
     assert outer(running) and not running()
-    assert outer(lambda: _callers.are_within(wrapper))
+    assert outer(lambda: _callers.is_running(wrapper))

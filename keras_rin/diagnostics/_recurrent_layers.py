@@ -101,7 +101,7 @@ def unmasked_steps(mask, x, layer) -> np.ndarray:
     if mask is None:
         return np.ones(x.shape[:2], bool)
     mask = np.asarray(ops.convert_to_numpy(mask), bool)
-    _arguments.shape("mask", mask.shape, x.shape[:2])
+    _arguments.check_shape("mask", mask.shape, x.shape[:2])
     if not mask.any():
         raise ValueError("`mask` must be True at one time step or more.")
     return mask[:, ::-1] if getattr(layer, "go_backwards", False) else mask

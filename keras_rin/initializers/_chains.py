@@ -189,17 +189,17 @@ class Ramp(keras.initializers.Initializer):
         self.limit = _arguments.finite_number("limit", limit, at_least=0)
 
     def __call__(self, shape, dtype=None):
-        units = _square.side(self, shape)
+        units = _square.checked_units(self, shape)
         dtype = keras.backend.standardize_dtype(dtype)
-        limit = _square.weight(self, "limit", dtype)
+        limit = _square.checked_number(self, "limit", dtype)
         wide = dtype if dtype == "float64" else "float32"
-        place = ops.arange(units, dtype=wide) / max(units - 1, 1)
-        return ops.cast(limit * (place - place[:, None]), dtype)
+        position = ops.arange(units, dtype=wide) / max(units - 1, 1)
+        return ops.cast(limit * (position - position[:, None]), dtype)
 
     def get_config(self):
         return {"limit": self.limit}
 
 
-def _chain(initializer, shape, dtype, gain):
-    """The initializer's attribute `gain`, from each unit to the next."""
-    return _square.diagonal(initializer, shape, dtype, 1, gain)
+def _chain(initializer, shape, dtype, attribute):
+    """A chain whose weights are an attribute of the initializer."""
+    return _square.diagonal(initializer, shape, dtype, 1, attribute)

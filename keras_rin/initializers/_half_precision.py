@@ -25,14 +25,15 @@ def compute_dtype(initializer, dtype):
     """
     if dtype not in HALF:
         return dtype
-    _square.check_range(initializer, dtype)  # a cast makes infinity of it
+    # The cast would turn a number beyond the range into infinity.
+    _square.check_range(initializer, dtype)
     return "float32"
 
 
-def of_a_layer(initializer):
-    """The initializer that a layer of any dtype passes to `add_weight`.
+def in_float32_if_orthogonal(initializer):
+    """The initializer for `add_weight`, one that computes in float32 if needed.
 
-    Only orthogonal initializers need float32; all others draw as in Keras.
+    Only an orthogonal initializer needs it; all others draw as in Keras.
     """
     if isinstance(initializer, keras.initializers.Orthogonal):
         return functools.partial(draw, initializer)

@@ -51,7 +51,7 @@ class PartialIdentity(keras.initializers.Initializer):
         self.fraction = _arguments.finite_number("fraction", fraction, 0, 1)
 
     def __call__(self, shape, dtype=None):
-        units = _square.side(self, shape)
+        units = _square.checked_units(self, shape)
         identity = _square.diagonal(self, shape, dtype)
         # 0.07 * 100 is 7.000000000000001 in double precision.
         first = units - math.ceil(round(self.fraction * units, 9))

@@ -1,10 +1,11 @@
-"""Helpers of the initializers of square matrices."""
+"""Square matrices of initializers: their shape, diagonals and numbers."""
 
 import math
 
 import keras
 from keras import ops
 
+# A number beyond these would be infinite, and infinity times 0 is NaN.
 LARGEST = {
     "float16": 65504.0,
     "bfloat16": 3.3e38,
@@ -13,7 +14,8 @@ LARGEST = {
 }
 
 
-def side(initializer, shape):
+def checked_units(initializer, shape):
+    """The number of units of a square matrix; ValueError for another shape."""
     if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
         name = type(initializer).__name__
         raise ValueError(
@@ -35,31 +37,33 @@ def gates_hint(shape, inner):
     return ""
 
 
-def diagonal(initializer, shape, dtype, k=0, gain=None):
-    """Ones on the k-th diagonal, or the initializer's attribute `gain`."""
-    units = side(initializer, shape)
+def diagonal(initializer, shape, dtype, k=0, attribute=None):
+    """A matrix with the initializer's `attribute`, or 1, on diagonal k."""
+    units = checked_units(initializer, shape)
     dtype = keras.backend.standardize_dtype(dtype)
     ones = ops.eye(units, k=k, dtype=dtype)
-    return ones if gain is None else weight(initializer, gain, dtype) * ones
+    if attribute is None:
+        return ones
+    return checked_number(initializer, attribute, dtype) * ones
 
 
 def check_range(initializer, dtype):
     """Raises an error if a number within is beyond the range of the dtype."""
     for name, value in getattr(initializer, "__dict__", {}).items():
         if isinstance(value, float):
-            weight(initializer, name, dtype)
+            checked_number(initializer, name, dtype)
         for inner in keras.tree.flatten(value):
             if isinstance(inner, keras.initializers.Initializer):
                 check_range(inner, dtype)
 
 
-def weight(initializer, gain, dtype):
-    """A number of the initializer, which times 0 must be 0 in this dtype."""
-    value = getattr(initializer, gain)
+def checked_number(initializer, attribute, dtype):
+    """A number of the initializer; ValueError if infinite in this dtype."""
+    value = getattr(initializer, attribute)
     if abs(value) > LARGEST.get(dtype, -1):
         raise ValueError(
-            f"`{gain}` of {type(initializer).__name__} must be within the "
+            f"`{attribute}` of {type(initializer).__name__} must be within the "
             "range of a floating dtype. "
-            f"Received: {gain}={value}, dtype={dtype}"
+            f"Received: {attribute}={value}, dtype={dtype}"
         )
     return value

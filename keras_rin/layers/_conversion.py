@@ -8,7 +8,7 @@ from keras_rin.initializers import Offset
 from keras_rin.regularizers import IdentityOffsetL2
 
 NO_COUNTERPART = object()
-OF_THE_CELL = (
+CELL_OPTIONS = (
     "units",
     "activation",
     "use_bias",
@@ -21,7 +21,7 @@ OF_THE_CELL = (
     "dropout",
     "seed",
 )
-OF_THE_SEQUENCE = (
+SEQUENCE_OPTIONS = (
     "return_sequences",
     "return_state",
     "go_backwards",
@@ -31,15 +31,17 @@ OF_THE_SEQUENCE = (
 )
 
 
-def converted(source, target, expected, to_offset, replaced):
-    """A `target` of the outputs of `source`, with U = V - I or V = U + I.
+def convert_layer(source, source_class, target_class, *, to_offset, overrides):
+    """A `target_class` with the outputs of `source`, a layer or a cell.
 
-    `source` must be of the class `expected`, and not of a subclass, which
-    could compute something else.
+    U = V - I with `to_offset`, else V = U + I
+
+    `source` must not be of a subclass of `source_class`, which could compute
+    something else. `overrides` are options of the new layer.
     """
-    if type(source) is not expected:
+    if type(source) is not source_class:
         raise ValueError(
-            f"The layer to convert must be a {expected.__name__}. "
+            f"The layer to convert must be a {source_class.__name__}. "
             f"Received: {source!r}"
         )
     cell = getattr(source, "cell", source)
@@ -48,13 +50,13 @@ def converted(source, target, expected, to_offset, replaced):
             f"{source.name} has no weights yet: build it, or call it on data, "
             "before converting it."
         )
-    for name in replaced.keys() & {"units", "use_bias"}:
+    for name in overrides.keys() & {"units", "use_bias"}:
         raise ValueError(
             f"`{name}` cannot be replaced, because the weights of "
-            f"{source.name} are copied. Received: {name}={replaced[name]!r}"
+            f"{source.name} are copied. Received: {name}={overrides[name]!r}"
         )
     options = _converted_options(source, cell, to_offset)
-    options = {**options, **replaced}
+    options = {**options, **overrides}
     for name, value in options.items():
         if value is NO_COUNTERPART:
             raise ValueError(
@@ -65,16 +67,16 @@ def converted(source, target, expected, to_offset, replaced):
             )
     # SimpleRNN does not pass `activity_regularizer` to the base class.
     activity_regularizer = options.pop("activity_regularizer")
-    layer = target(**options)
+    layer = target_class(**options)
     layer.activity_regularizer = keras.regularizers.get(activity_regularizer)
-    _copy_variables(source, cell, layer, -1 if to_offset else 1)
+    _copy_variables(source, cell, layer, to_offset)
     return layer
 
 
 def _converted_options(source, cell, to_offset):
-    options = {name: getattr(cell, name) for name in OF_THE_CELL}
+    options = {name: getattr(cell, name) for name in CELL_OPTIONS}
     if source is not cell:
-        options |= {name: getattr(source, name) for name in OF_THE_SEQUENCE}
+        options |= {name: getattr(source, name) for name in SEQUENCE_OPTIONS}
     for name in ("dtype_policy", "trainable", "activity_regularizer"):
         options[name.removesuffix("_policy")] = getattr(source, name)
     if initializer := _converted_initializer(
@@ -98,11 +100,14 @@ def _converted_initializer(initializer, to_offset):
 
 def _converted_regularizer(cell, to_offset):
     regularizer = cell.recurrent_regularizer
-    pair = IdentityOffsetL2, keras.regularizers.L2
-    old, new = pair if to_offset else pair[::-1]
     if regularizer is None:
         return None
-    return new(regularizer.l2) if type(regularizer) is old else NO_COUNTERPART
+    for_matrix, for_offset = IdentityOffsetL2, keras.regularizers.L2
+    if to_offset and type(regularizer) is for_matrix:
+        return for_offset(regularizer.l2)
+    if not to_offset and type(regularizer) is for_offset:
+        return for_matrix(regularizer.l2)
+    return NO_COUNTERPART
 
 
 def _converted_constraint(cell, to_offset):
@@ -114,7 +119,7 @@ def _converted_constraint(cell, to_offset):
     return NO_COUNTERPART
 
 
-def _copy_variables(source, cell, layer, sign):
+def _copy_variables(source, cell, layer, to_offset):
     features = cell.kernel.shape[0]
     if source is cell:
         layer.build((None, features))
@@ -123,11 +128,11 @@ def _copy_variables(source, cell, layer, sign):
         states = source.states if source.stateful and layer.stateful else []
         batch = states[0].shape[0] if states else None
         layer.build((batch, None, features))
-        for new, old in zip(layer.states or [], states, strict=False):
-            new.assign(old)
+        for new_state, state in zip(layer.states or [], states, strict=False):
+            new_state.assign(state)
         new_cell = layer.cell
         new_cell.trainable = cell.trainable
-    kernel, recurrent, *bias = cell.get_weights()
-    identity = np.eye(len(recurrent))
-    converted_kernel = np.asarray(recurrent, "float64") + sign * identity
-    new_cell.set_weights([kernel, converted_kernel, *bias])
+    kernel, matrix, *bias = cell.get_weights()
+    identity, matrix = np.eye(len(matrix)), np.asarray(matrix, "float64")
+    new_matrix = matrix - identity if to_offset else matrix + identity
+    new_cell.set_weights([kernel, new_matrix, *bias])

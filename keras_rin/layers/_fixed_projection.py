@@ -77,7 +77,9 @@ class FixedProjection(keras.layers.Layer):
         self.kernel = self.add_weight(
             name="kernel",
             shape=(features, self.units),
-            initializer=_half_precision.of_a_layer(self.kernel_initializer),
+            initializer=_half_precision.in_float32_if_orthogonal(
+                self.kernel_initializer
+            ),
             trainable=False,
         )
 

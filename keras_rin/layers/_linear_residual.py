@@ -11,9 +11,9 @@ from keras.regularizers import Regularizer
 from keras_rin import _arguments
 from keras_rin.initializers import _half_precision
 from keras_rin.layers import _offset_file
-from keras_rin.layers._offset_options import warn_of_effective
+from keras_rin.layers._offset_options import warn_about_effective_options
 
-DENSE = _offset_file.Counterpart(
+DENSE_COUNTERPART = _offset_file.Counterpart(
     keras_class="Dense",
     keras_layer_name="dense",
     offset_layer_name="linear_residual",
@@ -81,14 +81,16 @@ class LinearResidual(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
-        warn_of_effective(self, "kernel")
+        warn_about_effective_options(self, "kernel")
 
     def build(self, input_shape):
         features = _arguments.features(self.name, input_shape)
         self.kernel = self.add_weight(
             name="kernel",
             shape=(features, features),
-            initializer=_half_precision.of_a_layer(self.kernel_initializer),
+            initializer=_half_precision.in_float32_if_orthogonal(
+                self.kernel_initializer
+            ),
             regularizer=self.kernel_regularizer,
             constraint=self.kernel_constraint,
         )
@@ -99,7 +101,9 @@ class LinearResidual(keras.layers.Layer):
         _offset_file.mark(store)
 
     def load_own_variables(self, store):
-        weights = _offset_file.checked_offset_weights(self, store, DENSE)
+        weights = _offset_file.checked_offset_weights(
+            self, store, DENSE_COUNTERPART
+        )
         super().load_own_variables(weights)
 
     def call(self, x):

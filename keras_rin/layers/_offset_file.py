@@ -20,16 +20,20 @@ MARKER = "is_offset"
 
 
 class Counterpart(NamedTuple):
-    """The layer of Keras whose weights have the same shapes."""
+    """The layer of Keras whose weights have the same shapes.
 
-    keras_class: str  # that of the effective matrix
-    keras_layer_name: str  # as Keras derives it from the class
-    offset_layer_name: str  # the same of the layer of the offset
-    weight: str  # the attribute that differs
-    conversion: str  # what to do with a file of the layer of Keras
+    The names are those that Keras derives from the classes.
+    """
+
+    keras_class: str
+    keras_layer_name: str
+    offset_layer_name: str
+    weight: str  # The attribute is U in one layer and V in the other.
+    conversion: str  # The advice for a file of the layer of Keras.
 
 
 def mark(store):
+    """Marks the weights that a layer saves as those of an offset."""
     store[MARKER] = np.ones(1, "int32")
 
 
@@ -42,8 +46,8 @@ def checked_offset_weights(layer, store, counterpart):
     config beside the weights. Where neither is so, the user is warned.
     """
     entries = {key: store[key] for key in store.keys()}
-    marked = entries.pop(MARKER, None) is not None
-    if marked or counterpart is None:
+    is_marked = entries.pop(MARKER, None) is not None
+    if is_marked or counterpart is None:
         return entries
     keras_class, keras_name, offset_name, weight, conversion = counterpart
     if not entries and layer.weights:
@@ -53,15 +57,17 @@ def checked_offset_weights(layer, store, counterpart):
             f"those of a {keras_class}, they are of the effective matrix. "
             f"{conversion}"
         )
-    name = _name_in_file(store)
-    if _is_numbered(keras_name, name):
+    name = _saved_layer_name(store)
+    if _is_default_name(name, keras_name):
         raise ValueError(
             f"The `{weight}` of {keras_class} is the effective matrix, that of "
             f"{layer.name}, a {type(layer).__name__}, its offset from the "
             f"identity. {conversion} Received: weights named {name!r}"
         )
-    whole_model = _callers.are_within(keras.saving.load_model)
-    if entries and not whole_model and not _is_numbered(offset_name, name):
+    is_offset = _is_default_name(name, offset_name) or _callers.is_running(
+        keras.saving.load_model
+    )
+    if entries and not is_offset:
         warnings.warn(
             f"The file does not say whether the `{weight}` of {layer.name} is "
             f"an offset from the identity, as in {type(layer).__name__}, or "
@@ -73,7 +79,7 @@ def checked_offset_weights(layer, store, counterpart):
     return entries
 
 
-def _name_in_file(store):
+def _saved_layer_name(store):
     """The name of the layer that was saved, `None` if it is not known.
 
     The store that Keras passes shows the weights alone. The name is in the
@@ -84,6 +90,6 @@ def _name_in_file(store):
     return getattr(group, "attrs", {}).get("name")
 
 
-def _is_numbered(base, name):
-    """Whether a name is one that Keras derives from a base."""
+def _is_default_name(name, base):
+    """Whether Keras gives a layer this name, `base` or `base_1` and so on."""
     return bool(name) and re.fullmatch(rf"{base}(_\d+)?", name) is not None

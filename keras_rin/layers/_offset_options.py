@@ -20,7 +20,7 @@ from keras_rin.regularizers import IdentityOffsetL2
 SMALL = 0.1
 
 
-def warn_of_effective(layer, weight):
+def warn_about_effective_options(layer, weight):
     """Warns where an option of `weight` expects V, and the layer stores U."""
     initializer, regularizer, constraint = (
         getattr(layer, f"{weight}_{option}")

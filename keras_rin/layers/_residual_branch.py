@@ -54,14 +54,18 @@ class ResidualBranch(keras.layers.Layer):
         self.kernel = self.add_weight(
             name="kernel",
             shape=kernel_shape,
-            initializer=_half_precision.of_a_layer(self.kernel_initializer),
+            initializer=_half_precision.in_float32_if_orthogonal(
+                self.kernel_initializer
+            ),
             regularizer=self.kernel_regularizer,
             constraint=self.kernel_constraint,
         )
         self.output_kernel = self.add_weight(
             name="output_kernel",
             shape=output_shape,
-            initializer=_half_precision.of_a_layer(self.output_initializer),
+            initializer=_half_precision.in_float32_if_orthogonal(
+                self.output_initializer
+            ),
             regularizer=self.output_regularizer,
             constraint=self.output_constraint,
         )

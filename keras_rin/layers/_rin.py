@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from keras_rin import _arguments
 from keras_rin import _recurrence
 from keras_rin._adapt import adapt
-from keras_rin.layers._conversion import converted
+from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._rin_cell import RINCell
 
 
@@ -212,9 +212,8 @@ class RIN(keras.layers.RNN):
                 f"Received: fused={fused!r}"
             )
         if fused is True and self._unsupported_options():
-            raise ValueError(
-                f"`fused=True` does not support {self._unsupported_options()}."
-            )
+            options = " and ".join(self._unsupported_options())
+            raise ValueError(f"`fused=True` does not support {options}.")
 
     def build(self, sequences_shape, initial_state_shape=None):
         features = _arguments.features(self.name, sequences_shape)
@@ -235,7 +234,8 @@ class RIN(keras.layers.RNN):
                 f"{self.name} needs at least one time step. "
                 f"Received: sequences of shape {tuple(sequences.shape)}"
             )
-        if self.stateful:  # older Keras would broadcast a batch of one
+        if self.stateful:
+            # Older versions of Keras broadcast a batch of one sample.
             size = self.states[0].shape[0]
             if _arguments.known_to_differ(batch, size):
                 raise ValueError(
@@ -243,7 +243,7 @@ class RIN(keras.layers.RNN):
                     f"Received: sequences of shape {tuple(sequences.shape)}"
                 )
         if mask is not None:
-            _arguments.shape("mask", ops.shape(mask), (batch, time))
+            _arguments.check_shape("mask", ops.shape(mask), (batch, time))
             if self.unroll and self.zero_output_for_mask:
                 raise ValueError(
                     f"{self.name} with `zero_output_for_mask=True` takes a "
@@ -258,17 +258,17 @@ class RIN(keras.layers.RNN):
                     f"RIN has one hidden state. Received: {len(states)} tensors"
                 )
             shape = ops.shape(states[0])
-            _arguments.shape("initial_state", shape, (batch, self.units))
+            _arguments.check_shape("initial_state", shape, (batch, self.units))
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        if not self._runs_fused(training):
+        if not self._uses_fused_recurrence(training):
             return super().inner_loop(sequences, initial_state, mask, training)
-        x = self._in_order(sequences)
-        drop = self.cell.get_dropout_mask(x[:, 0])
-        if training and drop is not None:
-            x = x * drop[:, None]
+        x = self._in_processing_order(sequences)
+        dropout_mask = self.cell.get_dropout_mask(x[:, 0])
+        if training and dropout_mask is not None:
+            x = x * dropout_mask[:, None]
         if mask is not None:
-            mask = self._in_order(ops.cast(mask, "bool"))
+            mask = self._in_processing_order(ops.cast(mask, "bool"))
         states = _recurrence.identity_recurrence(
             x,
             self.cell.kernel,
@@ -285,42 +285,45 @@ class RIN(keras.layers.RNN):
             return outputs, outputs, [states]
         return outputs[:, -1], outputs, [states[:, -1]]
 
-    def _runs_fused(self, training):
-        # In inference, TensorFlow may be tracing the graph for an export, and
-        # without a gradient the loop of Keras is as fast.
-        plain = not training and keras.backend.backend() == "tensorflow"
-        if self.fused == "auto" and plain:
+    def _uses_fused_recurrence(self, training):
+        is_tensorflow = keras.backend.backend() == "tensorflow"
+        if self.fused == "auto" and is_tensorflow and not training:
+            # TensorFlow may be tracing the graph for an export, and without
+            # a gradient the loop of Keras is as fast.
             return False
         return self.fused and not self._unsupported_options(training)
 
     def _unsupported_options(self, training=True):
-        """The options that the fused recurrence does not support."""
-        backend, phi = keras.backend.backend(), self.activation
-        known = ", ".join(phi.__name__ for phi in _recurrence.PULLBACKS)
-        name = getattr(phi, "__name__", phi)
-        supported = phi in list(_recurrence.PULLBACKS)
-        rate = self.recurrent_dropout
-        options = {
+        """The options in use that the fused recurrence does not support."""
+        backend, rate = keras.backend.backend(), self.recurrent_dropout
+        activation = getattr(self.activation, "__name__", self.activation)
+        # A callable of the user may have no hash.
+        supported_activations = list(_recurrence.PULLBACKS)
+        names = ", ".join(phi.__name__ for phi in supported_activations)
+        is_unsupported = {
             f"the backend {backend}": backend not in _recurrence.BACKENDS,
             f"a {type(self.cell).__name__}": type(self.cell) is not RINCell,
-            f"activation={name!r} (only {known})": not supported,
+            f"activation={activation!r} (only {names})": (
+                self.activation not in supported_activations
+            ),
             "unroll=True": self.unroll,
             f"recurrent_dropout={rate}": training and rate,
         }
-        return " and ".join(name for name, used in options.items() if used)
+        return [option for option, value in is_unsupported.items() if value]
 
-    def _in_order(self, x):
-        return ops.flip(x, 1) if self.go_backwards else x
+    def _in_processing_order(self, sequences):
+        return ops.flip(sequences, 1) if self.go_backwards else sequences
 
     def _masked_outputs(self, states, mask):
-        """The outputs that Keras returns at masked time steps."""
+        """The outputs, with those of Keras at masked time steps."""
         if mask is None:
             return states
         if self.zero_output_for_mask:
             has_output = mask
         elif keras.backend.backend() == "jax":
             return states
-        else:  # zeros up to the first step that is not masked
+        else:
+            # Keras returns zeros up to the first step that is not masked.
             has_output = ops.cumsum(ops.cast(mask, "int32"), axis=1) > 0
         if not self.return_sequences:
             has_output = has_output[:, -1]
@@ -385,7 +388,9 @@ class RIN(keras.layers.RNN):
         >>> bool(np.allclose(rin(x), simple_rnn(x), atol=1e-5))
         True
         """
-        return converted(layer, cls, keras.layers.SimpleRNN, True, kwargs)
+        return convert_layer(
+            layer, keras.layers.SimpleRNN, cls, to_offset=True, overrides=kwargs
+        )
 
     def to_simple_rnn(self, **kwargs: Any) -> keras.layers.SimpleRNN:
         """Creates a `keras.layers.SimpleRNN` with the outputs of this layer.
@@ -405,7 +410,9 @@ class RIN(keras.layers.RNN):
         Raises:
             ValueError: As for `from_simple_rnn`.
         """
-        return converted(self, keras.layers.SimpleRNN, RIN, False, kwargs)
+        return convert_layer(
+            self, RIN, keras.layers.SimpleRNN, to_offset=False, overrides=kwargs
+        )
 
     units = property(attrgetter("cell.units"))
     activation = property(attrgetter("cell.activation"))

@@ -12,10 +12,10 @@ from keras.regularizers import Regularizer
 from keras_rin import _arguments
 from keras_rin.initializers import _half_precision
 from keras_rin.layers import _offset_file
-from keras_rin.layers._conversion import converted
-from keras_rin.layers._offset_options import warn_of_effective
+from keras_rin.layers._conversion import convert_layer
+from keras_rin.layers._offset_options import warn_about_effective_options
 
-SIMPLE_RNN_CELL = _offset_file.Counterpart(
+SIMPLE_RNN_CELL_COUNTERPART = _offset_file.Counterpart(
     keras_class="SimpleRNNCell",
     keras_layer_name="simple_rnn_cell",
     offset_layer_name="rin_cell",
@@ -144,10 +144,10 @@ class RINCell(keras.layers.SimpleRNNCell):
             seed=seed,
             **kwargs,
         )
-        warn_of_effective(self, "recurrent")
+        warn_about_effective_options(self, "recurrent")
 
     def add_weight(self, *args, initializer=None, **kwargs):
-        initializer = _half_precision.of_a_layer(initializer)
+        initializer = _half_precision.in_float32_if_orthogonal(initializer)
         return super().add_weight(*args, initializer=initializer, **kwargs)
 
     @classmethod
@@ -170,7 +170,13 @@ class RINCell(keras.layers.SimpleRNNCell):
             raise ValueError(
                 f"The new cell must be a RINCell. Received: {cls.__name__}"
             )
-        return converted(cell, cls, keras.layers.SimpleRNNCell, True, kwargs)
+        return convert_layer(
+            cell,
+            keras.layers.SimpleRNNCell,
+            cls,
+            to_offset=True,
+            overrides=kwargs,
+        )
 
     def to_simple_rnn_cell(self, **kwargs: Any) -> keras.layers.SimpleRNNCell:
         """Creates a `SimpleRNNCell` with the outputs of this built cell.
@@ -184,8 +190,13 @@ class RINCell(keras.layers.SimpleRNNCell):
         Raises:
             ValueError: See `RIN.to_simple_rnn`.
         """
-        target = keras.layers.SimpleRNNCell
-        return converted(self, target, RINCell, False, kwargs)
+        return convert_layer(
+            self,
+            RINCell,
+            keras.layers.SimpleRNNCell,
+            to_offset=False,
+            overrides=kwargs,
+        )
 
     @property
     def effective_recurrent_kernel(self) -> Any:
@@ -208,30 +219,31 @@ class RINCell(keras.layers.SimpleRNNCell):
     def load_own_variables(self, store):
         # A subclass with more weights cannot be confused with SimpleRNNCell.
         has_same_weights = len(self.weights) == 2 + self.use_bias
-        counterpart = SIMPLE_RNN_CELL if has_same_weights else None
+        counterpart = SIMPLE_RNN_CELL_COUNTERPART if has_same_weights else None
         weights = _offset_file.checked_offset_weights(self, store, counterpart)
         super().load_own_variables(weights)
 
     def _project_inputs(self, x):
         """The projected input x W + b, independent of the hidden state."""
-        z = ops.matmul(x, self.kernel)
-        return z + self.bias if self.use_bias else z
+        projected = ops.matmul(x, self.kernel)
+        return projected + self.bias if self.use_bias else projected
 
     def call(self, inputs, states, training=False):
-        nested = isinstance(states, (list, tuple))
-        h = states[0] if nested else states
+        is_list = isinstance(states, (list, tuple))
+        h = states[0] if is_list else states
         x, dropped_h = self._apply_dropout(inputs, h, training)
-        carried = h + ops.matmul(dropped_h, self.recurrent_kernel)
-        h = self.activation(self._project_inputs(x) + carried)
-        return h, [h] if nested else h
+        recurrent_input = h + ops.matmul(dropped_h, self.recurrent_kernel)
+        h = self.activation(self._project_inputs(x) + recurrent_input)
+        return h, [h] if is_list else h
 
     def _apply_dropout(self, x, h, training):
-        x_mask = self.get_dropout_mask(x)
-        h_mask = self.get_recurrent_dropout_mask(h)
-        if training and x_mask is not None:
-            x = x * x_mask
-        if training and h_mask is not None:
-            h = h * h_mask
+        """The inputs and the state, in training with dropout."""
+        x_dropout_mask = self.get_dropout_mask(x)
+        h_dropout_mask = self.get_recurrent_dropout_mask(h)
+        if training and x_dropout_mask is not None:
+            x = x * x_dropout_mask
+        if training and h_dropout_mask is not None:
+            h = h * h_dropout_mask
         return x, h
 
 
