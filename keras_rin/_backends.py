@@ -5,9 +5,10 @@ import functools
 import keras
 from keras import ops
 
-# Time steps in one iteration of a loop on a GPU, where the counter and the
-# write into the stored states are kernels of their own. CPUs gain nothing.
-STEPS_ON_GPU = 8
+# JAX unrolls so many time steps into one iteration of a loop on a GPU, where
+# the counter and the write into the stored states are kernels of their own.
+# CPUs gain nothing.
+UNROLL_ON_GPU = 8
 
 FIRST_DERIVATIVE_ONLY = (
     "The fused recurrence supports first derivatives by backpropagation only. "
@@ -72,13 +73,13 @@ def with_xla(loop):
     return tf.function(loop, jit_compile=True, autograph=False)
 
 
-def steps_per_iteration():
+def default_unroll():
     """The number of time steps in an iteration of the inner loop."""
     if keras.backend.backend() != "jax":
         return 1
     import jax
 
-    return STEPS_ON_GPU if jax.default_backend() == "gpu" else 1
+    return UNROLL_ON_GPU if jax.default_backend() == "gpu" else 1
 
 
 def scan(step, carry, length, reverse=False, unroll=1):
@@ -143,7 +144,7 @@ def without_forward_mode(recurrence):
     if keras.backend.backend() != "jax":
         return recurrence
 
-    def explained(*inputs):
+    def with_reason(*inputs):
         try:
             return recurrence(*inputs)
         except TypeError as error:
@@ -151,4 +152,4 @@ def without_forward_mode(recurrence):
                 raise
             raise NotImplementedError(FIRST_DERIVATIVE_ONLY) from error
 
-    return explained
+    return with_reason

@@ -14,10 +14,10 @@ from operator import methodcaller
 import keras
 from keras import ops
 
+from keras_rin._backends import default_unroll
 from keras_rin._backends import first_derivative_only
 from keras_rin._backends import pays_to_compile
 from keras_rin._backends import scan
-from keras_rin._backends import steps_per_iteration
 from keras_rin._backends import where
 from keras_rin._backends import with_xla
 from keras_rin._backends import without_forward_mode
@@ -34,7 +34,7 @@ def _scale_by_slope(gradient):
     return gradient * -keras.activations.leaky_relu(minus_one)
 
 
-# dL/da from g = dL/dh, where h = phi(a), as a function of h alone.
+# Each function computes dL/da from g = dL/dh and from h = phi(a), without a.
 PULLBACKS = {
     keras.activations.linear: lambda g, h: g,
     keras.activations.relu: lambda g, h: where(h > 0, g, 0.0),
@@ -46,15 +46,18 @@ PULLBACKS = {
     keras.activations.sigmoid: lambda g, h: g * h * (1.0 - h),
 }
 
-# Methods of Torch tensors: a function of `keras.ops` takes longer than a step.
-IN_TORCH: dict = {
+# A function of `keras.ops` takes longer on Torch than a time step: these are
+# methods of its tensors.
+TORCH_ACTIVATIONS: dict = {
     getattr(keras.activations, name): methodcaller(name)
     for name in ("relu", "tanh", "sigmoid")
 }
 
 # XLA computes a plain ReLU twice, for the state and for the array of stored
 # states, but a selection only once. Both propagate NaN.
-IN_XLA: dict = {keras.activations.relu: lambda a: ops.where(a <= 0, 0.0, a)}
+XLA_ACTIVATIONS: dict = {
+    keras.activations.relu: lambda a: ops.where(a <= 0, 0.0, a)
+}
 
 
 def identity_recurrence(
@@ -154,11 +157,11 @@ def _forward(phi, pieces, operands):
         unmasked = _cut_piece(mask[0], pieces, p)[..., None] if mask else None
 
         def step(h, i):
-            new = phi(z[i] + h + h @ offset)
-            h = new if unmasked is None else where(unmasked[i], new, h)
+            new_h = phi(z[i] + h + h @ offset)
+            h = new_h if unmasked is None else where(unmasked[i], new_h, h)
             return h, h
 
-        return scan(step, h, ops.shape(z)[0], unroll=steps_per_iteration())
+        return scan(step, h, ops.shape(z)[0], unroll=default_unroll())
 
     return scan(run_piece, initial_state, pieces)[1]
 
@@ -173,7 +176,7 @@ def _backward(activation, operands, states, upstream):
     piece is step t of the sequence.
     """
     x, kernel, bias, initial_state, offset, *mask = operands
-    pull_back, transposed = PULLBACKS[activation], ops.transpose(offset)
+    pull_back, offset_transposed = PULLBACKS[activation], ops.transpose(offset)
     pieces, steps, _, units = ops.shape(states)
     unmasked = _mask_by_step(mask[0]) if mask else None
 
@@ -186,12 +189,10 @@ def _backward(activation, operands, states, upstream):
             return upstream if t == last else 0.0
         return ops.where(t == last, upstream, 0.0)
 
-    def gradient_before(g, t):
+    def gradient_through_step(g, t):
         """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
-        through_step = g + g @ transposed
-        if unmasked is None:
-            return through_step
-        return where(unmasked[t], through_step, g)
+        d_h = g + g @ offset_transposed
+        return d_h if unmasked is None else where(unmasked[t], d_h, g)
 
     def run_piece(carry, p):
         g, d_weights = carry
@@ -201,14 +202,12 @@ def _backward(activation, operands, states, upstream):
         # dL/dh_t twice if it were the carry of every step.
         def step(g, i):
             t = p * steps + i
-            g = gradient_before(g, t + 1) + gradient_at_step(t)
-            d_a = pull_back(g, h[i])
-            g = d_a if unmasked is None else where(unmasked[t], d_a, g)
+            d_h = gradient_through_step(g, t + 1) + gradient_at_step(t)
+            d_a = pull_back(d_h, h[i])
+            g = d_a if unmasked is None else where(unmasked[t], d_a, d_h)
             return g, g
 
-        g, d_z = scan(
-            step, g, steps, reverse=True, unroll=steps_per_iteration()
-        )
+        g, d_z = scan(step, g, steps, reverse=True, unroll=default_unroll())
         if mask:
             d_z = where(_cut_piece(mask[0], pieces, p)[..., None], d_z, 0.0)
         previous = ops.concatenate([states_before[p][None], h[:-1]])
@@ -225,7 +224,7 @@ def _backward(activation, operands, states, upstream):
     carry, d_x_or_z = scan(run_piece, carry, pieces, reverse=True)
     g, d_weights = carry
     d_kernel, d_bias = d_weights[units:-1], d_weights[-1]
-    d_offset, d_initial_state = d_weights[:units], gradient_before(g, 0)
+    d_offset, d_initial_state = d_weights[:units], gradient_through_step(g, 0)
     return d_x_or_z, d_kernel, d_bias, d_initial_state, d_offset
 
 
@@ -235,8 +234,9 @@ def _count_pieces(time):
     The temporary arrays of a piece, z and dL/dz, are then small compared with
     the hidden states, which are kept for all steps.
     """
-    known = isinstance(time, int)  # it can be undefined during tracing
-    most = min(MOST_PIECES, time // FEWEST_STEPS) if known else 1
+    if not isinstance(time, int):
+        return 1  # The number of steps can be undefined during tracing.
+    most = min(MOST_PIECES, time // FEWEST_STEPS)
     return next((n for n in range(most, 1, -1) if time % n == 0), 1)
 
 
@@ -280,6 +280,7 @@ def _choose_execution(activation, operands, compiled):
     """A function that compiles a pass where it pays, and phi at its fastest."""
     backend = keras.backend.backend()
     if backend == "tensorflow" and compiled and pays_to_compile(operands):
-        return with_xla, IN_XLA.get(activation, activation)
-    faster: dict = {"jax": IN_XLA, "torch": IN_TORCH}.get(backend, {})
-    return (lambda loop: loop), faster.get(activation, activation)
+        return with_xla, XLA_ACTIVATIONS.get(activation, activation)
+    activations: dict = {"jax": XLA_ACTIVATIONS, "torch": TORCH_ACTIVATIONS}
+    fastest = activations.get(backend, {}).get(activation, activation)
+    return (lambda loop: loop), fastest
