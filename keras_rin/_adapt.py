@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from keras_rin import _arguments
 from keras_rin import _callers
 from keras_rin._functional_calls import has_masked_steps
-from keras_rin._functional_calls import mask_of
+from keras_rin._functional_calls import mask_or_ones
 from keras_rin._functional_calls import merge_steps
 from keras_rin._functional_calls import order_by_inputs
 from keras_rin._functional_calls import record_calls
@@ -104,7 +104,7 @@ def adapt(
         return itertools.islice(pairs, steps)
 
     with _only_biases_change(layer, [cell.bias for cell in cells]):
-        _adapt(layer, batches)
+        _adapt_layer(layer, batches)
 
 
 def _checked_cells(layer):
@@ -230,18 +230,25 @@ def _only_biases_change(layer, biases):
         del copies[: len(biases)]
 
 
-def _adapt(layer, batches):
-    """`batches()` returns a new iterator over pairs of inputs and mask."""
+def _adapt_layer(layer, batches):
+    """Adapts all cells within a layer.
+
+    `batches()` returns a new iterator over pairs of inputs and mask.
+    """
     if is_functional(layer):
         layers = [inner for inner in layer.layers if any(_cells(inner))]
         inputs, calls = record_calls(layers, layer)
         for inner, layer_calls in zip(layers, calls, strict=True):
-            _adapt(inner, _layer_inputs(inner, inputs, layer_calls, batches))
+            _adapt_layer(
+                inner, _layer_inputs(inner, inputs, layer_calls, batches)
+            )
     elif isinstance(layer, keras.layers.TimeDistributed):
-        _adapt(layer.layer, lambda: itertools.starmap(merge_steps, batches()))
+        _adapt_layer(
+            layer.layer, lambda: itertools.starmap(merge_steps, batches())
+        )
     elif inner_layers := wrapped_layers(layer):
         for inner in inner_layers:
-            _adapt(inner, batches)
+            _adapt_layer(inner, batches)
     else:
         _adapt_cells(layer, batches)
 
@@ -257,32 +264,34 @@ def _layer_inputs(layer, inputs, calls, batches):
     unchanged = len(inputs) == len(tensors) == 1 and tensors[0] is inputs[0]
     if unchanged and masks == [None]:
         return batches  # without a copy
-    masks = list(map(mask_of, tensors, masks))
+    masks = list(map(mask_or_ones, tensors, masks))
     outputs = [_unwrap_single(tensors), _unwrap_single(masks)]
-    before = keras.Model(_unwrap_single(inputs), outputs)
-    before.supports_masking = True  # its outputs have masks of their own
+    preceding_model = keras.Model(_unwrap_single(inputs), outputs)
+    # It returns the masks itself, so Keras need not warn of losing them.
+    preceding_model.supports_masking = True
 
     def input_batches():
-        with restore_after(hidden_states(before)):
+        with restore_after(hidden_states(preceding_model)):
             for data, mask in batches():
-                if has_masked_steps(mask):  # of a model inside of another one
-                    yield before(data, training=False, mask=mask)
+                # Only a model inside another one has a mask here.
+                if has_masked_steps(mask):
+                    yield preceding_model(data, training=False, mask=mask)
                 else:
-                    yield before.predict_on_batch(data)
+                    yield preceding_model.predict_on_batch(data)
 
     return input_batches
 
 
 def _adapt_cells(layer, batches):
     cell = getattr(layer, "cell", layer)
-    cells = getattr(cell, "cells", [cell])
-    for number, cell in enumerate(cells):
-        for simple in _cells(cell):
-            backwards = getattr(layer, "go_backwards", False)
-            below = _stack_outputs(cells[:number], batches, backwards)
-            means = _feature_means(below, simple, layer.name)
-            kernel = np.asarray(ops.convert_to_numpy(simple.kernel), "float64")
-            simple.bias.assign(-means @ kernel)
+    stack = getattr(cell, "cells", [cell])
+    backwards = getattr(layer, "go_backwards", False)
+    for number, stacked_cell in enumerate(stack):
+        for cell in _cells(stacked_cell):
+            inputs = _stack_outputs(stack[:number], batches, backwards)
+            means = _feature_means(inputs, cell, layer.name)
+            kernel = np.asarray(ops.convert_to_numpy(cell.kernel), "float64")
+            cell.bias.assign(-means @ kernel)
 
 
 def _stack_outputs(cells, batches, backwards):
@@ -299,7 +308,7 @@ def _stack_outputs(cells, batches, backwards):
             cell, return_sequences=True, dtype=cell.dtype_policy
         )
         outputs = layer(outputs, mask=mask)
-    below = keras.Model([features, mask], outputs)
+    stack_model = keras.Model([features, mask], outputs)
     for x, is_unmasked in batches():
         if is_unmasked is None:
             is_unmasked = np.ones(x.shape[:2], "bool")
@@ -308,7 +317,7 @@ def _stack_outputs(cells, batches, backwards):
                 np.flip(ops.convert_to_numpy(array), 1)
                 for array in (x, is_unmasked)
             )
-        yield below.predict_on_batch([x, is_unmasked]), is_unmasked
+        yield stack_model.predict_on_batch([x, is_unmasked]), is_unmasked
 
 
 def _feature_means(batches, cell, name):
@@ -367,7 +376,8 @@ def _batches(data, mask, size, inputs):
     """Pairs of inputs and mask; arrays are split into batches."""
     kinds = (dict, list, tuple) if len(inputs) > 1 else dict
     if not (_is_array(data) or isinstance(data, kinds)):
-        if isinstance(data, keras.utils.PyDataset):  # endless in Keras 3.6
+        if isinstance(data, keras.utils.PyDataset):
+            # Its own iterator does not end in Keras 3.6.
             data = itertools.islice(
                 map(data.__getitem__, itertools.count()), data.num_batches
             )
@@ -376,10 +386,10 @@ def _batches(data, mask, size, inputs):
             yield _unwrap_single(order_by_inputs(inputs, x)), None
         return
     data = _unwrap_single(order_by_inputs(inputs, data))
-    first = keras.tree.flatten(data)[0]
+    array = keras.tree.flatten(data)[0]
     if size is None:
-        size = max(1, CHUNK // max(1, int(np.prod(first.shape[1:]))))
-    for start in range(0, len(first), size):
+        size = max(1, CHUNK // max(1, int(np.prod(array.shape[1:]))))
+    for start in range(0, len(array), size):
         part = slice(start, start + size)
         x = keras.tree.map_structure(lambda array, part=part: array[part], data)
         yield x, None if mask is None else mask[part]

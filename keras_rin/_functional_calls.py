@@ -7,8 +7,8 @@ from keras import ops
 def record_calls(layers, model):
     """The inputs of a functional or Sequential model, and calls in it.
 
-    For each layer, [(tensors that it reads, masks that it is given), ...]: a
-    mask may be `None`.
+    The calls of a layer are a list of pairs of its input tensors and their
+    masks, where a mask may be `None`. There is a list for each layer.
     """
     calls: dict[int, list] = {id(layer): [] for layer in layers}
 
@@ -28,35 +28,13 @@ def record_calls(layers, model):
     return copy.inputs, [calls[id(layer)] for layer in layers]
 
 
-def merge_steps(x, mask=None):
-    """The inputs that `TimeDistributed` passes to its layer, as one batch.
-
-    A recurrent layer needs a mask with an axis for the time steps of a slice.
-    Ones without this axis are of inputs that have no mask.
-    """
-
-    def merge_axes(array):
-        array = ops.convert_to_numpy(array)
-        return array.reshape(-1, *array.shape[2:])
-
-    has_steps = mask is not None and len(mask.shape) > 2
-    return merge_axes(x), merge_axes(mask) if has_steps else None
+def mask_or_ones(x, mask=None):
+    """The mask of a layer's input x, given or computed with x, else ones."""
+    return _MaskOrOnes()(x) if mask is None else mask
 
 
-def mask_of(x, mask=None):
-    """The mask that reaches a layer with x, ones if there is none."""
-    return _Mask()(x) if mask is None else mask
-
-
-def has_masked_steps(masks):
-    """Whether a mask, or one of several, is False at some time step."""
-    return masks is not None and not all(
-        ops.convert_to_numpy(mask).all() for mask in keras.tree.flatten(masks)
-    )
-
-
-class _Mask(keras.layers.Layer):
-    """The mask of its input; ones if there is none."""
+class _MaskOrOnes(keras.layers.Layer):
+    """The mask that Keras passes with the input; ones if there is none."""
 
     def __init__(self):
         super().__init__()
@@ -68,10 +46,33 @@ class _Mask(keras.layers.Layer):
         return mask
 
 
+def has_masked_steps(masks):
+    """Whether a mask, or one of several, is False at some time step."""
+    return masks is not None and not all(
+        ops.convert_to_numpy(mask).all() for mask in keras.tree.flatten(masks)
+    )
+
+
+def merge_steps(x, mask=None):
+    """The inputs that `TimeDistributed` passes to its layer, as one batch.
+
+    A mask has an axis for the time steps of a slice, which a recurrent layer
+    needs, unless it is the `mask_or_ones` of inputs without a mask.
+    """
+
+    def merge_axes(array):
+        array = ops.convert_to_numpy(array)
+        return array.reshape(-1, *array.shape[2:])
+
+    has_slice_steps = mask is not None and len(mask.shape) > 2
+    return merge_axes(x), merge_axes(mask) if has_slice_steps else None
+
+
 def order_by_inputs(inputs, data):
     """A list with the data of each input of a model."""
     if isinstance(data, dict):
         names = [tensor.name for tensor in inputs]
         if names and data.keys() >= set(names):
             return [data[name] for name in names]
-    return keras.tree.flatten(data)  # dicts by key, as Keras orders inputs
+    # A dict comes in the order of its keys, as the inputs of Keras do.
+    return keras.tree.flatten(data)

@@ -9,7 +9,7 @@ from keras import ops
 
 
 def hidden_states(layer):
-    """The states of the stateful layers within, each once."""
+    """The states of the stateful recurrent layers within, each once."""
     states_by_id = {
         id(state): state
         for inner in layers_within(layer)
@@ -35,7 +35,8 @@ def layers_within(layer, is_leaf=lambda layer: False):
         if isinstance(value, keras.layers.Layer):
             layers.append(value)
             members = [] if is_leaf(value) else vars(value).values()
-        elif isinstance(value, dict):  # keys may have no order
+        elif isinstance(value, dict):
+            # `keras.tree` would sort the keys, which may have no order.
             members = value.values()
         elif isinstance(value, list | tuple):
             members = value
@@ -59,8 +60,12 @@ def wrapped_layers(layer):
 
 @contextlib.contextmanager
 def restore_after(variables):
-    """Restores those variables that are left in the list it returns."""
-    copies = [(v, ops.copy(v.value)) for v in variables]
+    """Restores the variables at the end of the `with` block.
+
+    It yields a list of pairs of a variable and its value. A pair that the
+    block deletes from the list is not restored.
+    """
+    copies = [(variable, ops.copy(variable.value)) for variable in variables]
     try:
         yield copies
     finally:

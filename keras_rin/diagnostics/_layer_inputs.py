@@ -1,4 +1,4 @@
-"""What the recurrent layers of a model read."""
+"""The inputs of the recurrent layers of a model."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_rin._functional_calls import has_masked_steps
-from keras_rin._functional_calls import mask_of
+from keras_rin._functional_calls import mask_or_ones
 from keras_rin._functional_calls import merge_steps
 from keras_rin._functional_calls import order_by_inputs
 from keras_rin._functional_calls import record_calls
@@ -30,7 +30,7 @@ class LayerInputs:
                 f"known. Received: a model of type {type(model).__name__}"
             )
         self.model, self.layers = model, _layers_with_known_inputs(model)
-        self._models_before = {}
+        self._preceding_models = {}
 
     def __call__(self, x):
         """(layer, x, mask) of the first call of each layer, in float32."""
@@ -38,7 +38,7 @@ class LayerInputs:
             return
         x = order_by_inputs(self.model.inputs, x)
         with _recurrent_layers.undisturbed(self.model):
-            calls = list(self._calls(self.model, x))
+            calls = list(self._recurrent_calls(self.model, x))
         first_calls = {id(layer): call for layer, *call in reversed(calls)}
         for layer in self.layers:
             x, mask = first_calls[id(layer)]
@@ -46,23 +46,23 @@ class LayerInputs:
             mask = np.ones(x.shape[:2], bool) if mask is None else mask
             yield layer, x, ops.convert_to_numpy(mask)
 
-    def _calls(self, layer, inputs, masks=None):
+    def _recurrent_calls(self, layer, inputs, masks=None):
         if any(layer is recurrent for recurrent in self.layers):
             yield layer, inputs[0], masks and masks[0]
         elif is_functional(layer):
-            if id(layer) not in self._models_before:
-                self._models_before[id(layer)] = _model_before(layer)
-            layers, before = self._models_before[id(layer)]
+            if id(layer) not in self._preceding_models:
+                self._preceding_models[id(layer)] = _preceding_model(layer)
+            layers, preceding_model = self._preceding_models[id(layer)]
             masks = masks if has_masked_steps(masks) else None
-            calls = before(inputs, training=False, mask=masks)
+            calls = preceding_model(inputs, training=False, mask=masks)
             for inner, *call in zip(layers, *calls, strict=True):
-                yield from self._calls(inner, *call)
+                yield from self._recurrent_calls(inner, *call)
         else:
             if isinstance(layer, keras.layers.TimeDistributed):
                 x, mask = merge_steps(inputs[0], masks and masks[0])
                 inputs, masks = [x], mask if mask is None else [mask]
             for inner in wrapped_layers(layer):
-                yield from self._calls(inner, inputs, masks)
+                yield from self._recurrent_calls(inner, inputs, masks)
 
 
 def _layers_with_known_inputs(layer):
@@ -76,15 +76,19 @@ def _layers_with_known_inputs(layer):
     return list({id(layer): layer for layer in layers}.values())
 
 
-def _model_before(model):
-    """Layers of a model, and a model of what each first reads."""
+def _preceding_model(model):
+    """The layers with recurrent layers inside, and a model of their inputs.
+
+    The inputs of a layer are those of its first call, with their masks.
+    """
     layers = [
         layer for layer in model.layers if _layers_with_known_inputs(layer)
     ]
     inputs, calls = record_calls(layers, model)
     first_calls = [layer_calls[0] for layer_calls in calls]
     layer_inputs = [tensors for tensors, _ in first_calls]
-    masks = [list(map(mask_of, *call)) for call in first_calls]
-    before = keras.Model(inputs, [layer_inputs, masks])
-    before.supports_masking = True  # its outputs have masks of their own
-    return layers, before
+    masks = [list(map(mask_or_ones, *call)) for call in first_calls]
+    preceding_model = keras.Model(inputs, [layer_inputs, masks])
+    # It returns the masks itself, so Keras need not warn of losing them.
+    preceding_model.supports_masking = True
+    return layers, preceding_model
