@@ -45,7 +45,7 @@ def run_example():
     return types.SimpleNamespace(**runpy.run_path(str(EXAMPLE)))
 
 
-def measure(folds=0, seeds=range(3), epochs=8, units=64):
+def measure(folds=0, seeds=range(3), epochs=8, units=64, names=()):
     example = run_example()
     splits = example.load("BasicMotions")
     if folds:
@@ -57,7 +57,7 @@ def measure(folds=0, seeds=range(3), epochs=8, units=64):
                 *(name, splits, pathlib.Path(folder), SHARED),
                 *(seeds, epochs, units),
             )
-            for name in example.LAYERS
+            for name in names or example.LAYERS
         ]
     labels = splits[1][1]
     chance = float(np.bincount(labels).max() / len(labels))
@@ -139,7 +139,7 @@ VARIANTS = {
     "": Variant("Test set"),
     "rates": Variant("Learning rates", {"folds": 4, "seeds": (0,)}),
 }
-SMALLEST = {"seeds": (0,), "epochs": 1, "units": 2}
+SMALLEST = {"seeds": (0,), "epochs": 1, "units": 2, "names": ("RIN",)}
 
 if __name__ == "__main__":
     measurement.main()

@@ -185,6 +185,7 @@ def measure(
     repeats=3,
     callback_units=100,
     callback_epochs=(10, 100),
+    callbacks=tuple(CALLBACKS),
     separately=True,
 ):
     jobs = [
@@ -204,10 +205,10 @@ def measure(
         )
     shares = {
         name: {
-            str(epochs): callback_share(callback_units, epochs, options)
+            str(epochs): callback_share(callback_units, epochs, CALLBACKS[name])
             for epochs in callback_epochs
         }
-        for name, options in CALLBACKS.items()
+        for name in callbacks
         if callback_epochs
     }
     return {
@@ -262,6 +263,7 @@ SMALLEST = {
     "repeats": 1,
     "callback_units": 8,
     "callback_epochs": (2,),
+    "callbacks": ("with `x` and `lyapunov`",),
     "separately": False,
 }
 
