@@ -4,6 +4,7 @@ import importlib
 import os
 import pathlib
 import re
+import shutil
 
 import keras
 import pytest
@@ -17,6 +18,10 @@ from engine.measurement import Variant
 
 NAMES = sorted(path.parent.name for path in record.STUDIES.glob("*/measure.py"))
 FASHION = pathlib.Path(os.environ.get("TFDS_DATA_DIR", ""), "fashion_mnist")
+PROGRAMS = {  # that a study runs
+    "endless_stream": ["gcc"],
+    "runtimes": ["gcc"],
+}
 # Those that need reports of pytest, or a compiler, or are tested as a page.
 ELSEWHERE = {"backends", "gpu_compile", "robustness", "tutorial", "versions"}
 
@@ -38,6 +43,9 @@ def test_a_page_is_made_of_the_stored_results(name):
 def test_the_smallest_settings_run(name, tmp_path):
     if name == "fashion_residual" and not FASHION.exists():
         pytest.skip("TFDS_DATA_DIR names no folder with fashion_mnist in it")
+    for program in PROGRAMS.get(name, []):
+        if not shutil.which(program):
+            pytest.skip(f"needs {program}")
     measured = study(name)
     backend = next(iter(measured.variants.values())).backend
     if backend != keras.backend.backend():

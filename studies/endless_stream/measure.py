@@ -1,0 +1,500 @@
+"""How must a network be trained for a stream that has no beginning?
+
+A watch streams for days, and nobody tells it when an activity ends. Recordings
+of BasicMotions, which `examples/activity.py` describes, are joined into streams
+of 100 recordings, 10,000 steps, of which neighbors differ in class. Accuracy is
+the share of steps whose output names the activity of that step, over eight
+streams of the 40 test recordings, from the second recording on. Each network is
+exported as a C header, with float32 or int8 weights, and runs there.
+
+All trainings see 16 recordings an update, for 200 updates. The output is
+trained at the last step of each recording or, where the name says so, at all
+steps:
+
+- *zero states*: each recording begins with a state of zeros;
+- *pairs*: two recordings are joined to 200 steps, so that the second one begins
+  with the state that the first one left;
+- *stateful*: each of 16 rows is an endless series of recordings, whose state
+  `stateful=True` carries from update to update, without a gradient.
+
+A network that was trained from zero states also runs with resets: *at each
+change*, which an application rarely knows; *every 100 steps*, at any phase of
+the activities; and *two states in turn*, each reset every 100 steps, 50 steps
+apart, where the output is that of the older state.
+
+The layers have about as many weights as a RIN of 64 units. Adam has
+`beta_2=0.99, global_clipnorm=1.0` and cosine decay. The learning rate, of four,
+is that of the highest accuracy on streams of training recordings, of which four
+parts are left out in turn, and the smaller one in a tie: for each layer and
+training, and for networks with resets, which then are reset every 100 steps. A
+rate at which a run diverged is taken only if there is no other. The program
+needs `gcc`.
+"""
+
+import functools
+import itertools
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import keras
+import numpy as np
+import tensorflow as tf
+from activity.measure import parts
+from activity.measure import run_example
+from matplotlib.figure import Figure
+
+from engine import measurement
+from engine import pictures
+from engine import record
+from engine.measurement import spread
+from engine.partial_runs import PartialRuns
+from keras_rin.callbacks import RestoreOnNaN
+from keras_rin.export import export_streaming
+from keras_rin.layers import RIN
+
+FOLDER = pathlib.Path(__file__).parent
+RUNS = FOLDER / "partial.jsonl"
+LAYERS = {
+    "RIN": RIN,
+    "SimpleRNN": keras.layers.SimpleRNN,
+    "GRU": keras.layers.GRU,
+    "LSTM": keras.layers.LSTM,
+}
+TRAININGS = (
+    "zero states",
+    "zero states, all steps",
+    "pairs",
+    "pairs, all steps",
+    "stateful",
+    "stateful, all steps",
+)
+RATES = (0.001, 0.003, 0.01, 0.03)
+RESETS = ("never", "at each change", "every 100 steps", "two states in turn")
+WEIGHTS = ("float32", "int8")
+STEPS, BATCH, EPOCHS, UPDATES = 100, 16, 8, 25
+FOLDS = 4
+UNITS = 64
+TESTS = (8, 100)  # streams, and recordings of each
+AFTER = (10, 25, 50, 100)  # steps of an activity
+PICTURES = {
+    "trainings.svg": "Accuracy at each step after a change of activity (median "
+    "and range of the seeds); the grey line is the accuracy of chance",
+}
+FIELDS = ("layer", "units", "training", "rate", "fold", "seed")
+
+
+@functools.cache
+def recordings():
+    """x of shape (recordings, steps, features) and labels, of both splits."""
+    train, test, _ = run_example().load("BasicMotions")
+    return tuple((np.stack(x), y) for x, y in (train, test))
+
+
+def streams_of(x, y, count, length, rng):
+    """Joined recordings, of which no two neighbours have the same class."""
+    rows = np.empty((count, length), int)
+    for stream in rows:
+        stream[0] = rng.integers(len(y))
+        for at in range(1, length):
+            others = np.flatnonzero(y != y[stream[at - 1]])
+            stream[at] = rng.choice(others)
+    return x[rows].reshape(count, length * STEPS, -1), y[rows]
+
+
+def build(layer, units, stateful, x):
+    """A compiled model with about as many weights as a RIN of `units`."""
+    count, features = run_example().count, x.shape[-1]
+    most = count(RIN(units), features)
+    while units > 1 and count(LAYERS[layer](units), features) > most:
+        units -= 1
+    normalization = keras.layers.Normalization()
+    normalization.adapt(x)
+    model = keras.Sequential(
+        [
+            keras.Input((None, features), BATCH if stateful else None),
+            normalization,
+            LAYERS[layer](units, return_sequences=True, stateful=stateful),
+            keras.layers.Dense(4),
+        ]
+    )
+    model.compile(
+        keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0),
+        keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction="mean_with_sample_weight"
+        ),
+        jit_compile=True,
+        steps_per_execution=UPDATES,
+    )
+    return model
+
+
+@functools.lru_cache(1)
+def models(layer, units, training, fold):
+    """A model to train, and the one to stream, whose states are arguments."""
+    (x, y), _ = recordings()
+    x = x[parts(y, FOLDS) != fold]
+    pair = [build(layer, units, training.startswith("stateful"), x)]
+    if training.startswith("stateful"):
+        pair.append(build(layer, units, False, x))
+    return pair[0], pair[-1]
+
+
+def train(layer, units, training, rate, fold, seed, epochs=EPOCHS):
+    """The model to stream, and whether its training diverged."""
+    (x, y), _ = recordings()
+    rows = parts(y, FOLDS) != fold
+    model, streamed = models(layer, units, training, fold)
+    run_example().restart(model, seed)
+    if training.startswith("stateful"):
+        model.layers[1].reset_states()
+    batches = batches_of(x[rows], y[rows], training, seed, epochs)
+    decay = keras.optimizers.schedules.CosineDecay(rate, epochs)
+    scheduler = keras.callbacks.LearningRateScheduler(
+        lambda epoch: float(decay(epoch))
+    )
+    diverged = False
+    try:
+        model.fit(
+            batches,
+            steps_per_epoch=UPDATES,
+            epochs=epochs,
+            callbacks=[scheduler, RestoreOnNaN()],
+            shuffle=False,
+            verbose=0,
+        )
+    except FloatingPointError as error:
+        print(f"\n{layer} {training} {rate} diverged: {error}", file=sys.stderr)
+        diverged = True
+    streamed.set_weights(model.get_weights())
+    return streamed, diverged
+
+
+def batches_of(x, y, training, seed, epochs):
+    """Batches of 16 recordings, with a weight for each step."""
+    rng = np.random.default_rng(seed)
+    updates = epochs * UPDATES
+    joined = 2 if training.startswith("pairs") else 1
+    # Each row of a batch goes on in the same row of the next.
+    rows = rng.integers(len(y), size=(updates, BATCH // joined, joined))
+    rows = rows.reshape(-1, joined)
+    labels = np.repeat(y[rows], STEPS, axis=1)
+    is_trained = np.arange(labels.shape[1]) % STEPS == STEPS - 1
+    if training.endswith("all steps"):
+        is_trained[:] = True
+    weights = np.broadcast_to(is_trained.astype("float32"), labels.shape)
+    inputs = x[rows].reshape(len(rows), joined * STEPS, -1)
+    data = tf.data.Dataset.from_tensor_slices((inputs, labels, weights))
+    return data.batch(BATCH // joined)
+
+
+class Stream:
+    """A model as a C program."""
+
+    def __init__(self, model, folder, count, weights):
+        self.program = pathlib.Path(folder) / "stream"
+        path = self.program.with_name("rin.h")
+        export_streaming(model, path, "c", verbose=False, weights=weights)
+        command = ["gcc", "-O2", "-std=c99", f"-DSTREAMS={count}"]
+        command += ["-I", path.parent, FOLDER / "stream.c"]
+        subprocess.run([*command, "-o", self.program, "-lm"], check=True)
+
+    def __call__(self, x, resets):
+        """The classes that it names, -1 where the output is not finite."""
+        flags = np.broadcast_to(resets, x.shape[:2])[..., None]
+        data = np.concatenate([flags, x], axis=-1, dtype="float32")
+        data = data.swapaxes(0, 1).tobytes()
+        run = subprocess.run(
+            [self.program], input=data, capture_output=True, check=True
+        )
+        y = np.frombuffer(run.stdout, "float32")
+        y = y.reshape(x.shape[1], len(x), -1).swapaxes(0, 1)
+        return np.where(np.isfinite(y).all(-1), y.argmax(-1), -1)
+
+
+def classes(stream, x, reset):
+    """The classes that a stream names with a kind of reset."""
+    steps = np.arange(x.shape[1])
+    # A phase of its own for each stream, none of them that of the activities.
+    phases = np.linspace(0, STEPS, len(x), endpoint=False, dtype=int)[:, None]
+    age = (steps + phases + STEPS // (2 * len(x))) % STEPS
+    if reset == "never":
+        return stream(x, np.zeros((1, len(steps))))
+    if reset == "at each change":
+        return stream(x, steps[None] % STEPS == 0)
+    first = stream(x, age == 0)
+    if reset == "every 100 steps":
+        return first
+    second = stream(x, age == STEPS // 2)
+    return np.where(age >= STEPS // 2, first, second)
+
+
+def accuracies(stream, x, labels, reset):
+    """Accuracy at each step after a change, and of each tenth of the stream."""
+    right = classes(stream, x, reset) == np.repeat(labels, STEPS, axis=1)
+    right = right.reshape(*labels.shape, STEPS)[:, 1:]
+    tenths = np.array_split(right, min(10, right.shape[1]), axis=1)
+    return {
+        "mean": float(right.mean()),
+        "steps": np.round(right.mean((0, 1)), 3).tolist(),
+        "tenths": [round(float(part.mean()), 3) for part in tenths],
+    }
+
+
+def measure(
+    layers=tuple(LAYERS),
+    units=(UNITS,),
+    trainings=TRAININGS,
+    rates=RATES,
+    seeds=range(5),
+    epochs=EPOCHS,
+    test=TESTS,
+    folds=FOLDS,
+    runs=RUNS,
+):
+    left_out, chosen, test_runs = complete_runs(
+        layers, units, trainings, rates, seeds, epochs, test, folds, runs
+    )
+    left_out = list(map(without_curves, left_out))
+    test_runs = [
+        run | {"int8": without_curves(run)["int8"]} for run in test_runs
+    ]
+    results = {"left out": left_out, "chosen": chosen, "runs": test_runs}
+    return results, figures(results)
+
+
+def figures(results):
+    return {"trainings.svg": draw(results)}
+
+
+def without_curves(run):
+    """A run with mean accuracies alone."""
+    means = {
+        weights: {
+            reset: {"mean": scores["mean"]}
+            for reset, scores in run[weights].items()
+        }
+        for weights in WEIGHTS
+        if weights in run
+    }
+    return run | means
+
+
+def complete_runs(
+    layers, units, trainings, rates, seeds, epochs, test, folds, path
+):
+    """Runs on parts left out, the rates chosen, and runs on the test set."""
+    runs = PartialRuns(path, FIELDS)
+
+    def make(*key):
+        return run(*key, epochs=epochs, test=test)
+
+    variants = list(itertools.product(layers, units, trainings))
+    parts_left_out = runs.complete(
+        (
+            (*variant, rate, fold, 0)
+            for variant in variants
+            for fold in range(folds)
+            for rate in rates
+        ),
+        make,
+    )
+    chosen = [
+        dict(zip(FIELDS, variant, strict=False))
+        | {"reset": reset, "rate": best_rate(parts_left_out, variant, reset)}
+        for variant in variants
+        for reset in resets_of(variant[-1], 0)
+    ]
+    keys = dict.fromkeys(
+        (*(best[name] for name in FIELDS[:4]), -1, seed)
+        for best in chosen
+        for seed in seeds
+    )
+    return parts_left_out, chosen, runs.complete(keys, make)
+
+
+def best_rate(runs, variant, reset):
+    """The rate of the highest mean accuracy, the smaller one in a tie.
+
+    One at which a run diverged is taken only if there is no other.
+    """
+    scores = {}
+    for run in runs:
+        if tuple(run[name] for name in FIELDS[:3]) == tuple(variant):
+            score = (not run["diverged"], run["float32"][reset]["mean"])
+            scores.setdefault(run["rate"], []).append(score)
+
+    def score(rate):
+        stable, accuracies = zip(*scores[rate], strict=True)
+        return all(stable), np.mean(accuracies)
+
+    return max(sorted(scores), key=score)
+
+
+def resets_of(training, fold):
+    """The kinds of reset with which a training is measured."""
+    if not training.startswith("zero states"):
+        return RESETS[:1]
+    return RESETS if fold < 0 else (RESETS[0], RESETS[2])
+
+
+def run(layer, units, training, rate, fold, seed, epochs=EPOCHS, test=TESTS):
+    """What is measured of a training; fold -1 is on the test recordings."""
+    model, diverged = train(layer, units, training, rate, fold, seed, epochs)
+    (x, y), (x_test, y_test) = recordings()
+    if fold >= 0:
+        rows = parts(y, FOLDS) == fold
+        x_test, y_test, test = x[rows], y[rows], (4, min(25, test[1]))
+    count, length = test
+    rng = np.random.default_rng(0)
+    x, labels = streams_of(x_test, y_test, count, length, rng)
+    results = {"parameters": model.count_params(), "diverged": diverged}
+    with tempfile.TemporaryDirectory() as folder:
+        for weights in WEIGHTS if fold < 0 else WEIGHTS[:1]:
+            stream = Stream(model, folder, count, weights)
+            results[weights] = {
+                reset: accuracies(stream, x, labels, reset)
+                for reset in resets_of(training, fold)
+            }
+    return results
+
+
+def runs_of(results, reset, **values):
+    """The runs at the rate that was chosen for a kind of reset."""
+    chosen_for = reset if reset == RESETS[0] else RESETS[2]
+    values = {"units": results["runs"][0]["units"]} | values
+    (best,) = (
+        best
+        for best in results["chosen"]
+        if {**best, **values, "reset": chosen_for} == best
+    )
+    values["rate"] = best["rate"]
+    return [run for run in results["runs"] if {**run, **values} == run]
+
+
+PANELS = {
+    "Zero states, never reset": ("zero states", "never"),
+    "Zero states, reset every 100 steps": ("zero states", "every 100 steps"),
+    "Pairs": ("pairs", "never"),
+    "Zero states, all steps": ("zero states, all steps", "never"),
+    "Pairs, all steps": ("pairs, all steps", "never"),
+    "Stateful, all steps": ("stateful, all steps", "never"),
+}
+
+
+def draw(results):
+    figure = Figure(figsize=(9.5, 5.5), layout="constrained")
+    rows = figure.subplots(2, 3, sharex=True, sharey=True)
+    layers = dict.fromkeys(run["layer"] for run in results["runs"])
+    trainings = {run["training"] for run in results["runs"]}
+    for axes, (title, (training, reset)) in zip(
+        rows.flat, PANELS.items(), strict=True
+    ):
+        axes.axhline(0.25, color="grey", linewidth=1)
+        axes.set_title(title, loc="left", fontsize=10)
+        for layer in layers if training in trainings else ():
+            runs = runs_of(results, reset, layer=layer, training=training)
+            steps = [run["float32"][reset]["steps"] for run in runs]
+            pictures.plot_range(
+                axes,
+                np.arange(1, STEPS + 1),
+                steps,
+                layer,
+                **pictures.STYLES[layer],
+            )
+    rows[0, 0].set(ylim=(0, 1.02), xlim=(0, STEPS))
+    for axes in rows[:, 0]:
+        axes.set_ylabel("accuracy, test data")
+    for axes in rows[-1]:
+        axes.set_xlabel("steps after the change")
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=len(layers),
+    )
+    return figure
+
+
+def tables(results):
+    """Accuracies without and with resets, and in choosing the rates."""
+    layers = dict.fromkeys(run["layer"] for run in results["runs"])
+    trainings = dict.fromkeys(run["training"] for run in results["runs"])
+    from_zero = [name for name in trainings if name.startswith("zero states")]
+    never = [(name, RESETS[0]) for name in trainings]
+    with_resets = itertools.product(from_zero, RESETS[1:])
+    return {
+        "Never reset: median (lowest to highest) of the seeds, and medians at "
+        "steps after a change": accuracy_table(results, layers, never),
+        "Trained from zero states, and reset by the application": (
+            accuracy_table(results, layers, list(with_resets))
+        ),
+        "Mean accuracy on the parts left out, and the rate chosen": (
+            rate_table(results)
+        ),
+    }
+
+
+def accuracy_table(results, layers, variants):
+    has_reset = any(reset != RESETS[0] for _, reset in variants)
+    header = [
+        "layer",
+        "training",
+        *(["reset"] if has_reset else []),
+        "rate",
+        "all steps",
+        "int8",
+        *(f"after {step}" for step in AFTER),
+        "last tenth of the stream",
+    ]
+    rows = []
+    for layer, (training, reset) in itertools.product(layers, variants):
+        runs = runs_of(results, reset, layer=layer, training=training)
+        scores = [run["float32"][reset] for run in runs]
+        steps = np.median([score["steps"] for score in scores], axis=0)
+        rows.append(
+            [
+                layer,
+                training,
+                *([reset] if has_reset else []),
+                f"{runs[0]['rate']:g}",
+                spread([score["mean"] for score in scores]),
+                spread([run["int8"][reset]["mean"] for run in runs]),
+                *(f"{steps[step - 1]:.3f}" for step in AFTER),
+                f"{np.median([score['tenths'][-1] for score in scores]):.3f}",
+            ]
+        )
+    return record.markdown(header, rows, words=3 if has_reset else 2)
+
+
+def rate_table(results):
+    rates = sorted({run["rate"] for run in results["left out"]})
+    rows = []
+    for best in results["chosen"]:
+        cells = [best["layer"], best["training"], best["reset"]]
+        for rate in rates:
+            wanted = {name: best[name] for name in FIELDS[:3]} | {"rate": rate}
+            runs = [r for r in results["left out"] if {**r, **wanted} == r]
+            means = [run["float32"][best["reset"]]["mean"] for run in runs]
+            diverged = sum(run["diverged"] for run in runs)
+            note = f", {diverged} of {len(runs)} diverged" if diverged else ""
+            cells.append(f"{np.mean(means):.3f}{note}")
+        rows.append([*cells, f"{best['rate']:g}"])
+    header = ["layer", "training", "reset", *(f"{r:g}" for r in rates)]
+    return record.markdown([*header, "rate"], rows, words=3)
+
+
+SMALLEST = {
+    "layers": ("RIN",),
+    "units": (2,),
+    "trainings": ("zero states",),
+    "rates": (0.001,),
+    "seeds": (0,),
+    "epochs": 1,
+    "test": (2, 3),
+    "folds": 1,
+    "runs": None,
+}
+
+if __name__ == "__main__":
+    measurement.main()
