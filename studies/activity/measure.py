@@ -61,8 +61,17 @@ def measure(folds=0, seeds=range(3), epochs=8, units=64, names=()):
         ]
     labels = splits[1][1]
     chance = float(np.bincount(labels).max() / len(labels))
-    figure = example.draw(results, chance)
-    return {"chance": chance, "layers": results}, {"accuracy": figure}
+    results = {"chance": chance, "layers": results}
+    return results, figures(results)
+
+
+def figures(results):
+    if "chance" not in results:  # the variant of learning rates
+        return {}
+    figure = run_example().draw(results["layers"], results["chance"])
+    title = "RIN, GRU and LSTM need half a recording, SimpleRNN all of it"
+    figure.axes[0].set_title(title, loc="left")
+    return {"accuracy": figure}
 
 
 def cross_validate(example, splits, folds, seeds, epochs, units):
