@@ -72,6 +72,18 @@ def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, runs=RUNS):
 
 def train(layer, seed, ladder=LADDER, tests=TESTS, file=None):
     """The tests after each rung; with `file` the model is saved there."""
+    stages = []
+    for model, length, seconds in climb(layer, seed, ladder):
+        stages.append(
+            {"length": length, "seconds": seconds, "tests": test(model, tests)}
+        )
+    if file is not None:
+        model.save(file)
+    return {"rungs": stages}
+
+
+def climb(layer, seed, ladder=LADDER):
+    """Yields the model after each rung, the length, seconds of training."""
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
     normalization = keras.layers.Normalization()
@@ -84,10 +96,9 @@ def train(layer, seed, ladder=LADDER, tests=TESTS, file=None):
             keras.layers.Dense(1),
         ]
     )
-    stages = []
-    for length, updates, rate in ladder:
+    for rung, (length, updates, rate) in enumerate(ladder):
         x, y = adding.generate(rng, BATCH * min(updates, 200), length)
-        if not stages:
+        if rung == 0:
             rate = FIRST_RATES.get(layer, rate)
         start = time.monotonic()
         # XLA runs the loop of gated layers faster; RIN compiles its own.
@@ -95,13 +106,7 @@ def train(layer, seed, ladder=LADDER, tests=TESTS, file=None):
         model.compile(optimizer(updates, rate), "mse", jit_compile=jit)
         epochs = max(1, updates // 200)
         model.fit(x, y, batch_size=BATCH, epochs=epochs, verbose=0)
-        seconds = time.monotonic() - start
-        stages.append(
-            {"length": length, "seconds": seconds, "tests": test(model, tests)}
-        )
-    if file is not None:
-        model.save(file)
-    return {"rungs": stages}
+        yield model, length, time.monotonic() - start
 
 
 def optimizer(updates, rate):

@@ -1,0 +1,146 @@
+"""Why does a rare long sequence diverge, and what do longer sequences change?
+
+RIN(50) learns the adding problem by the recipe of
+[short then longer](../short_then_longer/README.md). After each length it reads
+100 sequences of 30,000 steps, and every 250 steps the units that are active,
+h > 0, are noted. As long as they stay the same, the recurrence is linear: the
+hidden state is multiplied by the block of V of these units. A spectral radius r
+of this block above 1 lets the state grow by the factor r at each step; at r =
+1.0002 that is a factor of 400 over 30,000 steps. A sequence counts as diverging
+if its loss is above that of a constant prediction.
+"""
+
+import pathlib
+
+import keras
+import numpy as np
+from short_then_longer.measure import LADDER
+from short_then_longer.measure import climb
+
+from engine import measurement
+from engine import record
+from engine.partial_runs import PartialRuns
+from keras_rin.layers import RIN
+from keras_rin.tasks import adding
+
+SEEDS, LENGTH, SAMPLES, AT_ONCE, EVERY = 3, 30_000, 100, 20, 250
+RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
+
+
+def measure(
+    ladder=LADDER, seeds=SEEDS, length=LENGTH, samples=SAMPLES, runs=RUNS
+):
+    runs = PartialRuns(runs, ("seed",)).complete(
+        [(seed,) for seed in range(seeds)],
+        lambda seed: train(seed, ladder, length, samples),
+    )
+    return {"runs": runs}, {}
+
+
+def train(seed, ladder, length, samples):
+    return {
+        "rungs": [
+            {"length": trained_on, "sequences": read(model, length, samples)}
+            for model, trained_on, _ in climb("RIN", seed, ladder)
+        ]
+    }
+
+
+def read(model, length, samples):
+    """Of each sequence its loss, and what its hidden state does."""
+    normalization, rin, read_out = model.layers
+    states = keras.Sequential(
+        [
+            keras.Input((None, 2)),
+            normalization,
+            RIN(rin.units, return_sequences=True),
+        ]
+    )
+    states.layers[-1].set_weights(rin.get_weights())
+    states.compile(jit_compile=True)
+    effective = np.eye(rin.units) + rin.get_weights()[1]
+    kernel, bias = read_out.get_weights()
+    x, y = adding.generate(np.random.default_rng(length), samples, length)
+    known, sequences = {}, []
+    for first in range(0, samples, AT_ONCE):
+        batch = slice(first, first + AT_ONCE)
+        h = states.predict(x[batch], batch_size=AT_ONCE, verbose=0)
+        losses = np.square(h[:, -1] @ kernel + bias - y[batch])[:, 0]
+        losses = losses / adding.baseline_loss()
+        for loss, of_sequence in zip(losses, h, strict=True):
+            active = of_sequence[length // 2 :: EVERY] > 0
+            radii = [radius(effective, units, known) for units in active]
+            sequences.append(
+                {
+                    "loss": float(loss),
+                    "radius": float(np.median(radii)),
+                    "active": float(np.median(active.sum(axis=1))),
+                    "norm": float(np.linalg.norm(of_sequence[-1])),
+                }
+            )
+    return sequences
+
+
+def radius(effective, active, known):
+    """Spectral radius of the block of the active units; `known` keeps it."""
+    key = active.tobytes()
+    if key not in known:
+        units = np.flatnonzero(active)
+        block = effective[np.ix_(units, units)]
+        moduli = np.abs(np.linalg.eigvals(block))
+        known[key] = float(moduli.max(initial=0))
+    return known[key]
+
+
+def tables(results):
+    runs = results["runs"]
+    rows = []
+    for rung, stage in enumerate(runs[0]["rungs"]):
+        sequences = [
+            sequence
+            for run in runs
+            for sequence in run["rungs"][rung]["sequences"]
+        ]
+        diverging = [s for s in sequences if s["loss"] > 1]
+        rows.append(
+            [
+                f"{stage['length']:,}",
+                f"{len(diverging)} of {len(sequences)}",
+                *(middle(sequences, name) for name in SHOWN),
+                *(middle(diverging, name) for name in SHOWN),
+            ]
+        )
+    header = ["trained up to", "diverging"]
+    header += [f"{name}, {of}" for of in ("all", "diverging") for name in SHOWN]
+    caption = (
+        "Sequences of 30,000 steps after each length: how many diverge; and "
+        "of all and of those that diverge the distance of the spectral radius "
+        "from 1 and the number of active units, both over the second half, and "
+        "the norm of the last state (medians over sequences and seeds)"
+    )
+    return {caption: record.markdown(header, rows)}
+
+
+SHOWN = {
+    "radius - 1": lambda sequence: sequence["radius"] - 1,
+    "active units": lambda sequence: sequence["active"],
+    "norm": lambda sequence: sequence["norm"],
+}
+
+
+def middle(sequences, name):
+    if not sequences:
+        return ""
+    return f"{np.median([SHOWN[name](sequence) for sequence in sequences]):.2g}"
+
+
+SMALLEST = {
+    "ladder": ((5, 2, 1e-3), (10, 2, 1e-4)),
+    "seeds": 1,
+    "length": 500,
+    "samples": 20,
+    "runs": None,
+}
+
+if __name__ == "__main__":
+    measurement.main()
