@@ -64,7 +64,7 @@ def test_rin_is_simple_rnn_with_the_effective_kernel(units, activation):
 
 
 @pytest.mark.parametrize(
-    "activation, mask", [("softplus", None), ("relu", "leading")]
+    "activation, mask", [("softplus", None), ("relu", "alternating")]
 )
 def test_gradients_are_those_of_simple_rnn(rng, activation, mask):
     y = rng.normal(size=(4, 8)).astype("float32")
