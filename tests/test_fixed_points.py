@@ -379,7 +379,7 @@ def search(rng, slopes, tolerance):
     initial_states = 0.5 * rng.normal(size=(20, len(slopes)))
     with state_map(layer.cell, "float64") as step:
         search = Search(step, np.zeros(1), tolerance, 100)
-        states, speeds = search.minimize(search.check(initial_states))
+        states, speeds = search.minimize(search.checked_states(initial_states))
         assert search.has_converged(states, speeds).all()
         return states, search.refine(states, speeds)
 

@@ -7,8 +7,8 @@ z_g = h U_g, d s'_i / d h_j = sum_g (d s'_i / d z_gi) U_g[j, i]
 A row of the Jacobian is a sum over gates. Automatic differentiation, which does
 not know this, computes a product over all units in its place.
 
-Another cell is added to `UNITS` with the step of one unit: a function of x and
-z, which have one number for each gate, and of the states.
+Another cell is added to `UNIT_STEPS` with the step of one unit: a function of
+x and z, which have one number for each gate, and of the states.
 """
 
 import keras
@@ -42,9 +42,16 @@ def gru(cell, x, z, h):
     return [update * h + (1 - update) * new]
 
 
+UNIT_STEPS = {
+    keras.layers.SimpleRNNCell: simple_rnn,
+    keras.layers.LSTMCell: lstm,
+    keras.layers.GRUCell: gru,
+}
+
+
 def unit_step(cell):
     """The step of one unit by itself, `None` if it is not known."""
-    step = UNITS.get(type(cell))
+    step = UNIT_STEPS.get(type(cell))
     if keras.saving.get_registered_name(type(cell)) == "keras_rin>RINCell":
         step = simple_rnn
     if step is None or (step is gru and not cell.reset_after):
@@ -54,13 +61,6 @@ def unit_step(cell):
     if hasattr(cell, "recurrent_activation"):
         activations.add(cell.recurrent_activation)
     return step if activations <= set(elementwise) else None
-
-
-UNITS = {
-    keras.layers.SimpleRNNCell: simple_rnn,
-    keras.layers.LSTMCell: lstm,
-    keras.layers.GRUCell: gru,
-}
 
 
 class GatedCell:

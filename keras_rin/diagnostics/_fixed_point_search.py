@@ -6,10 +6,12 @@ from keras_rin import _arguments
 from keras_rin.diagnostics import _spectrum
 
 # With a larger tolerance slow points are wanted, which refining would move.
-FIXED = 1e-16
-# The speed by which rounding moves a state, and the singular value of J - I
-# along a continuum if weights are rounded to float32.
-ROUNDED, FLAT = (4 * _spectrum.ROUNDING) ** 2, 3e-7
+REFINED_TOLERANCE = 1e-16
+# Rounding gives a fixed point this speed.
+ROUNDED_SPEED = (4 * _spectrum.ROUNDING) ** 2
+# Along a continuum J - I has singular values below this one, relative to the
+# largest, if weights are rounded to float32.
+FLAT_SINGULAR_VALUE = 3e-7
 
 
 class Search:
@@ -19,7 +21,7 @@ class Search:
         self._step, self._x = step, x
         self._tolerance, self._iterations = tolerance, iterations
 
-    def check(self, states):
+    def checked_states(self, states):
         states = _arguments.real_array("initial_states", states)
         if states.ndim != 2 or states.shape[1] != self._step.size:
             raise ValueError(
@@ -52,36 +54,40 @@ class Search:
         speeds = _squares(self._residuals(states))
         damping = np.full(len(states), 1e-3)
         for _ in range(self._iterations):
-            has_ended = self.has_converged(states, speeds) | (damping > 1e8)
-            active = np.flatnonzero(~has_ended)
+            is_finished = self.has_converged(states, speeds) | (damping > 1e8)
+            active = np.flatnonzero(~is_finished)
             if not active.size:
                 break
-            steps, flat = _damped_steps(
+            steps, is_stationary = _damped_steps(
                 self._residuals(states[active]),
                 self.jacobians(states[active]),
                 damping[active],
             )
             trial = states[active] + steps
             trial_speeds = _squares(self._residuals(trial))
-            better = trial_speeds < speeds[active]
+            is_better = trial_speeds < speeds[active]
             # A search that gains little where no direction leads down has
             # reached a slow point.
-            stalled = flat & (trial_speeds > 0.9 * speeds[active])
-            damping[active] *= np.where(better, 0.1, 10)
-            damping[active[stalled]] = np.inf
+            is_slow_point = is_stationary & (
+                trial_speeds > 0.9 * speeds[active]
+            )
+            damping[active] *= np.where(is_better, 0.1, 10)
+            damping[active[is_slow_point]] = np.inf
             damping = np.maximum(damping, 1e-12)
-            states[active[better]] = trial[better]
-            speeds[active[better]] = trial_speeds[better]
+            states[active[is_better]] = trial[is_better]
+            speeds[active[is_better]] = trial_speeds[is_better]
         return states, speeds
 
     def refine(self, states, speeds):
-        """Newton's method from where the searches end, while it is of use.
+        """Newton's method from where the searches end, while speeds decrease.
 
         A step leaves (m - 1) / m of the distance to a root of multiplicity m.
         """
         states, speeds = states.copy(), speeds.copy()
-        rounded = ROUNDED * speed_scale(states)
-        active = np.flatnonzero((speeds > rounded) & (self._tolerance <= FIXED))
+        rounded = ROUNDED_SPEED * speed_scale(states)
+        active = np.flatnonzero(
+            (speeds > rounded) & (self._tolerance <= REFINED_TOLERANCE)
+        )
         # A whole step is too long where the residual is largest between roots.
         step_sizes = np.ones(len(states))
         for _ in range(self._iterations):
@@ -89,19 +95,19 @@ class Search:
                 break
             residuals = self._residuals(states[active])
             matrices = minus_identity(self.jacobians(states[active]))
-            inverses = np.linalg.pinv(matrices, rcond=FLAT)
+            inverses = np.linalg.pinv(matrices, rcond=FLAT_SINGULAR_VALUE)
             steps = -(inverses @ residuals[:, :, None])[:, :, 0]
             trial = states[active] + step_sizes[active, None] * steps
             trial_speeds = _squares(self._residuals(trial))
-            better = (
+            is_better = (
                 trial_speeds < (1 - step_sizes[active] / 2) * speeds[active]
             )
-            states[active[better]] = trial[better]
-            speeds[active[better]] = trial_speeds[better]
-            step_sizes[active] *= np.where(better, 4, 0.25)
+            states[active[is_better]] = trial[is_better]
+            speeds[active[is_better]] = trial_speeds[is_better]
+            step_sizes[active] *= np.where(is_better, 4, 0.25)
             step_sizes = np.minimum(step_sizes, 1)
-            useful = (speeds > rounded) & (step_sizes > 1e-3)
-            active = active[useful[active]]
+            is_unfinished = (speeds > rounded) & (step_sizes > 1e-3)
+            active = active[is_unfinished[active]]
         return states, speeds
 
     def _residuals(self, states):
@@ -111,20 +117,23 @@ class Search:
         return np.broadcast_to(self._x, (len(states), len(self._x)))
 
 
-def _damped_steps(residuals, matrices, damping):
+def _damped_steps(residuals, jacobians, damping):
     """The d that minimizes |r + A d|^2 + damping scale |d|^2, A = J - I.
 
-    And whether r is orthogonal to the columns of A, to 1 %.
+    The second result is whether a state is stationary: whether r is
+    orthogonal to the columns of A, to 1 %.
     """
-    matrices = minus_identity(matrices)
+    matrices = minus_identity(jacobians)
     transposed = np.swapaxes(matrices, 1, 2)
-    normal = transposed @ matrices
-    diagonal = np.einsum("sii->si", normal)
+    normal_matrices = transposed @ matrices
+    # This view of the diagonals is written to below.
+    diagonal = np.einsum("sii->si", normal_matrices)
     gradients = (transposed @ residuals[:, :, None])[:, :, 0]
     lengths = np.sqrt(diagonal * _squares(residuals)[:, None])
-    flat = (np.abs(gradients) <= 0.01 * lengths).all(axis=1)
+    is_stationary = (np.abs(gradients) <= 0.01 * lengths).all(axis=1)
     diagonal += (damping * (diagonal.mean(axis=1) + 1e-300))[:, None]
-    return -np.linalg.solve(normal, gradients[:, :, None])[:, :, 0], flat
+    steps = -np.linalg.solve(normal_matrices, gradients[:, :, None])[:, :, 0]
+    return steps, is_stationary
 
 
 def _squares(vectors):

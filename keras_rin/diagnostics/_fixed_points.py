@@ -168,16 +168,16 @@ def fixed_points(
     """
     cell = _jacobians.checked_cell(layer)
     x = _constant_input(cell, x)
-    positive = np.finfo("float64").tiny
-    tolerance = _arguments.finite_number("tolerance", tolerance, positive)
-    distance = _arguments.finite_number("distance", distance, positive)
+    smallest = np.finfo("float64").tiny
+    tolerance = _arguments.finite_number("tolerance", tolerance, smallest)
+    distance = _arguments.finite_number("distance", distance, smallest)
     iterations = _arguments.integer("iterations", iterations)
     modulus_tolerance = _arguments.finite_number(
         "modulus_tolerance", modulus_tolerance, 0, 1
     )
     with state_map(cell, "float64") as step:
         search = Search(step, x, tolerance, iterations)
-        checked_states = search.check(initial_states)
+        checked_states = search.checked_states(initial_states)
         states, speeds = search.minimize(checked_states)
         converged = search.has_converged(states, speeds)
         unconverged = states[~converged], speeds[~converged]
@@ -253,14 +253,14 @@ def _describe(roots, group, root_distance, modulus_tolerance):
     # At a double root a residual r moves eigenvalues by the order of sqrt(r),
     # and the speed is r^2.
     speed = (roots.speeds[group] / speed_scale(roots.states[group])).max()
-    allowed = max(modulus_tolerance, 4 * speed**0.25)
+    tolerance = max(modulus_tolerance, 4 * speed**0.25)
     jacobian = roots.jacobians[root]
-    eigenvalues, is_neutral = _eigenvalues(jacobian, allowed)
+    eigenvalues, is_neutral = _eigenvalues(jacobian, tolerance)
     is_expanding = ~is_neutral & (np.abs(eigenvalues) > 1)
     return _Point(
         expanding=is_expanding.sum(),
         neutral=is_neutral.sum(),
-        dimension=is_continuum * _null_dimension(jacobian, allowed),
+        dimension=is_continuum * _null_dimension(jacobian, tolerance),
         root=root,
         eigenvalues=eigenvalues,
         members=members,

@@ -120,15 +120,16 @@ def state_jacobians(
     batch, time, features = inputs.shape
     with state_map(cell, dtype) as step:
         states = step.trajectory(inputs, unmasked)[:, :-1]
-        matrices = step.jacobians(
+        jacobians = step.jacobians(
             states.reshape(-1, step.size), inputs.reshape(-1, features)
         )
-    matrices = matrices.reshape(batch, time, step.size, step.size)
-    matrices[~unmasked] = np.eye(step.size)
-    return matrices
+    jacobians = jacobians.reshape(batch, time, step.size, step.size)
+    jacobians[~unmasked] = np.eye(step.size)
+    return jacobians
 
 
 def checked_cell(layer):
+    """The one cell of a layer; ValueError if its weights are not finite."""
     cell = _recurrent_layers.built_cell(layer)
     _recurrent_layers.check_weights(cell)
     return cell

@@ -18,12 +18,14 @@ from keras_rin.diagnostics._preflight_report import LayerPreflight
 from keras_rin.diagnostics._preflight_report import Preflight
 from keras_rin.diagnostics._state_growth import state_norms
 
-DIRECTIONS = 5  # of the gradient norms: enough for an order of magnitude
-# From the models of the study `preflight`, learned and not.
+# A gradient norm over so many directions has the right order of magnitude.
+DIRECTIONS = 5
+# These thresholds separate the models of the study `preflight` that learned
+# from those that did not.
 FAST_GROWTH = 0.75  # exponent of the number of time steps
 OFF_CENTER = 0.25  # mean of a feature over its standard deviation
-VANISHED = 1e-4
-LARGE_GRADIENT = 100.0
+VANISHED = 1e-4  # gradient norm at step 0 over that at the last step
+LARGE_GRADIENT = 100.0  # norm of the gradient of the loss
 
 
 def preflight(
@@ -85,17 +87,19 @@ def preflight(
     keras.optimizers.Adam(..., global_clipnorm=1.0)
     """
     check_model(model)
-    inputs, targets, y_all = first_samples(model, x, y, batch_size)
+    inputs, targets, all_targets = first_samples(model, x, y, batch_size)
     inputs = inputs[0] if len(inputs) == 1 else inputs
-    calls = list(LayerInputs(model)(inputs))
+    layer_inputs = list(LayerInputs(model)(inputs))
     report = Preflight(
-        layers=tuple(_layer_preflight(*call) for call in calls),
-        baseline_loss=baseline_loss(model.loss, y_all),
+        layers=tuple(
+            _layer_preflight(layer, x, mask) for layer, x, mask in layer_inputs
+        ),
+        baseline_loss=baseline_loss(model.loss, all_targets),
         **_loss_and_gradients(model, inputs, targets),
         remembered_updates=_remembered_updates(model.optimizer),
         findings=(),
     )
-    layers = [layer for layer, *_ in calls]
+    layers = [layer for layer, *_ in layer_inputs]
     return report._replace(findings=_findings(model, layers, report))
 
 
@@ -103,16 +107,18 @@ def _findings(model, layers, report):
     """What speaks against training, the most serious first."""
     findings = [
         finding
-        for layer, measured in zip(layers, report.layers, strict=True)
-        for finding in _layer_findings(layer, measured, report.loss)
+        for layer, layer_report in zip(layers, report.layers, strict=True)
+        for finding in _layer_findings(layer, layer_report, report.loss)
     ]
-    if report.gradient_norm > LARGE_GRADIENT and not _clips(model.optimizer):
-        findings.append(_unclipped(model.optimizer, report))
+    clips = _clips_gradients(model.optimizer)
+    if report.gradient_norm > LARGE_GRADIENT and not clips:
+        findings.append(_clipping_finding(model.optimizer, report))
     return tuple(findings)
 
 
-def _layer_findings(layer, measured, loss):
-    norms, steps = measured.state_norms, len(measured.state_norms) - 1
+def _layer_findings(layer, layer_report, loss):
+    norms = layer_report.state_norms
+    steps = len(norms) - 1
     growth = _growth_exponent(norms)
     overflows = not np.isfinite(loss) and growth > FAST_GROWTH
     if overflows or not np.isfinite(norms).all():
@@ -127,19 +133,22 @@ def _layer_findings(layer, measured, loss):
             else 'recurrent_initializer="orthogonal"',
         )
         return
-    off_center = abs(measured.input_mean) > OFF_CENTER * measured.input_std
-    if growth > FAST_GROWTH and off_center.any():
+    is_off_center = (
+        abs(layer_report.input_mean) > OFF_CENTER * layer_report.input_std
+    )
+    if growth > FAST_GROWTH and is_off_center.any():
         yield Finding(
             f"The hidden state of {layer.name} grows like T^{growth:.2f} over "
             f"T = {steps} time steps: the mean of its inputs accumulates.",
             "scale = keras.layers.Normalization(); scale.adapt(x)  # the "
             "first layer",
         )
-    if measured.gradient_norms[0] < VANISHED and not _has_gates(layer):
+    first_norm = layer_report.gradient_norms[0]
+    if first_norm < VANISHED and not _has_gates(layer):
         yield Finding(
             f"The gradient of {layer.name} vanishes: the first of {steps} "
             "time steps changes the last state by "
-            f"{measured.gradient_norms[0]:.1g} of what the last one does.",
+            f"{first_norm:.1g} of what the last one does.",
             f"keras_rin.layers.RIN({_recurrent_layers.built_cell(layer).units}"
             ")  # or shorter sequences at first",
         )
@@ -158,12 +167,12 @@ def _growth_exponent(norms):
     return float(np.log(norms[-1] / norms[1]) / np.log(steps))
 
 
-def _clips(optimizer):
+def _clips_gradients(optimizer):
     names = "clipnorm", "global_clipnorm", "clipvalue"
     return any(getattr(optimizer, name, None) for name in names)
 
 
-def _unclipped(optimizer, report):
+def _clipping_finding(optimizer, report):
     name = type(optimizer).__name__
     memory = ""
     if report.remembered_updates is not None:
@@ -184,14 +193,14 @@ def _layer_preflight(layer, x, mask):
         name=layer.name,
         input_mean=unmasked.mean(axis=0),
         input_std=unmasked.std(axis=0),
-        state_norms=_norms(state_norms, layer, x, mask=mask),
-        gradient_norms=_norms(
+        state_norms=_norms_or_nan(state_norms, layer, x, mask=mask),
+        gradient_norms=_norms_or_nan(
             gradient_norms, layer, x, directions=DIRECTIONS, mask=mask
         ),
     )
 
 
-def _norms(function, layer, x, **arguments):
+def _norms_or_nan(function, layer, x, **arguments):
     """The norms, or NaN where the states leave the range of the dtype."""
     try:
         return function(layer, x, **arguments)
@@ -202,7 +211,7 @@ def _norms(function, layer, x, **arguments):
 def _loss_and_gradients(model, x, y):
     weights = model.trainable_variables
 
-    def loss_of(values):
+    def batch_loss(values):
         mapping = list(zip(weights, values, strict=True))
         with keras.StatelessScope(state_mapping=mapping):
             outputs = model(x, training=True)
@@ -210,7 +219,7 @@ def _loss_and_gradients(model, x, y):
 
     values = [ops.convert_to_tensor(weight.value) for weight in weights]
     with restore_after(model.metrics_variables):
-        loss, gradients = _autodiff.value_and_gradients(loss_of, values)
+        loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
     norms = {
         weight.path: float(np.linalg.norm(_recurrent_layers.float64(gradient)))
         for weight, gradient in zip(weights, gradients, strict=True)

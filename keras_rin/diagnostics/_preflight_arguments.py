@@ -34,19 +34,19 @@ def check_model(model):
 
 
 def first_samples(model, x, y, batch_size):
-    """Samples to look at, with a list of the inputs; then all targets."""
+    """The first inputs, a list, the first targets, and all targets."""
     batch_size = _arguments.integer("batch_size", batch_size)
-    y_all = _arguments.real_array("y", y)
-    x = [
-        _first_samples("x", array, batch_size, len(y_all))
+    all_targets = _arguments.real_array("y", y)
+    inputs = [
+        _finite_batch("x", array, batch_size, len(all_targets))
         for array in order_by_inputs(model.inputs, x)
     ]
-    y = _first_samples("y", y_all, batch_size, len(y_all))
-    _check_targets(model, y)
-    return x, y, y_all
+    targets = _finite_batch("y", all_targets, batch_size, len(all_targets))
+    _check_targets(model, targets)
+    return inputs, targets, all_targets
 
 
-def _first_samples(name, array, batch_size, samples):
+def _finite_batch(name, array, batch_size, samples):
     if len(array) != samples:
         raise ValueError(
             "`x` and `y` must have as many samples. Received: "
@@ -62,18 +62,18 @@ def _first_samples(name, array, batch_size, samples):
 
 
 def _check_targets(model, y):
-    """Whether the targets have the shape, or the classes, of the outputs."""
+    """Raises an error if the targets do not fit the outputs of the model."""
     output = model.outputs[0].shape
     if loss_name(model.loss) == "sparse_categorical_crossentropy":
         fits = y.size > 0 and 0 <= y.min() and y.max() < output[-1]
         expected = f"class numbers from 0 to {output[-1] - 1}"
     else:
-        sizes, known = (
+        sizes, output_sizes = (
             [size for size in shape[1:] if size != 1]
             for shape in (y.shape, output)
         )
-        fits = len(sizes) == len(known) and not any(
-            map(_arguments.known_to_differ, sizes, known)
+        fits = len(sizes) == len(output_sizes) and not any(
+            map(_arguments.known_to_differ, sizes, output_sizes)
         )
         expected = f"the shape of the outputs, {output}"
     if not fits:

@@ -73,8 +73,8 @@ class Preflight(typing.NamedTuple):
             rows.append((f"  {path}", f"{norm:.3g}"))
         for layer in self.layers:
             rows += _layer_rows(layer)
-        width = max(len(name) for name, _ in rows)
-        lines = [f"{name:{width}}  {value}" for name, value in rows]
+        name_width = max(len(name) for name, _ in rows)
+        lines = [f"{name:{name_width}}  {value}" for name, value in rows]
         for problem, remedy in self.findings:
             lines += ["", problem, f"    {remedy}"]
         if not self.findings:

@@ -79,9 +79,9 @@ def has_matrices(layer) -> bool:
 def sequences(x, layer) -> np.ndarray:
     """The sequences in the order in which a layer reads them, in float64."""
     cell = built_cell(layer)
-    width = features(cell)
+    expected = features(cell)
     x = _arguments.real_array("x", x)
-    has_valid_shape = x.ndim == 3 and width in (None, x.shape[-1])
+    has_valid_shape = x.ndim == 3 and expected in (None, x.shape[-1])
     if (
         not has_valid_shape
         or not x.size
@@ -89,7 +89,7 @@ def sequences(x, layer) -> np.ndarray:
     ):
         raise ValueError(
             "`x` must be finite and of shape (batch, time, "
-            f"{width or 'features'}). Received: x of shape {x.shape}, its "
+            f"{expected or 'features'}). Received: x of shape {x.shape}, its "
             f"largest number {np.abs(x).max(initial=0):.3g}, for a layer that "
             f"computes in {cell.compute_dtype}"
         )
