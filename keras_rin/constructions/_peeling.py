@@ -33,8 +33,8 @@ def separating_neurons(z, start, stop, targets, enough):
 
     Returns:
         `directions` `(stop - start, k)`, of length 1, `thresholds` and `gaps`
-        `(stop - start,)`, `moves` `(stop - start, m)`, and `fires`, booleans
-        of which point (row) activates which neuron (column).
+        `(stop - start,)`, `moves` `(stop - start, m)`, and `is_active`,
+        booleans: whether a point (row) activates a neuron (column).
 
     Raises:
         NoGap: If a point, counted from `start`, has no gap after rounding.

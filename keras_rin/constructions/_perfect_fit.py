@@ -10,13 +10,13 @@ from keras_rin import _arguments
 from keras_rin.constructions import _peeling
 from keras_rin.layers._residual_dense_stack import ResidualDenseStack
 
-UNITS = 64  # largest number of neurons in a residual block
-ENOUGH = 1e-3  # a margin that is sufficient in float32
-ALLOWED = 0.25  # share of the distance of two labels that rounding may take
-CLASSES = 2**20  # largest number: each is a column of the last kernel
-BATCH = 1024  # number of points at a time, when the network is tested on them
+MOST_UNITS = 64  # largest number of neurons in a residual block
+SUFFICIENT_MARGIN = 1e-3  # a margin that is sufficient in float32
+LARGEST_SHARE = 0.25  # of the distance of two labels, taken by rounding
+MOST_CLASSES = 2**20  # largest number: each is a column of the last kernel
+BATCH_SIZE = 1024  # number of points at a time, on which a network is tested
 # Beyond 2^100 and 2^-100 the weights would leave the range of float32.
-RANGE, SHIFT = 100, 64
+LARGEST_EXPONENT, EXPONENT_STEP = 100, 64
 
 
 class PerfectFit(typing.NamedTuple):
@@ -97,8 +97,8 @@ def perfect_fit(
         width = _arguments.integer("width", width, at_least=2)
     x, y = _checked_points(x), np.asarray(y)
     _check_labels(y, x)
-    points, labels, places = _distinct(x, y)
-    cloud, widths = _Cloud(points, labels), _widths(*points.shape)
+    points, labels, first_indices = _distinct(x, y)
+    cloud, widths = _Cloud(points, labels), _candidate_widths(*points.shape)
     first_width = widths[0] if width is None else width
     try:
         stack = _separating_stack(cloud, first_width)
@@ -106,11 +106,13 @@ def perfect_fit(
         wider = [number for number in widths if number > first_width]
         wider_stack = _narrowest_stack(cloud, wider)
         if width is not None or wider_stack is None:
-            message = _width_error(first_width, error, wider_stack, places)
+            message = _width_error(
+                first_width, error, wider_stack, first_indices
+            )
             raise ValueError(message) from None
         stack = wider_stack
     model = _model(cloud, stack)
-    _check_predictions(model, points, labels, places)
+    _check_predictions(model, points, labels, first_indices)
     return PerfectFit(model, float(stack.margin))
 
 
@@ -143,11 +145,12 @@ def _check_labels(y, x):
             "`y` must be classes from 0 upwards. "
             f"Received: y[{y.argmin()}]={y.min()}"
         )
-    if y.max() >= CLASSES:
+    if y.max() >= MOST_CLASSES:
         raise ValueError(
-            f"`y` must be classes below {CLASSES}, because the network has an "
-            "output for each: numpy.unique(y, return_inverse=True) numbers "
-            f"them consecutively. Received: y[{y.argmax()}]={y.max()}"
+            f"`y` must be classes below {MOST_CLASSES}, because the network "
+            "has an output for each: numpy.unique(y, return_inverse=True) "
+            "numbers them consecutively. "
+            f"Received: y[{y.argmax()}]={y.max()}"
         )
 
 
@@ -170,7 +173,7 @@ def _distinct(x, y):
     return points.astype("float64"), y[first], first
 
 
-def _widths(n, features):
+def _candidate_widths(n, features):
     """From ln n to features + 1, beyond which a width has no effect."""
     widths = [max(4, int(np.ceil(np.log(n))))]
     while widths[-1] < features + 1:
@@ -184,14 +187,14 @@ class _Cloud:
     def __init__(self, points, labels):
         self.labels, self.classes = labels, int(labels.max()) + 1
         exponent = np.frexp(np.abs(points).max())[1]
-        steps = np.sign(exponent) * (abs(exponent) > RANGE)
-        self.factor = float(2.0 ** (-SHIFT * steps))
+        steps = np.sign(exponent) * (abs(exponent) > LARGEST_EXPONENT)
+        self.factor = float(2.0 ** (-EXPONENT_STEP * steps))
         points = points * self.factor
         # The network subtracts the mean in float32.
         self.mean = points.mean(axis=0).astype("float32")
         centered = points - self.mean
         # A feature of tiny variance would need a weight beyond float32.
-        deviation = np.maximum(centered.std(axis=0), 2.0**-RANGE)
+        deviation = np.maximum(centered.std(axis=0), 2.0**-LARGEST_EXPONENT)
         self.weights = np.where(np.ptp(centered, axis=0) > 0, 1 / deviation, 0)
         self.points = centered * self.weights
 
@@ -235,7 +238,7 @@ class _TooNarrow(Exception):
 def _separating_stack(cloud, width):
     """The `_Stack` of a width; raises `_TooNarrow` if float32 needs more."""
     n = len(cloud.points)
-    depth = -(-n // UNITS)
+    depth = -(-n // MOST_UNITS)
     units = -(-n // depth)
     projection, z = cloud.projected(width - 1)
     order = np.argsort(-np.linalg.norm(z, axis=1), kind="stable")
@@ -254,17 +257,23 @@ def _separating_stack(cloud, width):
     for block, start in enumerate(range(0, n, units)):
         stop = min(start + units, n)
         try:
-            directions, thresholds, gaps, output, fires = (
+            directions, thresholds, gaps, output, is_active = (
                 _peeling.separating_neurons(
-                    z, start, stop, targets[start:stop], ENOUGH * reach[start]
+                    z,
+                    start,
+                    stop,
+                    targets[start:stop],
+                    SUFFICIENT_MARGIN * reach[start],
                 )
             )
         except _peeling.NoGap as error:
             raise _TooNarrow(order[start + error.point], np.inf) from error
         # The rounding errors of the neurons are independent: squares add up.
-        moved = roundoff * reach[start] * np.sqrt(fires @ (output**2).sum(1))
-        if moved.max() > ALLOWED:
-            raise _TooNarrow(order[start + gaps.argmin()], moved.max())
+        shares = (
+            roundoff * reach[start] * np.sqrt(is_active @ (output**2).sum(1))
+        )
+        if shares.max() > LARGEST_SHARE:
+            raise _TooNarrow(order[start + gaps.argmin()], shares.max())
         kernel[block, :-1, : stop - start] = directions.T
         bias[block, : stop - start] = -thresholds
         output_kernel[block, : stop - start] = output
@@ -332,10 +341,10 @@ def _model(cloud, stack):
     return model
 
 
-def _check_predictions(model, points, labels, places):
+def _check_predictions(model, points, labels, first_indices):
     """Runs the network on its points, on the current backend and device."""
-    for start in range(0, len(points), BATCH):
-        part = slice(start, start + BATCH)
+    for start in range(0, len(points), BATCH_SIZE):
+        part = slice(start, start + BATCH_SIZE)
         logits = model(points[part].astype("float32"), training=False)
         logits = keras.ops.convert_to_numpy(logits)
         predictions = np.where(np.isnan(logits).any(1), -1, logits.argmax(1))
@@ -344,11 +353,12 @@ def _check_predictions(model, points, labels, places):
             i = start + wrong[0]
             raise ValueError(
                 "The network does not fit in the precision of this device: it "
-                f"gives x[{places[i]}] the class {predictions[wrong[0]]} "
-                f"instead of {labels[i]}. Possible reasons are features of "
-                "very different scales and products of less than float32 "
-                "precision. Received: numbers in x of magnitudes from "
-                f"{np.abs(points).min():.2g} to {np.abs(points).max():.2g}"
+                f"gives x[{first_indices[i]}] the class "
+                f"{predictions[wrong[0]]} instead of {labels[i]}. Possible "
+                "reasons are features of very different scales and products "
+                "of less than float32 precision. Received: numbers in x of "
+                f"magnitudes from {np.abs(points).min():.2g} to "
+                f"{np.abs(points).max():.2g}"
             )
 
 
@@ -361,13 +371,13 @@ def _narrowest_stack(cloud, widths):
             continue
 
 
-def _width_error(width, error, wider_stack, places):
+def _width_error(width, error, wider_stack, first_indices):
     remedy = "no width suffices"
     if wider_stack:
         remedy = f"`width={wider_stack.kernel.shape[1]}` suffices"
     return (
         f"In float32 this fit fails at width {width}, {remedy}: another "
-        f"point is too close to x[{places[error.point]}], which rounding may "
-        f"move by {min(error.share, 1):.2g} of the distance to another class; "
-        f"{ALLOWED} is allowed. Received: width={width}"
+        f"point is too close to x[{first_indices[error.point]}], which "
+        f"rounding may move by {min(error.share, 1):.2g} of the distance to "
+        f"another class; {LARGEST_SHARE} is allowed. Received: width={width}"
     )
