@@ -38,15 +38,15 @@ def start(output, *arguments, devices=1, prepare=None):
 
 def result(output, *processes):
     """The losses, the weights of the first process and the epochs begun."""
-    ended = [process.end(timeout=300) for process in processes]
-    assert not any(process.returncode for process in ended), ended
+    finished = [process.end(timeout=300) for process in processes]
+    assert not any(process.returncode for process in finished), finished
     losses = ResumableTraining(output / "training-0.npz").history["loss"]
     model = keras.models.load_model(output / "model-0.keras")
-    return np.array(losses), model.get_weights(), epochs_begun(ended)
+    return np.array(losses), model.get_weights(), epochs_begun(finished)
 
 
-def epochs_begun(ended):
-    printed = "".join(process.stdout for process in ended)
+def epochs_begun(processes):
+    printed = "".join(process.stdout for process in processes)
     return [int(n) for n in re.findall(r"^Epoch (\d+)/", printed, re.M)]
 
 
@@ -76,17 +76,17 @@ def train_until_killed(output):
     """
     file = f"{output}/.training-0"
     die = functools.partial(scripts.at_file, 6, scripts.die, file)
-    ended = [
+    finished = [
         process.end(timeout=300) for process in start_together(output, die)
     ]
-    killed, *others = ended
+    killed, *others = finished
     assert killed.returncode == -signal.SIGKILL
     for process in others:
         assert process.returncode
         # The second is JAX's own word, where it comes before ours.
         words = "A process has failed|another task died"
         assert re.search(words, process.stderr)
-    return epochs_begun(ended)
+    return epochs_begun(finished)
 
 
 def test_together_they_train_what_one_does_even_after_a_kill(tmp_path):

@@ -86,15 +86,15 @@ class EndsAt(keras.callbacks.Callback):
 
 
 def test_training_that_was_ended_resumes_bit_for_bit(tmp_path):
-    whole, ended = make(), make()
+    whole, interrupted = make(), make()
     once = fit(whole, tmp_path / "whole.npz", 4)
     with pytest.raises(KeyboardInterrupt):
-        fit(ended, tmp_path / "ended.npz", 4, EndsAt(0))
-    resumable = ResumableTraining(tmp_path / "ended.npz")
+        fit(interrupted, tmp_path / "interrupted.npz", 4, EndsAt(0))
+    resumable = ResumableTraining(tmp_path / "interrupted.npz")
     with pytest.raises(KeyboardInterrupt):
-        fit(ended, resumable, 4, EndsAt(2))
+        fit(interrupted, resumable, 4, EndsAt(2))
     other = make()
-    twice = fit(other, tmp_path / "ended.npz", 4)
+    twice = fit(other, tmp_path / "interrupted.npz", 4)
     assert_same_state(other, whole)
     assert twice.epoch == once.epoch == 4
     stored = ResumableTraining(once.path).history
@@ -104,13 +104,16 @@ def test_training_that_was_ended_resumes_bit_for_bit(tmp_path):
 
 @pytest.mark.one_backend
 def test_the_same_callback_resumes_from_its_file(tmp_path):
-    whole, ended = tiny("adam"), tiny("adam")
+    whole, interrupted = tiny("adam"), tiny("adam")
     fit_tiny(whole, tmp_path / "whole.npz", 3, y=1.0)
-    resumable, data = ResumableTraining(tmp_path / "ended.npz"), (BATCH, BATCH)
+    resumable, data = (
+        ResumableTraining(tmp_path / "interrupted.npz"),
+        (BATCH, BATCH),
+    )
     with pytest.raises(KeyboardInterrupt):
-        fit(ended, resumable, 3, EndsAt(1), data=data)
-    fit(ended, resumable, 3, data=data)
-    assert_same_state(ended, whole)
+        fit(interrupted, resumable, 3, EndsAt(1), data=data)
+    fit(interrupted, resumable, 3, data=data)
+    assert_same_state(interrupted, whole)
 
 
 @pytest.mark.skipif(
@@ -128,12 +131,12 @@ def test_the_states_of_stateful_layers_are_kept(tmp_path):
         model.compile("sgd", "mse", run_eagerly=EAGER)
         return model, [*both.states, *last.states]
 
-    (whole, states), (ended, _), (resumed, again) = (
+    (whole, states), (interrupted, _), (resumed, again) = (
         stateful() for _ in range(3)
     )
     fit(whole, tmp_path / "whole.npz", 4)
-    fit(ended, tmp_path / "ended.npz", 2)
-    fit(resumed, tmp_path / "ended.npz", 4)
+    fit(interrupted, tmp_path / "interrupted.npz", 2)
+    fit(resumed, tmp_path / "interrupted.npz", 4)
     assert_same_state(resumed, whole)
     assert_same(again, states, 0, 0)
 
@@ -145,8 +148,8 @@ def test_the_average_that_training_ends_with_is_not_trained_on(tmp_path):
 
     whole, resumed = averaging(), averaging()
     fit(whole, tmp_path / "whole.npz", 4)
-    fit(averaging(), tmp_path / "ended.npz", 2)
-    fit(resumed, tmp_path / "ended.npz", 4)
+    fit(averaging(), tmp_path / "interrupted.npz", 2)
+    fit(resumed, tmp_path / "interrupted.npz", 4)
     assert_same_state(resumed, whole)
 
 
