@@ -49,12 +49,12 @@ def generator(name, value, seed=None) -> np.random.Generator:
     return value
 
 
-def features(layer, shape):
+def checked_features(layer_name, shape):
     """Returns the number of features, the last axis of an input shape."""
     if shape[-1] is None:
         raise ValueError(
-            f"{layer} needs a defined number of features, the last axis of "
-            f"its input. Received: shape={tuple(shape)}"
+            f"{layer_name} needs a defined number of features, the last axis "
+            f"of its input. Received: shape={tuple(shape)}"
         )
     return shape[-1]
 

@@ -19,7 +19,7 @@ from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RINCell
-from keras_rin.layers import _offset_file
+from keras_rin.layers import _saved_weights
 
 SimpleRNN, SimpleRNNCell = keras.layers.SimpleRNN, keras.layers.SimpleRNNCell
 RNN, TimeDistributed = keras.layers.RNN, keras.layers.TimeDistributed
@@ -98,7 +98,7 @@ def assert_comes_back(model, file, rng):
 
 def without_marker(monkeypatch):
     """From here on, files are those of earlier versions."""
-    monkeypatch.setattr(_offset_file, "mark", lambda store: None)
+    monkeypatch.setattr(_saved_weights, "mark", lambda store: None)
 
 
 @pytest.mark.one_backend

@@ -72,7 +72,7 @@ class FixedProjection(keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        features = _arguments.features(self.name, input_shape)
+        features = _arguments.checked_features(self.name, input_shape)
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
         self.kernel = self.add_weight(
             name="kernel",

@@ -10,10 +10,10 @@ from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.initializers import _half_precision
-from keras_rin.layers import _offset_file
+from keras_rin.layers import _saved_weights
 from keras_rin.layers._offset_options import warn_about_effective_options
 
-DENSE_COUNTERPART = _offset_file.Counterpart(
+DENSE_COUNTERPART = _saved_weights.Counterpart(
     keras_class="Dense",
     keras_layer_name="dense",
     offset_layer_name="linear_residual",
@@ -84,7 +84,7 @@ class LinearResidual(keras.layers.Layer):
         warn_about_effective_options(self, "kernel")
 
     def build(self, input_shape):
-        features = _arguments.features(self.name, input_shape)
+        features = _arguments.checked_features(self.name, input_shape)
         self.kernel = self.add_weight(
             name="kernel",
             shape=(features, features),
@@ -98,10 +98,10 @@ class LinearResidual(keras.layers.Layer):
 
     def save_own_variables(self, store):
         super().save_own_variables(store)
-        _offset_file.mark(store)
+        _saved_weights.mark(store)
 
     def load_own_variables(self, store):
-        weights = _offset_file.checked_offset_weights(
+        weights = _saved_weights.checked_offset_weights(
             self, store, DENSE_COUNTERPART
         )
         super().load_own_variables(weights)

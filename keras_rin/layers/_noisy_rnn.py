@@ -93,7 +93,7 @@ class NoisyRNN(keras.layers.RNN):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def build(self, sequences_shape, initial_state_shape=None):
-        features = _arguments.features(self.name, sequences_shape)
+        features = _arguments.checked_features(self.name, sequences_shape)
         noise = keras.tree.flatten(self.cell.output_size)[0]
         shape = (*sequences_shape[:-1], features + noise)
         super().build(shape, initial_state_shape)

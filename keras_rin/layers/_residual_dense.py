@@ -107,7 +107,7 @@ class ResidualDense(ResidualBranch):
         self.units = _arguments.integer("units", units)
 
     def build(self, input_shape):
-        features = _arguments.features(self.name, input_shape)
+        features = _arguments.checked_features(self.name, input_shape)
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
         self.add_branch(
             (features, self.units), (self.units, features), (self.units,)

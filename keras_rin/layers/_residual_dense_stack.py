@@ -117,7 +117,7 @@ class ResidualDenseStack(ResidualBranch):
         self.depth = _arguments.integer("depth", depth)
 
     def build(self, input_shape):
-        features = _arguments.features(self.name, input_shape)
+        features = _arguments.checked_features(self.name, input_shape)
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
         self.add_branch(
             (self.depth, features, self.units),

@@ -216,7 +216,7 @@ class RIN(keras.layers.RNN):
             raise ValueError(f"`fused=True` does not support {options}.")
 
     def build(self, sequences_shape, initial_state_shape=None):
-        features = _arguments.features(self.name, sequences_shape)
+        features = _arguments.checked_features(self.name, sequences_shape)
         super().build(sequences_shape, initial_state_shape)
         self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
 

@@ -11,11 +11,11 @@ from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.initializers import _half_precision
-from keras_rin.layers import _offset_file
+from keras_rin.layers import _saved_weights
 from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._offset_options import warn_about_effective_options
 
-SIMPLE_RNN_CELL_COUNTERPART = _offset_file.Counterpart(
+SIMPLE_RNN_CELL_COUNTERPART = _saved_weights.Counterpart(
     keras_class="SimpleRNNCell",
     keras_layer_name="simple_rnn_cell",
     offset_layer_name="rin_cell",
@@ -214,13 +214,15 @@ class RINCell(keras.layers.SimpleRNNCell):
 
     def save_own_variables(self, store):
         super().save_own_variables(store)
-        _offset_file.mark(store)
+        _saved_weights.mark(store)
 
     def load_own_variables(self, store):
         # A subclass with more weights cannot be confused with SimpleRNNCell.
         has_same_weights = len(self.weights) == 2 + self.use_bias
         counterpart = SIMPLE_RNN_CELL_COUNTERPART if has_same_weights else None
-        weights = _offset_file.checked_offset_weights(self, store, counterpart)
+        weights = _saved_weights.checked_offset_weights(
+            self, store, counterpart
+        )
         super().load_own_variables(weights)
 
     def _project_inputs(self, x):

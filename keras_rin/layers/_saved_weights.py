@@ -1,4 +1,4 @@
-"""How a file of weights tells an offset from an effective matrix.
+"""How saved weights tell an offset from an effective matrix.
 
 A layer that stores the offset U and the layer of Keras that stores V = U + I
 have weights of the same shapes, which Keras numbers: within a wrapper it would
