@@ -25,6 +25,7 @@ import tempfile
 import types
 
 import numpy as np
+from archive.data import parts
 from tqdm import tqdm
 
 from engine import measurement
@@ -92,16 +93,6 @@ def cross_validate(example, splits, folds, seeds, epochs, units):
             run |= {"loss": loss, "right": round(right), "of": len(test[1])}
             runs.append(run)
     return runs
-
-
-def parts(labels, count):
-    """A number for each recording, each class spread over all numbers."""
-    numbers = np.empty(len(labels), int)
-    rng = np.random.default_rng(0)
-    for label in np.unique(labels):
-        rows = rng.permutation(np.flatnonzero(labels == label))
-        numbers[rows] = np.arange(len(rows)) % count
-    return numbers
 
 
 def tables(results):

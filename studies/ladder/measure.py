@@ -22,6 +22,7 @@ import json
 import keras
 import numpy as np
 from keras import ops
+from short_then_longer.measure import LADDER
 from tqdm import tqdm
 
 from engine import measurement
@@ -42,14 +43,6 @@ LAYERS = {
         50, recurrent_initializer=Offset(PartialIdentity()), **options
     ),
 }
-# Length of the sequences, updates, highest learning rate.
-LADDER = (
-    (200, 2_000, 3e-3),
-    (500, 400, 3e-4),
-    (1_000, 200, 1e-4),
-    (2_000, 100, 1e-4),
-    (5_000, 200, 1e-4),
-)
 FACTORS = (1 / 3, 1, 3)  # of all rates but the first
 LAST = 10_000, 60, (1e-5, 3e-5, 1e-4)  # after the ladder of factor 1
 SEEDS, BATCH = 10, 50
