@@ -20,6 +20,7 @@ NAMES = sorted(path.parent.name for path in record.STUDIES.glob("*/measure.py"))
 FASHION = pathlib.Path(os.environ.get("TFDS_DATA_DIR", ""), "fashion_mnist")
 PROGRAMS = {  # that a study runs
     "endless_stream": ["gcc"],
+    "kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
     "runtimes": ["gcc"],
 }
 # Those that need reports of pytest, or a compiler, or are tested as a page.

@@ -1,0 +1,298 @@
+"""Which layer has the highest accuracy in as many kB of a microcontroller?
+
+The networks of [endless stream](../endless_stream/README.md) in three sizes:
+with at most as many weights as a RIN of 16, 32 and 64 units. Each has the
+training, *pairs, all steps* or *stateful, all steps*, and the learning rate of
+the highest accuracy on the parts left out. Accuracy is the mean over all steps
+of streams of 10,000 steps that are never reset, median (lowest to highest) of
+five seeds. A run that diverged has the last finite weights.
+
+Flash is what a program for a Cortex-M4F grows by with the network, its code and
+what it needs of the C library: weights, `rin_step` and `expf` or `tanhf` of
+newlib, compiled by `arm-none-eabi-gcc -Os`. RAM is the hidden state and the
+stack of a step (`-fstack-usage`, functions of `math.h` left out). Instructions
+of a step, compiled with `-O2`, are counted by QEMU; a Cortex-M4 takes one or
+more cycles for each.
+"""
+
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import numpy as np
+from endless_stream import measure as endless_stream
+from matplotlib.figure import Figure
+
+from engine import measurement
+from engine import pictures
+from engine import record
+from engine.measurement import spread
+from keras_rin.export import export_streaming
+
+FOLDER = pathlib.Path(__file__).parent
+BOARD = record.STUDIES.parent / "tests" / "board"
+TRAININGS = ("pairs, all steps", "stateful, all steps")
+RATES = (0.003, 0.01, 0.03)
+SIZES = (16, 32, 64)
+STEPS = 200
+GCC = (
+    "arm-none-eabi-gcc -std=c99 -mthumb -mcpu=cortex-m4 -mfloat-abi=hard "
+    "-mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections -Wl,--gc-sections "
+    "--specs=rdimon.specs"
+).split()
+QEMU = (
+    "qemu-system-arm -M mps2-an386 -nographic -semihosting -icount shift=0 "
+    "-kernel"
+).split()
+LIMITS = (0.84, 0.925)  # of accuracy, without runs that diverged
+PICTURES = {
+    "kilobytes.svg": "Accuracy over flash and RAM (median and range of the "
+    "seeds)"
+}
+
+
+def measure(
+    layers=tuple(endless_stream.LAYERS),
+    sizes=SIZES,
+    trainings=TRAININGS,
+    rates=RATES,
+    seeds=range(5),
+    epochs=endless_stream.EPOCHS,
+    test=endless_stream.TESTS,
+    folds=endless_stream.FOLDS,
+    runs=endless_stream.RUNS,
+):
+    left_out, chosen, test_runs = endless_stream.complete_runs(
+        *(layers, sizes, trainings, rates, seeds, epochs, test, folds, runs)
+    )
+    left_out, test_runs = (
+        list(map(endless_stream.without_curves, stored))
+        for stored in (left_out, test_runs)
+    )
+    results = {"left out": left_out, "chosen": chosen, "runs": test_runs}
+    results["bytes"] = [
+        {"layer": layer, "units": units, "weights": weights}
+        | bytes_of(layer, units, weights)
+        for layer in layers
+        for units in sizes
+        for weights in endless_stream.WEIGHTS
+    ]
+    return results, figures(results)
+
+
+def figures(results):
+    return {"kilobytes.svg": draw(results)}
+
+
+def bytes_of(layer, units, weights):
+    """Units, flash, RAM and instructions of a network; its weights are new."""
+    _, model = endless_stream.models(layer, units, TRAININGS[0], -1)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        path = folder / "rin.h"
+        export_streaming(model, path, "c", verbose=False, weights=weights)
+        without, _ = compile_board(folder, "-Os")
+        flash, stack = compile_board(folder, "-Os", "-DNETWORK")
+        compile_board(folder, "-O2", "-DNETWORK", f"-DSTEPS={STEPS}")
+        run = subprocess.run(
+            [*QEMU, folder / "board.elf"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        state = re.search(r"RAM: ([\d,]+)", path.read_text())[1]
+    return {
+        "own units": model.layers[1].units,
+        "flash": flash - without,
+        "RAM": int(state.replace(",", "")) + stack,
+        "instructions": 40 * int(run.stdout) / STEPS,
+    }
+
+
+def compile_board(folder, *options):
+    """Bytes of flash of a program, and of the stack of its functions."""
+    program = folder / "board.elf"
+    objects = []
+    for source in (FOLDER / "board.c", BOARD / "boot.c"):
+        objects.append(folder / f"{source.stem}.o")
+        command = [*GCC, *options, "-fstack-usage", "-I", folder, "-c", source]
+        subprocess.run([*command, "-o", objects[-1]], check=True)
+    link = ["-T", BOARD / "cortex_m.ld", "-lm", "-o", program]
+    subprocess.run([*GCC, *objects, *link], check=True)
+    size = subprocess.run(
+        ["arm-none-eabi-size", program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    text, data = map(int, size.stdout.splitlines()[1].split()[:2])
+    usage = (folder / "board.su").read_text()
+    stack = sum(map(int, re.findall(r"\t(\d+)\t", usage)))
+    return text + data, stack
+
+
+def left_out_mean(results, **values):
+    """The mean accuracy of runs with these values on the parts left out."""
+    return np.mean(
+        [
+            run["float32"]["never"]["mean"]
+            for run in results["left out"]
+            if {**run, **values} == run
+        ]
+    )
+
+
+def best_training(results, layer, units):
+    """That of the highest accuracy on the parts left out, at its own rate."""
+    names = ("layer", "units", "training", "rate")
+    accuracies = {
+        best["training"]: left_out_mean(
+            results, **{name: best[name] for name in names}
+        )
+        for best in results["chosen"]
+        if (best["layer"], best["units"]) == (layer, units)
+    }
+    return max(accuracies, key=accuracies.get)
+
+
+def points(results, layer, weights):
+    """Bytes of each size of a layer, with the accuracies of its seeds."""
+    rows = []
+    for size in results["bytes"]:
+        if (size["layer"], size["weights"]) == (layer, weights):
+            runs = endless_stream.runs_of(
+                results,
+                "never",
+                layer=layer,
+                training=best_training(results, layer, size["units"]),
+                units=size["units"],
+            )
+            accuracies = [run[weights]["never"]["mean"] for run in runs]
+            rows.append((size, runs, accuracies))
+    return rows
+
+
+def draw(results):
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    panels = {
+        ("flash", "float32"): "Flash, float32 weights",
+        ("flash", "int8"): "Flash, int8 weights",
+        ("RAM", "int8"): "RAM, int8 weights",
+    }
+    row = figure.subplots(1, len(panels), sharey=True)
+    layers = dict.fromkeys(size["layer"] for size in results["bytes"])
+    for axes, ((kind, weights), title) in zip(row, panels.items(), strict=True):
+        for layer in layers:
+            plot_sizes(axes, points(results, layer, weights), kind, layer)
+        axes.set_title(title, loc="left", fontsize=10)
+        axes.set(xscale="log", xlabel="bytes" if kind == "RAM" else "kB")
+        ticks = (200, 400, 800) if kind == "RAM" else (1, 2, 5, 10, 20)
+        axes.set_xticks(ticks, map(str, ticks))
+        axes.minorticks_off()
+        axes.grid(linewidth=0.3)
+    row[0].set(ylim=LIMITS, ylabel="accuracy on an endless stream, test data")
+    figure.legend(
+        *row[0].get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=len(layers),
+    )
+    return figure
+
+
+def plot_sizes(axes, rows, kind, layer):
+    """Median and range of the seeds; a seed below the axis is counted."""
+    unit = 1 if kind == "RAM" else 1000
+    accuracies = [np.array(accuracies) for *_, accuracies in rows]
+    above = [values[values > LIMITS[0]] for values in accuracies]
+    x = [size[kind] / unit for size, *_ in rows]
+    middle = [np.median(values) for values in accuracies]
+    axes.plot(x, middle, marker="o", label=layer, **pictures.STYLES[layer])
+    color = pictures.STYLES[layer]["color"]
+    for at, median, seeds, shown in zip(
+        x, middle, accuracies, above, strict=True
+    ):
+        if len(shown):
+            axes.plot([at] * 2, [shown.min(), shown.max()], color=color)
+        if len(shown) < len(seeds):
+            below = f"{len(seeds) - len(shown)} of {len(seeds)}"
+            axes.annotate(
+                f"{below} below {LIMITS[0]}",
+                (at, median),
+                (at, LIMITS[0] + 0.003),
+                ha="center",
+                fontsize=8,
+                color=color,
+                arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.4},
+            )
+
+
+def tables(results):
+    header = [
+        "layer",
+        "weights",
+        "units",
+        "parameters",
+        "training",
+        "rate",
+        "accuracy",
+        "diverged",
+        "flash, kB",
+        "RAM, bytes",
+        "instructions a step",
+    ]
+    rows = []
+    for layer in dict.fromkeys(size["layer"] for size in results["bytes"]):
+        for weights in endless_stream.WEIGHTS:
+            for size, runs, accuracies in points(results, layer, weights):
+                rows.append(
+                    [
+                        layer,
+                        weights,
+                        str(size["own units"]),
+                        f"{runs[0]['parameters']:,}",
+                        runs[0]["training"].removesuffix(", all steps"),
+                        f"{runs[0]['rate']:g}",
+                        spread(accuracies),
+                        str(sum(run["diverged"] for run in runs)),
+                        f"{size['flash'] / 1000:.1f}",
+                        f"{size['RAM']:,}",
+                        f"{size['instructions']:,.0f}",
+                    ]
+                )
+    return {
+        "Accuracy, and what a program for a Cortex-M4F grows by": (
+            record.markdown(header, rows, words=2)
+        ),
+        "Mean accuracy on the parts left out": rate_table(results),
+    }
+
+
+def rate_table(results):
+    rates = sorted({run["rate"] for run in results["left out"]})
+    names = ("layer", "units", "training")
+    rows = []
+    for best in results["chosen"]:
+        values = {name: best[name] for name in names}
+        means = (left_out_mean(results, **values, rate=r) for r in rates)
+        row = [best["layer"], str(best["units"]), best["training"]]
+        rows.append([*row, *(f"{mean:.3f}" for mean in means)])
+    header = ["layer", "weights of a RIN of", "training"]
+    return record.markdown([*header, *(f"{r:g}" for r in rates)], rows, words=3)
+
+
+SMALLEST = {
+    "layers": ("RIN",),
+    "sizes": (2,),
+    "trainings": TRAININGS[:1],
+    "rates": (0.001,),
+    "seeds": (0,),
+    "epochs": 1,
+    "test": (2, 3),
+    "folds": 1,
+    "runs": None,
+}
+
+if __name__ == "__main__":
+    measurement.main()
