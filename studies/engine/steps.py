@@ -14,6 +14,22 @@ import numpy as np
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
+
+def _lmu(units):
+    """Half of the state is the memory of the last 784 steps."""
+    from keras_lmu import LMU
+
+    half = units // 2
+    cell = keras.layers.SimpleRNNCell(units - half)
+    return LMU(memory_d=1, order=half, theta=784, hidden_cell=cell)
+
+
+def _cfc(units):
+    from ncps.keras import CfC
+
+    return CfC(units)
+
+
 SIZE = "batch × time × features × units"
 LAYERS = {
     "RIN": RIN,
@@ -27,6 +43,13 @@ LAYERS = {
     "mean over time, Dense": lambda units: keras.Sequential(
         [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(units)]
     ),
+}
+# Recurrent layers of other packages for Keras: (package, maker).
+PEERS = {"LMU": ("keras_lmu", _lmu), "CfC": ("ncps", _cfc)}
+LAYERS |= {
+    name: layer
+    for name, (package, layer) in PEERS.items()
+    if importlib.util.find_spec(package)
 }
 
 
@@ -57,6 +80,7 @@ def keras_layer(name, jit_compile="auto", policy="float32"):
         optimizer = keras.optimizers.SGD(1e-6)
         model.compile(optimizer, "mse", jit_compile=jit_compile)
         x, y = data(size)
+        y = y[:, : model.output_shape[-1]]
         if training:
             return lambda: model.train_on_batch(x, y)
         return lambda: model.predict_on_batch(x)

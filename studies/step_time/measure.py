@@ -14,6 +14,7 @@ ratios of the medians to that of the faster SimpleRNN, compiled or not.
 | matmul lower bound | the matrix products of a step without anything else; some compiled layers measure below it at batch 1 |
 | mean over time, Dense | a model without a loop: what any training step takes |
 | JAX lax.scan | the recurrence of RIN in JAX alone, without Keras |
+| LMU, CfC | layers of the packages keras-lmu and ncps, CfC with all its weights; half of the state of LMU is its memory |
 | Torch, cuDNN | the layer of Torch on a GPU, with the library of NVIDIA |
 
 *Overhead* is the time by which a default step of the model without a loop is
@@ -59,6 +60,11 @@ IN_GRID = (*RECURRENT, *WITHOUT_LOOP)
 GPU_SIZES = [*SIZES[:4], (128, 784, 64, 256), (512, 784, 64, 1024)]
 ON_GPU = ("RIN", "RNN(RINCell)", "SimpleRNN", "GRU", "LSTM", "JAX lax.scan")
 ON_GPU += tuple(f"Torch {name}, cuDNN" for name in ("RNN", "GRU", "LSTM"))
+PEERS = tuple(
+    f"{name}{how}"
+    for name in ("RIN", "SimpleRNN", "GRU", "LSTM", "LMU", "CfC")
+    for how in ("", ", XLA")
+)
 ON_OTHER_BACKENDS = ("RIN", "RNN(RINCell)", "SimpleRNN", "LSTM")
 
 
@@ -285,6 +291,10 @@ VARIANTS = {
     "": Variant("Six sizes"),
     "avx2": Variant("Without AVX-512", {"seconds": 12}),
     "jax": Variant("JAX", {**OTHER_BACKEND, "seconds": 15}, "jax"),
+    "peers": Variant(
+        "Layers of other packages",
+        {**TRAINING, "names": PEERS, "sizes": SIZES[1:3], "seconds": 40},
+    ),
     "gpu": Variant(
         "JAX on a GPU",
         {**TRAINING, "names": ON_GPU, "sizes": GPU_SIZES, "seconds": 4},
