@@ -74,7 +74,7 @@ KERAS_MESSAGES = {"Could not locate class 'RIN'"}
 
 @pytest.mark.parametrize(
     "message",
-    set(re.findall(r'^### "(.*)"$', QUESTIONS, re.M)) - KERAS_MESSAGES,
+    sorted(set(re.findall(r'^### "(.*)"$', QUESTIONS, re.M)) - KERAS_MESSAGES),
 )
 def test_a_message_that_is_explained_is_one_of_the_package(message):
     sources = sorted(ROOT.glob("keras_rin/**/*.py"))
