@@ -258,7 +258,7 @@ VARIANTS = {
     ),
 }
 SMALLEST = {
-    "parts": ["matrices", "layers", "small dynamics"],
+    "parts": ["matrices", "small dynamics"],
     "units": 8,
     "repeats": 1,
     "callback_units": 8,

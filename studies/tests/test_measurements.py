@@ -23,8 +23,16 @@ PROGRAMS = {  # that a study runs
     "kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
     "runtimes": ["gcc"],
 }
-# Those that need reports of pytest, or a compiler, or are tested as a page.
-ELSEWHERE = {"backends", "gpu_compile", "robustness", "tutorial", "versions"}
+# Those that need reports of pytest, or a compiler, are tested as a page, or are
+# made of functions that test_many_models.py calls.
+ELSEWHERE = {
+    "backends",
+    "gpu_compile",
+    "ladder",
+    "robustness",
+    "tutorial",
+    "versions",
+}
 
 
 def study(name):
