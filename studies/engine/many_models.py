@@ -46,9 +46,6 @@ class ManyModels:
         self.model, self.loss = model, loss
         # The states of seed generators, which nothing here uses.
         self.fixed = [v.numpy() for v in model.non_trainable_variables]
-        self.outputs_of_all = _jit(
-            lambda weights, x: _map(lambda w: self.outputs(w, x))(weights)
-        )
 
     def outputs(self, weights, x):
         return self.model.stateless_call(weights, self.fixed, x)[0]
@@ -87,8 +84,8 @@ class ManyModels:
             )(weights)
             now = settings["rate"] * schedule(number)
             state = [
-                now if is_one else value
-                for value, is_one in zip(state, is_rate, strict=True)
+                now if replace else value
+                for value, replace in zip(state, is_rate, strict=True)
             ]
             return optimizer.stateless_apply(state, gradients, weights), loss
 
@@ -100,16 +97,4 @@ class ManyModels:
             )
             return weights, losses
 
-        return _jit(_map(train))
-
-
-def _jit(function):
-    import jax
-
-    return jax.jit(function)
-
-
-def _map(function):
-    import jax
-
-    return jax.vmap(function)
+        return jax.jit(jax.vmap(train))
