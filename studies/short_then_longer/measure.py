@@ -51,11 +51,11 @@ FOLDER = pathlib.Path(__file__).parent
 RUNS = FOLDER / "partial.jsonl"
 GRADIENT_NORMS = FOLDER.parent / "gradient_horizons" / "results.json"
 PICTURES = {
-    "rungs": "Normalized loss over the length of the test sequences, after "
+    "rungs.svg": "Normalized loss over the length of the test sequences, after "
     "each rung (median and range of the seeds)",
-    "layers": "Gradient norms before training, and normalized loss over the "
-    "length of the test sequences after the last rung (median and range of the "
-    "seeds)",
+    "gradients.svg": "Gradient norms before training",
+    "layers.svg": "Normalized loss over the length of the test sequences after "
+    "the last rung (median and range of the seeds)",
 }
 
 
@@ -64,9 +64,16 @@ def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, runs=RUNS):
     runs = PartialRuns(runs, ("layer", "seed")).complete(
         cases, lambda *case: train(*case, ladder, tests)
     )
-    return {"runs": runs}, {
-        "rungs": rungs_figure(runs),
-        "layers": layers_figure(runs),
+    results = {"runs": runs}
+    return results, figures(results)
+
+
+def figures(results):
+    runs = results["runs"]
+    return {
+        "rungs.svg": rungs_figure(runs),
+        "gradients.svg": gradients_figure(),
+        "layers.svg": layers_figure(runs),
     }
 
 
@@ -156,8 +163,8 @@ def draw(axes, runs, rung, label, **line):
 
 
 def rungs_figure(runs):
-    figure = Figure(figsize=(6.5, 4), layout="constrained")
-    axes = loss_axes(figure.subplots())
+    figure, axes = panel()
+    loss_axes(axes)
     runs = groups(runs, "layer")["RIN"]
     stages = runs[0]["rungs"]
     colors = pictures.ordered_colors(len(stages))
@@ -168,29 +175,38 @@ def rungs_figure(runs):
     return figure
 
 
-def layers_figure(runs):
-    """Gradient norms before training, beside losses after the last rung."""
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+def gradients_figure():
+    figure, axes = panel()
     norms = record.read(GRADIENT_NORMS)["sizes"]
     for layer in "RIN", "SimpleRNN", "LSTM":
-        left.plot(norms[layer][::-1], label=layer, **pictures.STYLES[layer])
-    left.set(
+        axes.plot(norms[layer][::-1], label=layer, **pictures.STYLES[layer])
+    axes.set(
         yscale="log",
         ylim=(1e-30, 1e5),
         xlabel="time steps back from the last one",
         ylabel="gradient norm before training",
     )
-    left.set_title("Gradients reach back a thousand steps", loc="left")
-    left.legend()
-    loss_axes(right)
+    axes.set_title("Gradients reach back a thousand steps", loc="left")
+    axes.legend()
+    return figure
+
+
+def layers_figure(runs):
+    figure, axes = panel()
+    loss_axes(axes)
     layers = groups(runs, "layer")
     for layer in "RIN", "GRU", "LSTM":
         if layer in layers:
-            draw(right, layers[layer], -1, layer, **pictures.STYLES[layer])
-    right.set_title("Trained on 200 to 5,000 steps", loc="left")
-    right.legend()
+            draw(axes, layers[layer], -1, layer, **pictures.STYLES[layer])
+    axes.set_title("Trained on 200 to 5,000 steps", loc="left")
+    axes.legend()
     return figure
+
+
+def panel():
+    """A figure that fits beside another one, and on a phone."""
+    figure = Figure(figsize=(4.8, 3.8), layout="constrained")
+    return figure, figure.subplots()
 
 
 def loss_axes(axes):
