@@ -28,7 +28,6 @@ import numpy as np
 from archive.data import parts
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine.measurement import Variant
 from engine.measurement import groups
@@ -51,7 +50,7 @@ def measure(folds=0, seeds=range(3), epochs=8, units=64, names=()):
     splits = example.load("BasicMotions")
     if folds:
         runs = cross_validate(example, splits, folds, seeds, epochs, units)
-        return {"runs": runs}, {}
+        return {"runs": runs}
     with tempfile.TemporaryDirectory() as folder:
         results = [
             example.compare(
@@ -62,17 +61,17 @@ def measure(folds=0, seeds=range(3), epochs=8, units=64, names=()):
         ]
     labels = splits[1][1]
     chance = float(np.bincount(labels).max() / len(labels))
-    results = {"chance": chance, "layers": results}
-    return results, figures(results)
+    return {"chance": chance, "layers": results}
 
 
-def figures(results):
+def draw(results):
+    """Accuracy after each part of the recordings."""
     if "chance" not in results:  # the variant of learning rates
-        return {}
+        return None
     figure = run_example().draw(results["layers"], results["chance"])
     title = "RIN, GRU and LSTM need half a recording, SimpleRNN all of it"
     figure.axes[0].set_title(title, loc="left")
-    return {"accuracy": figure}
+    return figure
 
 
 def cross_validate(example, splits, folds, seeds, epochs, units):
@@ -134,12 +133,9 @@ def cross_validation(results):
     return record.markdown(["layer", *map(str, RATES)], rows)
 
 
-PICTURES = {"accuracy": "Accuracy after each part of the recordings"}
+PICTURES = {"accuracy": draw}
 VARIANTS = {
     "": Variant("Test set"),
     "rates": Variant("Learning rates", {"folds": 4, "seeds": (0,)}),
 }
 SMALLEST = {"seeds": (0,), "epochs": 1, "units": 2, "names": ("RIN",)}
-
-if __name__ == "__main__":
-    measurement.main()

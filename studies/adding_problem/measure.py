@@ -15,7 +15,6 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine import training
 from engine.measurement import groups
@@ -53,12 +52,7 @@ def measure(
     splits = [adding.generate(rng, size, length) for size in sizes]
     cases = list(itertools.product(seeds, names))
     runs = [train(*case, splits, epochs) for case in tqdm(cases)]
-    results = {"runs": runs}
-    return results, figures(results)
-
-
-def figures(results):
-    return {"learning_curves.svg": draw(results["runs"])}
+    return {"runs": runs}
 
 
 def train(seed, name, splits, epochs):
@@ -115,21 +109,17 @@ def tables(results):
     return {"Test set": record.markdown(header, rows)}
 
 
-def draw(runs):
+def draw(results):
+    """Learning curves: median and range over three seeds."""
     ylabel = "normalized loss, validation data"
-    figure = learning_curves(runs, ylabel, baseline=1)
+    figure = learning_curves(results["runs"], ylabel, baseline=1)
     figure.axes[0].set_yscale("log")
     title = "LSTM and GRU reach lower losses, SimpleRNN learns nothing"
     figure.axes[0].set_title(title, loc="left")
     return figure
 
 
-PICTURES = {
-    "learning_curves.svg": "Learning curves: median and range over three seeds"
-}
+PICTURES = {"learning_curves.svg": draw}
 SMALLEST = {"length": 2, "samples": 1, "epochs": 1, "seeds": (0,)} | {
     "names": ("RIN",)
 }
-
-if __name__ == "__main__":
-    measurement.main()

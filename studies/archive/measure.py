@@ -32,7 +32,6 @@ import concurrent.futures
 import dataclasses
 import functools
 import itertools
-import pathlib
 import time
 from collections.abc import Callable
 
@@ -42,7 +41,6 @@ from archive import data
 from keras import ops
 from scipy import stats
 
-from engine import measurement
 from engine import record
 from engine.many_models import ManyModels
 from engine.many_models import initial_weights
@@ -93,8 +91,6 @@ ARCHITECTURES = {
         for name in ("LSTM, as many weights", "LSTM, as many units")
     },
 }
-FOLDER = pathlib.Path(__file__).parent
-RUNS = FOLDER / "partial.jsonl"
 
 
 def measure(
@@ -103,12 +99,12 @@ def measure(
     updates=UPDATES,
     seeds=SEEDS,
     most_units=UNITS,
-    runs=RUNS,
+    partial=None,
     classifiers=False,
 ):
     if classifiers:
-        return {"classifiers": [classify(name) for name in names]}, {}
-    runs = PartialRuns(runs, ("data", "architecture"))
+        return {"classifiers": [classify(name) for name in names]}
+    runs = PartialRuns(partial, ("data", "architecture"))
     cases = list(itertools.product(names, architectures))
     # The next architectures are compiled while one is trained.
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -118,7 +114,7 @@ def measure(
             if case not in runs
         }
         runs = runs.complete(cases, lambda *case: train(prepared.pop(case)))
-    return {"runs": runs}, {}
+    return {"runs": runs}
 
 
 @dataclasses.dataclass
@@ -547,8 +543,4 @@ SMALLEST = {
     "updates": 2,
     "seeds": 1,
     "most_units": 2,
-    "runs": None,
 }
-
-if __name__ == "__main__":
-    measurement.main()

@@ -19,7 +19,6 @@ with fewer bits.
 import collections
 import re
 
-from engine import measurement
 from engine import record
 from engine import reports
 from engine.measurement import Variant
@@ -105,7 +104,7 @@ def measure(backends=BACKENDS, folder=reports.RUNS / "backends"):
         missing = count_missing(first, paths[backend])
         for area, number in missing.items():
             run.setdefault(area, {**NO_TESTS})["not repeated"] = number
-    return {"runs": runs}, {}
+    return {"runs": runs}
 
 
 def tables(results):
@@ -136,7 +135,3 @@ def cell(counts, notes):
     if counts.get("not repeated"):
         parts.append(f"{counts['not repeated']} not repeated")
     return ", ".join(parts) or "not run"
-
-
-if __name__ == "__main__":
-    measurement.main()

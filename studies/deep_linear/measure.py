@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from keras_rin.layers import LinearResidual
 
@@ -153,7 +152,8 @@ def measure(
         }
         for depth in tqdm(depths)
     ]
-    return {"targets": targets, "starts": starts}, {"losses": draw(curves)}
+    figures = {"losses": draw(curves)}
+    return {"targets": targets, "starts": starts, "figures": figures}
 
 
 def tables(results):
@@ -210,6 +210,3 @@ SMALLEST = {
     "steps": 60,
     "seeds": (0,),
 }
-
-if __name__ == "__main__":
-    measurement.main()

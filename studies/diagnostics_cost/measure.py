@@ -13,7 +13,6 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine import steps
 from engine import timing
@@ -216,7 +215,7 @@ def measure(
         "seconds": seconds,
         "memory_mib": memory,
         "shares": shares,
-    }, {}
+    }
 
 
 def tables(results):
@@ -266,6 +265,3 @@ SMALLEST = {
     "callbacks": ("with `x` and `lyapunov`",),
     "separately": False,
 }
-
-if __name__ == "__main__":
-    measurement.main()

@@ -22,7 +22,6 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine import training
 from engine.data import load_images
@@ -56,14 +55,13 @@ def measure(units=100, epochs=40, seeds=range(3), layers=tuple(LAYERS)):
     baseline = sequential_pixels.chance_accuracy(splits[2][1])
     cases = list(itertools.product(seeds, layers))
     runs = [train(*case, splits, units, epochs) for case in tqdm(cases)]
-    results = {"baseline": baseline, "runs": runs}
-    return results, figures(results)
+    return {"baseline": baseline, "runs": runs}
 
 
-def figures(results):
+def draw(results):
+    """Learning curves: median and range over three seeds."""
     name, baseline = "accuracy, validation data", results["baseline"]
-    figure = learning_curves(results["runs"], name, baseline)
-    return {"learning_curves.svg": figure}
+    return learning_curves(results["runs"], name, baseline)
 
 
 def train(seed, name, splits, units, epochs):
@@ -120,10 +118,5 @@ def tables(results):
     return {"Test set": record.markdown(header, rows)}
 
 
-PICTURES = {
-    "learning_curves.svg": "Learning curves: median and range over three seeds"
-}
+PICTURES = {"learning_curves.svg": draw}
 SMALLEST = {"units": 2, "epochs": 2, "seeds": (0,), "layers": ("RIN",)}
-
-if __name__ == "__main__":
-    measurement.main()

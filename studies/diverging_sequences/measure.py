@@ -10,31 +10,27 @@ of this block above 1 lets the state grow by the factor r at each step; at r =
 if its loss is above that of a constant prediction.
 """
 
-import pathlib
-
 import keras
 import numpy as np
 from short_then_longer.measure import LADDER
 from short_then_longer.measure import climb
 
-from engine import measurement
 from engine import record
 from engine.partial_runs import PartialRuns
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
 SEEDS, LENGTH, SAMPLES, AT_ONCE, EVERY = 3, 30_000, 100, 20, 250
-RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
 
 
 def measure(
-    ladder=LADDER, seeds=SEEDS, length=LENGTH, samples=SAMPLES, runs=RUNS
+    ladder=LADDER, seeds=SEEDS, length=LENGTH, samples=SAMPLES, partial=None
 ):
-    runs = PartialRuns(runs, ("seed",)).complete(
+    runs = PartialRuns(partial, ("seed",)).complete(
         [(seed,) for seed in range(seeds)],
         lambda seed: train(seed, ladder, length, samples),
     )
-    return {"runs": runs}, {}
+    return {"runs": runs}
 
 
 def train(seed, ladder, length, samples):
@@ -139,8 +135,4 @@ SMALLEST = {
     "seeds": 1,
     "length": 500,
     "samples": 20,
-    "runs": None,
 }
-
-if __name__ == "__main__":
-    measurement.main()

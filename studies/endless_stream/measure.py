@@ -45,7 +45,6 @@ from activity.measure import parts
 from activity.measure import run_example
 from matplotlib.figure import Figure
 
-from engine import measurement
 from engine import pictures
 from engine import record
 from engine.measurement import spread
@@ -78,10 +77,6 @@ FOLDS = 4
 UNITS = 64
 TESTS = (8, 100)  # streams, and recordings of each
 AFTER = (10, 25, 50, 100)  # steps of an activity
-PICTURES = {
-    "trainings.svg": "Accuracy at each step after a change of activity (median "
-    "and range of the seeds); the grey line is the accuracy of chance",
-}
 FIELDS = ("layer", "units", "training", "rate", "fold", "seed")
 
 
@@ -251,21 +246,16 @@ def measure(
     epochs=EPOCHS,
     test=TESTS,
     folds=FOLDS,
-    runs=RUNS,
+    partial=None,
 ):
     left_out, chosen, test_runs = complete_runs(
-        layers, units, trainings, rates, seeds, epochs, test, folds, runs
+        layers, units, trainings, rates, seeds, epochs, test, folds, partial
     )
     left_out = list(map(without_curves, left_out))
     test_runs = [
         run | {"int8": without_curves(run)["int8"]} for run in test_runs
     ]
-    results = {"left out": left_out, "chosen": chosen, "runs": test_runs}
-    return results, figures(results)
-
-
-def figures(results):
-    return {"trainings.svg": draw(results)}
+    return {"left out": left_out, "chosen": chosen, "runs": test_runs}
 
 
 def without_curves(run):
@@ -384,6 +374,9 @@ PANELS = {
 
 
 def draw(results):
+    """Accuracy at each step after a change of activity (median and range of the
+    seeds); the grey line is the accuracy of chance.
+    """
     figure = Figure(figsize=(9.5, 5.5), layout="constrained")
     rows = figure.subplots(2, 3, sharex=True, sharey=True)
     layers = dict.fromkeys(run["layer"] for run in results["runs"])
@@ -484,6 +477,7 @@ def rate_table(results):
     return record.markdown([*header, "rate"], rows, words=3)
 
 
+PICTURES = {"trainings.svg": draw}
 SMALLEST = {
     "layers": ("RIN",),
     "units": (2,),
@@ -493,8 +487,4 @@ SMALLEST = {
     "epochs": 1,
     "test": (2, 3),
     "folds": 1,
-    "runs": None,
 }
-
-if __name__ == "__main__":
-    measurement.main()

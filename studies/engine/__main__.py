@@ -3,6 +3,7 @@
     python -m engine run adding        # the missing runs, then the page
     python -m engine estimate adding   # how long would these take?
     python -m engine pages             # all pages, from stored runs
+    python -m engine measure exports   # a study that is a measure.py
 
 A study is a folder with a protocol.toml, here or elsewhere. Each run is stored
 in its runs.jsonl when it ends, diverged or not, and is not made again.
@@ -49,6 +50,22 @@ def parser():
     pages.add_argument(
         "--pictures", action="store_true", help="Draw all pictures as well."
     )
+    measure = commands.add_parser("measure", help="Run a measure.py.")
+    measure.add_argument("study", help="Name of its folder.")
+    measure.add_argument("--variant", default="", help="What to measure.")
+    measure.add_argument(
+        "--output", help="Folder to write to; its own if none."
+    )
+    measure.add_argument(
+        "--smallest",
+        action="store_true",
+        help="Check with the smallest settings whether it runs.",
+    )
+    measure.add_argument(
+        "--page",
+        action="store_true",
+        help="Write page and pictures from stored results.",
+    )
     return main
 
 
@@ -74,6 +91,14 @@ def main(arguments=None):
             for study, study_folder in zip(studies, folders, strict=True):
                 page.draw(study, study_folder)
         page.write_all(studies)
+        return
+    if options.command == "measure":
+        from engine.measurement import Measurement  # imports Keras
+
+        study = Measurement.of(options.study)
+        study.run(
+            options.output, options.variant, options.smallest, options.page
+        )
         return
     folder = options.study
     try:

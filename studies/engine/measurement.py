@@ -1,10 +1,13 @@
 """A study that is one script, measure.py: its results and its page.
 
-The script has its question and its method as docstring, and in capitals, where
-needed, PICTURES, VARIANTS and SMALLEST; see `Measurement`.
+The script has its question and its method as docstring, a function `measure`
+that returns the results, a function `tables`, and in capitals, where needed,
+PICTURES, VARIANTS and SMALLEST; see `Measurement`.
 """
 
 import dataclasses
+import importlib
+import inspect
 import pathlib
 import statistics
 import sys
@@ -12,14 +15,12 @@ from collections.abc import Callable
 from collections.abc import Mapping
 
 import keras
-from absl import app
-from absl import flags
 from absl import logging
 
 from engine import record
 from keras_rin import plots
 
-FLAGS = flags.FLAGS
+PARTIAL = "partial.jsonl"  # the finished runs of a measurement under way
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,15 +45,18 @@ class Measurement:
     Attributes:
         folder: That of measure.py.
         text: Its docstring: the question, then the method.
-        measure: Function that returns the results and {picture: figure}; a
-            figure may be the text of an SVG.
+        measure: Function that returns the results. Its argument `partial`, if
+            it has one, is the file for the runs of `PartialRuns`, or None.
+            Figures of what is not stored are the entry `figures` of the
+            results, {picture: figure}.
         tables: Function from a record of results to {caption: table}.
-        pictures: {picture: caption}; a picture without a suffix is a PNG.
+        pictures: {picture: function}; a picture without a suffix is a PNG. The
+            function draws it from the results, and may return None; its
+            docstring is the caption. A figure may be the text of an SVG. A
+            caption alone is that of a figure of `measure`.
         variants: {name: Variant}; results of the first are in results.json,
             of one with a name in results_NAME.json.
         smallest: Settings that show within seconds whether it runs.
-        figures: Function that draws the pictures from a record of results, or
-            None if that does not contain all they show.
     """
 
     folder: pathlib.Path
@@ -64,48 +68,64 @@ class Measurement:
         default_factory=lambda: {"": Variant()}
     )
     smallest: Mapping = dataclasses.field(default_factory=dict)
-    figures: Callable | None = None
 
     @classmethod
-    def of(cls, module):
-        folder = pathlib.Path(module.__file__).parent
+    def of(cls, name):
+        """The study of a folder of this name."""
+        module = importlib.import_module(f"{name}.measure")
         optional = {
             name: getattr(module, name.upper())
             for name in ("pictures", "variants", "smallest")
             if hasattr(module, name.upper())
         }
+        folder = pathlib.Path(module.__file__).parent
         functions = module.measure, module.tables
-        optional["figures"] = getattr(module, "figures", None)
         return cls(folder, module.__doc__, *functions, **optional)
 
-    def _run(self, argv):
-        if argv[1:]:
-            raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
-        logging.set_verbosity(logging.ERROR)
-        output = record.output_folder(FLAGS.output)
-        if not FLAGS.page:
-            self._measure(FLAGS.variant, output)
-        elif self.figures:
-            self._redraw(output)
-        page = self.page(output)
-        record.write_text(output / "README.md", page)
-        print(page)
+    def run(self, output=None, variant="", smallest=False, page=False):
+        """Measures and writes results, pictures and page.
 
-    def _measure(self, name, output):
+        With `page` these are made of the stored results.
+        """
+        logging.set_verbosity(logging.ERROR)
+        output = pathlib.Path(output or self.folder)
+        output.mkdir(parents=True, exist_ok=True)
+        for name in self.variants if page else [variant]:
+            path = output / _file("results", name, "json")
+            if page:
+                results, figures = record.read(path), {}
+            else:
+                results, figures = self.results(name, smallest)
+                results = record.write(path, results)
+            if results is not None:
+                self._draw(results, figures, output, name)
+        text = self.page(output)
+        record.write_text(output / "README.md", text)
+        print(text)
+
+    def results(self, name="", smallest=False):
+        """Measures; returns the results and the figures of what is not stored.
+
+        The smallest settings store no runs on the way.
+        """
+        if name not in self.variants:
+            sys.exit(f"Variants are {', '.join(self.variants)}, not {name}.")
         variant = self.variants[name]
         if keras.backend.backend() != variant.backend:
-            raise app.UsageError(f"Set KERAS_BACKEND={variant.backend}.")
-        smallest = self.smallest if FLAGS.smallest else {}
-        results, figures = self.measure(**{**variant.settings, **smallest})
-        record.write(output / _file("results", name, "json"), results)
-        _write_pictures(figures, output, name)
+            sys.exit(f"Set KERAS_BACKEND={variant.backend}.")
+        settings = {**variant.settings, **(self.smallest if smallest else {})}
+        if "partial" in inspect.signature(self.measure).parameters:
+            path = None if smallest else self.folder / PARTIAL
+            settings = {"partial": path, **settings}
+        results = self.measure(**settings)
+        return results, results.pop("figures", {})
 
-    def _redraw(self, output):
-        """Draws the pictures of each variant from its stored results."""
-        for name in self.variants:
-            results = record.read(output / _file("results", name, "json"))
-            if results is not None:
-                _write_pictures(self.figures(results), output, name)
+    def _draw(self, results, figures, folder, variant):
+        for picture, draw in self.pictures.items():
+            figure = draw(results) if callable(draw) else figures.get(picture)
+            if figure is not None:
+                path = folder / picture_file(picture, variant)
+                record.write_picture(path, figure)
 
     def page(self, folder):
         """README.md of the results in a folder."""
@@ -120,36 +140,23 @@ class Measurement:
             parts += [self._command(name), _made_by(results)]
             for caption, table in self.tables(results).items():
                 parts += [f"{caption}:", table.strip()]
-            for picture, caption in self.pictures.items():
+            for picture, draw in self.pictures.items():
                 file = picture_file(picture, name)
-                parts += [f"![{caption}]({file})"] * (folder / file).exists()
+                line = f"![{_caption(draw)}]({file})"
+                parts += [line] * (folder / file).exists()
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def _command(self, name):
         backend = self.variants[name].backend
-        line = f"python -m {self.folder.name}.measure"
+        line = f"python -m engine measure {self.folder.name}"
         if backend != "tensorflow":
             line = f"KERAS_BACKEND={backend} {line}"
         return f"    {line}" + f" --variant={name}" * bool(name)
 
 
-def main():
-    """Measures and writes results, pictures and page, as flags say."""
-    study = Measurement.of(sys.modules["__main__"])
-    flags.DEFINE_string("output", str(study.folder), "Folder to write to.")
-    flags.DEFINE_enum("variant", "", list(study.variants), "What to measure.")
-    flags.DEFINE_bool("smallest", False, "Check with the smallest settings.")
-    flags.DEFINE_bool(
-        "page", False, "Write the page of stored results, and its pictures."
-    )
-    flags.register_validator("output", str.strip, "Name a folder.")
-    app.run(study._run)
-
-
-def _write_pictures(figures, folder, variant):
-    for picture, figure in figures.items():
-        path = folder / picture_file(picture, variant)
-        record.write_picture(path, figure)
+def _caption(draw):
+    text = draw.__doc__ if callable(draw) else draw
+    return " ".join(text.split()).removesuffix(".")
 
 
 def picture_file(picture, variant):

@@ -14,7 +14,6 @@ import tempfile
 
 import matplotlib
 import tabulate
-from absl import app
 
 STUDIES = pathlib.Path(__file__).parents[1]
 PACKAGES = ("keras-rin", "keras", "tensorflow", "jax", "torch", "numpy")
@@ -75,20 +74,6 @@ def locked(folder):
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process
         yield
-
-
-def output_folder(folder):
-    """Makes the folder of --output, or stops before any work is done."""
-    folder = pathlib.Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError as error:
-        raise app.UsageError(
-            "--output must be a directory that can be written. "
-            f"Received: --output={folder} ({error})"
-        ) from error
 
 
 def markdown(header, rows, words=1):

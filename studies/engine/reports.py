@@ -3,8 +3,6 @@
 import pathlib
 import xml.etree.ElementTree as ET
 
-from absl import app
-
 from engine import record
 
 RUNS = record.STUDIES.parent / "runs"  # where .ci/run lets pytest write
@@ -40,5 +38,5 @@ def of_backend(backend, folder=RUNS / "backends"):
     """The reports of a backend, such as those of the two tiers of tests."""
     paths = sorted(pathlib.Path(folder).glob(f"{backend}*.xml"))
     if not paths and backend == "tensorflow":
-        raise app.UsageError(f"There is no {folder}/tensorflow.xml.")
+        raise FileNotFoundError(f"There is no {folder}/tensorflow.xml.")
     return paths

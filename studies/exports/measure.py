@@ -14,11 +14,9 @@ import keras
 import numpy as np
 import onnxruntime
 import tensorflow as tf
-from absl import app
 from ai_edge_litert.interpreter import Interpreter
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine.data import load_images
 from engine.measurement import Variant
@@ -181,13 +179,6 @@ def untrained(features, classes):
     )
 
 
-def read(path):
-    try:
-        return keras.models.load_model(path)
-    except ValueError as error:
-        raise app.UsageError(f"{path}: {error}") from error
-
-
 def measure(
     dataset="digits",
     model=RUNS / "sequential_images" / "best_rin.keras",
@@ -203,13 +194,16 @@ def measure(
 
     x, labels = sequences(test[0][:images]), test[1][:images]
     classes = int(train[1].max()) + 1
-    model = read(model) if model else untrained(x.shape[-1], classes)
+    if model:
+        model = keras.models.load_model(model)
+    else:
+        model = untrained(x.shape[-1], classes)
     calibration = sequences(train[0][:100])
     return {
         "parameters": model.count_params(),
         "images": len(x),
         "records": measure_formats(model, calibration, x, labels),
-    }, {}
+    }
 
 
 def tables(results):
@@ -234,6 +228,3 @@ VARIANTS = {
     ),
 }
 SMALLEST = {"model": None, "images": 2}
-
-if __name__ == "__main__":
-    measurement.main()

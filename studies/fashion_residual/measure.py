@@ -12,7 +12,6 @@ import keras
 import tensorflow as tf
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine import training
 from engine.data import load_images
@@ -33,14 +32,13 @@ def measure(epochs=12, filters=(16, 32, 64), images=60_000):
     splits = [(x[:images], y[:images]) for x, y in load_images("fashion_mnist")]
     baseline = sequential_pixels.chance_accuracy(splits[2][1])
     runs = [train(name, splits, epochs, filters) for name in tqdm(INITIALIZERS)]
-    results = {"backend": "tensorflow", "runs": runs, "baseline": baseline}
-    return results, figures(results)
+    return {"backend": "tensorflow", "runs": runs, "baseline": baseline}
 
 
-def figures(results):
+def draw(results):
+    """Learning curves."""
     name, baseline = "accuracy, validation data", results["baseline"]
-    figure = learning_curves(results["runs"], name, baseline)
-    return {"learning_curves.svg": figure}
+    return learning_curves(results["runs"], name, baseline)
 
 
 def train(name, splits, epochs, filters, seed=0):
@@ -108,8 +106,5 @@ def tables(results):
     return {"Test set": record.table(columns, rows)}
 
 
-PICTURES = {"learning_curves.svg": "Learning curves"}
+PICTURES = {"learning_curves.svg": draw}
 SMALLEST = {"epochs": 1, "filters": (16, 16, 16), "images": 64}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -11,13 +11,11 @@ gradients that were much larger. The median over 50 updates is stored.
 """
 
 import itertools
-import pathlib
 
 import keras
 import numpy as np
 from matplotlib.figure import Figure
 
-from engine import measurement
 from engine import pictures
 from engine import record
 from engine.measurement import groups
@@ -34,24 +32,16 @@ OPTIMIZERS = {
     "beta_2=0.99, global_clipnorm=1": {"beta_2": 0.99, "global_clipnorm": 1.0},
 }
 WINDOW = 50
-RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
-PICTURES = {
-    "updates.svg": "Size of the updates, and normalized training loss, over "
-    "the updates (median and range of five seeds)"
-}
 
 
-def measure(samples=10_000, epochs=10, length=200, seeds=range(5), runs=RUNS):
-    runs = PartialRuns(runs, ("optimizer", "seed")).complete(
+def measure(
+    samples=10_000, epochs=10, length=200, seeds=range(5), partial=None
+):
+    runs = PartialRuns(partial, ("optimizer", "seed")).complete(
         itertools.product(OPTIMIZERS, seeds),
         lambda *case: train(*case, samples, epochs, length),
     )
-    results = {"runs": runs}
-    return results, figures(results)
-
-
-def figures(results):
-    return {"updates.svg": draw(results["runs"])}
+    return {"runs": runs}
 
 
 def train(optimizer, seed, samples, epochs, length):
@@ -106,10 +96,13 @@ class Updates(keras.callbacks.Callback):
         return [float(np.median(window)) for window in windows]
 
 
-def draw(runs):
+def draw(results):
+    """Size of the updates, and normalized training loss, over the updates
+    (median and range of five seeds).
+    """
     figure = Figure(figsize=(6.5, 7), layout="constrained")
     above, below = figure.subplots(2, sharex=True)
-    optimizers = groups(runs, "optimizer")
+    optimizers = groups(results["runs"], "optimizer")
     colors = pictures.ordered_colors(len(optimizers))
     for (name, seeds), color in zip(optimizers.items(), colors, strict=True):
         for axes, key in (above, "sizes"), (below, "losses"):
@@ -150,13 +143,10 @@ def tables(results):
     }
 
 
+PICTURES = {"updates.svg": draw}
 SMALLEST = {
     "samples": 100,
     "epochs": 1,
     "length": 5,
     "seeds": range(1),
-    "runs": None,
 }
-
-if __name__ == "__main__":
-    measurement.main()

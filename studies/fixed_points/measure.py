@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import keras_rin
-from engine import measurement
 from engine import record
 from engine.measurement import groups
 from engine.measurement import spread
@@ -39,10 +38,11 @@ def measure(names=tuple(NETWORKS), updates=1_000, seeds=range(5)):
         run, analysis = measure_network(name, seed, updates)
         runs.append(run)
         analyses.setdefault(name, analysis)
-    return {"runs": runs}, {
+    figures = {
         "fixed_points.svg": draw_fixed_points(analyses),
         "spectra.svg": draw_spectra(analyses),
     }
+    return {"runs": runs, "figures": figures}
 
 
 def measure_network(name, seed, updates):
@@ -138,6 +138,3 @@ PICTURES = {
     "spectra.svg": "Eigenvalues at stable fixed points, and Lyapunov spectra",
 }
 SMALLEST = {"names": ("GRU",), "updates": 20, "seeds": (0,)}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -18,10 +18,8 @@ import re
 from unittest import mock
 
 import keras
-from absl import app
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine.measurement import Variant
 from keras_rin.layers import RIN
@@ -203,13 +201,13 @@ def measure_layer(name, gpu, size):
 def measure(size=SIZE, names=tuple(LAYERS), gpus=tuple(GPUS)):
     backend = keras.backend.backend()
     if backend == "jax" and not importlib.util.find_spec("jax_cuda12_plugin"):
-        raise app.UsageError(f"jax-cuda12-plugin is missing.\n{__doc__}")
+        raise ModuleNotFoundError("jax-cuda12-plugin is missing.")
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
     # Autotuning would run kernels.
     os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
     cases = [(name, gpu) for gpu in gpus for name in names]
     records = [measure_layer(*case, size) for case in tqdm(cases)]
-    return {"records": records}, {}
+    return {"records": records}
 
 
 def kernels_per_step(loops, time):
@@ -250,6 +248,3 @@ VARIANTS = {
     "tensorflow": Variant("TensorFlow, before compilation", {"gpus": (None,)}),
 }
 SMALLEST = {"size": (2, 32, 1, 3), "names": ("RIN",), "gpus": ("H100",)}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -9,7 +9,6 @@ import keras
 import numpy as np
 from matplotlib.figure import Figure
 
-from engine import measurement
 from engine import record
 from keras_rin import diagnostics
 from keras_rin import plots
@@ -35,12 +34,7 @@ LAGS = (1, 10, 100, 200, 400, 1_000)
 def measure(length=1_000, units=100):
     x, _ = adding.generate(np.random.default_rng(0), 16, length)
     norms = {name: gradient_norms(name, x, units) for name in LAYERS}
-    results = {"sizes": norms}
-    return results, figures(results)
-
-
-def figures(results):
-    return {"gradient_horizons.svg": draw(results["sizes"])}
+    return {"sizes": norms}
 
 
 def gradient_norms(name, x, units):
@@ -62,18 +56,15 @@ def tables(results):
     return {"Gradient norm by lag": record.markdown(header, rows)}
 
 
-def draw(norms):
-    """All lags."""
+def draw(results):
+    """Gradient norm over the lag."""
     figure = Figure(figsize=(6.5, 4), layout="constrained")
     axes = figure.subplots()
-    plots.plot_gradient_norms(norms, ax=axes)
+    plots.plot_gradient_norms(results["sizes"], ax=axes)
     title = "Gradients of the default RIN reach back a thousand steps"
     axes.set_title(title, loc="left")
     return figure
 
 
-PICTURES = {"gradient_horizons.svg": "Gradient norm over the lag"}
+PICTURES = {"gradient_horizons.svg": draw}
 SMALLEST = {"length": 2, "units": 1}
-
-if __name__ == "__main__":
-    measurement.main()

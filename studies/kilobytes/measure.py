@@ -26,7 +26,6 @@ import numpy as np
 from endless_stream import measure as endless_stream
 from matplotlib.figure import Figure
 
-from engine import measurement
 from engine import pictures
 from engine import record
 from engine.measurement import spread
@@ -48,10 +47,6 @@ QEMU = (
     "-kernel"
 ).split()
 LIMITS = (0.84, 0.925)  # of accuracy, without runs that diverged
-PICTURES = {
-    "kilobytes.svg": "Accuracy over flash and RAM (median and range of the "
-    "seeds)"
-}
 
 
 def measure(
@@ -63,10 +58,10 @@ def measure(
     epochs=endless_stream.EPOCHS,
     test=endless_stream.TESTS,
     folds=endless_stream.FOLDS,
-    runs=endless_stream.RUNS,
+    partial=endless_stream.RUNS,
 ):
     left_out, chosen, test_runs = endless_stream.complete_runs(
-        *(layers, sizes, trainings, rates, seeds, epochs, test, folds, runs)
+        *(layers, sizes, trainings, rates, seeds, epochs, test, folds, partial)
     )
     left_out, test_runs = (
         list(map(endless_stream.without_curves, stored))
@@ -80,11 +75,7 @@ def measure(
         for units in sizes
         for weights in endless_stream.WEIGHTS
     ]
-    return results, figures(results)
-
-
-def figures(results):
-    return {"kilobytes.svg": draw(results)}
+    return results
 
 
 def bytes_of(layer, units, weights):
@@ -177,6 +168,7 @@ def points(results, layer, weights):
 
 
 def draw(results):
+    """Accuracy over flash and RAM (median and range of the seeds)."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     panels = {
         ("flash", "float32"): "Flash, float32 weights",
@@ -284,6 +276,7 @@ def rate_table(results):
     return record.markdown([*header, *(f"{r:g}" for r in rates)], rows, words=3)
 
 
+PICTURES = {"kilobytes.svg": draw}
 SMALLEST = {
     "layers": ("RIN",),
     "sizes": (2,),
@@ -293,8 +286,5 @@ SMALLEST = {
     "epochs": 1,
     "test": (2, 3),
     "folds": 1,
-    "runs": None,
+    "partial": None,
 }
-
-if __name__ == "__main__":
-    measurement.main()

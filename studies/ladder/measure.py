@@ -25,7 +25,6 @@ from keras import ops
 from short_then_longer.measure import LADDER
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine.many_models import ManyModels
 from engine.many_models import initial_weights
@@ -111,7 +110,7 @@ def measure(ladder=LADDER, last=LAST, tests=TESTS, seeds=SEEDS, chunk=CHUNK):
     cases = [cases[row] for row in chosen]
     climb(weights, cases, [rate for rate, _ in pairs], length, updates)
     rungs = json.loads(json.dumps(rungs, default=lambda array: array.tolist()))
-    return {"rungs": rungs}, {}
+    return {"rungs": rungs}
 
 
 def build(make):
@@ -244,6 +243,3 @@ SMALLEST = {
     "seeds": 2,
     "chunk": 5,
 }
-
-if __name__ == "__main__":
-    measurement.main()

@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from keras_rin.constructions import perfect_fit
 
@@ -24,12 +23,7 @@ BATCH_SIZES = (333, 4_096)
 
 def measure(points=POINTS, classes=10):
     runs = [fit(n, classes) for n in tqdm(points)]
-    results = {"runs": runs}
-    return results, figures(results)
-
-
-def figures(results):
-    return {"parameters.svg": draw(results["runs"])}
+    return {"runs": runs}
 
 
 def fit(n, classes):
@@ -81,9 +75,11 @@ def tables(results):
     return {"By number of points": record.table(columns, rows)}
 
 
-def draw(runs):
+def draw(results):
+    """Parameters over points."""
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
+    runs = results["runs"]
     points = [run["points"] for run in runs]
     counts = [run["parameters"] for run in runs]
     axes.loglog(points, counts, "o-", label="perfect_fit")
@@ -94,8 +90,5 @@ def draw(runs):
     return figure
 
 
-PICTURES = {"parameters.svg": "Parameters over points"}
+PICTURES = {"parameters.svg": draw}
 SMALLEST = {"points": (1, 50), "classes": 1}
-
-if __name__ == "__main__":
-    measurement.main()

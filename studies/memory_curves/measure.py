@@ -12,7 +12,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from engine import measurement
 from engine import pictures
 from engine import record
 from engine.measurement import groups
@@ -61,16 +60,7 @@ def gaussian(rng, units):
 def measure(units=100, samples=2_000, seeds=range(5)):
     cases = list(itertools.product(NETWORKS, seeds))
     networks = [measure_network(*case, units, samples) for case in tqdm(cases)]
-    results = {"units": units, "networks": networks}
-    return results, figures(results)
-
-
-def figures(results):
-    networks = results["networks"]
-    return {
-        "memory_curves.svg": draw_curves(networks),
-        "decoding.svg": draw_decoding(networks),
-    }
+    return {"units": units, "networks": networks}
 
 
 def measure_network(network, seed, units, samples):
@@ -125,10 +115,11 @@ def rounded_spread(values):
     return spread([round(value, 6) for value in values])
 
 
-def draw_curves(networks):
+def draw_curves(results):
+    """Memory curves, and the response to a pulse."""
     figure = Figure(figsize=(6.5, 7), layout="constrained")
     above, below = figure.subplots(2)
-    for name, (run, *_) in groups(networks, "network").items():
+    for name, (run, *_) in groups(results["networks"], "network").items():
         style = STYLES[name]
         above.plot(run["curve"], label=name, **style)
         below.plot(run["sizes"], **style)
@@ -144,12 +135,13 @@ def draw_curves(networks):
     return figure
 
 
-def draw_decoding(networks):
-    """A dot for each seed."""
+def draw_decoding(results):
+    """R² of the linear decoder."""
+    networks = groups(results["networks"], "network")
     figure = Figure(figsize=(6.5, 7), layout="constrained")
     panels = figure.subplots(len(SETTINGS), sharex=True)
     for axes, setting in zip(panels, SETTINGS, strict=True):
-        for row, (name, runs) in enumerate(groups(networks, "network").items()):
+        for row, (name, runs) in enumerate(networks.items()):
             scores = [run["accuracy"][setting] for run in runs]
             color = STYLES[name]["color"]
             axes.plot(scores, [row] * len(scores), "o", color=color, alpha=0.6)
@@ -161,11 +153,5 @@ def draw_decoding(networks):
     return figure
 
 
-PICTURES = {
-    "memory_curves.svg": "Memory curves, and the response to a pulse",
-    "decoding.svg": "R² of the linear decoder",
-}
+PICTURES = {"memory_curves.svg": draw_curves, "decoding.svg": draw_decoding}
 SMALLEST = {"units": 2, "samples": 4, "seeds": (0,)}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -9,7 +9,6 @@ import statistics
 
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine import steps
 from engine import timing
@@ -48,7 +47,7 @@ def measure(sizes=SIZES, names=NAMES, repeats=1):
         }
         for name, size in tqdm(cases)
     ]
-    return {"records": records}, {}
+    return {"records": records}
 
 
 def tables(results):
@@ -67,6 +66,3 @@ def tables(results):
 
 
 SMALLEST = {"sizes": [(2, 5, 1, 3)], "names": ["SimpleRNN"]}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -18,7 +18,6 @@ from pictures import pulse
 from sklearn.datasets import load_digits
 from sktime.datasets import load_basic_motions
 
-from engine import measurement
 from engine import record
 from engine.pictures import NEGATIVE
 from engine.pictures import POSITIVE
@@ -38,13 +37,9 @@ def measure(updates=1_000):
         "saddles on faces": int((points.expanding == 2).sum()),
         "other": int((points.expanding > 2).sum()),
     }
-    return {"points": counts}, {
-        "tasks.svg": draw_tasks(),
-        "matrices.svg": draw_matrices(),
-        "regularizer.svg": draw_regularizer(),
-        "pulse.svg": pulse.animation(recurrent_matrices(12)),
-        "cube.svg": draw_cube(points, outputs),
-        "sizes.svg": draw_sizes(record.read(record.STUDIES / SIZES)),
+    return {
+        "points": counts,
+        "figures": {"cube.svg": draw_cube(points, outputs)},
     }
 
 
@@ -66,8 +61,8 @@ def recurrent_matrices(units):
     }
 
 
-def draw_tasks():
-    """Inputs of each task over time, and its answer."""
+def draw_tasks(results):
+    """Inputs of five tasks over time."""
     figure = Figure(figsize=(7, 9.5), layout="constrained")
     panels = figure.subplots(5, height_ratios=[2, 2, 3, 2, 3])
     rng = np.random.default_rng(0)
@@ -151,8 +146,10 @@ def _draw_motion(axes):
     )
 
 
-def draw_matrices():
-    """Recurrent matrices as a matrix, and as a graph of their units."""
+def draw_matrices(results):
+    """Identity, chain and orthogonal matrix, each as a matrix and as a graph of
+    its units.
+    """
     figure = Figure(figsize=(7, 5), layout="constrained")
     panels = figure.subplots(2, 3)
     titles = {
@@ -201,8 +198,16 @@ def _draw_graph(axes, matrix):
     axes.axis("off")
 
 
-def draw_regularizer(units=8, shrink=0.98):
-    """A matrix whose offset, or which itself, an L2 penalty shrinks."""
+def draw_pulse(results):
+    """A pulse in the hidden state of an identity, a chain and an orthogonal
+    recurrence, step by step.
+    """
+    return pulse.animation(recurrent_matrices(12))
+
+
+def draw_regularizer(results):
+    """Effective matrix V under L2 on U and under L2 on V."""
+    units, shrink = 8, 0.98
     rng = np.random.default_rng(0)
     offset = 0.5 * rng.normal(size=(units, units)) / np.sqrt(units)
     figure = Figure(figsize=(7, 4.6), layout="constrained")
@@ -258,8 +263,9 @@ def draw_cube(points, outputs):
     return figure
 
 
-def draw_sizes(exports):
-    """Accuracy over kB of one model in each format of LiteRT."""
+def draw_sizes(results):
+    """Accuracy on digits over the size of the LiteRT file."""
+    exports = record.read(record.STUDIES / "exports" / "results.json")
     figure = Figure(figsize=(6.5, 3.8), layout="constrained")
     axes = figure.subplots()
     for run in exports["records"]:
@@ -287,19 +293,13 @@ def draw_sizes(exports):
     return figure
 
 
-SIZES = "exports/results.json"
 PICTURES = {
-    "tasks.svg": "Inputs of five tasks over time",
-    "matrices.svg": "Identity, chain and orthogonal matrix, each as a matrix "
-    "and as a graph of its units",
-    "regularizer.svg": "Effective matrix V under L2 on U and under L2 on V",
-    "pulse.svg": "A pulse in the hidden state of an identity, a chain and an "
-    "orthogonal recurrence, step by step",
-    "sizes.svg": "Accuracy on digits over the size of the LiteRT file",
+    "tasks.svg": draw_tasks,
+    "matrices.svg": draw_matrices,
+    "regularizer.svg": draw_regularizer,
+    "pulse.svg": draw_pulse,
+    "sizes.svg": draw_sizes,
     "cube.svg": "Fixed points of a network that remembers three bits, at its "
     "three outputs",
 }
 SMALLEST = {"updates": 20}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -13,7 +13,6 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine import steps
 from engine import timing
@@ -24,9 +23,7 @@ LENGTHS = (100, 1_000)
 
 def measure(layers=LAYERS, lengths=LENGTHS, units=50, repeats=200):
     cases = tqdm(list(itertools.product(layers, lengths)))
-    return {
-        "calls": [measure_case(*case, units, repeats) for case in cases]
-    }, {}
+    return {"calls": [measure_case(*case, units, repeats) for case in cases]}
 
 
 def measure_case(layer, length, units, repeats):
@@ -63,6 +60,3 @@ def tables(results):
 
 
 SMALLEST = {"layers": ("RIN",), "lengths": (2,), "units": 1, "repeats": 3}
-
-if __name__ == "__main__":
-    measurement.main()

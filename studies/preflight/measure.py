@@ -12,12 +12,10 @@ from there.
 
 import collections
 import itertools
-import pathlib
 
 import keras
 import numpy as np
 
-from engine import measurement
 from engine import record
 from engine.partial_runs import PartialRuns
 from keras_rin.diagnostics import preflight
@@ -44,7 +42,6 @@ LAYERS = {
 INPUTS = "normalized", "raw"
 OPTIMIZERS = "adam", "clipped", "clipped, warm-up and decay"
 BATCH, EPOCHS = 50, 10
-RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
 
 
 def measure(
@@ -53,17 +50,17 @@ def measure(
     layers=tuple(LAYERS),
     inputs=INPUTS,
     optimizers=OPTIMIZERS,
-    runs=RUNS,
+    partial=None,
 ):
     rng = np.random.default_rng(0)
     x, y = adding.generate(rng, samples, length)
     validation = adding.generate(rng, samples // 10, length)
-    stored = PartialRuns(runs, ("optimizer", "inputs", "layer"))
+    stored = PartialRuns(partial, ("optimizer", "inputs", "layer"))
     runs = stored.complete(
         itertools.product(optimizers, inputs, layers),
         lambda *case: train(case, x, y, validation),
     )
-    return {"runs": runs}, {}
+    return {"runs": runs}
 
 
 def train(case, x, y, validation):
@@ -181,10 +178,7 @@ def short(remedy):
     return remedy
 
 
-SMALLEST = {"samples": 50, "length": 5, "layers": ("RIN",), "runs": None} | {
+SMALLEST = {"samples": 50, "length": 5, "layers": ("RIN",)} | {
     "inputs": INPUTS[:1],
     "optimizers": OPTIMIZERS[2:],
 }
-
-if __name__ == "__main__":
-    measurement.main()

@@ -11,7 +11,6 @@ import itertools
 import numpy as np
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from keras_rin.diagnostics import product_versus_power
 
@@ -21,7 +20,7 @@ FACTORS = (1, 2, 5, 10, 20, 50)
 def measure(units=100, draws=200):
     cases = list(itertools.product([False, True], FACTORS))
     runs = [spectral_radii(*case, units, draws) for case in tqdm(cases)]
-    return {"units": units, "draws": draws, "runs": runs}, {}
+    return {"units": units, "draws": draws, "runs": runs}
 
 
 def spectral_radii(normalise, factors, units, draws):
@@ -62,6 +61,3 @@ def tables(results):
 
 
 SMALLEST = {"units": 1, "draws": 1}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -22,7 +22,6 @@ from ai_edge_litert.interpreter import Interpreter
 from endless_stream import measure as endless_stream
 from exports.measure import file_bytes
 
-from engine import measurement
 from engine import record
 from keras_rin.export import export_streaming
 from keras_rin.export import streaming_step
@@ -72,7 +71,7 @@ def measure(units=64, seed=0, epochs=endless_stream.EPOCHS, length=20):
                     )
                 rows.append(row)
     accuracy = float((expected.argmax(axis=-1) == labels).mean())
-    return {"keras": accuracy, "steps": len(labels), "rows": rows}, {}
+    return {"keras": accuracy, "steps": len(labels), "rows": rows}
 
 
 FILES = {
@@ -250,6 +249,3 @@ def tables(results):
 
 
 SMALLEST = {"units": 2, "epochs": 1, "length": 2}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -21,7 +21,6 @@ import keras
 import numpy as np
 from matplotlib.figure import Figure
 
-from engine import measurement
 from engine import pictures
 from engine import record
 from engine.measurement import groups
@@ -48,33 +47,15 @@ SEEDS = {"RIN": 10, "GRU": 3, "LSTM": 3}
 TESTS = {200: 100, 1_000: 100, 5_000: 100, 10_000: 100, 30_000: 40, 100_000: 20}
 BATCH = 50
 FOLDER = pathlib.Path(__file__).parent
-RUNS = FOLDER / "partial.jsonl"
 GRADIENT_NORMS = FOLDER.parent / "gradient_horizons" / "results.json"
-PICTURES = {
-    "rungs.svg": "Normalized loss over the length of the test sequences, after "
-    "each rung (median and range of the seeds)",
-    "gradients.svg": "Gradient norms before training",
-    "layers.svg": "Normalized loss over the length of the test sequences after "
-    "the last rung (median and range of the seeds)",
-}
 
 
-def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, runs=RUNS):
+def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, partial=None):
     cases = [(layer, seed) for layer in seeds for seed in range(seeds[layer])]
-    runs = PartialRuns(runs, ("layer", "seed")).complete(
+    runs = PartialRuns(partial, ("layer", "seed")).complete(
         cases, lambda *case: train(*case, ladder, tests)
     )
-    results = {"runs": runs}
-    return results, figures(results)
-
-
-def figures(results):
-    runs = results["runs"]
-    return {
-        "rungs.svg": rungs_figure(runs),
-        "gradients.svg": gradients_figure(),
-        "layers.svg": layers_figure(runs),
-    }
+    return {"runs": runs}
 
 
 def train(layer, seed, ladder=LADDER, tests=TESTS, file=None):
@@ -162,10 +143,13 @@ def draw(axes, runs, rung, label, **line):
     pictures.plot_range(axes, lengths, losses, label, marker="o", **line)
 
 
-def rungs_figure(runs):
+def rungs_figure(results):
+    """Normalized loss over the length of the test sequences, after each rung
+    (median and range of the seeds).
+    """
     figure, axes = panel()
     loss_axes(axes)
-    runs = groups(runs, "layer")["RIN"]
+    runs = groups(results["runs"], "layer")["RIN"]
     stages = runs[0]["rungs"]
     colors = pictures.ordered_colors(len(stages))
     for rung, (stage, color) in enumerate(zip(stages, colors, strict=True)):
@@ -175,7 +159,8 @@ def rungs_figure(runs):
     return figure
 
 
-def gradients_figure():
+def gradients_figure(results):
+    """Gradient norms before training."""
     figure, axes = panel()
     norms = record.read(GRADIENT_NORMS)["sizes"]
     for layer in "RIN", "SimpleRNN", "LSTM":
@@ -191,10 +176,13 @@ def gradients_figure():
     return figure
 
 
-def layers_figure(runs):
+def layers_figure(results):
+    """Normalized loss over the length of the test sequences after the last rung
+    (median and range of the seeds).
+    """
     figure, axes = panel()
     loss_axes(axes)
-    layers = groups(runs, "layer")
+    layers = groups(results["runs"], "layer")
     for layer in "RIN", "GRU", "LSTM":
         if layer in layers:
             draw(axes, layers[layer], -1, layer, **pictures.STYLES[layer])
@@ -274,12 +262,13 @@ def seconds(runs):
     return [sum(rung["seconds"] for rung in run["rungs"]) for run in runs]
 
 
+PICTURES = {
+    "rungs.svg": rungs_figure,
+    "gradients.svg": gradients_figure,
+    "layers.svg": layers_figure,
+}
 SMALLEST = {
     "ladder": ((5, 2, 1e-3), (10, 2, 1e-4)),
     "tests": {5: 4, 10: 4},
     "seeds": {"RIN": 1},
-    "runs": None,
 }
-
-if __name__ == "__main__":
-    measurement.main()

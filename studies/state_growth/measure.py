@@ -14,7 +14,6 @@ import tensorflow as tf
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine.measurement import spread
 from keras_rin.diagnostics import state_norms
@@ -49,12 +48,7 @@ MODELS = {
 def measure(lengths=LENGTHS, units=50, seeds=range(5)):
     cases = list(itertools.product(MODELS, lengths, seeds))
     runs = [measure_model(*case, units) for case in tqdm(cases)]
-    results = {"runs": runs}
-    return results, figures(results)
-
-
-def figures(results):
-    return {"state_growth.svg": draw(results["runs"])}
+    return {"runs": runs}
 
 
 def measure_model(name, length, seed, units):
@@ -120,8 +114,11 @@ def tables(results):
     return tables
 
 
-def draw(runs):
-    """Norms over time, then loss and gradient norm over the length."""
+def draw(results):
+    """Norm of the hidden state over time; loss and gradient norm over the
+    length.
+    """
+    runs = results["runs"]
     lengths = sorted({run["length"] for run in runs})
     panel_length = 1_000 if 1_000 in lengths else lengths[-1]
     figure = Figure(figsize=(6.5, 9), layout="constrained")
@@ -147,11 +144,5 @@ def draw(runs):
     return figure
 
 
-PICTURES = {
-    "state_growth.svg": "Norm of the hidden state over time; loss and gradient "
-    "norm over the length"
-}
+PICTURES = {"state_growth.svg": draw}
 SMALLEST = {"lengths": (3,), "units": 1, "seeds": (0,)}
-
-if __name__ == "__main__":
-    measurement.main()

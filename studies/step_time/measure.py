@@ -30,7 +30,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine import steps
 from engine import timing
@@ -93,19 +92,18 @@ def measure(
         for size, mode in tqdm(cases)
         for run in timed(makers, size, mode, repeats, seconds)
     ]
-    results = {"backend": keras.backend.backend(), "records": records}
-    return results, figures(results)
+    return {"backend": keras.backend.backend(), "records": records}
 
 
-def figures(results):
-    """RIN against SimpleRNN: a map of many sizes, or a line a size."""
+def draw(results):
+    """Step time of RIN over that of SimpleRNN, size by size."""
     cases = times_by_case(results["records"])
     if not all(
         {"RIN", "SimpleRNN"} <= times.keys() for times in cases.values()
     ):
-        return {}
+        return None
     many = len({size for size, _ in cases}) > MANY
-    return {"ratios.svg": (draw_map if many else draw)(results["records"])}
+    return draw_map(cases) if many else draw_lines(cases)
 
 
 def timed(makers, size, mode, repeats, seconds):
@@ -230,9 +228,8 @@ def count_above(limit, values):
     return f"{sum(value > limit for value in values)} of {len(values)}"
 
 
-def draw(records):
+def draw_lines(cases):
     """RIN against SimpleRNN, both with default compilation or with XLA."""
-    cases = times_by_case(records)
     figure = Figure(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")
     axes = figure.subplots()
     labels = [f"{mode}  {size}" for size, mode in cases]
@@ -256,9 +253,8 @@ def draw(records):
     return figure
 
 
-def draw_map(records):
+def draw_map(cases):
     """The time of RIN over that of the faster SimpleRNN, for all sizes."""
-    cases = times_by_case(records)
     rows = sorted({size[:2] for size, _ in cases})
     columns = sorted({size[2:] for size, _ in cases})
     ratios = np.full((len(rows), len(columns)), np.nan)
@@ -316,10 +312,5 @@ VARIANTS = {
 }
 
 
-PICTURES = {
-    "ratios.svg": "Step time of RIN over that of SimpleRNN, size by size"
-}
+PICTURES = {"ratios.svg": draw}
 SMALLEST = {"sizes": [(2, 5, 1, 3)], "names": IN_GRID}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -10,14 +10,13 @@ import pathlib
 import tempfile
 import time
 
+import keras
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from exports.measure import RUNS
-from exports.measure import read
 from exports.measure import untrained
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine.data import load_images
 from keras_rin.export import export_streaming
@@ -27,7 +26,7 @@ PERCENTILES = [50, 90, 99, 99.9]
 
 
 def measure(model=RUNS / "sequential_images" / "best_rin.keras", images=360):
-    model = read(model) if model else untrained(1, 10)
+    model = keras.models.load_model(model) if model else untrained(1, 10)
     *_, (x, labels) = load_images("digits")
     sequences = sequential_pixels.generate(x[:images])
     with tempfile.TemporaryDirectory() as folder:
@@ -41,7 +40,7 @@ def measure(model=RUNS / "sequential_images" / "best_rin.keras", images=360):
         "images": len(sequences),
         "percentiles": np.percentile(microseconds, PERCENTILES).tolist(),
         "right": right.mean(axis=0).tolist(),
-    }, {}
+    }
 
 
 def stream(step, sequence):
@@ -78,6 +77,3 @@ def tables(results):
 
 
 SMALLEST = {"model": None, "images": 3}
-
-if __name__ == "__main__":
-    measurement.main()

@@ -19,7 +19,6 @@ from exports.measure import file_bytes
 from exports.measure import zero_inputs
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine import steps
 from keras_rin.export import export_streaming
@@ -88,7 +87,7 @@ def measure_layer(name, features, units, calls):
 
 def measure(layers=LAYERS, calls=5_000):
     records = [measure_layer(*layer, calls) for layer in tqdm(layers)]
-    return {"steps": calls, "records": records}, {}
+    return {"steps": calls, "records": records}
 
 
 def tables(results):
@@ -114,6 +113,3 @@ def cells(litert):
 
 
 SMALLEST = {"layers": LAYERS[:1], "calls": 3}
-
-if __name__ == "__main__":
-    measurement.main()

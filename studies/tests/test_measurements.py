@@ -1,6 +1,6 @@
 """Each measure.py runs, and its page is made of what is stored."""
 
-import importlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -8,7 +8,6 @@ import shutil
 
 import keras
 import pytest
-from absl import flags
 from matplotlib.figure import Figure
 
 from engine import measurement
@@ -35,15 +34,11 @@ ELSEWHERE = {
 }
 
 
-def study(name):
-    return Measurement.of(importlib.import_module(f"{name}.measure"))
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_is_made_of_the_stored_results(name):
-    page = study(name).page(record.STUDIES / name)
+    page = Measurement.of(name).page(record.STUDIES / name)
     stored = (record.STUDIES / name / "README.md").read_text()
-    assert page == stored, f"run python -m {name}.measure --page"
+    assert page == stored, f"run python -m engine measure {name} --page"
     for picture in re.findall(r"\]\((\w+\.(?:png|svg))\)", page):
         assert (record.STUDIES / name / picture).exists()
 
@@ -55,35 +50,35 @@ def test_the_smallest_settings_run(name, tmp_path):
     for program in PROGRAMS.get(name, []):
         if not shutil.which(program):
             pytest.skip(f"needs {program}")
-    measured = study(name)
+    measured = Measurement.of(name)
     backend = next(iter(measured.variants.values())).backend
     if backend != keras.backend.backend():
         pytest.skip(f"it runs on {backend}")
-    results, figures = measured.measure(**measured.smallest)
-    stored = record.write(tmp_path / "results.json", results)
-    assert all("| " in table for table in measured.tables(stored).values())
-    assert figures.keys() == measured.pictures.keys()
-    for file, figure in figures.items():
-        path = tmp_path / measurement.picture_file(file, "")
-        record.write_picture(path, figure)
-        assert path.stat().st_size > 5_000
+    measured.run(tmp_path, smallest=True)
+    assert "| " in (tmp_path / "README.md").read_text()
+    for file in measured.pictures:
+        picture = tmp_path / measurement.picture_file(file, "")
+        assert picture.stat().st_size > 5_000
 
 
 @pytest.fixture
 def squares():
     """A study of squares, measured up to 3, or up to 5."""
 
-    def measure(largest=3):
+    def measure(largest=3, partial=None):
         numbers = list(range(1, largest + 1))
         figure = Figure()
         figure.subplots().plot(numbers)
-        results = {"squares": [n**2 for n in numbers]}
-        return results, {"squares": figure}
+        stored = [n**2 for n in numbers]
+        return {"squares": stored, "figures": {"numbers": figure}}
 
-    def figures(results):
+    def draw(results):
+        """A line
+        of squares.
+        """
         figure = Figure()
         figure.subplots().plot(results["squares"])
-        return {"squares": figure}
+        return figure
 
     def tables(results):
         rows = [[n, n**2] for n in range(1, len(results["squares"]) + 1)]
@@ -94,53 +89,53 @@ def squares():
         "What is n^2?\n\nBy multiplication.",
         measure,
         tables,
-        {"squares": "A line"},
+        {"squares": draw, "numbers": "Numbers"},
         {"": Variant("Three"), "five": Variant("Five", {"largest": 5})},
         smallest={"largest": 1},
-        figures=figures,
     )
 
 
-@pytest.fixture
-def run(monkeypatch):
-    """Runs the command of a study with flags."""
-
-    def run_with(study, *arguments):
-        values = flags.FlagValues()
-        for name in ("output", "variant"):
-            flags.DEFINE_string(name, "", "", flag_values=values)
-        for name in ("smallest", "page"):
-            flags.DEFINE_bool(name, False, "", flag_values=values)
-        monkeypatch.setattr(measurement, "FLAGS", values)
-        study._run(values(["measure.py", *arguments]))
-
-    return run_with
-
-
-def test_a_page_has_a_part_for_each_variant(squares, run, tmp_path, capsys):
-    output = f"--output={tmp_path}"
-    run(squares, output)
-    run(squares, output, "--variant=five")
+def test_a_page_has_a_part_for_each_variant(squares, tmp_path, capsys):
+    squares.run(tmp_path)
+    squares.run(tmp_path, "five")
     page = (tmp_path / "README.md").read_text()
     assert capsys.readouterr().out.endswith(page + "\n")
     assert page.startswith(
         "# all squares\n\n**What is n^2?**\n\nBy multiplication.\n\n## Three\n"
     )
     three, five = page.split("## Five\n")
-    assert "    python -m all_squares.measure\n" in three
-    assert "    python -m all_squares.measure --variant=five\n" in five
+    assert "    python -m engine measure all_squares\n" in three
+    assert "    python -m engine measure all_squares --variant=five\n" in five
     for part, last in ((three, 3), (five, 5)):
         rows = re.findall(r"^\| (\d+) +\| +(\d+) \|$", part, re.M)
         expected = [(str(n), str(n * n)) for n in range(1, last + 1)]
         assert rows == expected
         assert "Recorded by `python " in part and "keras " in part
-    assert "![A line](squares.png)" in three
-    assert "![A line](squares_five.png)" in five
-    picture = tmp_path / "squares_five.png"
-    assert picture.exists()
-    picture.unlink()
-    run(squares, output, "--page")
-    assert picture.exists()
+    assert "![A line of squares](squares.png)" in three
+    assert "![Numbers](numbers.png)" in three
+    assert "![A line of squares](squares_five.png)" in five
+    pictures = [
+        tmp_path / f"{name}_five.png" for name in ("squares", "numbers")
+    ]
+    for picture in pictures:
+        assert picture.exists()
+        picture.unlink()
+    squares.run(tmp_path, page=True)
+    assert [picture.exists() for picture in pictures] == [True, False]
+
+
+def test_a_variant_that_does_not_exist_is_refused(squares, tmp_path):
+    with pytest.raises(SystemExit, match="Variants are , five, not six"):
+        squares.run(tmp_path, "six")
+
+
+def test_finished_runs_are_stored_beside_the_program(squares):
+    study = dataclasses.replace(
+        squares, measure=lambda partial: {"partial": partial}, smallest={}
+    )
+    paths = [study.results(smallest=smallest)[0] for smallest in (False, True)]
+    stored = squares.folder / "partial.jsonl"
+    assert paths == [{"partial": stored}, {"partial": None}]
 
 
 @pytest.mark.parametrize(

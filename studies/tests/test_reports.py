@@ -50,7 +50,7 @@ def test_backends_have_what_pytest_counted(report, tmp_path):
     outcomes = reports.read(report)
     assert outcomes["test_tasks.test_seven[2.5]"] == ("passed", None)
     assert outcomes["test_tasks.test_three"][0] == "failed"
-    results, _ = backends.measure(folder=tmp_path)
+    results = backends.measure(folder=tmp_path)
     (table,) = backends.tables(results).values()
     counts = "2 failed, 2 skipped (1), (2)"
     assert re.sub(" +", " ", table).splitlines()[2:] == [

@@ -12,7 +12,6 @@ import tempfile
 
 from matplotlib.figure import Figure
 
-from engine import measurement
 from engine import record
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "tutorial.md"
@@ -34,12 +33,12 @@ def measure():
         contextlib.redirect_stdout(printed),
     ):
         exec(script, names)  # noqa: S102
-    results = {"printed": printed.getvalue()}
-    return results, {
+    figures = {
         "gradient_norms": names["norms_figure"],
         "eigenvalues": names["eigenvalues_figure"],
         "accuracy": draw(names["accuracies"]),
     }
+    return {"printed": printed.getvalue(), "figures": figures}
 
 
 def draw(accuracies):
@@ -59,7 +58,3 @@ def tables(results):
         if re.fullmatch(r"[a-z \d]+: \d.*", line)
     ]
     return {"Printed": record.markdown(["", "printed"], lines)}
-
-
-if __name__ == "__main__":
-    measurement.main()

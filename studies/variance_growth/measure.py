@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
@@ -38,12 +37,7 @@ def measure(filters=64, draws=3):
         }
         for name in tqdm(INITIALIZERS)
     ]
-    results = {"filters": filters, "runs": runs}
-    return results, figures(results)
-
-
-def figures(results):
-    return {"growth.svg": draw(results["runs"])}
+    return {"filters": filters, "runs": runs}
 
 
 def growth(name, filters):
@@ -72,10 +66,12 @@ def tables(results):
     return {"Standard deviation (input = 1)": record.markdown(header, rows)}
 
 
-def draw(runs):
+def draw(results):
+    """Standard deviation behind each block."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    for run, style in zip(runs, ["-", "--", "-.", ":"], strict=True):
+    lines = ["-", "--", "-.", ":"]
+    for run, style in zip(results["runs"], lines, strict=True):
         median = np.median(run["draws"], 0)
         blocks = np.arange(1, len(median) + 1)
         axes.plot(blocks, median, style, label=run["initializer"])
@@ -85,8 +81,5 @@ def draw(runs):
     return figure
 
 
-PICTURES = {"growth.svg": "Standard deviation behind each block"}
+PICTURES = {"growth.svg": draw}
 SMALLEST = {"filters": 1, "draws": 1}
-
-if __name__ == "__main__":
-    measurement.main()

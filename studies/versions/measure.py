@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import tomllib
 
-from engine import measurement
 from engine import record
 from engine import reports
 
@@ -84,7 +83,7 @@ def measure(folder=reports.RUNS / "versions"):
         if not (folder / f"{name}.xml").exists():
             run_tests(name, environment, folder)
     rows = [summary(*item, folder) for item in ENVIRONMENTS.items()]
-    return {"rows": rows}, {}
+    return {"rows": rows}
 
 
 def tables(results):
@@ -113,7 +112,3 @@ def skipped_table(rows):
         for reason in reasons
     ]
     return record.markdown(["skipped, by Keras and backend", *names], lines)
-
-
-if __name__ == "__main__":
-    measurement.main()

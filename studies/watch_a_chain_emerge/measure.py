@@ -10,7 +10,6 @@ import keras
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from engine import measurement
 from engine import record
 from engine.data import load_images
 from engine.measurement import spread
@@ -29,8 +28,8 @@ def measure(units=50, epochs=60, seeds=range(5)):
         runs.append(run)
         chains["before"].append(before)
         chains["after"].append(after)
-    results = {"initializer": "orthogonal", "runs": runs}
-    return results, {"hidden_chain": draw(chains, units)}
+    figures = {"hidden_chain": draw(chains, units)}
+    return {"initializer": "orthogonal", "runs": runs, "figures": figures}
 
 
 def measure_network(seed, units, epochs):
@@ -110,6 +109,3 @@ def draw(chains, units):
 
 PICTURES = {"hidden_chain": "Mean weight over the order difference"}
 SMALLEST = {"units": 8, "epochs": 1, "seeds": (0,)}
-
-if __name__ == "__main__":
-    measurement.main()
