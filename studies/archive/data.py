@@ -3,8 +3,8 @@
     python -m archive.data FOLDER
 
 writes them into FOLDER as arrays, for a machine where the packages are not
-installed: `ARCHIVE_DIR=FOLDER python -m archive.measure`. Eight data sets come
-with sktime and two with aeon, of which only files are read: `pip install
+installed: `ARCHIVE_DIR=FOLDER python -m engine measure archive`. Six data sets
+come with sktime and two with aeon, of which only files are read: `pip install
 --no-deps aeon` suffices.
 """
 
@@ -27,8 +27,6 @@ PACKAGES = {
     "ArrowHead": "sktime",
     "PickupGestureWiimoteZ": "aeon",
     "OSULeaf": "sktime",
-    "PLAID": "sktime",
-    "ACSF1": "sktime",
 }
 
 

@@ -28,12 +28,9 @@ MiniRocket with three seeds, which needs the package numba. Shorter recordings
 have zeros behind their ends.
 """
 
-import concurrent.futures
 import dataclasses
 import functools
 import itertools
-import time
-from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -54,7 +51,7 @@ from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
 
 UNITS, BATCH, UPDATES, FOLDS, SEEDS = 64, 16, 1_000, 4, 10
-DATA = tuple(name for name in data.PACKAGES if name not in ("PLAID", "ACSF1"))
+DATA = tuple(data.PACKAGES)
 PREDICTED = 32  # recordings in a batch of predictions
 # The data sets whose accuracies at all rates are shown.
 RATE_TABLE = ("BasicMotions", "GunPoint")
@@ -82,14 +79,13 @@ ARCHITECTURES = {
         ),
     },
     "SimpleRNN": {"SimpleRNN": keras.layers.SimpleRNN},
-    "GRU": {
-        name: functools.partial(keras.layers.GRU, use_cudnn=False)
-        for name in ("GRU, as many weights", "GRU, as many units")
-    },
-    "LSTM": {
-        name: functools.partial(keras.layers.LSTM, use_cudnn=False)
-        for name in ("LSTM, as many weights", "LSTM, as many units")
-    },
+} | {
+    name: {name: functools.partial(layer, use_cudnn=False)}
+    for layer in (keras.layers.GRU, keras.layers.LSTM)
+    for name in (
+        f"{layer.__name__}, as many weights",
+        f"{layer.__name__}, as many units",
+    )
 }
 
 
@@ -105,77 +101,42 @@ def measure(
     if classifiers:
         return {"classifiers": [classify(name) for name in names]}
     runs = PartialRuns(partial, ("data", "architecture"))
-    cases = list(itertools.product(names, architectures))
-    # The next architectures are compiled while one is trained.
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        prepared = {
-            case: pool.submit(prepare, *case, updates, seeds, most_units)
-            for case in cases
-            if case not in runs
-        }
-        runs = runs.complete(cases, lambda *case: train(prepared.pop(case)))
+    runs = runs.complete(
+        itertools.product(names, architectures),
+        lambda *case: train(*case, updates, seeds, most_units),
+    )
     return {"runs": runs}
 
 
-@dataclasses.dataclass
-class Prepared:
-    """All models of an architecture on one data set, before training.
+def train(name, architecture, updates, seeds, units):
+    """Trains all models of an architecture on one data set.
 
-    A case is the number of a model, a learning rate, a read-out, a seed, and
-    the part of the training set that is left out, or None.
+    Returns {model: {rate and read-out: how many are right}}, of the part that
+    each of FOLDS leaves out and, for each seed, of the test set; -1 is a run
+    that diverged.
     """
-
-    models: ManyModels
-    layers: list
-    cases: list
-    weights: list
-    settings: dict
-    compiled: Callable
-    sizes: dict
-
-
-def prepare(name, architecture, updates, seeds, most_units):
     import jax
 
     recordings, test = data.read(name)
     layers = ARCHITECTURES[architecture]
-    units = {
-        model: as_many_weights(layer, most_units, recordings)
-        if model.endswith("as many weights")
-        else most_units
-        for model, layer in layers.items()
-    }
-    models = ManyModels(
-        build(next(iter(layers.values())), most_units, recordings), loss
-    )
-    shapes = [variable.shape for variable in models.model.weights]
-    starts = [
-        [
-            with_more_units(array, (seeds, *shape), most_units)
-            for array, shape in zip(
-                initial_weights(
-                    functools.partial(build, layer, units[model], recordings),
-                    range(seeds),
-                ),
-                shapes,
-                strict=True,
-            )
-        ]
-        for model, layer in layers.items()
-    ]
+    layer = next(iter(layers.values()))
+    if architecture.endswith("as many weights"):
+        units = as_many_weights(layer, units, recordings)
+    models = ManyModels(build(layer, units, recordings), loss)
     # A run of the first seed without each part, and of each seed with all.
     runs = [(0, part) for part in range(FOLDS)]
     runs += [(seed, None) for seed in range(seeds)]
     cases = [
         (model, rate, how, seed, part)
         for model, rate, how, (seed, part) in itertools.product(
-            range(len(layers)), RATES, READ_OUTS, runs
+            layers, RATES, READ_OUTS, runs
         )
     ]
-    weights = [
-        np.stack([arrays[model][seed] for model, _, _, seed, _ in cases])
-        for arrays in zip(*starts, strict=True)
-    ]
+    makers = {
+        model: functools.partial(build, layer, units, recordings)
+        for model, layer in layers.items()
+    }
+    weights = initial_weights(makers, [(case[0], case[3]) for case in cases])
     parts = data.parts(recordings.y, FOLDS)
     settings = {
         "rate": np.array([rate for _, rate, _, _, _ in cases], "float32"),
@@ -185,56 +146,31 @@ def prepare(name, architecture, updates, seeds, most_units):
         ),
         "rows": np.array([parts != part for _, _, _, _, part in cases]),
     }
-    training = models.training(batches(recordings), updates)
-    return Prepared(
-        models,
-        list(layers),
-        cases,
-        weights,
-        settings,
-        training.lower(weights, settings).compile(),
-        {
-            "data": name,
-            "folds": np.bincount(parts).tolist(),
-            "test": len(test.y),
-            "steps": recordings.x.shape[1],
-            "units": units,
-            "weights": {
-                model: count_weights(layer, units[model], recordings)
-                for model, layer in layers.items()
-            },
-        },
+    weights, losses = models.train(
+        weights, settings, batches(recordings), updates
     )
-
-
-def train(prepared):
-    """Trains all models of an architecture on one data set.
-
-    Returns {model: {rate and read-out: how many are right}}, of the part that
-    each of FOLDS leaves out and, for each seed, of the test set; -1 is a run
-    that diverged.
-    """
-    prepared = prepared.result()
-    recordings, test = data.read(prepared.sizes["data"])
-    start = time.monotonic()
-    weights, losses = prepared.compiled(prepared.weights, prepared.settings)
     diverged = ~np.isfinite(losses).all(axis=1)
     fold, whole = (
-        predict(prepared.models, weights, prepared.settings["mean"], of)
+        predict(models, weights, settings["mean"], of)
         for of in (recordings, test)
     )
-    seconds = time.monotonic() - start
-    parts, results = data.parts(recordings.y, FOLDS), {}
-    for number, (model, rate, how, _, part) in enumerate(prepared.cases):
+    results = {}
+    for number, (model, rate, how, _, part) in enumerate(cases):
         if part is None:
             kind, right = "test", whole[number]
         else:
             kind, right = "fold", fold[number][parts == part]
         count = -1 if diverged[number] else int(right.sum())
-        of_model = results.setdefault(prepared.layers[model], {})
-        of_case = of_model.setdefault(f"{rate:g}, {how}", {})
+        of_case = results.setdefault(model, {}).setdefault(
+            f"{rate:g}, {how}", {}
+        )
         of_case.setdefault(kind, []).append(count)
-    return {"models": results, "sizes": prepared.sizes, "seconds": seconds}
+    counts = {
+        model: count_weights(layer, units, recordings)
+        for model, layer in layers.items()
+    }
+    sizes = {"test": len(test.y), "weights": counts}
+    return {"models": results, "sizes": sizes}
 
 
 def build(layer, units, recordings):
@@ -309,22 +245,6 @@ def as_many_weights(layer, most_units, recordings):
     while units > 1 and count_weights(layer, units, recordings) > most:
         units -= 1
     return units
-
-
-def with_more_units(arrays, shape, units):
-    """Initial weights with units that stay 0: no weight leads to or from them.
-
-    So models of different numbers of units are one architecture.
-    """
-    for axis, size in enumerate(shape):
-        if arrays.shape[axis] == size:
-            continue
-        gates = np.split(arrays, size // units, axis)
-        missing = [(0, 0)] * arrays.ndim
-        missing[axis] = 0, units - gates[0].shape[axis]
-        gates = [np.pad(gate, missing) for gate in gates]
-        arrays = np.concatenate(gates, axis)
-    return arrays
 
 
 def count_weights(layer, units, recordings):

@@ -16,12 +16,18 @@ CLIPNORM = 1.0
 BETA_2 = 0.99
 
 
-def initial_weights(build, seeds):
-    """The weights of `build()` after each seed, along a new first axis."""
-    models = []
-    for seed in seeds:
+def initial_weights(makers, cases):
+    """The weights of models, along a new first axis.
+
+    Args:
+        makers: {name: function that makes the model}.
+        cases: List of (name, seed), one a model.
+    """
+    drawn = {}
+    for name, seed in dict.fromkeys(cases):
         keras.utils.set_random_seed(seed)
-        models.append(build().get_weights())
+        drawn[name, seed] = makers[name]().get_weights()
+    models = (drawn[case] for case in cases)
     return [np.stack(arrays) for arrays in zip(*models, strict=True)]
 
 
@@ -61,10 +67,6 @@ class ManyModels:
                 inputs and targets of that update.
             updates: Integer, number of updates of Adam.
         """
-        return self.training(batch, updates)(weights, settings)
-
-    def training(self, batch, updates):
-        """The function (weights, settings) that `train` compiles and calls."""
         import jax
 
         optimizer = keras.optimizers.Adam(
@@ -97,4 +99,4 @@ class ManyModels:
             )
             return weights, losses
 
-        return jax.jit(jax.vmap(train))
+        return jax.jit(jax.vmap(train))(weights, settings)

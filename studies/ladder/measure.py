@@ -62,20 +62,17 @@ def measure(ladder=LADDER, last=LAST, tests=TESTS, seeds=SEEDS, chunk=CHUNK):
     make = LAYERS["RIN"]
     models = ManyModels(build(make), loss)
     run_chunk = tested_in_chunks(make)
-    starts = {
-        layer: initial_weights(functools.partial(build, make), range(seeds))
-        for layer, make in LAYERS.items()
-    }
     cases = [
         {"layer": layer, "factor": factor, "seed": seed}
         for layer, factor, seed in itertools.product(
             LAYERS, FACTORS, range(seeds)
         )
     ]
-    weights = [
-        np.stack([starts[case["layer"]][n][case["seed"]] for case in cases])
-        for n in range(len(models.model.weights))
-    ]
+    makers = {
+        layer: functools.partial(build, make) for layer, make in LAYERS.items()
+    }
+    pairs = [(case["layer"], case["seed"]) for case in cases]
+    weights = initial_weights(makers, pairs)
     rungs = []
 
     def climb(weights, cases, rates, length, updates):
