@@ -34,7 +34,6 @@ needs `gcc`.
 import functools
 import itertools
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -45,6 +44,7 @@ from activity.measure import parts
 from activity.measure import run_example
 from matplotlib.figure import Figure
 
+from engine import exported
 from engine import pictures
 from engine import record
 from engine.measurement import spread
@@ -53,8 +53,7 @@ from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 
-FOLDER = pathlib.Path(__file__).parent
-RUNS = FOLDER / "partial.jsonl"
+RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
 LAYERS = {
     "RIN": RIN,
     "SimpleRNN": keras.layers.SimpleRNN,
@@ -184,57 +183,40 @@ def batches_of(x, y, training, seed, epochs):
     return data.batch(BATCH // joined)
 
 
-class Stream:
-    """A model as a C program."""
+def classes(stream, x, reset):
+    """The classes that a C program names with a kind of reset.
 
-    def __init__(self, model, folder, count, weights):
-        self.program = pathlib.Path(folder) / "stream"
-        path = self.program.with_name("rin.h")
-        export_streaming(model, path, "c", verbose=False, weights=weights)
-        command = ["gcc", "-O2", "-std=c99", f"-DSTREAMS={count}"]
-        command += ["-I", path.parent, FOLDER / "stream.c"]
-        subprocess.run([*command, "-o", self.program, "-lm"], check=True)
+    It is -1 where an output is not finite.
+    """
 
-    def __call__(self, x, resets):
-        """The classes that it names, -1 where the output is not finite."""
-        flags = np.broadcast_to(resets, x.shape[:2])[..., None]
-        data = np.concatenate([flags, x], axis=-1, dtype="float32")
-        data = data.swapaxes(0, 1).tobytes()
-        run = subprocess.run(
-            [self.program], input=data, capture_output=True, check=True
-        )
-        y = np.frombuffer(run.stdout, "float32")
-        y = y.reshape(x.shape[1], len(x), -1).swapaxes(0, 1)
+    def named(resets):
+        y = stream(x, resets)
         return np.where(np.isfinite(y).all(-1), y.argmax(-1), -1)
 
-
-def classes(stream, x, reset):
-    """The classes that a stream names with a kind of reset."""
     steps = np.arange(x.shape[1])
     # A phase of its own for each stream, none of them that of the activities.
     phases = np.linspace(0, STEPS, len(x), endpoint=False, dtype=int)[:, None]
     age = (steps + phases + STEPS // (2 * len(x))) % STEPS
     if reset == "never":
-        return stream(x, np.zeros((1, len(steps))))
+        return named(False)
     if reset == "at each change":
-        return stream(x, steps[None] % STEPS == 0)
-    first = stream(x, age == 0)
+        return named(steps[None] % STEPS == 0)
     if reset == "every 100 steps":
-        return first
-    second = stream(x, age == STEPS // 2)
-    return np.where(age >= STEPS // 2, first, second)
+        return named(age == 0)
+    halfway = age >= STEPS // 2
+    return np.where(halfway, named(age == STEPS // 2), named(age == 0))
 
 
-def accuracies(stream, x, labels, reset):
-    """Accuracy at each step after a change, and of each tenth of the stream."""
+def accuracies(stream, x, labels, reset, curves):
+    """Mean accuracy; curves are after a change, and over the whole stream."""
     right = classes(stream, x, reset) == np.repeat(labels, STEPS, axis=1)
     right = right.reshape(*labels.shape, STEPS)[:, 1:]
-    tenths = np.array_split(right, min(10, right.shape[1]), axis=1)
-    return {
-        "mean": float(right.mean()),
-        "steps": np.round(right.mean((0, 1)), 3).tolist(),
-        "tenths": [round(float(part.mean()), 3) for part in tenths],
-    }
+    scores = {"mean": float(right.mean())}
+    if curves:
+        tenths = np.array_split(right, min(10, right.shape[1]), axis=1)
+        scores["steps"] = np.round(right.mean((0, 1)), 3).tolist()
+        scores["tenths"] = [round(float(part.mean()), 3) for part in tenths]
+    return scores
 
 
 def measure(
@@ -248,40 +230,11 @@ def measure(
     folds=FOLDS,
     partial=None,
 ):
-    left_out, chosen, test_runs = complete_runs(
-        layers, units, trainings, rates, seeds, epochs, test, folds, partial
-    )
-    left_out = list(map(without_curves, left_out))
-    test_runs = [
-        run | {"int8": without_curves(run)["int8"]} for run in test_runs
-    ]
-    return {"left out": left_out, "chosen": chosen, "runs": test_runs}
-
-
-def without_curves(run):
-    """A run with mean accuracies alone."""
-    means = {
-        weights: {
-            reset: {"mean": scores["mean"]}
-            for reset, scores in run[weights].items()
-        }
-        for weights in WEIGHTS
-        if weights in run
-    }
-    return run | means
-
-
-def complete_runs(
-    layers, units, trainings, rates, seeds, epochs, test, folds, path
-):
     """Runs on parts left out, the rates chosen, and runs on the test set."""
-    runs = PartialRuns(path, FIELDS)
-
-    def make(*key):
-        return run(*key, epochs=epochs, test=test)
-
+    runs = PartialRuns(partial, FIELDS)
+    make = functools.partial(run, epochs, test)
     variants = list(itertools.product(layers, units, trainings))
-    parts_left_out = runs.complete(
+    left_out = runs.complete(
         (
             (*variant, rate, fold, 0)
             for variant in variants
@@ -292,7 +245,7 @@ def complete_runs(
     )
     chosen = [
         dict(zip(FIELDS, variant, strict=False))
-        | {"reset": reset, "rate": best_rate(parts_left_out, variant, reset)}
+        | {"reset": reset, "rate": best_rate(left_out, variant, reset)}
         for variant in variants
         for reset in resets_of(variant[-1], 0)
     ]
@@ -301,7 +254,8 @@ def complete_runs(
         for best in chosen
         for seed in seeds
     )
-    return parts_left_out, chosen, runs.complete(keys, make)
+    test_runs = runs.complete(keys, make)
+    return {"left out": left_out, "chosen": chosen, "runs": test_runs}
 
 
 def best_rate(runs, variant, reset):
@@ -329,7 +283,7 @@ def resets_of(training, fold):
     return RESETS if fold < 0 else (RESETS[0], RESETS[2])
 
 
-def run(layer, units, training, rate, fold, seed, epochs=EPOCHS, test=TESTS):
+def run(epochs, test, layer, units, training, rate, fold, seed):
     """What is measured of a training; fold -1 is on the test recordings."""
     model, diverged = train(layer, units, training, rate, fold, seed, epochs)
     (x, y), (x_test, y_test) = recordings()
@@ -341,26 +295,28 @@ def run(layer, units, training, rate, fold, seed, epochs=EPOCHS, test=TESTS):
     x, labels = streams_of(x_test, y_test, count, length, rng)
     results = {"parameters": model.count_params(), "diverged": diverged}
     with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "rin.h"
         for weights in WEIGHTS if fold < 0 else WEIGHTS[:1]:
-            stream = Stream(model, folder, count, weights)
+            export_streaming(model, path, "c", verbose=False, weights=weights)
+            stream = exported.c_program(path, count)
+            curves = fold < 0 and weights == "float32"
             results[weights] = {
-                reset: accuracies(stream, x, labels, reset)
+                reset: accuracies(stream, x, labels, reset, curves)
                 for reset in resets_of(training, fold)
             }
     return results
+
+
+def select(runs, **values):
+    return [run for run in runs if {**run, **values} == run]
 
 
 def runs_of(results, reset, **values):
     """The runs at the rate that was chosen for a kind of reset."""
     chosen_for = reset if reset == RESETS[0] else RESETS[2]
     values = {"units": results["runs"][0]["units"]} | values
-    (best,) = (
-        best
-        for best in results["chosen"]
-        if {**best, **values, "reset": chosen_for} == best
-    )
-    values["rate"] = best["rate"]
-    return [run for run in results["runs"] if {**run, **values} == run]
+    (best,) = select(results["chosen"], **values, reset=chosen_for)
+    return select(results["runs"], **values, rate=best["rate"])
 
 
 PANELS = {
@@ -411,35 +367,27 @@ def draw(results):
 
 def tables(results):
     """Accuracies without and with resets, and in choosing the rates."""
-    layers = dict.fromkeys(run["layer"] for run in results["runs"])
     trainings = dict.fromkeys(run["training"] for run in results["runs"])
     from_zero = [name for name in trainings if name.startswith("zero states")]
     never = [(name, RESETS[0]) for name in trainings]
     with_resets = itertools.product(from_zero, RESETS[1:])
+    columns = {name: name for name in ("layer", "training", "reset")}
     return {
         "Never reset: median (lowest to highest) of the seeds, and medians at "
-        "steps after a change": accuracy_table(results, layers, never),
+        "steps after a change": accuracy_table(results, never),
         "Trained from zero states, and reset by the application": (
-            accuracy_table(results, layers, list(with_resets))
+            accuracy_table(results, with_resets)
         ),
         "Mean accuracy on the parts left out, and the rate chosen": (
-            rate_table(results)
+            rate_table(results, columns)
         ),
     }
 
 
-def accuracy_table(results, layers, variants):
-    has_reset = any(reset != RESETS[0] for _, reset in variants)
-    header = [
-        "layer",
-        "training",
-        *(["reset"] if has_reset else []),
-        "rate",
-        "all steps",
-        "int8",
-        *(f"after {step}" for step in AFTER),
-        "last tenth of the stream",
-    ]
+def accuracy_table(results, variants):
+    layers = dict.fromkeys(run["layer"] for run in results["runs"])
+    header = ["layer", "training", "reset", "rate", "all steps", "int8"]
+    header += [*(f"after {step}" for step in AFTER), "last tenth of the stream"]
     rows = []
     for layer, (training, reset) in itertools.product(layers, variants):
         runs = runs_of(results, reset, layer=layer, training=training)
@@ -447,34 +395,40 @@ def accuracy_table(results, layers, variants):
         steps = np.median([score["steps"] for score in scores], axis=0)
         rows.append(
             [
-                layer,
-                training,
-                *([reset] if has_reset else []),
-                f"{runs[0]['rate']:g}",
+                *(layer, training, reset, f"{runs[0]['rate']:g}"),
                 spread([score["mean"] for score in scores]),
                 spread([run["int8"][reset]["mean"] for run in runs]),
                 *(f"{steps[step - 1]:.3f}" for step in AFTER),
                 f"{np.median([score['tenths'][-1] for score in scores]):.3f}",
             ]
         )
-    return record.markdown(header, rows, words=3 if has_reset else 2)
+    return record.markdown(header, rows, words=3)
 
 
-def rate_table(results):
+def left_out_mean(results, best, rate):
+    """The mean accuracy on the parts left out, and the runs that diverged."""
+    values = {name: best[name] for name in FIELDS[:3]}
+    runs = select(results["left out"], **values, rate=rate)
+    mean = np.mean([run["float32"][best["reset"]]["mean"] for run in runs])
+    diverged = sum(run["diverged"] for run in runs)
+    return mean, f", {diverged} of {len(runs)} diverged" if diverged else ""
+
+
+def rate_table(results, columns):
+    """The columns are {header: name of a value of what was chosen}."""
     rates = sorted({run["rate"] for run in results["left out"]})
     rows = []
     for best in results["chosen"]:
-        cells = [best["layer"], best["training"], best["reset"]]
-        for rate in rates:
-            wanted = {name: best[name] for name in FIELDS[:3]} | {"rate": rate}
-            runs = [r for r in results["left out"] if {**r, **wanted} == r]
-            means = [run["float32"][best["reset"]]["mean"] for run in runs]
-            diverged = sum(run["diverged"] for run in runs)
-            note = f", {diverged} of {len(runs)} diverged" if diverged else ""
-            cells.append(f"{np.mean(means):.3f}{note}")
-        rows.append([*cells, f"{best['rate']:g}"])
-    header = ["layer", "training", "reset", *(f"{r:g}" for r in rates)]
-    return record.markdown([*header, "rate"], rows, words=3)
+        means = (left_out_mean(results, best, rate) for rate in rates)
+        rows.append(
+            [
+                *(str(best[name]) for name in columns.values()),
+                *(f"{mean:.3f}{note}" for mean, note in means),
+                f"{best['rate']:g}",
+            ]
+        )
+    header = [*columns, *(f"{rate:g}" for rate in rates), "rate"]
+    return record.markdown(header, rows, words=len(columns))
 
 
 PICTURES = {"trainings.svg": draw}

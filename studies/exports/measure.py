@@ -17,16 +17,14 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from tqdm import tqdm
 
+from engine import exported
 from engine import record
 from engine.data import load_images
 from engine.measurement import Variant
 from keras_rin.export import export_streaming
-from keras_rin.export import streaming_step
-from keras_rin.layers import RIN
 from keras_rin.tasks import sequential_pixels
 
 RUNS = record.STUDIES.parent / "runs"
-OPS = tf.lite.OpsSet
 SMALLER = {"optimizations": [tf.lite.Optimize.DEFAULT]}
 
 
@@ -59,7 +57,7 @@ def litert(types=(), **converter):
                 keras.InputSpec("float32", (1, *calibration.shape[1:]))
             ],
             target_spec={
-                "supported_ops": [OPS.TFLITE_BUILTINS],
+                "supported_ops": [tf.lite.OpsSet.TFLITE_BUILTINS],
                 "supported_types": list(types),
             },
             **converter,
@@ -76,52 +74,29 @@ def litert(types=(), **converter):
     return export
 
 
-def litert_step(activations):
-    """The export of single steps, with states of the type of activations."""
+def litert_step(states):
+    """The export of single steps, with states of a type."""
 
     def export(model, path, calibration):
-        step = streaming_step(model)
-        zeros = zero_inputs(step, len(calibration))
-        del zeros["x"]
         export_streaming(
             model,
             path,
             "litert",
             verbose=False,
-            representative_dataset=lambda: recorded(step, zeros, calibration),
-            target_spec=tf.lite.TargetSpec(supported_ops=[activations]),
-            **SMALLER,
+            weights="int8",
+            states=states,
+            representative_dataset=exported.representative_dataset(
+                model, calibration
+            ),
         )
-        run = Interpreter(str(path)).get_signature_runner("step")
+        run, zeros = exported.litert_step(path)
 
         def predict(sequence):
-            state = {name: values[:1] for name, values in zeros.items()}
-            for x in sequence:
-                state = run(x=x[None], **state)
-                y = state.pop("y")
-            return y[0]
+            return exported.stream(run, zeros, sequence)[0][-1]
 
         return lambda x: np.stack([predict(sequence) for sequence in x])
 
     return export
-
-
-def zero_inputs(step, batch):
-    """Inputs and states of a step, all 0."""
-    return {
-        name: np.zeros((batch, *tensor.shape[1:]), "float32")
-        for name, tensor in step.input.items()
-    }
-
-
-def recorded(step, state, x):
-    """A tenth of the inputs and states of a step on sequences."""
-    for t in range(x.shape[1]):
-        inputs = {"x": x[:, t], **state}
-        for row in range(0, len(x), 10):
-            yield {name: values[[row]] for name, values in inputs.items()}
-        outputs = step.predict_on_batch(inputs)
-        state = {name: outputs[name] for name in state}
 
 
 FORMATS = {
@@ -134,22 +109,9 @@ FORMATS = {
         "float16.tflite",
     ),
     "LiteRT, int8 weights": (litert(**SMALLER), "int8_weights.tflite"),
-    "LiteRT, one step, int16 states": (
-        litert_step(
-            OPS.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
-        ),
-        "int16_step.tflite",
-    ),
-    "LiteRT, one step, int8 states": (
-        litert_step(OPS.TFLITE_BUILTINS_INT8),
-        "int8_step.tflite",
-    ),
+    "LiteRT, one step, int16 states": (litert_step("int16"), "int16.tflite"),
+    "LiteRT, one step, int8 states": (litert_step("int8"), "int8.tflite"),
 }
-
-
-def file_bytes(path):
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files)
 
 
 def measure_formats(model, calibration, x, labels):
@@ -163,20 +125,12 @@ def measure_formats(model, calibration, x, labels):
             records.append(
                 {
                     "format": name,
-                    "bytes": file_bytes(path),
+                    "bytes": exported.file_bytes(path),
                     "accuracy": float((logits.argmax(1) == labels).mean()),
                     "difference": float(difference / np.abs(expected).max()),
                 }
             )
     return records
-
-
-def untrained(features, classes):
-    # All states at 0 would abort LiteRT's interpreter of int16 states.
-    rin = RIN(4, kernel_initializer="ones")
-    return keras.Sequential(
-        [keras.Input((None, features)), rin, keras.layers.Dense(classes)]
-    )
 
 
 def measure(
@@ -197,7 +151,7 @@ def measure(
     if model:
         model = keras.models.load_model(model)
     else:
-        model = untrained(x.shape[-1], classes)
+        model = exported.untrained(x.shape[-1], classes)
     calibration = sequences(train[0][:100])
     return {
         "parameters": model.count_params(),

@@ -51,28 +51,20 @@ LIMITS = (0.84, 0.925)  # of accuracy, without runs that diverged
 
 def measure(
     layers=tuple(endless_stream.LAYERS),
-    sizes=SIZES,
+    units=SIZES,
     trainings=TRAININGS,
     rates=RATES,
-    seeds=range(5),
-    epochs=endless_stream.EPOCHS,
-    test=endless_stream.TESTS,
-    folds=endless_stream.FOLDS,
-    partial=endless_stream.RUNS,
+    runs=endless_stream.RUNS,
+    **sizes,
 ):
-    left_out, chosen, test_runs = endless_stream.complete_runs(
-        *(layers, sizes, trainings, rates, seeds, epochs, test, folds, partial)
+    results = endless_stream.measure(
+        layers, units, trainings, rates, partial=runs, **sizes
     )
-    left_out, test_runs = (
-        list(map(endless_stream.without_curves, stored))
-        for stored in (left_out, test_runs)
-    )
-    results = {"left out": left_out, "chosen": chosen, "runs": test_runs}
     results["bytes"] = [
-        {"layer": layer, "units": units, "weights": weights}
-        | bytes_of(layer, units, weights)
+        {"layer": layer, "units": size, "weights": weights}
+        | bytes_of(layer, size, weights)
         for layer in layers
-        for units in sizes
+        for size in units
         for weights in endless_stream.WEIGHTS
     ]
     return results
@@ -126,28 +118,14 @@ def compile_board(folder, *options):
     return text + data, stack
 
 
-def left_out_mean(results, **values):
-    """The mean accuracy of runs with these values on the parts left out."""
-    return np.mean(
-        [
-            run["float32"]["never"]["mean"]
-            for run in results["left out"]
-            if {**run, **values} == run
-        ]
-    )
-
-
 def best_training(results, layer, units):
     """That of the highest accuracy on the parts left out, at its own rate."""
-    names = ("layer", "units", "training", "rate")
-    accuracies = {
-        best["training"]: left_out_mean(
-            results, **{name: best[name] for name in names}
-        )
-        for best in results["chosen"]
-        if (best["layer"], best["units"]) == (layer, units)
-    }
-    return max(accuracies, key=accuracies.get)
+    chosen = endless_stream.select(results["chosen"], layer=layer, units=units)
+
+    def accuracy(best):
+        return endless_stream.left_out_mean(results, best, best["rate"])[0]
+
+    return max(chosen, key=accuracy)["training"]
 
 
 def points(results, layer, weights):
@@ -255,36 +233,20 @@ def tables(results):
                         f"{size['instructions']:,.0f}",
                     ]
                 )
+    columns = {"layer": "layer", "weights of a RIN of": "units"}
+    columns["training"] = "training"
     return {
         "Accuracy, and what a program for a Cortex-M4F grows by": (
             record.markdown(header, rows, words=2)
         ),
-        "Mean accuracy on the parts left out": rate_table(results),
+        "Mean accuracy on the parts left out, and the rate chosen": (
+            endless_stream.rate_table(results, columns)
+        ),
     }
 
 
-def rate_table(results):
-    rates = sorted({run["rate"] for run in results["left out"]})
-    names = ("layer", "units", "training")
-    rows = []
-    for best in results["chosen"]:
-        values = {name: best[name] for name in names}
-        means = (left_out_mean(results, **values, rate=r) for r in rates)
-        row = [best["layer"], str(best["units"]), best["training"]]
-        rows.append([*row, *(f"{mean:.3f}" for mean in means)])
-    header = ["layer", "weights of a RIN of", "training"]
-    return record.markdown([*header, *(f"{r:g}" for r in rates)], rows, words=3)
-
-
 PICTURES = {"kilobytes.svg": draw}
-SMALLEST = {
-    "layers": ("RIN",),
-    "sizes": (2,),
+SMALLEST = endless_stream.SMALLEST | {
     "trainings": TRAININGS[:1],
-    "rates": (0.001,),
-    "seeds": (0,),
-    "epochs": 1,
-    "test": (2, 3),
-    "folds": 1,
-    "partial": None,
+    "runs": None,
 }

@@ -12,36 +12,18 @@ over the largest of them. The program needs `gcc` and, for its rows, the wheel
 import importlib.util
 import json
 import pathlib
-import subprocess
 import tempfile
 
 import numpy as np
 import onnxruntime
-import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from endless_stream import measure as endless_stream
-from exports.measure import file_bytes
 
+from engine import exported
 from engine import record
 from keras_rin.export import export_streaming
-from keras_rin.export import streaming_step
 
 TRAINING, RATE = "pairs, all steps", 0.01
-PROGRAM = """
-#include <stdio.h>
-#include "rin.h"
-int main(void)
-{
-    static rin_state state;
-    static float x[rin_inputs], y[rin_outputs];
-    rin_reset(&state);
-    while (fread(x, sizeof x, 1, stdin) == 1) {
-        rin_step(&state, x, y);
-        fwrite(y, sizeof y, 1, stdout);
-    }
-    return 0;
-}
-"""
 
 
 def measure(units=64, seed=0, epochs=endless_stream.EPOCHS, length=20):
@@ -49,20 +31,23 @@ def measure(units=64, seed=0, epochs=endless_stream.EPOCHS, length=20):
         "RIN", units, TRAINING, RATE, -1, seed, epochs
     )
     (x_train, _), test = endless_stream.recordings()
+    joined = x_train[::12].reshape(1, -1, x_train.shape[-1])
     rng = np.random.default_rng(0)
     x, labels = endless_stream.streams_of(*test, 1, length, rng)
     labels = np.repeat(labels[0], endless_stream.STEPS)
-    expected = model.predict(x, verbose=0)[0]
-    files, rows = {}, []
+    expected, rows = model.predict(x, verbose=0)[0], []
     with tempfile.TemporaryDirectory() as folder:
         for file, (label, options) in FILES.items():
-            path = files[file] = pathlib.Path(folder) / file
-            export(model, path, x_train[::4], **options)
+            path = pathlib.Path(folder) / file
+            export(model, path, joined, **options)
             for runtime, run in RUNTIMES[path.suffix].items():
                 row = {"file": label, "runtime": runtime}
-                row["bytes"] = file_bytes(path)
-                y = outputs(run, path, x[0])
-                if y is not None:
+                row["bytes"] = exported.file_bytes(path)
+                try:
+                    y = run(path, x[0])
+                except RuntimeError as error:  # it refuses the file
+                    print(f"{path.name}: {error}")
+                else:
                     right = y.argmax(axis=-1) == labels
                     difference = np.abs(y - expected).max()
                     row["accuracy"] = float(right.mean())
@@ -100,127 +85,84 @@ def export(model, path, x, **options):
     if path.suffix == ".tflite":
         options |= {"format": "litert", "step_only": True}
     if "states" in options:
-        options["representative_dataset"] = samples_along(model, x)
+        samples = exported.representative_dataset(model, x)
+        options["representative_dataset"] = samples
     path.parent.mkdir(exist_ok=True)
     export_streaming(model, path, verbose=False, **options)
 
 
-def samples_along(model, x):
-    """Inputs and states along joined recordings, of some of the steps."""
-    step = streaming_step(model)
-    (name,) = set(step.input) - {"x"}
-    samples = []
-    state = np.zeros((1, *step.input[name].shape[1:]), "float32")
-    for values in np.concatenate(x):
-        samples.append({"x": values[None], name: state})
-        state = step.predict_on_batch(samples[-1])[name]
-    return lambda: samples[::3]
-
-
 def in_tensorflow(path, x):
-    served = tf.saved_model.load(path)  # its variables live as long
-    step = served.step
-    (specs,), _ = step.concrete_functions[0].structured_input_signature
-    (name,) = set(specs) - {"x"}
-    state, y = tf.zeros((1, specs[name].shape[1])), []
-    for values in x:
-        new = step({"x": values[None], name: state})
-        state = new[name]
-        y.append(new["y"][0].numpy())
-    return np.stack(y)
+    return exported.stream(*exported.saved_model_step(path), x)[0]
 
 
 def in_onnxruntime(path, x):
     session = onnxruntime.InferenceSession(path)
-    names = [output.name for output in session.get_outputs()]
-    values = {}
-
-    def invoke():
-        values["results"] = session.run(names, values["inputs"])
-
-    values["inputs"] = {}
-    inputs = [value.name for value in session.get_inputs()]
+    names = [value.name for value in session.get_inputs()]
     return by_order(
         path,
         x,
-        lambda at, value: values["inputs"].update({inputs[at]: value}),
-        invoke,
-        lambda at: values["results"][at],
+        lambda values: session.run(None, dict(zip(names, values, strict=True))),
     )
 
 
 def in_litert(path, x):
     interpreter = Interpreter(str(path))
     interpreter.allocate_tensors()
-    inputs, outputs = (
-        [details["index"] for details in tensors]
-        for tensors in (
-            interpreter.get_input_details(),
-            interpreter.get_output_details(),
-        )
-    )
-    return by_order(
-        path,
-        x,
-        lambda at, value: interpreter.set_tensor(inputs[at], value),
-        interpreter.invoke,
-        lambda at: interpreter.get_tensor(outputs[at]),
-    )
+
+    def run(values):
+        inputs = interpreter.get_input_details()
+        for tensor, value in zip(inputs, values, strict=True):
+            interpreter.set_tensor(tensor["index"], value)
+        interpreter.invoke()
+        outputs = interpreter.get_output_details()
+        return [interpreter.get_tensor(tensor["index"]) for tensor in outputs]
+
+    return by_order(path, x, run)
 
 
 def in_tflite_micro(path, x):
     from tflite_micro.python.tflite_micro import runtime
 
     interpreter = runtime.Interpreter.from_file(str(path), arena_size=100_000)
-    return by_order(
-        path,
-        x,
-        lambda at, value: interpreter.set_input(value, at),
-        interpreter.invoke,
-        interpreter.get_output,
-    )
+
+    def run(values):
+        for number, value in enumerate(values):
+            interpreter.set_input(value, number)
+        interpreter.invoke()
+        # An input may be stored where an output was.
+        return [interpreter.get_output(number) for number in range(len(values))]
+
+    return by_order(path, x, run)
 
 
-def by_order(path, x, set_input, invoke, get_output):
-    """Outputs along x, by the order in the JSON file beside the file."""
+def by_order(path, x, run):
+    """Outputs along x, by the order in the JSON file beside the file.
+
+    A step has as many outputs as inputs: the states, and x and y.
+    """
     text = path.with_name(f"{path.name}.json").read_text()
     description, y = json.loads(text), []
-    order = {e["name"]: at for at, e in enumerate(description["inputs"])}
-    for entry in description["inputs"]:
-        shape = [size or 1 for size in entry["shape"]]
-        value = np.full(shape, entry.get("initial", 0), entry["dtype"])
-        set_input(order[entry["name"]], value)
-    for values in x:
-        set_input(order["x"], values[None])
-        invoke()
-        # In tflite-micro an input may be stored where an output was.
-        results = [get_output(at) for at in range(len(description["outputs"]))]
+    values = {
+        entry["name"]: np.full(
+            [size or 1 for size in entry["shape"]],
+            entry.get("initial", 0),
+            entry["dtype"],
+        )
+        for entry in description["inputs"]
+    }
+    for x_t in x:
+        values["x"] = x_t[None]
+        results = run(list(values.values()))
         for entry, value in zip(description["outputs"], results, strict=True):
             if entry["name"] == "y":
                 y.append(value[0])
             else:
-                set_input(order[entry["next"]], value)
+                values[entry["next"]] = value
     return np.stack(y)
 
 
 def in_gcc(path, x):
-    program = path.with_name("stream")
-    program.with_suffix(".c").write_text(PROGRAM)
-    command = ["gcc", "-O2", "-std=c99", program.with_suffix(".c")]
-    subprocess.run([*command, "-o", program, "-lm"], check=True)
-    run = subprocess.run(
-        [program], input=x.tobytes(), capture_output=True, check=True
-    )
-    return np.frombuffer(run.stdout, "float32").reshape(len(x), -1)
-
-
-def outputs(run, path, x):
-    """The outputs of a runtime, None if it refuses the file."""
-    try:
-        return run(path, x)
-    except RuntimeError as error:
-        print(f"{path.name}: {error}")
-        return None
+    return exported.c_program(path, 1)(x[None], False)[0]
 
 
 LITERT = {"LiteRT": in_litert}

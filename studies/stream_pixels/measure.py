@@ -8,15 +8,13 @@ prediction is right, step after step.
 
 import pathlib
 import tempfile
-import time
 
 import keras
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
 from exports.measure import RUNS
-from exports.measure import untrained
 from tqdm import tqdm
 
+from engine import exported
 from engine import record
 from engine.data import load_images
 from keras_rin.export import export_streaming
@@ -26,37 +24,24 @@ PERCENTILES = [50, 90, 99, 99.9]
 
 
 def measure(model=RUNS / "sequential_images" / "best_rin.keras", images=360):
-    model = keras.models.load_model(model) if model else untrained(1, 10)
+    if model:
+        model = keras.models.load_model(model)
+    else:
+        model = exported.untrained(1, 10)
     *_, (x, labels) = load_images("digits")
     sequences = sequential_pixels.generate(x[:images])
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "streaming.tflite")
         export_streaming(model, path, format="litert", verbose=False)
-        step = Interpreter(str(path)).get_signature_runner("step")
-    runs = [stream(step, sequence) for sequence in tqdm(sequences)]
-    predictions, microseconds = np.array(runs).swapaxes(0, 1)
-    right = predictions == labels[:images, None]
+        step = exported.litert_step(path)
+    runs = [exported.stream(*step, sequence) for sequence in tqdm(sequences)]
+    outputs, microseconds = map(np.array, zip(*runs, strict=True))
+    right = outputs.argmax(axis=-1) == labels[:images, None]
     return {
         "images": len(sequences),
         "percentiles": np.percentile(microseconds, PERCENTILES).tolist(),
         "right": right.mean(axis=0).tolist(),
     }
-
-
-def stream(step, sequence):
-    """The prediction after each pixel, and the microseconds of each step."""
-    state = {
-        name: np.zeros(details["shape"], details["dtype"])
-        for name, details in step.get_input_details().items()
-        if name != "x"
-    }
-    predictions, microseconds = [], []
-    for x in sequence:
-        start = time.perf_counter()
-        state = step(x=x[None], **state)
-        microseconds.append(1e6 * (time.perf_counter() - start))
-        predictions.append(int(state.pop("y").argmax()))
-    return predictions, microseconds
 
 
 def tables(results):

@@ -8,21 +8,15 @@ rows GRU and LSTM have about as many parameters as a RIN of 100 units.
 
 import pathlib
 import tempfile
-import time
 
 import keras
 import numpy as np
-import tensorflow as tf
-from ai_edge_litert.interpreter import Interpreter
-from exports.measure import SMALLER
-from exports.measure import file_bytes
-from exports.measure import zero_inputs
 from tqdm import tqdm
 
+from engine import exported
 from engine import record
 from engine import steps
 from keras_rin.export import export_streaming
-from keras_rin.export import streaming_step
 
 PERCENTILES = (50, 90, 99, 99.9)
 LAYERS = [
@@ -32,56 +26,32 @@ LAYERS = [
 ] + [("GRU", 1, 57), ("LSTM", 1, 50)]
 
 
-def litert_step(path):
-    step = Interpreter(str(path)).get_signature_runner("step")
-    return lambda inputs: step(**inputs)
-
-
-def saved_model_step(path):
-    served = tf.saved_model.load(path)
-
-    def step(inputs):
-        outputs = dict(served.step(inputs))
-        outputs["y"].numpy()
-        return outputs
-
-    return step
-
-
 FORMATS = {  # options of the export, and the function that loads the file
-    "float32.tflite": ({"format": "litert"}, litert_step),
-    "int8.tflite": ({"format": "litert", **SMALLER}, litert_step),
-    "saved_model": ({}, saved_model_step),
+    "float32.tflite": ({"format": "litert"}, exported.litert_step),
+    "int8.tflite": (
+        {"format": "litert", "weights": "int8"},
+        exported.litert_step,
+    ),
+    "saved_model": ({}, exported.saved_model_step),
 }
-
-
-def microseconds(step, inputs, calls):
-    """{percentile: microseconds} of the calls."""
-    times = []
-    for _ in range(calls):
-        start = time.perf_counter()
-        states = step(inputs)
-        times.append(1e6 * (time.perf_counter() - start))
-        states.pop("y")
-        inputs |= states
-    percentiles = np.percentile(times, PERCENTILES)
-    return dict(zip(map(str, PERCENTILES), percentiles, strict=True))
 
 
 def measure_layer(name, features, units, calls):
     model = keras.Sequential(
         [keras.Input((None, features)), steps.LAYERS[name](units)]
     )
-    inputs = zero_inputs(streaming_step(model), 1)
-    inputs["x"] += 0.1
     results = {"layer": name, "features": features, "units": units}
     results["parameters"] = model.count_params()
+    x = np.full((calls, features), 0.1, "float32")
     with tempfile.TemporaryDirectory() as folder:
         for file, (options, load) in FORMATS.items():
             path = pathlib.Path(folder) / file
             export_streaming(model, path, verbose=False, **options)
-            times = microseconds(load(path), {**inputs}, calls)
-            results[file] = {"microseconds": times, "bytes": file_bytes(path)}
+            _, microseconds = exported.stream(*load(path), x)
+            percentiles = np.percentile(microseconds, PERCENTILES)
+            times = dict(zip(map(str, PERCENTILES), percentiles, strict=True))
+            size = exported.file_bytes(path)
+            results[file] = {"microseconds": times, "bytes": size}
     return results
 
 

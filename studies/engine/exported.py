@@ -1,0 +1,114 @@
+"""Files of exported models, run as an application runs them.
+
+A step is a function of `x` and of hidden states, by name, that returns a
+dictionary of `y` and the new states.
+"""
+
+import pathlib
+import subprocess
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
+
+from keras_rin.export import streaming_step
+from keras_rin.layers import RIN
+
+
+def file_bytes(path):
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
+
+
+def litert_step(path):
+    """The step of a LiteRT file, and its states before the first one."""
+    step = Interpreter(str(path)).get_signature_runner("step")
+    states = {
+        name: np.zeros(details["shape"], details["dtype"])
+        for name, details in step.get_input_details().items()
+        if name != "x"
+    }
+    return step, states
+
+
+def saved_model_step(path):
+    """The step of a SavedModel, and its states before the first one."""
+    served = tf.saved_model.load(path)  # its variables live as long
+    (specs,), _ = served.step.concrete_functions[0].structured_input_signature
+    states = {
+        name: np.zeros((1, *spec.shape[1:]), "float32")
+        for name, spec in specs.items()
+        if name != "x"
+    }
+
+    def step(**inputs):
+        outputs = served.step(inputs)
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    return step, states
+
+
+def stream(step, states, x):
+    """Outputs, and microseconds of the steps, along a sequence."""
+    outputs, microseconds = [], []
+    for x_t in x:
+        start = time.perf_counter()
+        states = step(x=x_t[None], **states)
+        microseconds.append(1e6 * (time.perf_counter() - start))
+        outputs.append(states.pop("y")[0])
+    return np.stack(outputs), microseconds
+
+
+def representative_dataset(model, x):
+    """Inputs and states along sequences, of each tenth one, for a converter."""
+    step = streaming_step(model)
+    state = {
+        name: np.zeros((len(x), *tensor.shape[1:]), "float32")
+        for name, tensor in step.input.items()
+        if name != "x"
+    }
+    samples = []
+    for x_t in x.swapaxes(0, 1):
+        inputs = {"x": x_t, **state}
+        for row in range(0, len(x), 10):
+            samples.append({name: v[[row]] for name, v in inputs.items()})
+        outputs = step.predict_on_batch(inputs)
+        state = {name: outputs[name] for name in state}
+    return lambda: samples
+
+
+def c_program(header, streams):
+    """The outputs of a C header along streams, as a function.
+
+    It takes x of shape `(streams, steps, inputs)` and, for each step, whether
+    the state is reset before it.
+    """
+    program = header.with_name("stream")
+    command = ["gcc", "-O2", "-std=c99", f"-DSTREAMS={streams}"]
+    command += ["-I", header.parent, pathlib.Path(__file__).parent / "stream.c"]
+    subprocess.run([*command, "-o", program, "-lm"], check=True)
+
+    def run(x, resets):
+        flags = np.broadcast_to(resets, x.shape[:2])[..., None]
+        data = np.concatenate([flags, x], axis=-1, dtype="float32")
+        data = data.swapaxes(0, 1).tobytes()
+        finished = subprocess.run(
+            [program], input=data, capture_output=True, check=True
+        )
+        y = np.frombuffer(finished.stdout, "float32")
+        return y.reshape(x.shape[1], len(x), -1).swapaxes(0, 1)
+
+    return run
+
+
+def untrained(features, classes):
+    """A model to try exports with.
+
+    All states at 0 would abort LiteRT's interpreter of int16 states.
+    """
+    rin = RIN(4, kernel_initializer="ones")
+    return keras.Sequential(
+        [keras.Input((None, features)), rin, keras.layers.Dense(classes)]
+    )
