@@ -18,7 +18,6 @@ import keras
 from absl import logging
 
 from engine import record
-from keras_rin import plots
 
 PARTIAL = "partial.jsonl"  # the finished runs of a measurement under way
 
@@ -188,15 +187,6 @@ def spread(values, digits=3):
         for function in (min, statistics.median, max)
     )
     return middle if low == high else f"{middle} ({low} to {high})"
-
-
-def learning_curves(runs, ylabel, baseline):
-    """A figure of each layer's validation: median and range of the seeds."""
-    curves = {
-        layer: [run["validation"] for run in runs]
-        for layer, runs in groups(runs, "layer").items()
-    }
-    return plots.plot_learning_curves(curves, ylabel=ylabel, baseline=baseline)
 
 
 def groups(runs, key):

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from engine import record
 from engine import training
 from engine.data import load_images
-from engine.measurement import learning_curves
+from keras_rin import plots
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.models import residual_convnet
@@ -37,8 +37,11 @@ def measure(epochs=12, filters=(16, 32, 64), images=60_000):
 
 def draw(results):
     """Learning curves."""
-    name, baseline = "accuracy, validation data", results["baseline"]
-    return learning_curves(results["runs"], name, baseline)
+    return plots.plot_learning_curves(
+        {run["layer"]: [run["validation"]] for run in results["runs"]},
+        ylabel="accuracy, validation data",
+        baseline=results["baseline"],
+    )
 
 
 def train(name, splits, epochs, filters, seed=0):
