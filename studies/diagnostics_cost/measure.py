@@ -219,19 +219,15 @@ def measure(
 
 
 def tables(results):
-    units, captions = results["units"], {}
-    rows = [
-        [
-            name,
-            f"{statistics.median(times):.2g}",
-            f"{min(times):.2g} to {max(times):.2g}",
-            str(results["memory_mib"][name]),
-        ]
-        for name, times in results["seconds"].items()
-    ]
-    size = f", {units} units" if units else ""
-    header = [f"diagnostic{size}", "median, s", "range, s", "memory, MiB"]
-    captions["Time and memory of a call"] = record.markdown(header, rows)
+    size = f", {results['units']} units" if results["units"] else ""
+    columns = {
+        f"diagnostic{size}": lambda row: row[0],
+        "median, s": lambda row: f"{statistics.median(row[1]):.2g}",
+        "range, s": lambda row: f"{min(row[1]):.2g} to {max(row[1]):.2g}",
+        "memory, MiB": lambda row: str(results["memory_mib"][row[0]]),
+    }
+    calls = results["seconds"].items()
+    tables = {"Time and memory of a call": record.table(columns, calls)}
     if results["shares"]:
         rows = [
             [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
@@ -239,10 +235,9 @@ def tables(results):
         ]
         epochs = next(iter(results["shares"].values()))
         header = ["share of training time", *(f"{n} epochs" for n in epochs)]
-        captions["Share of the diagnostics callback"] = record.markdown(
-            header, rows
-        )
-    return captions
+        caption = "Share of the diagnostics callback"
+        tables[caption] = record.markdown(header, rows)
+    return tables
 
 
 VARIANTS = {

@@ -195,3 +195,13 @@ def groups(runs, key):
     for run in runs:
         grouped.setdefault(run[key], []).append(run)
     return grouped
+
+
+def first(key, form=""):
+    """The column of a value that all runs of a group have."""
+    return lambda runs: f"{runs[0][key]:{form}}"
+
+
+def spread_of(key, digits=3):
+    """The column of median and range over the runs of a group."""
+    return lambda runs: spread([run[key] for run in runs], digits)

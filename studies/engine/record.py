@@ -86,9 +86,20 @@ def markdown(header, rows, words=1):
 
 
 def table(columns, rows, words=1):
-    """Of rows that are dicts, with columns {header: format of a row}."""
+    """A table in Markdown, a line for each row.
+
+    Args:
+        columns: {header: function of a row that returns a string, or a format
+            string for rows that are dicts}.
+        rows: Iterable.
+        words: Number of the first columns, of words.
+    """
     cells = [
-        [column.format_map(row) for column in columns.values()] for row in rows
+        [
+            column(row) if callable(column) else column.format_map(row)
+            for column in columns.values()
+        ]
+        for row in rows
     ]
     return markdown(list(columns), cells, words)
 

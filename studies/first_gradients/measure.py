@@ -18,8 +18,10 @@ from matplotlib.figure import Figure
 
 from engine import pictures
 from engine import record
+from engine.measurement import first
 from engine.measurement import groups
 from engine.measurement import spread
+from engine.measurement import spread_of
 from engine.partial_runs import PartialRuns
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
@@ -119,26 +121,21 @@ def draw(results):
 
 
 def tables(results):
-    rows = [
-        [
-            name,
-            spread([run["sizes"][0] for run in runs], 2),
-            spread([min(run["sizes"]) for run in runs], 2),
-            spread([run["sizes"][len(run["sizes"]) // 2] for run in runs], 2),
-            spread([run["validation loss"] for run in runs], 2),
-        ]
-        for name, runs in groups(results["runs"], "optimizer").items()
-    ]
-    header = [
-        "Adam with",
-        f"update size, first {WINDOW} updates",
-        "lowest",
-        "halfway",
-        "normalized validation loss",
-    ]
+    columns = {
+        "Adam with": first("optimizer"),
+        f"update size, first {WINDOW} updates": lambda runs: spread(
+            [run["sizes"][0] for run in runs], 2
+        ),
+        "lowest": lambda runs: spread([min(run["sizes"]) for run in runs], 2),
+        "halfway": lambda runs: spread(
+            [run["sizes"][len(run["sizes"]) // 2] for run in runs], 2
+        ),
+        "normalized validation loss": spread_of("validation loss", 2),
+    }
+    rows = groups(results["runs"], "optimizer").values()
     return {
         "Update size and loss (median, lowest to highest of the seeds)": (
-            record.markdown(header, rows)
+            record.table(columns, rows)
         )
     }
 

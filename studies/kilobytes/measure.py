@@ -129,19 +129,21 @@ def best_training(results, layer, units):
 
 
 def points(results, layer, weights):
-    """Bytes of each size of a layer, with the accuracies of its seeds."""
+    """Bytes of each size of a layer, with the runs and accuracies of seeds."""
     rows = []
-    for size in results["bytes"]:
-        if (size["layer"], size["weights"]) == (layer, weights):
-            runs = endless_stream.runs_of(
-                results,
-                "never",
-                layer=layer,
-                training=best_training(results, layer, size["units"]),
-                units=size["units"],
-            )
-            accuracies = [run[weights]["never"]["mean"] for run in runs]
-            rows.append((size, runs, accuracies))
+    for size in endless_stream.select(
+        results["bytes"], layer=layer, weights=weights
+    ):
+        training = best_training(results, layer, size["units"])
+        runs = endless_stream.runs_of(
+            results,
+            "never",
+            **{"layer": layer, "training": training, "units": size["units"]},
+        )
+        accuracies = [run[weights]["never"]["mean"] for run in runs]
+        diverged = sum(run["diverged"] for run in runs)
+        chosen = runs[0] | {"accuracies": accuracies, "diverged": diverged}
+        rows.append(chosen | size)
     return rows
 
 
@@ -176,9 +178,9 @@ def draw(results):
 def plot_sizes(axes, rows, kind, layer):
     """Median and range of the seeds; a seed below the axis is counted."""
     unit = 1 if kind == "RAM" else 1000
-    accuracies = [np.array(accuracies) for *_, accuracies in rows]
+    accuracies = [np.array(row["accuracies"]) for row in rows]
     above = [values[values > LIMITS[0]] for values in accuracies]
-    x = [size[kind] / unit for size, *_ in rows]
+    x = [row[kind] / unit for row in rows]
     middle = [np.median(values) for values in accuracies]
     axes.plot(x, middle, marker="o", label=layer, **pictures.STYLES[layer])
     color = pictures.STYLES[layer]["color"]
@@ -201,46 +203,33 @@ def plot_sizes(axes, rows, kind, layer):
 
 
 def tables(results):
-    header = [
-        "layer",
-        "weights",
-        "units",
-        "parameters",
-        "training",
-        "rate",
-        "accuracy",
-        "diverged",
-        "flash, kB",
-        "RAM, bytes",
-        "instructions a step",
+    columns = {
+        "layer": "{layer}",
+        "weights": "{weights}",
+        "units": "{own units}",
+        "parameters": "{parameters:,}",
+        "training": lambda row: row["training"].removesuffix(", all steps"),
+        "rate": "{rate:g}",
+        "accuracy": lambda row: spread(row["accuracies"]),
+        "diverged": "{diverged}",
+        "flash, kB": lambda row: f"{row['flash'] / 1000:.1f}",
+        "RAM, bytes": "{RAM:,}",
+        "instructions a step": "{instructions:,.0f}",
+    }
+    rows = [
+        row
+        for layer in dict.fromkeys(size["layer"] for size in results["bytes"])
+        for weights in endless_stream.WEIGHTS
+        for row in points(results, layer, weights)
     ]
-    rows = []
-    for layer in dict.fromkeys(size["layer"] for size in results["bytes"]):
-        for weights in endless_stream.WEIGHTS:
-            for size, runs, accuracies in points(results, layer, weights):
-                rows.append(
-                    [
-                        layer,
-                        weights,
-                        str(size["own units"]),
-                        f"{runs[0]['parameters']:,}",
-                        runs[0]["training"].removesuffix(", all steps"),
-                        f"{runs[0]['rate']:g}",
-                        spread(accuracies),
-                        str(sum(run["diverged"] for run in runs)),
-                        f"{size['flash'] / 1000:.1f}",
-                        f"{size['RAM']:,}",
-                        f"{size['instructions']:,.0f}",
-                    ]
-                )
-    columns = {"layer": "layer", "weights of a RIN of": "units"}
-    columns["training"] = "training"
+    names = {"layer": "layer", "weights of a RIN of": "units"}
+    names["training"] = "training"
     return {
         "Accuracy, and what a program for a Cortex-M4F grows by": (
-            record.markdown(header, rows, words=2)
+            record.table(columns, rows, words=2)
         ),
         "Mean accuracy on the parts left out, and the rate chosen": (
-            endless_stream.rate_table(results, columns)
+            endless_stream.rate_table(results, names)
         ),
     }
 

@@ -132,35 +132,24 @@ def tables(results):
         ["passed", *outcomes(run for run in runs if not run["findings"])],
         ["warned of", *outcomes(run for run in runs if run["findings"])],
     ]
-    rows = [
-        [
-            run["layer"],
-            run["inputs"],
-            run["optimizer"],
-            f"{run['losses'][-1]:.2g}",
-            f"{run['gradient norm']:.2g}",
-            f"{run['state norms'][1]:.2g}",
-            f"{run['first step']:.1g}",
-            "; ".join(map(short, run["findings"])) or "none",
-        ]
-        for run in sorted(runs, key=final_loss)
-    ]
-    header = [
-        "layer",
-        "inputs",
-        "optimizer",
-        "loss",
-        "gradient norm at update 0",
-        "norm of the last state",
-        "gradient norm at step 0",
-        "line to write",
-    ]
+    columns = {
+        "layer": "{layer}",
+        "inputs": "{inputs}",
+        "optimizer": "{optimizer}",
+        "loss": lambda run: f"{run['losses'][-1]:.2g}",
+        "gradient norm at update 0": "{gradient norm:.2g}",
+        "norm of the last state": "{state norms[1]:.2g}",
+        "gradient norm at step 0": "{first step:.1g}",
+        "line to write": lambda run: (
+            "; ".join(map(short, run["findings"])) or "none"
+        ),
+    }
     return {
         "Models by the verdict before training": record.markdown(
             ["", "learned", "did not"], counts
         ),
         "Loss over the baseline after training, and what `preflight` measured "
-        "before": record.markdown(header, rows, words=3),
+        "before": record.table(columns, sorted(runs, key=final_loss), words=3),
     }
 
 

@@ -25,8 +25,6 @@ import itertools
 import statistics
 
 import keras
-import matplotlib
-import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
@@ -49,7 +47,6 @@ GRID = list(
         (1, 32, 128), (64, 784, 4096), (1, 64), (32, 100, 256, 512)
     )
 )
-DARK = 0.55  # a ratio whose cell of the map is dark
 MANY = 12  # sizes, for which a picture with a line each is too tall
 SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
 RECURRENT = ("RIN", "RIN, XLA", *SIMPLE_RNN)
@@ -93,17 +90,6 @@ def measure(
         for run in timed(makers, size, mode, repeats, seconds)
     ]
     return {"backend": keras.backend.backend(), "records": records}
-
-
-def draw(results):
-    """Step time of RIN over that of SimpleRNN, size by size."""
-    cases = times_by_case(results["records"])
-    if not all(
-        {"RIN", "SimpleRNN"} <= times.keys() for times in cases.values()
-    ):
-        return None
-    many = len({size for size, _ in cases}) > MANY
-    return draw_map(cases) if many else draw_lines(cases)
 
 
 def timed(makers, size, mode, repeats, seconds):
@@ -228,8 +214,13 @@ def count_above(limit, values):
     return f"{sum(value > limit for value in values)} of {len(values)}"
 
 
-def draw_lines(cases):
-    """RIN against SimpleRNN, both with default compilation or with XLA."""
+def draw(results):
+    """Step time of RIN over that of SimpleRNN, size by size."""
+    cases = times_by_case(results["records"])
+    if len(cases) > MANY or not all(
+        {"RIN", "SimpleRNN"} <= times.keys() for times in cases.values()
+    ):
+        return None
     figure = Figure(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")
     axes = figure.subplots()
     labels = [f"{mode}  {size}" for size, mode in cases]
@@ -250,34 +241,6 @@ def draw_lines(cases):
     axes.set_ylabel("(batch, time, features, units)")
     axes.invert_yaxis()
     axes.legend()
-    return figure
-
-
-def draw_map(cases):
-    """The time of RIN over that of the faster SimpleRNN, for all sizes."""
-    rows = sorted({size[:2] for size, _ in cases})
-    columns = sorted({size[2:] for size, _ in cases})
-    ratios = np.full((len(rows), len(columns)), np.nan)
-    for (size, _), times in cases.items():
-        ms = {name: statistics.median(times[name]) for name in times}
-        faster = min(ms[name] for name in SIMPLE_RNN if name in ms)
-        place = rows.index(size[:2]), columns.index(size[2:])
-        ratios[place] = ms["RIN"] / faster
-    figure = Figure(figsize=(7, 5), layout="constrained")
-    axes = figure.subplots()
-    norm = matplotlib.colors.TwoSlopeNorm(1, 0.2, 1.8)
-    axes.imshow(ratios, cmap="PuOr_r", norm=norm, aspect="auto")
-    for (row, column), ratio in np.ndenumerate(ratios):
-        if np.isfinite(ratio):
-            style = {"ha": "center", "va": "center"}
-            style["color"] = "white" if ratio < DARK else "black"
-            axes.text(column, row, f"{ratio:.2f}", **style)
-    labels = [[f"{a} × {b}" for a, b in pairs] for pairs in (columns, rows)]
-    axes.set_xticks(range(len(columns)), labels[0])
-    axes.set_yticks(range(len(rows)), labels[1])
-    axes.set(xlabel="features × units", ylabel="batch × time steps")
-    title = "Step time of RIN over that of the faster SimpleRNN"
-    axes.set_title(title, loc="left")
     return figure
 
 
