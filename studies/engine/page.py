@@ -19,8 +19,6 @@ ANSWERS = {"yes": "holds", "no": "does not hold"}
 ABOVE = {  # a table that needs a sentence
     "panels": "Normalized test loss, median over seeds, at the best {tuned} in "
     "brackets:",
-    "settings": "Median of the normalized validation loss and solved runs, by "
-    "{tuned}:",
     "departures": "Henrici departure of the recurrent matrix, median and range "
     "over seeds:",
 }

@@ -32,7 +32,7 @@ VALUES = {
     "inputs": ("raw", "adapted", "normalized"),
     "read_out": ("fixed", "trained"),
 }
-TABLES = "models", "accuracies", "panels", "settings", "departures", "rates"
+TABLES = "models", "accuracies", "panels", "departures", "rates"
 SHARED = "about", "within", "source", "published", "expect", "size"
 FIXED = "data", "network", "training"
 KEYS = {*SHARED, *FIXED} | set(

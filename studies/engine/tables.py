@@ -35,23 +35,6 @@ def _accuracies(study):
     )
 
 
-def _settings(study):
-    """Median on validation data and solved runs, over a hyperparameter."""
-    tried = sorted(
-        {v for o in study.outcomes for t in o.trials for v in t.values}
-    )
-
-    def cells(outcome):
-        medians = {
-            trial.values[0]: f"{trial.median_validation_loss:.2g}, "
-            f"{_solved(trial.runs)}"
-            for trial in outcome.trials
-        }
-        return [[medians.get(value, "") for value in tried]]
-
-    return _table(study, [f"{value:g}" for value in tried], cells)
-
-
 def _rates(study):
     """Each variant at each hyperparameter, on test data."""
     return _table(
@@ -106,7 +89,6 @@ SHOWN = {
     "models": _models,
     "accuracies": _accuracies,
     "panels": _panels,
-    "settings": _settings,
     "departures": _departures,
     "rates": _rates,
 }
