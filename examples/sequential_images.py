@@ -1,22 +1,19 @@
 """Classifies images pixel by pixel with RIN, SimpleRNN and LSTM.
 
     python sequential_images.py
-    python sequential_images.py --dataset=mnist --permute --seed=0 --seed=1
+    python sequential_images.py --dataset=mnist --permute --seed=1
     python sequential_images.py --dataset=mnist --rows
 
 Writes a table of accuracies on test data, the learning curves, the best model
-of each run on validation data, and the best RIN of all as `.keras` file and as
-SavedModel, which is loaded back and compared. Ctrl-C ends the training and
+of each layer on validation data, and the best RIN of all as `.keras` file and
+as SavedModel, which is loaded back and compared. Ctrl-C ends the training and
 keeps what is finished. The same command with --resume continues after the last
 whole epoch, also after a kill, to the same weights, bit for bit, as one run.
 """
 
-import itertools
 import pathlib
 import shutil
-import statistics
 import sys
-import time
 
 import keras
 import numpy as np
@@ -48,7 +45,8 @@ LAYERS = {
     "LSTM": keras.layers.LSTM,
 }
 # Flags on which the weights of a run depend: --resume refuses other values.
-KEPT = ["dataset", "permute", "rows", "units", "batch_size", "learning_rate"]
+KEPT = ["seed", "dataset", "permute", "rows", "units", "batch_size"]
+KEPT += ["learning_rate"]
 
 FLAGS = flags.FLAGS
 
@@ -97,7 +95,7 @@ def sequences(images):
     return sequential_pixels.generate(images, order)
 
 
-def batches(x, y, seed, first):
+def batches(x, y, first):
     """Those of the epochs from `first` on, each in an order of its own.
 
     The order depends on the seed and the number of the epoch alone, so that a
@@ -107,7 +105,7 @@ def batches(x, y, seed, first):
 
     def epoch(number):
         rows = tf.random.experimental.stateless_shuffle(
-            tf.range(len(y)), [seed, number]
+            tf.range(len(y)), [FLAGS.seed, number]
         )
         rows = tf.data.Dataset.from_tensor_slices(rows).batch(FLAGS.batch_size)
         return rows.map(lambda rows: (tf.gather(x, rows), tf.gather(y, rows)))
@@ -127,30 +125,18 @@ def build(name, features, classes):
     return model
 
 
-class Seconds(keras.callbacks.Callback):
-    """Logs the seconds of each epoch, validation included."""
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.begin = time.perf_counter()
-
-    def on_epoch_end(self, epoch, logs=None):
-        logs["seconds"] = time.perf_counter() - self.begin
-
-
-def train(name, seed, splits, file):
+def train(name, splits, file):
     """One run: scored with the weights that are best on validation data."""
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(FLAGS.seed)
     (x, y), validation, test = splits
     model = build(name, x.shape[-1], int(test[1].max()) + 1)
-    run = {"layer": name, "seed": seed, "parameters": model.count_params()}
-    run |= {"finished": True, "model": str(file)}
-    settings = {"seed": seed, **{flag: FLAGS[flag].value for flag in KEPT}}
+    settings = {flag: FLAGS[flag].value for flag in KEPT}
     resumable = callbacks.ResumableTraining(file.with_suffix(".npz"), settings)
-    history = resumable.history
+    history, label, finished = resumable.history, name, True
     best = max(history.get("val_accuracy", []), default=None)
     try:
         model.fit(
-            batches(x, y, seed, resumable.epoch),
+            batches(x, y, resumable.epoch),
             steps_per_epoch=-(-len(y) // FLAGS.batch_size),
             initial_epoch=resumable.epoch,
             epochs=FLAGS.epochs,
@@ -158,64 +144,28 @@ def train(name, seed, splits, file):
             validation_batch_size=FLAGS.batch_size,
             callbacks=[
                 callbacks.RestoreOnNaN(),
-                Seconds(),
                 callbacks.KeepBest(file, "val_accuracy", "max", best),
                 resumable,
-                TqdmCallback(verbose=0, desc=f"{name}, seed {seed}"),
+                TqdmCallback(verbose=0, desc=name),
             ],
             verbose=0,
         )
     except KeyboardInterrupt:
-        run["finished"] = False
+        label, finished = f"{name} (interrupted)", False
         print("\nInterrupted: here is what is finished.", file=sys.stderr)
     except FloatingPointError as error:
-        run["error"] = str(error)
-        print(f"\n{name}, seed {seed}: {error}", file=sys.stderr)
+        label = f"{name} (diverged)"
+        print(f"\n{name}: {error}", file=sys.stderr)
     if file.exists():
         model = keras.models.load_model(file)
-    run["score"] = model.evaluate(*test, FLAGS.batch_size, verbose=0)[1]
-    run["validation"] = history.get("val_accuracy", [])
-    seconds = history.get("seconds", [float("nan")])
-    # The first epoch compiles.
-    run["seconds_per_epoch"] = statistics.median(seconds[1:] or seconds)
-    return run
-
-
-def by_layer(runs):
-    names = dict.fromkeys(run["layer"] for run in runs)
-    return {n: [run for run in runs if run["layer"] == n] for n in names}
-
-
-def table(runs, baseline):
-    """Median, lowest and highest of the seeds, in Markdown."""
-    rows = []
-    for layer, group in by_layer(runs).items():
-        layer += " (diverged)" * any("error" in run for run in group)
-        layer += " (interrupted)" * any(not run["finished"] for run in group)
-        scores = spread([run["score"] for run in group])
-        seconds = spread([run["seconds_per_epoch"] for run in group])
-        rows.append([layer, f"{group[0]['parameters']:,}", scores, seconds])
-    rows.append(["most frequent class", "0", f"{baseline:.3g}", ""])
-    header = ["layer", "parameters", "accuracy", "seconds an epoch"]
-    return tabulate(rows, header, "github", disable_numparse=True)
-
-
-def spread(values):
-    middle = f"{statistics.median(values):.3g}"
-    if len(values) == 1:
-        return middle
-    return f"{middle} ({min(values):.3g} to {max(values):.3g})"
-
-
-def draw(runs, baseline):
-    """The learning curve of each layer: median and range of the seeds."""
-    curves = {
-        layer: [run["validation"] for run in group]
-        for layer, group in by_layer(runs).items()
+    score = model.evaluate(*test, FLAGS.batch_size, verbose=0)[1]
+    return {
+        "layer": name,
+        "row": [label, f"{model.count_params():,}", f"{score:.3g}"],
+        "validation": history.get("val_accuracy", []),
+        "finished": finished,
+        "model": file,
     }
-    return plots.plot_learning_curves(
-        curves, ylabel="accuracy, validation data", baseline=baseline
-    )
 
 
 def save_best_rin(runs, x, folder):
@@ -240,8 +190,8 @@ def main(argv):
     if models.exists() and not FLAGS.resume:
         shutil.rmtree(folder / "models_before", ignore_errors=True)
         models.rename(folder / "models_before")
-    for seed, layer in itertools.product(FLAGS.seed, FLAGS.layers):
-        run = train(layer, seed, splits, models / f"{layer}-{seed}.keras")
+    for layer in FLAGS.layers:
+        run = train(layer, splits, models / f"{layer}-{FLAGS.seed}.keras")
         runs += [run] if run["validation"] else []
         if not run["finished"]:
             break
@@ -250,10 +200,18 @@ def main(argv):
         return
     x_test, y_test = splits[2]
     baseline = sequential_pixels.chance_accuracy(y_test)
-    text = table(runs, baseline)
+    rows = [run["row"] for run in runs]
+    rows.append(["most frequent class", "0", f"{baseline:.3g}"])
+    header = ["layer", "parameters", "accuracy"]
+    text = tabulate(rows, header, "github", disable_numparse=True)
     (folder / "table.md").write_text(text + "\n")
     print(f"\n{text}\n")
-    draw(runs, baseline).savefig(folder / "learning_curves.png", dpi=120)
+    figure = plots.plot_learning_curves(
+        {run["layer"]: [run["validation"]] for run in runs},
+        ylabel="accuracy, validation data",
+        baseline=baseline,
+    )
+    figure.savefig(folder / "learning_curves.png", dpi=120)
     rins = [run for run in runs if run["layer"].startswith("RIN")]
     if rins:
         save_best_rin(rins, x_test[:64], folder)
@@ -272,13 +230,14 @@ if __name__ == "__main__":
     flags.DEFINE_integer("epochs", 40, "Epochs of training.", 1)
     flags.DEFINE_integer("batch_size", 32, "Batch size.", 1)
     flags.DEFINE_float("learning_rate", 0.001, "Learning rate of Adam.")
-    flags.DEFINE_multi_integer("seed", [0], "One run for each.", 0, 2**32 - 1)
+    flags.DEFINE_integer(
+        "seed", 0, "Seed of the weights and the batches.", 0, 2**32 - 1
+    )
     flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
     flags.register_validator("output", str.strip, "Name a folder.")
-    for name in ("layers", "seed"):
-        flags.register_validator(
-            name, lambda v: len({*v}) == len(v), "Give each value once."
-        )
+    flags.register_validator(
+        "layers", lambda v: len({*v}) == len(v), "Give each layer once."
+    )
     flags.register_validator(
         "learning_rate", lambda rate: 0 < rate < np.inf, "It must be above 0."
     )

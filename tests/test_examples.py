@@ -114,7 +114,7 @@ def test_a_loss_not_finite_ends_one_network_and_names_its_weight(tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_sequential_images_ends_with_models_that_stream(tmp_path):
+def test_sequential_images_ends_with_models_and_a_table(tmp_path):
     sizes = ("--units=8", "--epochs=1", "--batch_size=500")
     layers = ("--layers=RIN paper", "--layers=LSTM")
     finished = run("sequential_images", tmp_path, *layers, *sizes)
@@ -126,10 +126,6 @@ def test_sequential_images_ends_with_models_that_stream(tmp_path):
     assert table in finished.stdout
     for name in ("RIN paper", "LSTM", "most frequent class"):
         assert f"| {name} " in table
-    best = f"--model={tmp_path / 'best_rin.keras'}"
-    streamed = run("stream_pixels", tmp_path / "streamed", best, "--images=3")
-    assert "| 192 " in streamed.stdout
-    assert (tmp_path / "streamed" / "accuracy.png").stat().st_size > 10_000
 
 
 @pytest.mark.exhaustive
@@ -203,7 +199,7 @@ def test_every_flag_is_kept_or_changes_no_training():
     text = pathlib.Path(sequential_images.__file__).read_text()
     defined = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text))
     free = {"data_dir", "download", "epochs", "output", "resume", "layers"}
-    assert defined == free | {"seed"} | set(sequential_images.KEPT)
+    assert defined == free | set(sequential_images.KEPT)
 
 
 @pytest.mark.exhaustive
@@ -259,11 +255,11 @@ def test_digits_are_split_once_and_for_all(with_flags):
 
 
 def test_an_epoch_is_the_same_wherever_training_starts(with_flags):
-    with_flags(batch_size=4, epochs=3)
     rows = np.arange(10)
 
     def stream(seed, first):
-        batches = sequential_images.batches(rows, -rows, seed, first)
+        with_flags(batch_size=4, epochs=3, seed=seed)
+        batches = sequential_images.batches(rows, -rows, first)
         return [(tuple(x.numpy()), tuple(-y.numpy())) for x, y in batches]
 
     whole = stream(3, 0)

@@ -123,7 +123,7 @@ def test_words_that_are_no_flags_are_refused(script):
             "many_devices.py --process=2 --processes=2",
             "from 0 to PROCESSES - 1",
         ),
-        ("stream_pixels.py now", "Received: ['now']"),
+        ("fixed_points.py now", "Received: ['now']"),
     ],
 )
 def test_the_error_is_the_last_thing_that_is_printed(line, message, tmp_path):

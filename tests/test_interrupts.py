@@ -18,8 +18,6 @@ import numpy as np
 import pytest
 import scripts
 
-from keras_rin.layers import RIN
-
 pytestmark = [
     pytest.mark.exhaustive,
     pytest.mark.skipif(
@@ -34,7 +32,6 @@ EXAMPLES = {
     "fixed_points": ("--updates=20", "--network=GRU"),
     "many_devices": ("--devices=2", "--length=5", "--epochs=4"),
     "sequential_images": ("--layers=RIN", "--units=4", "--epochs=3"),
-    "stream_pixels": ("--images=3",),
 }
 RESUMES = {"cifar_residual", "many_devices", "sequential_images"}
 MOMENTS = int(os.environ.get("INTERRUPTS", 0))
@@ -58,14 +55,7 @@ def flags(tmp_path_factory):
             image.parent.mkdir(parents=True, exist_ok=True)
             pixels = np.full((6, 5, 3), 10.0 * number)
             keras.utils.save_img(image, pixels, scale=False)
-    model = keras.Sequential(
-        [keras.Input((None, 1)), RIN(2), keras.layers.Dense(10)]
-    )
-    model.save(folder / "model.keras")
-    more = {
-        "cifar_residual": [f"--image_folder={folder}"],
-        "stream_pixels": [f"--model={folder / 'model.keras'}"],
-    }
+    more = {"cifar_residual": [f"--image_folder={folder}"]}
     return lambda name: [*EXAMPLES[name], *more.get(name, ())]
 
 
