@@ -133,7 +133,7 @@ def cross_validation(results):
     return record.markdown(["layer", *map(str, RATES)], rows)
 
 
-PICTURES = {"accuracy": draw}
+PICTURES = {"accuracy.svg": draw}
 VARIANTS = {
     "": Variant("Test set"),
     "rates": Variant("Learning rates", {"folds": 4, "seeds": (0,)}),

@@ -136,12 +136,7 @@ def measure(
     steps=1_500,
     seeds=range(5),
 ):
-    curves, targets = {}, {}
-    for name in tqdm(names):
-        target = TARGETS[name]
-        losses = curves[name] = losses_of_descent(target, depth, steps)
-        words = theory_and_observation(target, losses, depth)
-        targets[name] = {"words": words, "steps": steps_needed(losses)}
+    targets = {name: descend(name, depth, steps) for name in tqdm(names)}
     starts = [
         {
             "depth": depth,
@@ -152,8 +147,17 @@ def measure(
         }
         for depth in tqdm(depths)
     ]
-    figures = {"losses": draw(curves)}
-    return {"targets": targets, "starts": starts, "figures": figures}
+    return {"targets": targets, "starts": starts}
+
+
+def descend(name, depth, steps):
+    target = TARGETS[name]
+    losses = losses_of_descent(target, depth, steps)
+    return {
+        "words": theory_and_observation(target, losses, depth),
+        "steps": steps_needed(losses),
+        "losses": [float(f"{loss:.4g}") for loss in losses],
+    }
 
 
 def tables(results):
@@ -184,11 +188,13 @@ def step_count(steps):
     return f"{steps:,}" if steps else "not reached"
 
 
-def draw(curves):
-    figure = Figure(figsize=(8, 4), layout="constrained")
+def draw(results):
+    """Losses over steps, target by target."""
+    figure = Figure(figsize=(6, 5), layout="constrained")
     axes = figure.subplots()
     # Each line has a style and a final marker of its own, also in grey.
-    for n, (name, losses) in enumerate(curves.items()):
+    for n, (name, run) in enumerate(results["targets"].items()):
+        losses = run["losses"]
         axes.loglog(
             EVERY * np.arange(1, len(losses) + 1),
             np.maximum(losses, 1e-15),
@@ -198,11 +204,13 @@ def draw(curves):
             label=name,
         )
     axes.set(xlabel="step", ylabel="loss")
-    figure.legend(loc="outside right upper", fontsize="small")
+    title = "A negative eigenvalue or half a turn is not learned"
+    axes.set_title(title, loc="left")
+    figure.legend(loc="outside lower center", fontsize="small", ncols=2)
     return figure
 
 
-PICTURES = {"losses": "Losses over steps, target by target"}
+PICTURES = {"losses.svg": draw}
 SMALLEST = {
     "depth": 3,
     "names": ("eigenvalue -0.5", "rotation by 30 degrees"),

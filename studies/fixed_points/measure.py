@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import keras_rin
+from engine import pictures
 from engine import record
 from engine.measurement import groups
 from engine.measurement import spread
@@ -29,6 +30,10 @@ NETWORKS = {
     "GRU": (keras.layers.GRU, {}, 0.01),
     "LSTM": (keras.layers.LSTM, {}, 0.01),
     "RIN, ReLU": (keras_rin.layers.RIN, {}, 0.003),
+}
+STYLES = {
+    "RIN, tanh": {"color": pictures.STYLES["RIN"]["color"]},
+    "RIN, ReLU": {"color": pictures.STYLES["IRNN"]["color"]},
 }
 
 
@@ -114,27 +119,36 @@ def draw_fixed_points(analyses):
     panels = figure.subplots(rows, 2, squeeze=False).ravel()
     for axes, (name, analysis) in zip(panels, analyses.items(), strict=False):
         trajectories, fixed_points, _ = analysis
-        plots.plot_fixed_points(fixed_points, trajectories[:20], ax=axes)
+        plots.plot_fixed_points(fixed_points, trajectories[:12], ax=axes)
         axes.set_title(name)
     return figure
 
 
 def draw_spectra(analyses):
-    figure = Figure((6, 9), layout="constrained")
+    figure = Figure((6, 8), layout="constrained")
     above, below = figure.subplots(2)
     spectra, eigenvalues = {}, {}
     for name, (_, fixed_points, spectra[name]) in analyses.items():
-        eigenvalues[name] = fixed_points.eigenvalues[fixed_points.stable]
+        stable = fixed_points.eigenvalues[fixed_points.stable]
+        # Without conjugates, and without what a marker covers.
+        eigenvalues[name] = np.unique(stable[stable.imag >= 0].round(2))
     plots.plot_jacobian_spectra(eigenvalues, ax=above)
-    above.set_title("Jacobians at stable fixed points")
+    above.set_title("Jacobians at stable fixed points", loc="left")
+    above.set(xlim=(-0.5, 1.1), ylim=(-0.02, 1.02))
     plots.plot_lyapunov_spectra(spectra, ax=below)
+    below.set_title("Lyapunov spectra", loc="left")
     below.set_ylim(-4, 0.2)
+    for axes in above, below:
+        for line in axes.lines:
+            line.set(**STYLES.get(line.get_label(), {}))
+        axes.legend()
     return figure
 
 
 PICTURES = {
     "fixed_points.svg": "Fixed points of four networks in the plane of two "
     "principal components",
-    "spectra.svg": "Eigenvalues at stable fixed points, and Lyapunov spectra",
+    "spectra.svg": "Eigenvalues at stable fixed points, without the conjugate "
+    "of each pair, and Lyapunov spectra",
 }
 SMALLEST = {"names": ("GRU",), "updates": 20, "seeds": (0,)}

@@ -16,9 +16,9 @@ from engine import record
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "tutorial.md"
 PICTURES = {
-    "gradient_norms": "Gradient norm over the lag, of the trained layer",
-    "eigenvalues": "Eigenvalues of the trained recurrent matrix",
-    "accuracy": "Accuracy on the test recordings over their time steps",
+    "gradient_norms.svg": "Gradient norm over the lag, of the trained layer",
+    "eigenvalues.svg": "Eigenvalues of the trained recurrent matrix",
+    "accuracy.svg": "Accuracy on the test recordings over their time steps",
 }
 
 
@@ -34,9 +34,9 @@ def measure():
     ):
         exec(script, names)  # noqa: S102
     figures = {
-        "gradient_norms": names["norms_figure"],
-        "eigenvalues": names["eigenvalues_figure"],
-        "accuracy": draw(names["accuracies"]),
+        "gradient_norms.svg": names["norms_figure"],
+        "eigenvalues.svg": names["eigenvalues_figure"],
+        "accuracy.svg": draw(names["accuracies"]),
     }
     return {"printed": printed.getvalue(), "figures": figures}
 

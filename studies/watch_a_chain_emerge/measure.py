@@ -7,6 +7,7 @@ highest) of five seeds.
 """
 
 import keras
+import numpy as np
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
@@ -16,46 +17,40 @@ from engine.measurement import spread
 from keras_rin import diagnostics
 from keras_rin import plots
 from keras_rin.callbacks import RecurrentDiagnostics
+from keras_rin.diagnostics import HiddenChain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.tasks import sequential_pixels
 
 
 def measure(units=50, epochs=60, seeds=range(5)):
-    runs, chains = [], {"before": [], "after": []}
-    for seed in tqdm(seeds):
-        run, before, after = measure_network(seed, units, epochs)
-        runs.append(run)
-        chains["before"].append(before)
-        chains["after"].append(after)
-    figures = {"hidden_chain": draw(chains, units)}
-    return {"initializer": "orthogonal", "runs": runs, "figures": figures}
+    runs = [measure_network(seed, units, epochs) for seed in tqdm(seeds)]
+    return {"initializer": "orthogonal", "runs": runs}
 
 
 def measure_network(seed, units, epochs):
-    """The record of one network, and its chains before and after."""
     keras.utils.set_random_seed(seed)
     train, _, test = (
         (sequential_pixels.generate(x), y) for x, y in load_images("digits")
     )
     model = build(units)
     rin = model.get_layer("rin")
-    chain_before, before = measure_chain(rin)
+    weights_before, before = measure_chain(rin)
     history = model.fit(
         *train,
         epochs=epochs,
         verbose=0,
         callbacks=[RecurrentDiagnostics(budget=None)],
     ).history
-    chain_after, after = measure_chain(rin)
+    weights_after, after = measure_chain(rin)
     after["test accuracy"] = model.evaluate(*test, verbose=0)[1]
-    run = {
+    return {
         "seed": seed,
         "before": before,
         "after": after,
+        "weights": {"before": weights_before, "after": weights_after},
         "henrici_departure": history["rin_henrici_departure"],
     }
-    return run, chain_before, chain_after
 
 
 def build(units):
@@ -73,12 +68,12 @@ def build(units):
 
 
 def measure_chain(rin):
-    """The hidden chain, and the rows of the table."""
+    """The mean weights by difference in order, and the rows of the table."""
     chain = diagnostics.hidden_chain(rin)
-    weights = chain.mean_weight["recurrent"]
+    weights = chain.mean_weight["recurrent"].tolist()
     weight = dict(zip(chain.difference, weights, strict=True))
     matrix = diagnostics.recurrent_matrices(rin)["recurrent"]
-    return chain, {
+    return weights, {
         "mean weight to the next unit": weight[1],
         "mean weight to the unit before": weight[-1],
         "Henrici departure": diagnostics.henrici_departure(matrix),
@@ -98,14 +93,25 @@ def tables(results):
     return {"Five networks": record.markdown(header, rows)}
 
 
-def draw(chains, units):
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, (when, hidden_chains) in zip(panels, chains.items(), strict=True):
-        plots.plot_hidden_chain(hidden_chains, reach=units // 2, ax=axes)
-        axes.set_title(f"{when} training, {len(hidden_chains)} networks")
+def draw(results):
+    """Mean weight over the order difference."""
+    runs = results["runs"]
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    units = (len(runs[0]["weights"]["after"]) + 1) // 2
+    chains = [chain(run["weights"], units) for run in runs]
+    plots.plot_hidden_chain(chains, reach=units // 2, ax=axes)
+    axes.set_title("Weights to the units that follow grow", loc="left")
     return figure
 
 
-PICTURES = {"hidden_chain": "Mean weight over the order difference"}
+def chain(weights, units):
+    """A hidden chain before and after training, as if of two gates."""
+    means = {f"{when} training": np.array(w) for when, w in weights.items()}
+    errors = {name: np.zeros(2 * units - 1) for name in means}
+    difference = np.arange(1 - units, units)
+    return HiddenChain(difference, means, errors, np.arange(units), None)
+
+
+PICTURES = {"hidden_chain.svg": draw}
 SMALLEST = {"units": 8, "epochs": 1, "seeds": (0,)}
