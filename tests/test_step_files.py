@@ -419,7 +419,32 @@ DATASETS = {
     "list": (lambda: [[np.ones((1, 2))]], "must yield dictionaries"),
     "no samples": (lambda: [], "no samples"),
     "no function": ([constant(**ONES)()[0]], "must be a function"),
+    "sequences of 3 features": (np.ones((2, 5, 3)), "must yield dictionaries"),
 }
+
+
+@ON_TENSORFLOW
+def test_scales_are_those_along_the_sequences_of_an_array(tmp_path):
+    model = network("GRU")
+    x = np.stack([sensor_values(np.random.default_rng(n), 30) for n in (0, 1)])
+
+    def function():
+        return [*samples_along(model, x[0])(), *samples_along(model, x[1])()]
+
+    descriptions = []
+    for dataset in (x, function):
+        export_streaming(
+            model,
+            tmp_path / "m.tflite",
+            "litert",
+            verbose=False,
+            weights="int8",
+            states="int16",
+            representative_dataset=dataset,
+        )
+        text = (tmp_path / "m.tflite.json").read_text()
+        descriptions.append(json.loads(text))
+    assert descriptions[0] == descriptions[1]
 
 
 @ON_TENSORFLOW

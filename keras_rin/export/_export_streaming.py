@@ -96,10 +96,11 @@ def export_streaming(
         step_only: Boolean, whether a SavedModel or LiteRT file has the step
             alone; the other formats always do. Defaults to `False`.
         **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`, such
-            as `inference_input_type=tf.int8`. A `representative_dataset` is a
-            function that returns dictionaries as `step` takes them, along
-            sequences of your data; the file then has the step alone, because
-            TensorFlow 2.21 cannot quantize the activations of a loop.
+            as `inference_input_type=tf.int8`. A `representative_dataset` is an
+            array `(samples, time, ...)` of sequences of your data, along which
+            the step runs, or a function that returns dictionaries as `step`
+            takes them; the file then has the step alone, because TensorFlow
+            2.21 cannot quantize the activations of a loop.
 
     Raises:
         ValueError: If the format is none of these, if LiteRT or ONNX is wanted

@@ -128,12 +128,8 @@ def _attributes_of(weights, states):
 
 def _samples(step, dataset):
     """The samples of a dataset, from which the scales are computed."""
-    if not callable(dataset):
-        raise ValueError(
-            "`representative_dataset` must be a function that returns samples. "
-            f"Received: {dataset!r}"
-        )
-    samples = [_sample(step, sample) for sample in dataset()]
+    samples = dataset() if callable(dataset) else _along(step, dataset)
+    samples = [_sample(step, sample) for sample in samples]
     if not samples:
         raise ValueError("`representative_dataset` has no samples")
     for name in step.input:
@@ -150,6 +146,27 @@ def _samples(step, dataset):
                 f"Received: {name!r}, which is always 0"
             )
     return samples
+
+
+def _along(step, sequences):
+    """Inputs and states of the step along an array of sequences."""
+    if np.ndim(sequences) < 2:
+        raise ValueError(
+            "`representative_dataset` must be a function that returns samples, "
+            "or an array of sequences of shape (samples, time, ...). "
+            f"Received: {sequences!r}"
+        )
+    states = {
+        name: np.zeros((len(sequences), *tensor.shape[1:]), tensor.dtype)
+        for name, tensor in step.input.items()
+        if name != "x"
+    }
+    for x in np.swapaxes(sequences, 0, 1):
+        inputs = {"x": x, **states}
+        for row in range(len(x)):
+            yield {name: values[[row]] for name, values in inputs.items()}
+        states = step.predict_on_batch(inputs)
+        states.pop("y")
 
 
 def _sample(step, sample):

@@ -13,7 +13,6 @@ import numpy as np
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
-from keras_rin.export import streaming_step
 from keras_rin.layers import RIN
 
 
@@ -59,24 +58,6 @@ def stream(step, states, x):
         microseconds.append(1e6 * (time.perf_counter() - start))
         outputs.append(states.pop("y")[0])
     return np.stack(outputs), microseconds
-
-
-def representative_dataset(model, x):
-    """Inputs and states along sequences, of each tenth one, for a converter."""
-    step = streaming_step(model)
-    state = {
-        name: np.zeros((len(x), *tensor.shape[1:]), "float32")
-        for name, tensor in step.input.items()
-        if name != "x"
-    }
-    samples = []
-    for x_t in x.swapaxes(0, 1):
-        inputs = {"x": x_t, **state}
-        for row in range(0, len(x), 10):
-            samples.append({name: v[[row]] for name, v in inputs.items()})
-        outputs = step.predict_on_batch(inputs)
-        state = {name: outputs[name] for name in state}
-    return lambda: samples
 
 
 def c_program(header, streams):

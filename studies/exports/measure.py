@@ -85,9 +85,7 @@ def litert_step(states):
             verbose=False,
             weights="int8",
             states=states,
-            representative_dataset=exported.representative_dataset(
-                model, calibration
-            ),
+            representative_dataset=calibration[::10],
         )
         run, zeros = exported.litert_step(path)
 

@@ -85,8 +85,7 @@ def export(model, path, x, **options):
     if path.suffix == ".tflite":
         options |= {"format": "litert", "step_only": True}
     if "states" in options:
-        samples = exported.representative_dataset(model, x)
-        options["representative_dataset"] = samples
+        options["representative_dataset"] = x
     path.parent.mkdir(exist_ok=True)
     export_streaming(model, path, verbose=False, **options)
 
