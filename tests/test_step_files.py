@@ -425,6 +425,8 @@ DATASETS = {
 
 @ON_TENSORFLOW
 def test_scales_are_those_along_the_sequences_of_an_array(tmp_path):
+    import tensorflow as tf
+
     model = network("GRU")
     x = np.stack([sensor_values(np.random.default_rng(n), 30) for n in (0, 1)])
 
@@ -441,6 +443,8 @@ def test_scales_are_those_along_the_sequences_of_an_array(tmp_path):
             weights="int8",
             states="int16",
             representative_dataset=dataset,
+            inference_input_type=tf.int16,
+            inference_output_type=tf.int16,
         )
         text = (tmp_path / "m.tflite.json").read_text()
         descriptions.append(json.loads(text))
