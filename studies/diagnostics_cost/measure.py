@@ -11,6 +11,7 @@ import statistics
 
 import keras
 import numpy as np
+from fixed_points import measure as fixed_points
 from tqdm import tqdm
 
 from engine import record
@@ -21,7 +22,6 @@ from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.initializers import Chain
 from keras_rin.layers import RIN
-from keras_rin.tasks import flip_flop
 
 OF_MATRICES = [
     "fisher_memory_curve",
@@ -118,21 +118,10 @@ def built(name, units):
 
 def prepare_fixed_points(name, units, searches):
     """Trains a layer; the call searches from near its trajectories."""
-    layer = LAYERS[name](units, activation="tanh", return_sequences=True)
-    rng = np.random.default_rng(0)
-    model = keras.Sequential(
-        [keras.Input((30, 3)), layer, keras.layers.Dense(3)]
-    )
-    rate = keras.optimizers.schedules.CosineDecay(
-        0.003, 40 * searches // 64 + 1
-    )
-    optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
-    model.compile(optimizer, "mse", jit_compile=True)
-    model.fit(*flip_flop.generate(rng, 40 * searches, 30), 64, verbose=0)
-    x, _ = flip_flop.generate(rng, 50, 30)
-    states = diagnostics.state_trajectories(layer, x)[:, 1:]
-    states = rng.permutation(np.concatenate(states))[:searches]
-    states = states + 0.3 * rng.normal(size=states.shape)
+    network = "RIN, tanh" if name == "RIN" else name
+    model, _ = fixed_points.train(network, 0, 40 * searches // 64 + 1, units)
+    layer = model.layers[0]
+    *_, states = fixed_points.states_near(layer, 0, searches)
     return functools.partial(diagnostics.fixed_points, layer, states)
 
 
@@ -194,14 +183,14 @@ def measure(
     ]
     seconds, memory = {}, {}
     for *job, name in tqdm(jobs):
-        if not separately:
+        if separately:
+            seconds[name] = timing.in_new_process(seconds_of_calls, *job, name)
+            memory[name] = timing.in_new_process(
+                memory_of_calls, *job, name, environment=timing.RETURNS_MEMORY
+            )
+        else:
             seconds[name] = seconds_of_calls(*job, name)
             memory[name] = memory_of_calls(*job, name)
-            continue
-        seconds[name] = timing.in_new_process(seconds_of_calls, *job, name)
-        memory[name] = timing.in_new_process(
-            memory_of_calls, *job, name, environment=timing.RETURNS_MEMORY
-        )
     shares = {
         name: {
             str(epochs): callback_share(callback_units, epochs, CALLBACKS[name])

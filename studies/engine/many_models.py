@@ -31,11 +31,11 @@ def initial_weights(makers, cases):
     return [np.stack(arrays) for arrays in zip(*models, strict=True)]
 
 
-def recipe(updates):
-    """The part of the learning rate that each update has."""
+def recipe(updates, rate=1.0):
+    """Warm-up to a learning rate, and cosine decay."""
     warmup = int(updates * UPDATES_OF_WARMUP)
     return keras.optimizers.schedules.CosineDecay(
-        0.0, updates - warmup, warmup_target=1.0, warmup_steps=warmup
+        0.0, updates - warmup, warmup_target=rate, warmup_steps=warmup
     )
 
 

@@ -1,7 +1,5 @@
 """The pictures of a study: losses at the best, in training, at all rates."""
 
-import itertools
-
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
@@ -56,8 +54,10 @@ def of(study):
     """{file: function that draws it}, once a variant has all its runs."""
     if not study.outcomes:
         return {}
-    rows = "panels" in study.protocol.tables
-    drawn = {"models.svg": _rows if rows else _models}
+    # A table of panels has one row for each; a picture would be too tall.
+    drawn = {}
+    if "panels" not in study.protocol.tables:
+        drawn["models.svg"] = _models
     if len(study.protocol.tuned) == 2:
         drawn["settings.svg"] = _settings
     if study.protocol.curves:
@@ -97,30 +97,6 @@ def _models(study):
     set_loss_axis(rows[-1], all_losses)
     for axes in rows[:-1]:
         axes.tick_params(axis="x", which="both", bottom=False)
-    return figure
-
-
-def _rows(study):
-    """Median test losses: a row for each panel, a marker for each variant."""
-    figure = Figure(layout="constrained")
-    axes, panels = figure.subplots(), _panels(study)
-    figure.set_size_inches(7, 1.2 + 0.25 * len(panels))
-    labels = dict.fromkeys(label for _, panel in panels for label, _ in panel)
-    for label, marker in zip(labels, itertools.cycle("os^Dvx")):
-        medians = [
-            (outcome.median_test_loss, title)
-            for title, panel in panels
-            for of, outcome in panel
-            if of == label
-        ]
-        drawn = {"label": label, "alpha": 0.7, "color": color(label)}
-        axes.plot(*zip(*medians, strict=True), marker, **drawn)
-    axes.axvline(1, color="grey", linewidth=1)
-    axes.grid(axis="y", linewidth=0.5)
-    axes.set_ylim(len(panels) - 0.5, -0.5)  # from the first row down
-    losses = [outcome.median_test_loss for outcome in study.outcomes]
-    set_loss_axis(axes, losses)
-    figure.legend(loc="outside upper center", ncols=len(labels))
     return figure
 
 

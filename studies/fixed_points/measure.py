@@ -70,11 +70,11 @@ def measure_network(name, seed, updates):
     return run, (trajectories, fixed_points, spectrum)
 
 
-def train(name, seed, updates):
+def train(name, seed, updates, units=UNITS):
     """The trained model, and its normalized loss on new data."""
     keras.utils.set_random_seed(seed)
     kind, options, rate = NETWORKS[name]
-    layer = kind(UNITS, return_sequences=True, **options)
+    layer = kind(units, return_sequences=True, **options)
     model = keras.Sequential(
         [keras.Input((LENGTH, 3)), layer, keras.layers.Dense(3)]
     )
@@ -91,14 +91,19 @@ def train(name, seed, updates):
 
 def analyse(layer, seed):
     """States along new sequences, fixed points, and Lyapunov exponents."""
-    rng = np.random.default_rng([seed, 1])
-    x, _ = flip_flop.generate(rng, 50, LENGTH)
-    trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
-    states = rng.permutation(np.concatenate(trajectories))[:400]
-    states = states + 0.3 * rng.normal(size=states.shape)
+    x, trajectories, states = states_near(layer, [seed, 1], 400)
     fixed_points = diagnostics.fixed_points(layer, states, x=np.zeros(3))
     spectrum = diagnostics.lyapunov_spectrum(layer, x[:10])
     return trajectories, fixed_points, spectrum
+
+
+def states_near(layer, seed, count):
+    """New sequences, the states along them, and states near those."""
+    rng = np.random.default_rng(seed)
+    x, _ = flip_flop.generate(rng, 50, LENGTH)
+    trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
+    states = rng.permutation(np.concatenate(trajectories))[:count]
+    return x, trajectories, states + 0.3 * rng.normal(size=states.shape)
 
 
 def tables(results):

@@ -17,6 +17,7 @@ import keras
 import numpy as np
 
 from engine import record
+from engine.many_models import recipe
 from engine.partial_runs import PartialRuns
 from keras_rin.diagnostics import preflight
 from keras_rin.initializers import Offset
@@ -102,12 +103,7 @@ def build(optimizer, inputs, layer, x, updates):
 
 
 def make_optimizers(updates):
-    decay = keras.optimizers.schedules.CosineDecay(
-        0.0,
-        updates - updates // 20,
-        warmup_target=0.003,
-        warmup_steps=updates // 20,
-    )
+    decay = recipe(updates, 0.003)
     adams = (
         keras.optimizers.Adam(),
         keras.optimizers.Adam(global_clipnorm=1.0),

@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 from engine import pictures
 from engine import record
+from engine.many_models import recipe
 from engine.measurement import groups
 from engine.measurement import spread
 from engine.partial_runs import PartialRuns
@@ -98,11 +99,9 @@ def climb(layer, seed, ladder=LADDER):
 
 
 def optimizer(updates, rate):
-    warmup = updates // 20
-    decay = keras.optimizers.schedules.CosineDecay(
-        0.0, updates - warmup, warmup_target=rate, warmup_steps=warmup
+    return keras.optimizers.Adam(
+        recipe(updates, rate), beta_2=0.99, global_clipnorm=1.0
     )
-    return keras.optimizers.Adam(decay, beta_2=0.99, global_clipnorm=1.0)
 
 
 def test(model, tests):

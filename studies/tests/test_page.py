@@ -1,6 +1,5 @@
 """Pages, tables and pictures show what is stored."""
 
-import numpy as np
 import pytest
 import small
 
@@ -102,9 +101,7 @@ def test_a_panel_has_a_row_and_a_model_a_column(tmp_path):
         ["5", "0.6 (0.001*)", "0.5 (0.001*)"],
         ["6", "0.7 (0.001*)", "0.6 (0.001*)"],
     ]
-    (axes,) = pictures.of(study)["models.svg"](study).axes
-    drawn = [list(line.get_xdata()) for line in axes.lines[:2]]
-    np.testing.assert_allclose(drawn, [[0.6, 0.7], [0.5, 0.6]])
+    assert "models.svg" not in pictures.of(study)
     curves = pictures._curves(study).axes
     titles = [axes.get_title("left") for axes in curves]
     assert titles == ["length 5", "length 6"]

@@ -87,15 +87,15 @@ def measure(folder=reports.RUNS / "versions"):
 
 
 def tables(results):
-    rows = [
-        [row["python"], *(row["versions"][key] for key in PACKAGES)]
-        + [str(row["passed"]), str(len(row["failed"]))]
-        + [str(sum(row["skipped"].values()))]
-        for row in results["rows"]
-    ]
-    header = ["Python", *PACKAGES.values(), "passed", "failed", "skipped"]
+    columns = {"Python": "{python}"}
+    columns |= {name: f"{{versions[{key}]}}" for key, name in PACKAGES.items()}
+    columns |= {
+        "passed": "{passed}",
+        "failed": lambda row: str(len(row["failed"])),
+        "skipped": lambda row: str(sum(row["skipped"].values())),
+    }
     return {
-        "Tests of the default tier": record.markdown(header, rows),
+        "Tests of the default tier": record.table(columns, results["rows"]),
         "Why tests were skipped": skipped_table(results["rows"]),
     }
 
