@@ -107,7 +107,8 @@ def compiled(function, shapes, dtype):
 
         # TensorFlow warns of too many functions unless a graph is called.
         signature = [tf.TensorSpec(shape, dtype) for shape in shapes]
-        function = tf.function(function).get_concrete_function(*signature)
+        graph = tf.function(function, autograph=False)
+        function = graph.get_concrete_function(*signature)
 
     def call_with_arrays(*arrays):
         tensors = [ops.convert_to_tensor(array, dtype) for array in arrays]
