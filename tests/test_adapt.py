@@ -278,10 +278,9 @@ class Block(keras.layers.Layer):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_a_layer_whose_inputs_are_unknown_is_named(wrapped, x):
+def test_a_layer_whose_inputs_are_unknown_is_named(x):
     inside, rin = RIN(2, return_sequences=True, name="inside"), RIN(4)
-    block = Block(keras.layers.Bidirectional(inside) if wrapped else inside)
+    block = Block(keras.layers.Bidirectional(inside))
     lstm = keras.layers.LSTM(2, return_sequences=True)
     model = sequential(block, Block(lstm), rin)
     before = [weight.numpy() for weight in block.weights]
@@ -292,8 +291,7 @@ def test_a_layer_whose_inputs_are_unknown_is_named(wrapped, x):
         for warning in caught
         if warning.category is UserWarning
     ]
-    names = "forward_inside, backward_inside" if wrapped else "inside"
-    assert f"not adapted: {names}," in message
+    assert "not adapted: forward_inside, backward_inside," in message
     assert "keras_rin.adapt(layer, its_inputs)" in message
     assert_same(block.weights, before, 0, 0)
     assert_centered(rin.cell, Block(lstm)(block(x)), within=1e-5)
@@ -530,12 +528,10 @@ def test_a_mask_stands_beside_an_array_for_one_layer(x):
         built(RIN(4)).adapt(x, mask=counts[:, :-1])
 
 
-def at_update_0(adapted, length, seed):
+def at_update_0(adapted):
     """Loss and gradient norm: SGD at the rate 1 moves by the gradient."""
-    keras.utils.set_random_seed(seed)
-    rng = np.random.default_rng(seed)
-    x, y = adding.generate(rng, samples=20, length=length)
-    layer = RIN(50, recurrent_initializer="zeros" if adapted else None)
+    x, y = adding.generate(np.random.default_rng(0), samples=20, length=100)
+    layer = RIN(20, recurrent_initializer="zeros" if adapted else None)
     model = sequential(layer, keras.layers.Dense(1))
     if adapted:
         keras_rin.adapt(model, x)
@@ -546,7 +542,7 @@ def at_update_0(adapted, length, seed):
         ((to_numpy(w) - b) ** 2).sum()
         for w, b in zip(model.trainable_weights, before, strict=True)
     ]
-    return float(loss), np.sqrt(sum(squares))
+    return np.array([loss, np.sqrt(sum(squares))])
 
 
 @pytest.mark.skipif(
@@ -554,12 +550,7 @@ def at_update_0(adapted, length, seed):
     reason="does not depend on the backend",
 )
 def test_at_update_0_loss_and_gradient_are_far_below_the_default():
-    length = 200
-    default, centered = (
-        np.median([at_update_0(adapted, length, s) for s in range(3)], axis=0)
-        for adapted in (False, True)
-    )
-    assert (10 * centered < default).all()
+    assert (10 * at_update_0(adapted=True) < at_update_0(adapted=False)).all()
 
 
 @pytest.mark.one_backend

@@ -89,14 +89,8 @@ def test_each_gate_is_made_orthogonal_by_itself(rng, gates):
 
 @pytest.mark.parametrize(
     "layer, gates, offset, jit_compile",
-    first_of(
-        [
-            (RIN, 1, True, "auto"),
-            (keras.layers.GRU, 3, False, COMPILER),
-            (RIN, 1, True, COMPILER),
-        ]
-    ),
-    ids=["RIN", "GRU", "RIN, compiled"],
+    first_of([(RIN, 1, True, "auto"), (keras.layers.GRU, 3, False, COMPILER)]),
+    ids=["RIN", "GRU, compiled"],
 )
 def test_training_leaves_the_recurrence_orthogonal(
     rng, layer, gates, offset, jit_compile
@@ -109,7 +103,7 @@ def test_training_leaves_the_recurrence_orthogonal(
     )
     model = keras.Sequential([rnn, keras.layers.Dense(1)])
     model.compile("adam", "mse", jit_compile=jit_compile)
-    x = rng.normal(size=(20, 6, 3)).astype("float32")
+    x = rng.normal(size=(20, 2, 3)).astype("float32")
     model.fit(x, x[:, 0, :1], batch_size=10, epochs=2, verbose=0)
     kernel = to_numpy(rnn.cell.recurrent_kernel).astype("float64")
     for gate in np.split(kernel, gates, axis=1):
@@ -147,7 +141,7 @@ def graded(rng, units, condition):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("units, condition", [(2, 1e30), (7, 1e10), (7, 1e20)])
+@pytest.mark.parametrize("units, condition", [(2, 1e30), (7, 1e20)])
 def test_a_graded_matrix_has_its_nearest_one(rng, units, condition):
     for name, matrix in graded(rng, units, condition).items():
         matrix = matrix.astype("float32")
@@ -186,29 +180,26 @@ def test_a_compiled_training_step_reaches_it_too(rng):
     np.testing.assert_allclose(rnn.get_weights()[1], expected, atol=2e-5)
 
 
-@pytest.mark.parametrize(
-    "matrix",
-    [
+@pytest.mark.one_backend
+def test_a_singular_matrix_becomes_one_of_its_nearest():
+    """One that is nearest has the inner product sum_i sigma_i with W."""
+    for matrix in (
         np.zeros((3, 3)),
         np.eye(5, k=1),
         np.diag([1.0, 1.0, 0.0]),
         1e20 * np.outer([1.0, 2.0, 3.0], [1.0, 0.0, -1.0]),
         np.diag([1e30, 1e-30]),
         np.full((4, 4), -1e-3),
-    ],
-    ids=["zeros", "chain", "projection", "rank 1", "1e-60", "constant"],
-)
-@pytest.mark.one_backend
-def test_a_singular_matrix_becomes_one_of_its_nearest(matrix):
-    """One that is nearest has the inner product sum_i sigma_i with W."""
-    result = to_numpy(Orthogonal()(matrix.astype("float32"))).astype("float64")
-    assert departure(result) < 2e-6
-    nuclear = np.linalg.norm(matrix, "nuc")
-    assert np.sum(result * matrix) >= nuclear * (1 - 1e-6)
+    ):
+        result = to_numpy(Orthogonal()(matrix.astype("float32")))
+        assert departure(result) < 2e-6
+        nuclear = np.linalg.norm(matrix, "nuc")
+        product = np.sum(result.astype("float64") * matrix)
+        assert product >= nuclear * (1 - 1e-6)
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("units", [1, 2, 3, 6])
+@pytest.mark.parametrize("units", [1, 6])
 def test_singular_matrices_of_integers_become_orthogonal(rng, units):
     """A hundred of half the rank, which rounding may leave as it is."""
     left, right = rng.integers(-2, 3, size=(2, 100, units, units // 2))
@@ -262,11 +253,11 @@ def test_gates_must_be_a_positive_integer(gates):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("size", [1e-30, 1e-10, 1e10, 1e25, 1e38])
-def test_a_matrix_of_any_size_has_its_nearest_one(size):
-    matrix = np.array([[3.0, 1.0], [0.0, 2.0]], "float32") * np.float32(size)
-    expected, _ = linalg.polar(np.array([[3.0, 1.0], [0.0, 2.0]]))
-    assert_same(Orthogonal()(matrix), expected)
+def test_a_matrix_of_any_size_has_its_nearest_one():
+    matrix = np.array([[3.0, 1.0], [0.0, 2.0]], "float32")
+    expected, _ = linalg.polar(matrix.astype("float64"))
+    for size in (1e-30, 1e-10, 1e10, 1e25, 1e38):
+        assert_same(Orthogonal()(matrix * np.float32(size)), expected)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "complex64"])

@@ -239,9 +239,9 @@ def counts(points):
     [
         -np.eye(2),
         np.array([[0.0, 1.0], [-1.0, 0.0]]),
-        *(orthogonal(np.random.default_rng(seed), 20) for seed in range(3)),
+        orthogonal(np.random.default_rng(0), 20),
     ],
-    ids=["-I", "quarter turn", "orthogonal", "orthogonal 2", "orthogonal 3"],
+    ids=["-I", "quarter turn", "orthogonal"],
 )
 def test_an_orthogonal_map_neither_attracts_nor_repels(rng, float64, matrix):
     states = normal_states(rng, len(matrix), 10)
@@ -255,23 +255,22 @@ def test_an_orthogonal_map_neither_attracts_nor_repels(rng, float64, matrix):
     assert points.stable.tolist() == [False]
 
 
-@pytest.mark.parametrize("turn", [False, True], ids=["scaling", "rotation"])
 @pytest.mark.parametrize(
-    "modulus, tolerance, kind",
+    "modulus, tolerance, kind, turn",
     [
-        (1 - 1e-5, 1e-6, 0),
-        (1 - 1e-7, 1e-6, 1),
-        (1 + 1e-7, 1e-6, 1),
-        (1 + 1e-5, 1e-6, 2),
-        (1 - 1e-7, 1e-9, 0),
-        (1 + 1e-7, 1e-9, 2),
-        (0.9, 0.2, 1),
+        (1 - 1e-5, 1e-6, 0, False),
+        (1 - 1e-7, 1e-6, 1, True),
+        (1 + 1e-7, 1e-6, 1, False),
+        (1 + 1e-5, 1e-6, 2, True),
+        (1 - 1e-7, 1e-9, 0, True),
+        (1 + 1e-7, 1e-9, 2, False),
+        (0.9, 0.2, 1, True),
     ],
 )
 def test_moduli_within_the_tolerance_are_neutral(
-    rng, float64, turn, modulus, tolerance, kind
+    rng, float64, modulus, tolerance, kind, turn
 ):
-    """-1 in place of 1: there the fixed point is well determined."""
+    """A scaling by -1 in place of 1, where the fixed point is determined."""
     angle = np.pi - turn
     rotation = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
     points = fixed_points(
@@ -295,9 +294,8 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("case", DEGENERATE)
-def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case, seed):
+def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case):
     """Beside a direction that contracts."""
     function, roots = DEGENERATE[case]
 
@@ -305,7 +303,8 @@ def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case, seed):
         h, other = keras.ops.split(states, 2, axis=-1)
         return keras.ops.concatenate([function(h), 0.5 * other], axis=-1)
 
-    initial_states = np.random.default_rng(seed).normal(size=(60, 2))
+    sets = [np.random.default_rng(s).normal(size=(60, 2)) for s in range(3)]
+    initial_states = np.concatenate(sets)
     initial_states[0] = 0  # a search that begins at a root
     points = fixed_points(Map(step), initial_states)
     near = np.abs(points.states[:, 0]) < 2  # -h + 0.1 h^3 has others
@@ -315,7 +314,7 @@ def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case, seed):
     assert (points.neutral[near] == 1).all()
     assert (points.dimension == 0).all() and not points.stable.any()
     assert {len(members) for members in points.members} == {1}
-    assert points.searches.sum() + len(points.unconverged_states) == 60
+    assert points.searches.sum() + len(points.unconverged_states) == 180
 
 
 @pytest.mark.parametrize("gain", [1 + 1e-9, 1 + 2e-6, 1 + 1e-5])
@@ -333,7 +332,7 @@ def test_three_points_at_a_bifurcation(rng, float64, gain):
     np.testing.assert_allclose(states, [-outer, 0, outer], atol=1e-7)
 
 
-@pytest.mark.parametrize("units", [2, 5, 12, 20])
+@pytest.mark.parametrize("units", [2, 20])
 def test_a_jordan_block_at_1_is_neutral_in_any_basis(rng, float64, units):
     """Rounding moves its eigenvalues by eps^(1 / units), up to 0.16."""
     basis = orthogonal(rng, units)

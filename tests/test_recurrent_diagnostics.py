@@ -44,6 +44,21 @@ def fit(model, *others, data=DATA, epochs=1, **kwargs):
     ).history
 
 
+def begin(model, **kwargs):
+    """The callback in a training loop of the user's own, which begins."""
+    callback = RecurrentDiagnostics(**kwargs)
+    callback.set_model(model)
+    callback.on_train_begin()
+    return callback
+
+
+def logs_of(model, logs=None, **kwargs):
+    """What the callback adds to the logs after the first epoch."""
+    logs = {} if logs is None else logs
+    begin(model, **kwargs).on_epoch_end(0, logs)
+    return logs
+
+
 def simple_rnn(gain, units=3, activation=None, **kwargs):
     """A layer with the recurrent matrix gain I, named rnn."""
     identity = keras.initializers.Identity(gain)
@@ -81,59 +96,48 @@ def test_the_last_logs_describe_the_trained_layer():
         np.testing.assert_allclose(last, value, rtol=1e-4, err_msg=quantity)
 
 
-def test_the_gradient_is_followed_through_the_layers_before():
+def test_gradient_and_exponent_are_followed_through_the_layers_before():
     first = layers.GRU(3, return_sequences=True, name="first")
     second = layers.SimpleRNN(4, name="second")
-    logs = fit(model_of(first, second), x=X[:4])
+    model = model_of(keras.Input((6, 2)), first, second)
+    logs = logs_of(model, x=X[:4], lyapunov=True)
     for layer, inputs in ((first, X[:4]), (second, to_numpy(first(X[:4])))):
         norms = diagnostics.gradient_norms(layer, inputs)
-        (logged,) = logs[f"{layer.name}_gradient_at_start"]
-        np.testing.assert_allclose(logged, norms[0], rtol=1e-3)
+        spectrum = diagnostics.lyapunov_spectrum(layer, inputs, exponents=1)
+        for quantity, value in (
+            ("gradient_at_start", norms[0]),
+            ("lyapunov_exponent", spectrum.exponents[0]),
+        ):
+            logged = logs[f"{layer.name}_{quantity}"]
+            np.testing.assert_allclose(logged, value, rtol=1e-3)
 
 
-@pytest.mark.each_backend
-def test_the_largest_lyapunov_exponent_is_followed_if_asked_for():
-    gru = layers.GRU(3, return_sequences=True, name="gru")
-    model = model_of(gru, layers.SimpleRNN(2, name="rnn"))
-    logs = fit(model, x=X[:4], lyapunov=True)
-    expected = diagnostics.lyapunov_spectrum(gru, X[:4]).exponents[0]
-    np.testing.assert_allclose(logs["gru_lyapunov_exponent"], expected)
-    assert len(logs["rnn_lyapunov_exponent"]) == 1
-    assert not any("lyapunov" in name for name in fit(model, x=X[:4]))
-    gru.cell.bias.assign(np.full((2, 9), np.nan))
-    logs = fit(model, x=X[:4], lyapunov=True)
-    assert np.isnan(logs["gru_lyapunov_exponent"]).all()
+# Of a recurrence g I over 6 steps: where g^k falls below a hundredth.
+HORIZONS = {1.5: 6, 1.0: 6, 0.3003: 3}
 
 
-def logs_of_gains(*gains, **kwargs):
-    """{gain: the logs} of a stack of layers with the recurrent matrices."""
+@pytest.fixture(scope="module")
+def logs_of_gains():
     stack = [
         simple_rnn(gain, return_sequences=True, name=f"rnn{gain}")
-        for gain in gains
+        for gain in HORIZONS
     ]
-    logs = fit(model_of(*stack, layers.Flatten()), **kwargs)
-    return {
-        gain: {
-            name.removeprefix(f"rnn{gain}_"): values
-            for name, values in logs.items()
-            if name.startswith(f"rnn{gain}_")
-        }
-        for gain in gains
-    }
+    return logs_of(model_of(keras.Input((6, 2)), *stack), x=X)
 
 
-def test_the_horizon_is_where_the_gradient_falls_below_a_hundredth():
-    horizons = {1.001: 6, 0.1001: 2, 0.3003: 3, 0.001: 0}
-    logs = logs_of_gains(*horizons, x=X)
-    for gain, horizon in horizons.items():
-        assert logs[gain]["gradient_horizon"] == [horizon]
+def test_the_horizon_is_where_the_gradient_falls_below_a_hundredth(
+    logs_of_gains,
+):
+    for gain, horizon in HORIZONS.items():
+        assert logs_of_gains[f"rnn{gain}_gradient_horizon"] == horizon
+    assert not any("lyapunov" in name for name in logs_of_gains)
 
 
-def test_every_spectral_radius_has_a_total_memory():
-    for gain, logs in logs_of_gains(0.5, 1.0, 1.5).items():
-        # A normal matrix, whatever it amplifies.
-        assert logs["total_memory"] == pytest.approx([1])
-        assert logs["spectral_radius"] == [gain]
+def test_every_spectral_radius_has_a_total_memory(logs_of_gains):
+    for gain in HORIZONS:  # a normal matrix, whatever it amplifies
+        assert logs_of_gains[f"rnn{gain}_total_memory"] == pytest.approx(1)
+        radius = logs_of_gains[f"rnn{gain}_spectral_radius"]
+        assert radius == pytest.approx(gain)
 
 
 def test_the_memory_leaves_out_inputs_that_are_not_read():
@@ -152,7 +156,8 @@ def test_the_memory_leaves_out_inputs_that_are_not_read():
 def test_amplification_beyond_double_precision_has_no_total_memory():
     huge = keras.initializers.Constant(1e30)
     rnn = simple_rnn(1, activation="tanh", recurrent_initializer=huge)
-    assert math.isnan(fit(model_of(rnn))["rnn_total_memory"][0])
+    logs = logs_of(model_of(keras.Input((6, 2)), rnn))
+    assert math.isnan(logs["rnn_total_memory"])
 
 
 FAR = np.random.default_rng(0).uniform(40, 60, (8, 6, 2)).astype("float32")
@@ -176,37 +181,29 @@ def test_a_drift_is_logged_and_warned_of_once():
         np.testing.assert_allclose(logs[f"rin_input_{quantity}"], expected)
 
 
-def test_an_adapted_layer_and_gates_are_not_warned_of():  # warnings are errors
-    rin = RIN(8, return_sequences=True, name="rin")
-    lstm = layers.LSTM(2, name="lstm")
-    model = model_of(keras.Input((None, 2)), rin, lstm)
-    rin.adapt(FAR)
-    logs = fit(model, x=FAR, data=FAR_DATA)
-    assert logs["rin_input_drift"][0] < logs["rin_input_spread"][0]
-    assert "lstm_input_drift" not in logs
-
-
 def test_a_drift_below_the_spread_is_not_warned_of(rng):
     x = rng.normal(8, 100, size=(64, 50, 1)).astype("float32")
     rin = RIN(1, kernel_initializer="ones", recurrent_initializer="zeros")
     model = model_of(keras.Input((None, 1)), rin)
     (drift,), (spread,) = diagnostics.input_drift(rin, x)
     assert 30 < drift < spread
-    fit(model, x=x, data=(x, np.zeros((64, 1))))
+    begin(model, x=x)  # warnings are errors
 
 
-def test_padded_time_steps_are_no_drift():  # warnings are errors
+def test_neither_padding_nor_gates_have_a_drift_nor_an_adapted_layer():
     padded = np.concatenate([FAR, np.zeros((8, 60, 2), "float32")], axis=1)
-    rin = RIN(8, name="rin")
-    model = model_of(keras.Input((None, 2)), layers.Masking(), rin)
+    rin = RIN(8, return_sequences=True, name="rin")
+    lstm = layers.LSTM(2, name="lstm")
+    model = model_of(keras.Input((None, 2)), layers.Masking(), rin, lstm)
     keras_rin.adapt(model, padded)
-    logs = fit(model, x=padded, data=(padded, FAR_DATA[1]))
+    logs = logs_of(model, x=padded)
     drift, spread = diagnostics.input_drift(rin, FAR)
-    logged = logs["rin_input_drift"][0], logs["rin_input_spread"][0]
+    logged = logs["rin_input_drift"], logs["rin_input_spread"]
     expected = 0, spread[np.argmax(abs(drift))]
     np.testing.assert_allclose(logged, expected, atol=1e-3, rtol=1e-5)
     unmasked, _ = diagnostics.input_drift(rin, padded)
     assert abs(unmasked).max() > _recurrent_diagnostics.DRIFT_LIMIT
+    assert "lstm_input_drift" not in logs
 
 
 @pytest.mark.each_backend
@@ -215,10 +212,9 @@ def test_padded_time_steps_count_neither_in_gradient_nor_in_exponent():
     rnn = simple_rnn(0.5)
     embedding = layers.Embedding(3, 2, "ones", mask_zero=True)
     model = model_of(keras.Input((None,)), embedding, rnn)
-    data = tokens, np.ones((2, 1), "float32")
-    logs = fit(model, x=tokens, data=data, lyapunov=True)
-    assert logs["rnn_gradient_at_start"] == pytest.approx([0.5**9])
-    assert logs["rnn_lyapunov_exponent"] == pytest.approx([np.log(0.5)])
+    logs = logs_of(model, x=tokens, lyapunov=True)
+    assert logs["rnn_gradient_at_start"] == pytest.approx(0.5**9)
+    assert logs["rnn_lyapunov_exponent"] == pytest.approx(np.log(0.5))
 
 
 @pytest.mark.each_backend
@@ -228,15 +224,15 @@ def test_training_goes_on_as_without_it():
 
     def train(*callbacks):
         keras.utils.set_random_seed(1)
-        inputs = keras.Input(batch_shape=(4, 6, 2))
+        inputs = keras.Input(batch_shape=(8, 6, 2))
         lstm = layers.LSTM(3, return_sequences=True, dropout=0.3, **stateful)
         gru = layers.GRU(3, recurrent_dropout=0.3, seed=2, **stateful)
-        model = model_of(inputs, lstm, gru, rate=0.01, run_eagerly=False)
-        options = {"epochs": 3, "batch_size": 4, "verbose": 0}
+        model = model_of(inputs, lstm, gru, rate=0.01)
+        options = {"epochs": 2, "batch_size": 8, "verbose": 0}
         history = model.fit(*DATA, **options, callbacks=list(callbacks))
         return [*history.history["loss"], *model.get_weights()]
 
-    assert_same(train(RecurrentDiagnostics(X[:4], None)), train(), 0, 0)
+    assert_same(train(RecurrentDiagnostics(X[:8], None)), train(), 0, 0)
 
 
 # As Keras 3.6 does for several inputs, in whatever structure.
@@ -251,16 +247,14 @@ def test_a_dict_of_inputs_is_read_by_their_names():
     ]
     outputs = layers.Dense(1)(layers.concatenate(outputs))
     model = keras.Model([*inputs.values()], outputs)
-    model.compile(keras.optimizers.SGD(0.0), "mse", run_eagerly=EAGER)
-    logs = fit(model, x=dict(reversed(x.items())), data=(x, np.ones((2, 1))))
-    assert logs["rz_input_drift"] == [10.0]
-    assert logs["ra_input_drift"] == [5.0]
+    logs = logs_of(model, x=dict(reversed(x.items())))
+    assert (logs["rz_input_drift"], logs["ra_input_drift"]) == (10, 5)
 
 
 def test_bad_arguments_are_named():
     for x in ([[[1.0], [2.0]]], range(3)):
         with pytest.raises(ValueError, match="`x` must be an array, or a list"):
-            fit(model_of(RIN(3)), x=x)
+            begin(model_of(RIN(3)), x=x)
     for budget in (0, -1, 2, "all", np.nan):
         with pytest.raises(ValueError, match="`budget` must be"):
             RecurrentDiagnostics(budget=budget)
@@ -269,7 +263,7 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="needs inputs `x`"):
         RecurrentDiagnostics(lyapunov=True)
     with pytest.raises(ValueError, match="needs a layer with a recurrent"):
-        fit(model_of(layers.Flatten()))
+        begin(model_of(keras.Input((6, 2)), layers.Flatten()))
 
 
 RADIUS = "rnn_spectral_radius"
@@ -298,15 +292,15 @@ READERS = {
         lambda folder: ResumableTraining(folder / "a.npz"),
         lambda reader, folder: RADIUS in reader.history,
     ),
-    "Reader": (
-        lambda folder: Reader(),
-        lambda reader, folder: RADIUS in reader.read,
-    ),
     "LambdaCallback": (
         lambda folder: keras.callbacks.LambdaCallback(
             on_epoch_end=lambda epoch, logs: None
         ),
         lambda reader, folder: True,
+    ),
+    "Reader": (
+        lambda folder: Reader(),
+        lambda reader, folder: RADIUS in reader.read,
     ),
 }
 MONITORS = {
@@ -336,17 +330,21 @@ def test_callbacks_after_it_read_its_logs(tmp_path):
 
 
 def fit_after(*callbacks):
-    """A training with the callback after the others."""
-    callbacks = [*callbacks, RecurrentDiagnostics(), Reader()]
+    """A training with the callback after the others, and a reader at last."""
+    reader = Reader()
+    callbacks = [*callbacks, RecurrentDiagnostics(), reader]
     followed_model().fit(*DATA, verbose=0, callbacks=callbacks)
+    assert RADIUS in reader.read
 
 
-@pytest.mark.parametrize("kind", READERS)
-def test_a_reader_before_it_is_named(tmp_path, kind):
+def test_a_reader_before_it_is_named(tmp_path):
+    readers = [make(tmp_path) for make, _ in READERS.values()]
     with pytest.warns(UserWarning) as caught:
-        fit_after(READERS[kind][0](tmp_path))
-    order = f"callbacks=[RecurrentDiagnostics(...), {kind}(...)]"
-    assert order in warning_of(caught)
+        fit_after(*readers)
+    order = ", ".join(f"{kind}(...)" for kind in READERS)
+    message = warning_of(caught)
+    assert f"callbacks=[RecurrentDiagnostics(...), {order}]" in message
+    assert RADIUS not in readers[-1].read  # the order is that of the list
 
 
 def test_callbacks_that_lose_nothing_before_it_are_not_named():
@@ -358,10 +356,11 @@ def test_callbacks_that_lose_nothing_before_it_are_not_named():
     )
 
 
-@pytest.mark.parametrize("kind", ["EarlyStopping", "ModelCheckpoint"])
-def test_of_what_monitors_its_logs_before_it_keras_warns(tmp_path, kind):
-    with pytest.warns(UserWarning, match=f"{RADIUS}.* available"):
-        fit_after(MONITORS[kind][0](tmp_path))
+def test_of_what_monitors_its_logs_before_it_keras_warns(tmp_path):
+    kinds = "EarlyStopping", "ModelCheckpoint"
+    with pytest.warns(UserWarning, match=f"{RADIUS}.* available") as caught:
+        fit_after(*(MONITORS[kind][0](tmp_path) for kind in kinds))
+    assert len([w for w in caught if w.category is UserWarning]) == 2
 
 
 def test_keep_best_of_its_logs_before_it_is_refused(tmp_path):
@@ -369,57 +368,38 @@ def test_keep_best_of_its_logs_before_it_is_refused(tmp_path):
         fit_after(MONITORS["KeepBest"][0](tmp_path))
 
 
-def test_in_a_training_loop_of_the_user_it_writes_its_logs():
-    model, callback, logs = followed_model(), RecurrentDiagnostics(), {}
-    held = [Reader(), callback, model.fit(*DATA, verbose=0)]  # no list of fit
+def test_in_a_training_loop_of_the_user_no_list_is_that_of_fit():
+    model, logs = followed_model(), {}
+    callback = RecurrentDiagnostics()
+    held = [Reader(), callback, model.fit(*DATA, verbose=0)]
     callback.set_model(model)
-    callback.on_train_begin()
+    callback.on_train_begin()  # warnings are errors
     callback.on_epoch_end(0, logs)
     assert logs[RADIUS] > 0
     assert held[1] is callback
 
 
-def test_the_order_of_the_callbacks_is_that_of_the_list():
-    calls = []
-
-    class Recorder(keras.callbacks.Callback):
-        def on_train_begin(self, logs=None):
-            calls.append(self)
-
-        def on_epoch_end(self, epoch, logs=None):
-            calls.append(RADIUS in logs)
-
-    first, second = Recorder(), Recorder()
-    callbacks = [first, RecurrentDiagnostics(), second]
-    with pytest.warns(UserWarning, match="Recorder"):
-        followed_model().fit(*DATA, verbose=0, callbacks=callbacks)
-    assert calls == [first, second, False, True]
-
-
 def test_several_on_one_model_need_a_prefix_each():
     model = followed_model()
-
-    def fit_with(*prefixes):
-        first, second = prefixes
-        second = RecurrentDiagnostics(2 * X, prefix=second)
-        return fit(model, second, x=X, prefix=first)
-
+    logs = logs_of(model, prefix="a")
     with pytest.raises(ValueError, match="a `prefix` each.* prefix='a'"):
-        fit_with("a", "a")
-    logs = fit_with("", "twice_")
-    assert logs["rnn_input_drift"] != logs["twice_rnn_input_drift"]
-    assert logs[RADIUS] == logs[f"twice_{RADIUS}"]
+        logs_of(model, logs, prefix="a")
+    before = dict(logs)
+    logs_of(model, logs, x=X, prefix="twice_")
+    added = logs.keys() - before.keys()
+    assert len(added) > len(before)
+    assert all(name.startswith("twice_rnn_") for name in added)
+    assert logs[f"a{RADIUS}"] == logs[f"twice_{RADIUS}"]
 
 
 def test_layers_of_one_name_have_logs_of_their_own():
-    def inner(gain):
-        rnn = simple_rnn(gain, 2, return_sequences=True)
-        return keras.Sequential([keras.Input((6, 2)), rnn])
-
-    logs = fit(model_of(inner(0.5), inner(0.25), simple_rnn(2.0)), x=X)
-    for name, gain in {"rnn": 0.5, "rnn#2": 0.25, "rnn#3": 2.0}.items():
-        assert logs[f"{name}_spectral_radius"] == [gain]
-        assert f"{name}_gradient_at_start" in logs
+    rnn = simple_rnn(0.5, 2, return_sequences=True)
+    inner = keras.Sequential([keras.Input((6, 2)), rnn])
+    logs = logs_of(model_of(inner, simple_rnn(2.0)), x=X)
+    for name, gain in {"rnn": 0.5, "rnn#2": 2.0}.items():
+        assert logs[f"{name}_spectral_radius"] == gain
+        expected = pytest.approx(gain**6, rel=1e-5)
+        assert logs[f"{name}_gradient_at_start"] == expected
 
 
 def test_weights_and_inputs_that_are_nan_do_not_end_training():
@@ -427,14 +407,19 @@ def test_weights_and_inputs_that_are_nan_do_not_end_training():
     second = layers.SimpleRNN(3, name="second")
     model = model_of(keras.Input((6, 2)), first, second)
     first.cell.recurrent_kernel.assign(np.full((3, 3), np.nan))
-    logs = fit(model, x=X)
-    assert math.isnan(logs["first_spectral_radius"][0])
-    assert len(logs["second_spectral_radius"]) == 1
-    for quantity in ("gradient_at_start", "gradient_horizon", "input_drift"):
-        assert math.isnan(logs[f"second_{quantity}"][0])
-    assert math.isnan(logs["first_gradient_at_start"][0])
+    logs = logs_of(model, x=X, lyapunov=True)
+    assert math.isnan(logs["first_spectral_radius"])
+    assert math.isfinite(logs["second_spectral_radius"])
+    for quantity in (
+        "gradient_at_start",
+        "gradient_horizon",
+        "input_drift",
+        "lyapunov_exponent",
+    ):
+        assert math.isnan(logs[f"second_{quantity}"])
+    assert math.isnan(logs["first_gradient_at_start"])
     with pytest.raises(ValueError, match="`x` must be finite"):
-        fit(model, x=np.full((2, 6, 2), np.nan))
+        begin(model, x=np.full((2, 6, 2), np.nan))
 
 
 class Clock:
@@ -447,13 +432,13 @@ class Clock:
         return self.now
 
 
-@pytest.mark.exhaustive
 def test_measurements_keep_within_the_budget(monkeypatch):
     monkeypatch.setattr(_recurrent_diagnostics, "time", Clock())
-    callback = RecurrentDiagnostics(budget=0.1)
-    model = followed_model()
-    logs = model.fit(*DATA, epochs=60, verbose=0, callbacks=[callback]).history
-    measured = [not math.isnan(radius) for radius in logs[RADIUS]]
+    callback, measured = begin(followed_model(), budget=0.1), []
+    for epoch in range(60):
+        logs = {}
+        callback.on_epoch_end(epoch, logs)
+        measured.append(not math.isnan(logs[RADIUS]))
     assert measured[0] and sum(measured) > 3
     assert callback.seconds == sum(measured)
     assert callback.seconds <= 0.1 * _recurrent_diagnostics.time.now
@@ -479,21 +464,19 @@ class Subclassed(keras.Model):
 
 def test_x_needs_a_model_whose_layers_know_their_inputs():
     model = Subclassed()
-    model.compile("sgd", "mse", run_eagerly=EAGER)
-    fit(model)
+    model(X)
+    logs_of(model)
     with pytest.raises(ValueError, match="`x` needs a Sequential or funct"):
-        fit(model, x=X)
+        begin(model, x=X)
 
 
 def test_of_a_layer_called_twice_the_first_call_is_followed():
     inputs, rin = keras.Input((6, 2)), RIN(3, name="rin")
     doubled = layers.Rescaling(2.0)(inputs)
     both = layers.Add()([rin(inputs), rin(doubled)])
-    model = keras.Model(inputs, layers.Dense(1)(both))
-    model.compile(keras.optimizers.SGD(0.01), "mse", run_eagerly=EAGER)
-    logs = fit(model, x=3 + X)
+    logs = logs_of(keras.Model(inputs, both), x=3 + X)
     drift, _ = diagnostics.input_drift(rin, 3 + X)
-    assert logs["rin_input_drift"] == [pytest.approx(abs(drift).max())]
+    assert logs["rin_input_drift"] == pytest.approx(abs(drift).max())
 
 
 def test_every_gate_and_every_layer_is_followed():
@@ -501,7 +484,8 @@ def test_every_gate_and_every_layer_is_followed():
         layers.LSTM(2, name="lstm", return_sequences=True)
     )
     cells = [layers.GRUCell(3), layers.SimpleRNNCell(3)]
-    logs = fit(model_of(both_ways, keras.Sequential([layers.RNN(cells)])))
+    stack = keras.Sequential([layers.RNN(cells)])
+    logs = logs_of(model_of(keras.Input((6, 2)), both_ways, stack))
     radii = [name for name in logs if name.endswith("spectral_radius")]
     assert len(radii) == 2 * 4 + 3 + 1
     assert "forward_lstm_cell_spectral_radius" in radii
@@ -512,17 +496,16 @@ def test_every_gate_and_every_layer_is_followed():
 def test_layers_in_wrappers_and_in_models_inside_are_followed():
     both_ways = layers.Bidirectional(RIN(3, name="rin"))
     thrice = layers.Rescaling(3.0)
-    logs = fit(model_of(thrice, keras.Sequential([thrice, both_ways])), x=X)
+    inner = keras.Sequential([thrice, both_ways])
+    logs = logs_of(model_of(keras.Input((6, 2)), thrice, inner), x=X)
     for way in ("forward", "backward"):
         layer = getattr(both_ways, f"{way}_layer")
         drift, _ = diagnostics.input_drift(layer, 9 * X)
-        norms = diagnostics.gradient_norms(layer, 9 * X)
-        logged = [
-            logs[f"{way}_rin_{quantity}"][0]
-            for quantity in ("input_drift", "gradient_at_start")
-        ]
-        expected = abs(drift).max(), norms[0]
-        np.testing.assert_allclose(logged, expected, rtol=1e-3)
+        logged = logs[f"{way}_rin_input_drift"]
+        np.testing.assert_allclose(logged, abs(drift).max(), rtol=1e-3)
+    norms = diagnostics.gradient_norms(layer, 9 * X)
+    logged = logs["backward_rin_gradient_at_start"]
+    np.testing.assert_allclose(logged, norms[0], rtol=1e-3)
 
 
 class Block(layers.Layer):
@@ -541,7 +524,7 @@ def test_layers_whose_inputs_are_unknown_are_named_once():
     stack = layers.RNN(cells, return_sequences=True)
     model = model_of(keras.Input((6, 2)), Block(), stack, RIN(3, name="rin"))
     with pytest.warns(UserWarning) as caught:
-        logs = fit(model, x=X, epochs=2)
+        logs = logs_of(model, x=X)
     message = warning_of(caught)
     assert f"drift of inside, gru, {cells[1].name} are not" in message
     assert "gradient_norms(layer, its_inputs)" in message
@@ -550,6 +533,7 @@ def test_layers_whose_inputs_are_unknown_are_named_once():
 
 @pytest.mark.each_backend
 def test_layers_inside_a_layer_of_the_user_are_followed():
-    logs = fit(model_of(Block(), layers.Flatten(), run_eagerly=True))
+    model = model_of(Block(), layers.Flatten(), run_eagerly=True)
+    logs = fit(model, data=(X[:4, :2], DATA[1][:4]))
     radii = [name for name in logs if name.endswith("spectral_radius")]
     assert radii == ["inside_spectral_radius"]
