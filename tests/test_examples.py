@@ -57,28 +57,12 @@ def test_an_example_needs_no_other_file(path):
 
 
 # The smallest values of flags, a row of the table, and the pictures.
-SMALLEST = {
-    "activity": (
-        ("units=1", "epochs=1", "seed=0", "layers=RIN"),
-        "RIN",
-        ["accuracy"],
-    ),
-    "fixed_points": (
-        ("updates=1", "network=GRU"),
-        "stable fixed points",
-        ["fixed_points"],
-    ),
-}
-
-
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", SMALLEST)
-def test_an_example_ends_at_a_table_and_pictures(name, tmp_path):
-    arguments, row, pictures = SMALLEST[name]
-    finished = run(name, tmp_path, *(f"--{flag}" for flag in arguments))
-    assert re.search(rf"\| +{re.escape(row)} ", finished.stdout)
-    for picture in pictures:
-        assert (tmp_path / f"{picture}.png").stat().st_size > 10_000
+def test_activity_ends_at_a_table_and_a_picture(tmp_path):
+    sizes = ("--units=1", "--epochs=1", "--seed=0", "--layers=RIN")
+    finished = run("activity", tmp_path, *sizes)
+    assert "| RIN " in finished.stdout
+    assert (tmp_path / "accuracy.png").stat().st_size > 10_000
 
 
 def test_the_layers_that_add_have_about_as_many_weights():
