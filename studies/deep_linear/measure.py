@@ -10,9 +10,9 @@ each with the best of three learning rates. A target is learned at a loss below
 
 import keras
 import numpy as np
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import pictures
 from engine import record
 from keras_rin.layers import LinearResidual
 
@@ -190,8 +190,7 @@ def step_count(steps):
 
 def draw(results):
     """Losses over steps, target by target."""
-    figure = Figure(figsize=(6, 5), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = pictures.subplots(6, 5)
     # Each line has a style and a final marker of its own, also in grey.
     for n, (name, run) in enumerate(results["targets"].items()):
         losses = run["losses"]

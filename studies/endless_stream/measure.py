@@ -42,7 +42,6 @@ import numpy as np
 import tensorflow as tf
 from activity.measure import parts
 from activity.measure import run_example
-from matplotlib.figure import Figure
 
 from engine import exported
 from engine import pictures
@@ -333,8 +332,7 @@ def draw(results):
     """Accuracy at each step after a change of activity (median and range of the
     seeds); the grey line is the accuracy of chance.
     """
-    figure = Figure(figsize=(6.5, 7.5), layout="constrained")
-    rows = figure.subplots(3, 2, sharex=True, sharey=True)
+    figure, rows = pictures.subplots(6.5, 7.5, 3, 2, sharex=True, sharey=True)
     # Fewer steps where the accuracy changes slowly, for a small file.
     drawn = np.r_[1:20:2, 20 : STEPS + 1 : 4]
     layers = dict.fromkeys(run["layer"] for run in results["runs"])

@@ -38,6 +38,12 @@ def set_loss_axis(axes, losses):
         axes.set_xlim(0, None)
 
 
+def subplots(width, height, *shape, **options):
+    """A figure of a size in inches, and its axes."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(*shape, **options)
+
+
 def ordered_colors(count):
     """Colors from dark to light, for lines that have an order."""
     return matplotlib.colormaps["viridis"](np.linspace(0, 0.8, count))
@@ -107,8 +113,10 @@ def _curves(study):
     the same models share one legend.
     """
     panels = _panels(study)
-    figure = Figure(figsize=(6, 0.8 + 2.4 * len(panels)), layout="constrained")
-    rows = figure.subplots(len(panels), sharex=True, sharey=True, squeeze=False)
+    height, count = 0.8 + 2.4 * len(panels), len(panels)
+    figure, rows = subplots(
+        6, height, count, sharex=True, sharey=True, squeeze=False
+    )
     for axes, (title, panel) in zip(rows[:, 0], panels, strict=True):
         curves = {
             label: list(outcome.best.validation_curves.values())
@@ -147,8 +155,7 @@ def _settings(study):
         if all(len(values) > 1 for values in outcome.tried)
     ]
     names = tables.telling(study)
-    figure = Figure(figsize=(4.5 * len(maps), 4), layout="constrained")
-    rows = figure.subplots(1, len(maps), squeeze=False)
+    figure, rows = subplots(4.5 * len(maps), 4, 1, len(maps), squeeze=False)
     for axes, outcome in zip(rows[0], maps, strict=True):
         across, up = outcome.tried
         medians = np.empty((len(up), len(across)))

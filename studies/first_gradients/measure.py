@@ -14,7 +14,6 @@ import itertools
 
 import keras
 import numpy as np
-from matplotlib.figure import Figure
 
 from engine import pictures
 from engine import record
@@ -102,8 +101,7 @@ def draw(results):
     """Size of the updates, and normalized training loss, over the updates
     (median and range of five seeds).
     """
-    figure = Figure(figsize=(6.5, 7), layout="constrained")
-    above, below = figure.subplots(2, sharex=True)
+    figure, (above, below) = pictures.subplots(6.5, 7, 2, sharex=True)
     optimizers = groups(results["runs"], "optimizer")
     colors = pictures.ordered_colors(len(optimizers))
     for (name, seeds), color in zip(optimizers.items(), colors, strict=True):

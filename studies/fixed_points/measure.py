@@ -11,7 +11,6 @@ import itertools
 
 import keras
 import numpy as np
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import keras_rin
@@ -120,9 +119,10 @@ def tables(results):
 
 def draw_fixed_points(analyses):
     rows = -(-len(analyses) // 2)
-    figure = Figure((9, 4.8 * rows), layout="constrained")
-    panels = figure.subplots(rows, 2, squeeze=False).ravel()
-    for axes, (name, analysis) in zip(panels, analyses.items(), strict=False):
+    figure, grid = pictures.subplots(9, 4.8 * rows, rows, 2, squeeze=False)
+    for axes, (name, analysis) in zip(
+        grid.flat, analyses.items(), strict=False
+    ):
         trajectories, fixed_points, _ = analysis
         plots.plot_fixed_points(fixed_points, trajectories[:12], ax=axes)
         axes.set_title(name)
@@ -130,8 +130,7 @@ def draw_fixed_points(analyses):
 
 
 def draw_spectra(analyses):
-    figure = Figure((6, 8), layout="constrained")
-    above, below = figure.subplots(2)
+    figure, (above, below) = pictures.subplots(6, 8, 2)
     spectra, eigenvalues = {}, {}
     for name, (_, fixed_points, spectra[name]) in analyses.items():
         stable = fixed_points.eigenvalues[fixed_points.stable]

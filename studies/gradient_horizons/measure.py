@@ -7,8 +7,8 @@ adding problem with 1,000 steps.
 
 import keras
 import numpy as np
-from matplotlib.figure import Figure
 
+from engine import pictures
 from engine import record
 from keras_rin import diagnostics
 from keras_rin import plots
@@ -58,8 +58,7 @@ def tables(results):
 
 def draw(results):
     """Gradient norm over the lag."""
-    figure = Figure(figsize=(6.5, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = pictures.subplots(6.5, 4)
     plots.plot_gradient_norms(results["sizes"], ax=axes)
     title = "Gradients of the default RIN reach back a thousand steps"
     axes.set_title(title, loc="left")

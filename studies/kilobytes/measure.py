@@ -24,7 +24,6 @@ import tempfile
 
 import numpy as np
 from endless_stream import measure as endless_stream
-from matplotlib.figure import Figure
 
 from engine import pictures
 from engine import record
@@ -149,13 +148,12 @@ def points(results, layer, weights):
 
 def draw(results):
     """Accuracy over flash and RAM (median and range of the seeds)."""
-    figure = Figure(figsize=(10, 4), layout="constrained")
     panels = {
         ("flash", "float32"): "Flash, float32 weights",
         ("flash", "int8"): "Flash, int8 weights",
         ("RAM", "int8"): "RAM, int8 weights",
     }
-    row = figure.subplots(1, len(panels), sharey=True)
+    figure, row = pictures.subplots(10, 4, 1, len(panels), sharey=True)
     layers = dict.fromkeys(size["layer"] for size in results["bytes"])
     for axes, ((kind, weights), title) in zip(row, panels.items(), strict=True):
         for layer in layers:

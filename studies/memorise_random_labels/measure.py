@@ -10,9 +10,9 @@ import resource
 import time
 
 import numpy as np
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import pictures
 from engine import record
 from keras_rin.constructions import perfect_fit
 
@@ -77,8 +77,7 @@ def tables(results):
 
 def draw(results):
     """Parameters over points."""
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = pictures.subplots(6, 4)
     runs = results["runs"]
     points = [run["points"] for run in runs]
     counts = [run["parameters"] for run in runs]

@@ -9,7 +9,6 @@ linearly from the last hidden state: median (lowest to highest) of five seeds.
 import itertools
 
 import numpy as np
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from engine import pictures
@@ -117,8 +116,7 @@ def rounded_spread(values):
 
 def draw_curves(results):
     """Memory curves, and the response to a pulse."""
-    figure = Figure(figsize=(6.5, 7), layout="constrained")
-    above, below = figure.subplots(2)
+    figure, (above, below) = pictures.subplots(6.5, 7, 2)
     for name, (run, *_) in groups(results["networks"], "network").items():
         style = STYLES[name]
         above.plot(run["curve"], label=name, **style)
@@ -138,8 +136,7 @@ def draw_curves(results):
 def draw_decoding(results):
     """R² of the linear decoder."""
     networks = groups(results["networks"], "network")
-    figure = Figure(figsize=(6.5, 7), layout="constrained")
-    panels = figure.subplots(len(SETTINGS), sharex=True)
+    figure, panels = pictures.subplots(6.5, 7, len(SETTINGS), sharex=True)
     for axes, setting in zip(panels, SETTINGS, strict=True):
         for row, (name, runs) in enumerate(networks.items()):
             scores = [run["accuracy"][setting] for run in runs]

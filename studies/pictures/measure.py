@@ -18,6 +18,7 @@ from pictures import pulse
 from sklearn.datasets import load_digits
 from sktime.datasets import load_basic_motions
 
+from engine import pictures
 from engine import record
 from engine.pictures import NEGATIVE
 from engine.pictures import POSITIVE
@@ -63,8 +64,7 @@ def recurrent_matrices(units):
 
 def draw_tasks(results):
     """Inputs of five tasks over time."""
-    figure = Figure(figsize=(7, 9.5), layout="constrained")
-    panels = figure.subplots(5, height_ratios=[2, 2, 3, 2, 3])
+    figure, panels = pictures.subplots(7, 9.5, 5, height_ratios=[2, 2, 3, 2, 3])
     rng = np.random.default_rng(0)
     _draw_adding(panels[0], rng)
     _draw_copying(panels[1], rng)
@@ -150,8 +150,7 @@ def draw_matrices(results):
     """Identity, chain and orthogonal matrix, each as a matrix and as a graph of
     its units.
     """
-    figure = Figure(figsize=(7, 5), layout="constrained")
-    panels = figure.subplots(2, 3)
+    figure, panels = pictures.subplots(7, 5, 2, 3)
     titles = {
         "identity": "identity:\neach unit keeps its value",
         "chain": "chain:\neach unit feeds the next",
@@ -210,8 +209,7 @@ def draw_regularizer(results):
     units, shrink = 8, 0.98
     rng = np.random.default_rng(0)
     offset = 0.5 * rng.normal(size=(units, units)) / np.sqrt(units)
-    figure = Figure(figsize=(7, 4.6), layout="constrained")
-    panels = figure.subplots(2, 4)
+    figure, panels = pictures.subplots(7, 4.6, 2, 4)
     for column, updates in enumerate((0, 25, 50, 200)):
         factor = shrink**updates
         pulled = {
@@ -266,8 +264,7 @@ def draw_cube(points, outputs):
 def draw_sizes(results):
     """Accuracy on digits over the size of the LiteRT file."""
     exports = record.read(record.STUDIES / "exports" / "results.json")
-    figure = Figure(figsize=(6.5, 3.8), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = pictures.subplots(6.5, 3.8)
     for run in exports["records"]:
         if "LiteRT" not in run["format"]:
             continue

@@ -19,7 +19,6 @@ import time
 
 import keras
 import numpy as np
-from matplotlib.figure import Figure
 
 from engine import pictures
 from engine import record
@@ -192,8 +191,7 @@ def layers_figure(results):
 
 def panel():
     """A figure that fits beside another one, and on a phone."""
-    figure = Figure(figsize=(4.8, 3.8), layout="constrained")
-    return figure, figure.subplots()
+    return pictures.subplots(4.8, 3.8)
 
 
 def loss_axes(axes):

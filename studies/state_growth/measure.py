@@ -11,9 +11,9 @@ import statistics
 import keras
 import numpy as np
 import tensorflow as tf
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import pictures
 from engine import record
 from engine.measurement import spread
 from keras_rin.diagnostics import state_norms
@@ -121,8 +121,7 @@ def draw(results):
     runs = results["runs"]
     lengths = sorted({run["length"] for run in runs})
     panel_length = 1_000 if 1_000 in lengths else lengths[-1]
-    figure = Figure(figsize=(6.5, 9), layout="constrained")
-    states, *others = figure.subplots(3)
+    figure, (states, *others) = pictures.subplots(6.5, 9, 3)
     for name, color, dash in zip(MODELS, SHADES, DASHES, strict=True):
         style = {"color": color, "linestyle": dash}
         norms = np.median(

@@ -25,9 +25,9 @@ import itertools
 import statistics
 
 import keras
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import pictures
 from engine import record
 from engine import steps
 from engine import timing
@@ -221,8 +221,7 @@ def draw(results):
         {"RIN", "SimpleRNN"} <= times.keys() for times in cases.values()
     ):
         return None
-    figure = Figure(figsize=(7, 1 + 0.3 * len(cases)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = pictures.subplots(7, 1 + 0.3 * len(cases))
     labels = [f"{mode}  {size}" for size, mode in cases]
     for suffix, marker in (("", "o"), (", XLA", "x")):
         if not all(f"RIN{suffix}" in times for times in cases.values()):

@@ -10,8 +10,7 @@ import pathlib
 import re
 import tempfile
 
-from matplotlib.figure import Figure
-
+from engine import pictures
 from engine import record
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "tutorial.md"
@@ -42,8 +41,7 @@ def measure():
 
 
 def draw(accuracies):
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = pictures.subplots(6, 4)
     axes.plot(range(1, len(accuracies) + 1), accuracies)
     axes.axhline(0.25, color="grey", linewidth=0.8)
     axes.set(xlabel="time step", ylabel="accuracy", ylim=(0, 1.02))

@@ -10,9 +10,9 @@ import statistics
 
 import keras
 import numpy as np
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import pictures
 from engine import record
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
@@ -68,8 +68,7 @@ def tables(results):
 
 def draw(results):
     """Standard deviation behind each block."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = pictures.subplots(7, 4)
     lines = ["-", "--", "-.", ":"]
     for run, style in zip(results["runs"], lines, strict=True):
         median = np.median(run["draws"], 0)

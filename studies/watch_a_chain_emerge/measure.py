@@ -8,9 +8,9 @@ highest) of five seeds.
 
 import keras
 import numpy as np
-from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from engine import pictures
 from engine import record
 from engine.data import load_images
 from engine.measurement import spread
@@ -96,8 +96,7 @@ def tables(results):
 def draw(results):
     """Mean weight over the order difference."""
     runs = results["runs"]
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = pictures.subplots(6, 4)
     units = (len(runs[0]["weights"]["after"]) + 1) // 2
     chains = [chain(run["weights"], units) for run in runs]
     plots.plot_hidden_chain(chains, reach=units // 2, ax=axes)
