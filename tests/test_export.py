@@ -259,16 +259,16 @@ def test_a_saved_step_refuses_a_state_of_another_batch_size(rng, tmp_path):
 
 @pytest.mark.exhaustive
 @WRITES
-def test_ten_thousand_steps_are_still_the_same(model, rng, tmp_path):
+def test_two_thousand_steps_are_still_the_same(model, rng, tmp_path):
     """Nothing fades in a linear RIN without offset: it adds up its inputs."""
     rin = model.layers[0]
     rin.cell.activation = keras.activations.linear
     kernel, offset, bias = rin.get_weights()
     rin.set_weights([kernel, 0 * offset, bias])
-    x = 0.01 * rng.normal(size=(1, 10_000, 2)).astype("float32")
+    x = 0.01 * rng.normal(size=(1, 2_000, 2)).astype("float32")
     export_streaming(model, tmp_path / "streaming", verbose=False)
     served, stepped = answers_alone(SAVED_MODEL, tmp_path / "streaming", x)
-    assert np.ptp(served[:, 5_000:]) > 0.1
+    assert np.ptp(served[:, 1_000:]) > 0.1
     np.testing.assert_allclose(stepped, served, atol=1e-4)
 
 
