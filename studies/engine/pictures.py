@@ -155,8 +155,8 @@ def _settings(study):
         if all(len(values) > 1 for values in outcome.tried)
     ]
     names = tables.telling(study)
-    figure, rows = subplots(4.5 * len(maps), 4, 1, len(maps), squeeze=False)
-    for axes, outcome in zip(rows[0], maps, strict=True):
+    figure, rows = subplots(5, 3.6 * len(maps), len(maps), squeeze=False)
+    for axes, outcome in zip(rows[:, 0], maps, strict=True):
         across, up = outcome.tried
         medians = np.empty((len(up), len(across)))
         for trial in outcome.trials:
@@ -177,5 +177,6 @@ def _settings(study):
         xlabel, ylabel = tables.tuned(study)
         values = [(name, getattr(outcome.variant, name)) for name in names]
         axes.set(xlabel=xlabel, ylabel=ylabel, title=words.label(values))
-    figure.colorbar(image, label="normalized validation loss (baseline = 1)")
+    label = "normalized validation loss (baseline = 1)"
+    figure.colorbar(image, ax=rows, label=label)
     return figure

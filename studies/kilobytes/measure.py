@@ -153,9 +153,11 @@ def draw(results):
         ("flash", "int8"): "Flash, int8 weights",
         ("RAM", "int8"): "RAM, int8 weights",
     }
-    figure, row = pictures.subplots(10, 4, 1, len(panels), sharey=True)
+    figure, rows = pictures.subplots(6, 8, len(panels), sharey=True)
     layers = dict.fromkeys(size["layer"] for size in results["bytes"])
-    for axes, ((kind, weights), title) in zip(row, panels.items(), strict=True):
+    for axes, ((kind, weights), title) in zip(
+        rows, panels.items(), strict=True
+    ):
         for layer in layers:
             plot_sizes(axes, points(results, layer, weights), kind, layer)
         axes.set_title(title, loc="left", fontsize=10)
@@ -164,9 +166,10 @@ def draw(results):
         axes.set_xticks(ticks, map(str, ticks))
         axes.minorticks_off()
         axes.grid(linewidth=0.3)
-    row[0].set(ylim=LIMITS, ylabel="accuracy on an endless stream, test data")
+    rows[0].set_ylim(LIMITS)
+    figure.supylabel("accuracy on an endless stream, test data", fontsize=10)
     figure.legend(
-        *row[0].get_legend_handles_labels(),
+        *rows[0].get_legend_handles_labels(),
         loc="outside upper center",
         ncols=len(layers),
     )

@@ -10,7 +10,7 @@ from engine.pictures import POSITIVE
 
 SECONDS = 0.7  # of a time step
 STILL = 4  # the time step that is shown without animation
-WIDTH, ROW, LEFT, GAP = 640, 62, 120, 42
+WIDTH, ROW, LEFT, GAP = 460, 66, 92, 30
 TEXT = {
     "identity": "The identity keeps it.",
     "chain": "A chain passes it on, to the last unit.",
@@ -40,7 +40,7 @@ def animation(matrices):
         )
         for unit, values in enumerate(states.T):
             key = f"{name[0]}{unit}"
-            x = LEFT + 12 + GAP * unit
+            x = LEFT + 13 + GAP * unit
             circle = f'cx="{x}" cy="{y}" r="12"'
             rows.append(f'<circle {circle} class="unit"/>')
             if np.abs(values).max() < 1e-9:
@@ -54,7 +54,7 @@ def animation(matrices):
                 rules.append(_rule(key, values))
     height = ROW * len(matrices) + 4
     style = (
-        "text{font:15px sans-serif;fill:#444}.note{font-size:12px;fill:#777}"
+        "text{font:15px sans-serif;fill:#444}.note{font-size:13px;fill:#666}"
         ".unit{fill:none;stroke:#888}"
         + "@media (prefers-reduced-motion:no-preference){"
         + "".join(rules)
