@@ -244,23 +244,29 @@ def test_int8_weights_are_codes_with_a_scale_for_each_unit(make, rng, tmp_path):
         assert_equal(y, model, x)
 
 
+@pytest.fixture(scope="module")
+def headers(tmp_path_factory):
+    """A folder with a header of each model."""
+    folder = tmp_path_factory.mktemp("headers")
+    for make, weights in zip(MODELS, ["float32", "int8"] * 3, strict=True):
+        path = folder / f"{make.__name__}.h"
+        export_streaming(make(), path, "c", verbose=False, weights=weights)
+    return folder
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("compiler", "standard"), COMPILERS)
 def test_headers_compile_together_without_a_warning(
-    compiler, standard, tmp_path
+    compiler, standard, headers
 ):
     """And need nothing but functions of `math.h`, and memcpy."""
     if not shutil.which(compiler):
         pytest.skip(f"needs {compiler}")
-    prefixes = [make.__name__ for make in MODELS]
-    for make, weights in zip(MODELS, ["float32", "int8"] * 3, strict=True):
-        path = tmp_path / f"{make.__name__}.h"
-        export_streaming(make(), path, "c", verbose=False, weights=weights)
     language = "c++" if "++" in standard else "c"
     command = [compiler, f"-std={standard}", "-x", language]
-    compile_object(tmp_path, command, *prefixes)
+    compile_object(headers, command, *(make.__name__ for make in MODELS))
     names = subprocess.run(
-        ["nm", "-u", tmp_path / "headers.o"], capture_output=True, text=True
+        ["nm", "-u", headers / "headers.o"], capture_output=True, text=True
     )
     needed = set(names.stdout.split()) - {"U", "_GLOBAL_OFFSET_TABLE_"}
     assert {"expf", "tanhf"} <= needed
@@ -428,22 +434,20 @@ def test_names_of_layers_become_different_identifiers(tmp_path):
     assert len(declared) == len(set(declared)) > 4 * len(names)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("rin.c", "must end in .h"),
-        ("3rin.h", "'3rin'"),
-        ("my-rin.h", "'my-rin'"),
-        ("r\u00fcn.h", "'r\u00fcn'"),
-        ("_rin.h", "'_rin'"),
-        ("float.h", "'float'"),
-        ("class.h", "'class'"),
-        ("math.h", "'math'"),
-    ],
-)
-def test_a_path_whose_stem_is_no_prefix_is_refused(name, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        export_streaming(adding(), tmp_path / name, "c", verbose=False)
+def test_a_path_whose_stem_is_no_prefix_is_refused(tmp_path):
+    model = adding()
+    for name, message in {
+        "rin.c": "must end in .h",
+        "3rin.h": "'3rin'",
+        "my-rin.h": "'my-rin'",
+        "r\u00fcn.h": "'r\u00fcn'",
+        "_rin.h": "'_rin'",
+        "float.h": "'float'",
+        "class.h": "'class'",
+        "math.h": "'math'",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            export_streaming(model, tmp_path / name, "c", verbose=False)
     assert not list(tmp_path.iterdir())
 
 

@@ -34,11 +34,7 @@ def test_it_is_the_product_of_the_jacobians(rng):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize(
-    "kind",
-    [keras.layers.LSTM, keras.layers.GRU, RIN],
-    ids=["LSTM", "GRU", "RIN"],
-)
+@pytest.mark.parametrize("kind", [keras.layers.LSTM, RIN])
 def test_it_is_the_product_of_the_state_jacobians(rng, kind):
     layer = built(kind(3))
     x = rng.normal(size=(4, 6, 2))
@@ -104,10 +100,6 @@ def test_few_directions_estimate_what_all_give(rng):
     mean = np.sqrt(np.mean(np.square(estimates), axis=0))
     np.testing.assert_allclose(mean, exact, rtol=0.25)
     assert np.std(estimates, axis=0)[0] > 0
-    again = gradient_norms(
-        layer, x, directions=30, rng=np.random.default_rng(9)
-    )
-    np.testing.assert_allclose(again, exact, rtol=1e-3)
 
 
 def test_mixed_precision_runs(rng):

@@ -98,7 +98,7 @@ def test_of_gates_they_are_those_of_numpy(rng, kind, step):
 @pytest.mark.parametrize(
     "kind, go_backwards",
     first_of(
-        [("LSTM", True), ("GRU", False), ("SimpleRNN", True)],
+        [("LSTM", True), ("GRU", False)],
         *(1, pytest.mark.one_backend),
     ),
 )
@@ -199,16 +199,14 @@ def test_another_dtype_is_refused():
         )
 
 
+# That of cells without gates is compared with NumPy above.
 CLOSED_FORMS = [
-    (keras.layers.SimpleRNNCell, {}),
     (keras_rin.layers.RINCell, {}),
     (keras.layers.LSTMCell, {"activation": "relu"}),
     (
         keras.layers.LSTMCell,
         {"use_bias": False, "recurrent_activation": "hard_sigmoid"},
     ),
-    (keras.layers.SimpleRNNCell, {"activation": "relu"}),
-    (keras_rin.layers.RINCell, {"activation": "tanh"}),
     (keras.layers.GRUCell, {}),
     (keras.layers.GRUCell, {"use_bias": False, "activation": None}),
 ]

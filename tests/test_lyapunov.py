@@ -43,7 +43,7 @@ def test_an_identity_without_input_has_exponents_of_0():
     np.testing.assert_allclose(spectrum.standard_error, np.zeros(6), atol=1e-14)
 
 
-@pytest.mark.parametrize("kind", ["GRU", "LSTM", "SimpleRNN"])
+@pytest.mark.parametrize("kind", ["LSTM", "SimpleRNN"])
 def test_their_sum_is_the_mean_logarithm_of_the_determinant(rng, kind):
     layer = built(getattr(keras.layers, kind)(3))
     x = rng.normal(size=(4, 20, 2))
@@ -115,10 +115,10 @@ def mean_field(gain):
 @pytest.mark.exhaustive
 def test_random_tanh_networks_have_those_of_mean_field_theory(rng):
     """The slope acts before the matrix there, here after it: no difference."""
-    units, gain = 200, 3.0
+    units, gain = 150, 3.0
     layer = linear(gain * rng.normal(scale=units**-0.5, size=(units, units)))
     layer.cell.activation = keras.activations.tanh
-    x = np.zeros((2, 600, 1))
+    x = np.zeros((2, 400, 1))
     x[:, 0] = [[1], [-1]]
     largest, mean = mean_field(gain)
     exponents = lyapunov_spectrum(layer, x).exponents

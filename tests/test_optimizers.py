@@ -65,7 +65,9 @@ def test_the_first_update_is_multiplied(jit_compile):
         "second/rin_cell/recurrent_kernel": 0.0,
         "first/rin_cell/bias": 2.0,
     }
-    compiled = {"jit_compile": jit_compile}
+    compiled = {"jit_compile": jit_compile, "run_eagerly": False}
+    if jit_compile == "auto":
+        compiled["run_eagerly"] = EAGER
     ours = trained(AdamWithMultipliers(0.01, multipliers), **compiled)
     theirs = trained(keras.optimizers.Adam(0.01), **compiled)
     for path, change in ours.items():

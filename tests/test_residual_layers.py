@@ -78,6 +78,7 @@ def test_plain_l2_pulls_towards_the_identity(case, rng):
     assert distance[1] < 0.01 * distance[0]
 
 
+@pytest.mark.one_backend
 def test_the_penalty_is_that_of_both_kernels_and_the_bias(case):
     layer_class, shape = case
     layer = layer_class(
@@ -96,6 +97,7 @@ def test_the_penalty_is_that_of_both_kernels_and_the_bias(case):
     )
 
 
+@pytest.mark.one_backend
 def test_the_config_has_each_option_under_its_own_name(case):
     options = {
         f"{weight}_{kind}": make(0.1 * number)
@@ -112,6 +114,7 @@ def test_the_config_has_each_option_under_its_own_name(case):
         assert config[name]["config"] == option.get_config()
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "option", ["activation", "kernel_initializer", "output_regularizer"]
 )
@@ -284,6 +287,7 @@ def test_a_stack_is_the_formula(rng, depth, units, activation):
     assert_same(stack(x), unit_by_unit(x, stack.get_weights(), activation))
 
 
+@pytest.mark.one_backend
 def test_a_stack_leaves_axes_before_the_features_alone(rng):
     x = rng.normal(size=(2, 3, 4)).astype("float32")
     stack = built_stack(2, 5, x.shape)
@@ -355,6 +359,7 @@ def test_with_all_options_a_stack_trains_as_residual_dense_layers_do(
         assert_same(mine, np.stack(theirs))
 
 
+@pytest.mark.one_backend
 def test_a_stack_is_the_same_function_of_another_batch_size(rng):
     x = rng.normal(size=(10, 3)).astype("float32")
     model = keras.Sequential([keras.Input((3,)), built_stack(6, 4, x.shape)])

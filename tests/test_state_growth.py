@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from cases import one_backend_after
+from cases import first_of
 from references import assert_same
 from references import built
 from references import numpy_rin
@@ -195,9 +195,12 @@ def test_norms_are_those_of_the_states(rng):
 
 
 @pytest.mark.parametrize(
-    "kind", one_backend_after(["LSTM", "GRU", "SimpleRNN"])
+    "kind, go_backwards",
+    first_of(
+        [("LSTM", True), ("GRU", False), ("SimpleRNN", True)],
+        mark=pytest.mark.one_backend,
+    ),
 )
-@pytest.mark.parametrize("go_backwards", one_backend_after([True, False]))
 def test_norms_of_a_layer_of_keras_hold_at_masked_time_steps(
     kind, go_backwards, rng
 ):
