@@ -47,6 +47,7 @@ from engine import exported
 from engine import pictures
 from engine import record
 from engine.measurement import spread
+from engine.models import normalized
 from engine.partial_runs import PartialRuns
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.export import export_streaming
@@ -102,15 +103,9 @@ def build(layer, units, stateful, x):
     most = count(RIN(units), features)
     while units > 1 and count(LAYERS[layer](units), features) > most:
         units -= 1
-    normalization = keras.layers.Normalization()
-    normalization.adapt(x)
-    model = keras.Sequential(
-        [
-            keras.Input((None, features), BATCH if stateful else None),
-            normalization,
-            LAYERS[layer](units, return_sequences=True, stateful=stateful),
-            keras.layers.Dense(4),
-        ]
+    model = normalized(
+        LAYERS[layer](units, return_sequences=True, stateful=stateful),
+        *(x, 4, BATCH if stateful else None),
     )
     model.compile(
         keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0),

@@ -79,6 +79,20 @@ def answers_questions(setting, data):
     return keras.Model({"story": story, "question": question}, answer)
 
 
+def normalized(layer, x, outputs=1, batch_size=None):
+    """A recurrent layer between normalization of x and a linear read-out."""
+    normalization = keras.layers.Normalization()
+    normalization.adapt(x)
+    return keras.Sequential(
+        [
+            keras.Input((None, x.shape[-1]), batch_size),
+            normalization,
+            layer,
+            keras.layers.Dense(outputs),
+        ]
+    )
+
+
 def convolutional(setting, data):
     """`residual_convnet` on small images, its read-out fixed or trained."""
     initializer, width = setting.initializer, setting.width

@@ -15,6 +15,7 @@ import itertools
 import keras
 import numpy as np
 
+from engine import models
 from engine import pictures
 from engine import record
 from engine.measurement import first
@@ -49,12 +50,8 @@ def train(optimizer, seed, samples, epochs, length):
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
     x, y = adding.generate(rng, samples, length)
-    normalization = keras.layers.Normalization()
-    normalization.adapt(x)
     rin = RIN(50)
-    model = keras.Sequential(
-        [keras.Input((None, 2)), normalization, rin, keras.layers.Dense(1)]
-    )
+    model = models.normalized(rin, x)
     model.compile(keras.optimizers.Adam(RATE, **OPTIMIZERS[optimizer]), "mse")
     updates = Updates(rin)
     model.fit(

@@ -20,6 +20,7 @@ import time
 import keras
 import numpy as np
 
+from engine import models
 from engine import pictures
 from engine import record
 from engine.many_models import recipe
@@ -74,16 +75,8 @@ def climb(layer, seed, ladder=LADDER):
     """Yields the model after each rung, the length, seconds of training."""
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
-    normalization = keras.layers.Normalization()
-    normalization.adapt(adding.generate(rng, 1_000, ladder[0][0])[0])
-    model = keras.Sequential(
-        [
-            keras.Input((None, 2)),
-            normalization,
-            LAYERS[layer](),
-            keras.layers.Dense(1),
-        ]
-    )
+    x, _ = adding.generate(rng, 1_000, ladder[0][0])
+    model = models.normalized(LAYERS[layer](), x)
     for rung, (length, updates, rate) in enumerate(ladder):
         x, y = adding.generate(rng, BATCH * min(updates, 200), length)
         if rung == 0:
