@@ -8,8 +8,8 @@ BasicMotions, of 3 axes of an accelerometer and 3 of a gyroscope, and
 JapaneseVowels, speech of 7 to 29 frames, come with the package sktime. FOLDER
 is yours, with NAME_TRAIN.ts and NAME_TEST.ts, as in the UCR and UEA archives.
 
-RIN, SimpleRNN, GRU and LSTM with about equal numbers of weights are trained,
-each at its own learning rate. The models answer at every time
+RIN, SimpleRNN, GRU and LSTM with about equal numbers of weights are trained at
+their own learning rates and at one for all. The models answer at every time
 step, but only the answer at the last step of a recording is trained, by weights
 that are 0 at the other steps and behind the end of a shorter recording. Trained
 on all steps, a model learns the few recordings by heart.
@@ -19,6 +19,7 @@ the RIN of the lowest training loss as `.keras` file, SavedModel, LiteRT file
 and C header. The last three also take one time step after another.
 """
 
+import itertools
 import pathlib
 import statistics
 import sys
@@ -31,6 +32,7 @@ import tensorflow as tf
 from absl import app
 from absl import flags
 from absl import logging
+from ai_edge_litert.interpreter import Interpreter
 from sktime.datasets import load_from_tsfile
 from tabulate import tabulate
 from tqdm import tqdm
@@ -184,42 +186,73 @@ def accuracies(model, recordings, labels):
     return right.mean(axis=1).tolist()
 
 
-def compare(name, splits, folder, seeds, epochs, units):
-    """Trains a layer with each seed, and exports the run of the lowest loss."""
+def stream(path, recordings):
+    """Median of the microseconds that a LiteRT file takes for one step."""
+    step = Interpreter(str(path)).get_signature_runner("step")
+    zeros = {
+        name: np.zeros(details["shape"], details["dtype"])
+        for name, details in step.get_input_details().items()
+        if name != "x"
+    }
+    microseconds = []
+    for recording in recordings:
+        state = zeros
+        for x in recording:
+            start = time.perf_counter()
+            state = step(x=x[None], **state)
+            microseconds.append(1e6 * (time.perf_counter() - start))
+            state.pop("y")  # the answer after this step
+    return statistics.median(microseconds)
+
+
+def compare(name, splits, folder, rate, seeds, epochs, units):
+    """Trains a layer at its own rate and at `rate`, and exports the best run.
+
+    That is the one of the lowest training loss at the layer's own rate.
+    """
     (x, y), test, classes = splits
     model, path = build(name, x, len(classes), units), folder / f"{name}.keras"
-    rate, runs, seconds = LAYERS[name][1], [], []
-    for seed in tqdm(seeds, desc=name):
+    own_rate, best, runs = LAYERS[name][1], None, []
+    pairs = list(itertools.product(dict.fromkeys([own_rate, rate]), seeds))
+    for run_rate, seed in tqdm(pairs, desc=name):
         start = time.perf_counter()
-        loss = train(model, x, y, rate, seed, epochs)
-        seconds.append((time.perf_counter() - start) / epochs)
-        if all(loss < run["loss"] for run in runs):
-            model.save(path)
-        run = {"seed": seed, "loss": loss}
+        loss = train(model, x, y, run_rate, seed, epochs)
+        seconds = (time.perf_counter() - start) / epochs
+        run = {"rate": run_rate, "seed": seed, "loss": loss, "seconds": seconds}
         runs.append(run | {"accuracies": accuracies(model, *test)})
+        if run_rate == own_rate and (best is None or loss < best):
+            best = loss
+            model.save(path)
     streamed = path.with_suffix(".tflite")
     model = keras.models.load_model(path)
     export_streaming(model, streamed, format="litert", verbose=False)
     return {
         "layer": name,
         "weights": model.count_params(),
-        "rate": rate,
+        "own": own_rate,
         "runs": runs,
-        # The first run compiles.
-        "seconds": statistics.median(seconds[1:] or seconds),
         "kB": streamed.stat().st_size / 1000,
+        "microseconds": stream(streamed, test[0][:100]),
     }
 
 
-def row(result):
-    """A row of the table: the median, and in brackets the range over seeds."""
+def row(result, rate):
+    """A row of the table: medians, and in brackets the range over seeds."""
+    runs = result["runs"]
+    at_own, at_shared = (
+        spread([run["accuracies"][-1] for run in runs if run["rate"] == at])
+        for at in (result["own"], rate)
+    )
+    seconds = [run["seconds"] for run in runs]  # the first compiles
     return {
         "layer": result["layer"],
         "weights": f"{result['weights']:,}",
-        "learning rate": f"{result['rate']:g}",
-        "accuracy": spread([run["accuracies"][-1] for run in result["runs"]]),
-        "seconds an epoch": f"{result['seconds']:.2g}",
+        "own rate": f"{result['own']:g}",
+        "accuracy": at_own,
+        f"accuracy at {rate:g}": at_shared,
+        "seconds an epoch": f"{statistics.median(seconds[1:] or seconds):.2g}",
         "kB": f"{result['kB']:.0f}",
+        "µs a step": f"{result['microseconds']:.1f}",
     }
 
 
@@ -231,9 +264,13 @@ def spread(values):
 
 
 def draw(results, chance):
-    """The accuracies of the seeds along the recordings."""
+    """The accuracies along the recordings, each layer at its own rate."""
     curves = {
-        result["layer"]: [run["accuracies"] for run in result["runs"]]
+        result["layer"]: [
+            run["accuracies"]
+            for run in result["runs"]
+            if run["rate"] == result["own"]
+        ]
         for result in results
     }
     figure = plots.plot_learning_curves(
@@ -247,13 +284,15 @@ def main(argv):
     require(not argv[1:], f"Flags begin with --. Received: {argv[1:]}")
     logging.set_verbosity(logging.ERROR)
     splits = load(FLAGS.data)
-    folder = pathlib.Path(FLAGS.output)
+    folder, rate = pathlib.Path(FLAGS.output), FLAGS.learning_rate
     folder.mkdir(parents=True, exist_ok=True)
     sizes = FLAGS.seed, FLAGS.epochs, FLAGS.units
-    results = [compare(name, splits, folder, *sizes) for name in FLAGS.layers]
+    results = [
+        compare(name, splits, folder, rate, *sizes) for name in FLAGS.layers
+    ]
     labels = splits[1][1]
     chance = np.bincount(labels).max() / len(labels)
-    rows = list(map(row, results))
+    rows = [row(result, rate) for result in results]
     rows.append({"layer": "most frequent class", "accuracy": f"{chance:.3g}"})
     print(tabulate(rows, "keys", "github", disable_numparse=True))
     draw(results, chance).savefig(folder / "accuracy.png", dpi=120)
@@ -270,10 +309,14 @@ if __name__ == "__main__":
     flags.DEFINE_multi_enum("layers", names, names, "Layers to train.")
     flags.DEFINE_integer("units", 64, "Units of RIN.", 1)
     flags.DEFINE_integer("epochs", 8, "Epochs of 25 updates of 16 series.", 1)
+    flags.DEFINE_float("learning_rate", 0.003, "Learning rate for all layers.")
     flags.DEFINE_multi_integer("seed", [0, 1, 2], "Seeds.", 0, 2**32 - 1)
     flags.register_validator("output", str.strip, "Name a folder.")
     for name in ("layers", "seed"):
         flags.register_validator(
             name, lambda v: len({*v}) == len(v), "Give each value once."
         )
+    flags.register_validator(
+        "learning_rate", lambda rate: 0 < rate < np.inf, "It must be above 0."
+    )
     app.run(main)

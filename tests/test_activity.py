@@ -212,9 +212,15 @@ def test_the_best_run_is_saved_and_streams(tmp_path):
     splits = activity.load("JapaneseVowels")
     (x, y), (x_test, y_test), classes = splits
     splits = (x[::9], y[::9]), (x_test[::37], y_test[::37]), classes
-    result = activity.compare("RIN", splits, tmp_path, [0, 1], 2, 8)
-    assert [run["seed"] for run in result["runs"]] == [0, 1]
-    best = min(result["runs"], key=lambda run: run["loss"])
+    result = activity.compare("RIN", splits, tmp_path, 0.003, [0, 1], 2, 8)
+    own_rate, shared = activity.LAYERS["RIN"][1], 0.003
+    pairs = [(run["rate"], run["seed"]) for run in result["runs"]]
+    assert pairs == [
+        (rate, seed)
+        for rate in dict.fromkeys([own_rate, shared])
+        for seed in (0, 1)
+    ]
+    best = min(result["runs"][:2], key=lambda run: run["loss"])
     model = keras.models.load_model(tmp_path / "RIN.keras")
     assert activity.accuracies(model, *splits[1]) == best["accuracies"]
     serve = Interpreter(str(tmp_path / "RIN.tflite")).get_signature_runner(
@@ -225,6 +231,6 @@ def test_the_best_run_is_saved_and_streams(tmp_path):
     np.testing.assert_allclose(
         answers, model.predict_on_batch(steps), rtol=1e-3, atol=1e-4
     )
-    row = activity.row(result)
+    row = activity.row(result, shared)
     assert row["weights"] == f"{model.count_params():,}"
-    assert row["learning rate"] == f"{activity.LAYERS['RIN'][1]:g}"
+    assert row["own rate"] == f"{own_rate:g}"
