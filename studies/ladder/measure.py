@@ -23,6 +23,7 @@ import keras
 import numpy as np
 from keras import ops
 from short_then_longer.measure import LADDER
+from short_then_longer.measure import LOW
 from tqdm import tqdm
 
 from engine import record
@@ -51,8 +52,6 @@ BASELINE = adding.baseline_loss()
 # Of the values and the marks, over 200 steps.
 MEAN = np.array([1 / 2, 1 / 100], "float32")
 DEVIATION = np.sqrt(np.array([1 / 12, 1 / 100 * 99 / 100], "float32"))
-# A loss that counts as low, of each length.
-LOW = {"5000": 0.01, "10000": 0.02, "30000": 0.05, "100000": 0.1}
 
 
 def measure(ladder=LADDER, last=LAST, tests=TESTS, seeds=SEEDS, chunk=CHUNK):
@@ -200,7 +199,8 @@ def tables(results):
 
 def table(rungs, cell):
     """A row for each layer and rate, a cell for each length of the tests."""
-    lengths = [n for n in rungs[0]["tests"] if n in LOW] or rungs[0]["tests"]
+    tested = rungs[0]["tests"]
+    lengths = [n for n in tested if int(n) in LOW] or tested
     header = ["layer", "trained up to", "last rate"]
     header += [f"{int(n):,}" for n in lengths]
     rows = []
@@ -224,7 +224,7 @@ def loss_cell(test, _):
 
 
 def low_cell(test, length):
-    low = np.sum(test["mean"] < LOW.get(length, 0))
+    low = np.sum(test["mean"] < LOW.get(int(length), 0))
     return f"{low} of {len(test['mean'])}"
 
 

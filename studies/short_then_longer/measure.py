@@ -47,6 +47,8 @@ FIRST_RATES = {"GRU": 1e-2, "LSTM": 1e-2}  # instead of that of the ladder
 SEEDS = {"RIN": 10, "GRU": 3, "LSTM": 3}
 TESTS = {200: 100, 1_000: 100, 5_000: 100, 10_000: 100, 30_000: 40, 100_000: 20}
 BATCH = 50
+# A loss that counts as low, of each length.
+LOW = {5_000: 0.01, 10_000: 0.02, 30_000: 0.05, 100_000: 0.1}
 FOLDER = pathlib.Path(__file__).parent
 GRADIENT_NORMS = FOLDER.parent / "gradient_horizons" / "results.json"
 
@@ -203,6 +205,10 @@ def tables(results):
     return {
         "Normalized loss after each rung, the mean over the sequences (median, "
         "lowest to highest of the seeds)": rung_table(runs),
+        "Seeds whose mean loss after the last rung is below "
+        + ", ".join(f"{low} over {n:,} steps" for n, low in LOW.items()): (
+            low_table(runs)
+        ),
         "Seeds with a sequence whose loss is above 1 after the last rung, and "
         "seconds of training (made beside other work, so only their ratios "
         "count)": diverging_table(runs),
@@ -222,6 +228,23 @@ def rung_table(runs):
         for rung, stage in enumerate(layer_runs[0]["rungs"])
     ]
     return record.markdown(header, rows, words=2)
+
+
+def low_table(runs):
+    lengths = [n for n in LOW if str(n) in runs[0]["rungs"][0]["tests"]]
+    rows = [
+        [
+            layer,
+            *(
+                f"{sum(x < LOW[n] for x in losses_at(layer_runs, -1, n))} of "
+                f"{len(layer_runs)}"
+                for n in lengths
+            ),
+        ]
+        for layer, layer_runs in groups(runs, "layer").items()
+    ]
+    header = ["layer", *(f"{n:,} steps" for n in lengths)]
+    return record.markdown(header, rows)
 
 
 def diverging_table(runs):
