@@ -53,6 +53,8 @@ from keras_rin.layers import RIN
 UNITS, BATCH, UPDATES, FOLDS, SEEDS = 64, 16, 1_000, 4, 10
 DATA = tuple(data.PACKAGES)
 PREDICTED = 32  # recordings in a batch of predictions
+# The data sets whose accuracies at all rates are shown.
+RATE_TABLE = ("BasicMotions", "GunPoint")
 RATES = (0.001, 0.003, 0.01, 0.03)
 READ_OUTS = ("last state", "mean of states")
 # {architecture: {model: function of units and options that makes the layer}};
@@ -163,7 +165,11 @@ def train(name, architecture, updates, seeds, units):
             f"{rate:g}, {how}", {}
         )
         of_case.setdefault(kind, []).append(count)
-    sizes = {"test": len(test.y)}
+    counts = {
+        model: count_weights(layer, units, recordings)
+        for model, layer in layers.items()
+    }
+    sizes = {"test": len(test.y), "weights": counts}
     return {"models": results, "sizes": sizes}
 
 
@@ -284,39 +290,53 @@ def as_sktime_reads(x, steps):
 
 
 @dataclasses.dataclass
-class Outcome:
+class Model:
     """What a model reached on one data set.
 
     Attributes:
-        chosen: Learning rate and read-out that cross-validation chose.
+        rate: Learning rate that cross-validation chose.
+        read_out: Read-out that cross-validation chose.
         accuracies: Array of the test accuracies of the seeds with them.
+        by_rate: {rate: test accuracies}, of the last state.
         diverged: How many runs diverged, over all rates and read-outs.
+        weights: Number of weights of the recurrent layer.
     """
 
-    chosen: str
+    rate: str
+    read_out: str
     accuracies: np.ndarray
+    by_rate: dict
     diverged: int
+    weights: int
 
 
 def outcomes(runs):
-    """{model: {data set: Outcome}}, from the counts of right answers."""
+    """{model: {data set: Model}}, from the counts of right answers."""
     models = {}
     for run in runs:
+        test = run["sizes"]["test"]
         for name, counts in run["models"].items():
             # The first of the best: the smaller rate, then the last state.
-            chosen = max(
+            best = max(
                 counts,
                 key=lambda case: np.clip(counts[case]["fold"], 0, None).sum(),
             )
-            right = np.clip(counts[chosen]["test"], 0, None)
-            models.setdefault(name, {})[run["data"]] = Outcome(
-                chosen,
-                right / run["sizes"]["test"],
+            accuracies = {
+                case: np.clip(count["test"], 0, None) / test
+                for case, count in counts.items()
+            }
+            rate, read_out = best.split(", ")
+            models.setdefault(name, {})[run["data"]] = Model(
+                rate,
+                read_out,
+                accuracies[best],
+                {f"{r:g}": accuracies[f"{r:g}, {READ_OUTS[0]}"] for r in RATES},
                 sum(
                     count.count(-1)
                     for kinds in counts.values()
                     for count in kinds.values()
                 ),
+                run["sizes"]["weights"][name],
             )
     return models
 
@@ -337,6 +357,8 @@ def tables(results):
         "the rates are an end of the grid, and how many runs diverged": (
             choice_table(models)
         ),
+        "Test accuracy at each learning rate, last state read (median, lowest "
+        "to highest of the seeds)": rate_table(models),
     }
 
 
@@ -386,18 +408,36 @@ def difference_table(models):
 
 def choice_table(models):
     names = list(next(iter(models.values())))
-    ends = tuple(f"{rate:g}, " for rate in (RATES[0], RATES[-1]))
+    ends = {f"{rate:g}" for rate in (RATES[0], RATES[-1])}
     rows = [
         [
             model,
-            str(sum(of[name].chosen.startswith(ends) for name in names)),
-            str(sum(of[name].diverged for name in names)),
-            # "0.001, last state" is long.
-            *(" ".join(of[name].chosen.split()[:2]) for name in names),
+            str(sum(of_data[name].rate in ends for name in names)),
+            str(sum(of_data[name].diverged for name in names)),
+            *(
+                f"{of_data[name].rate}, {of_data[name].read_out.split()[0]}"
+                for name in names
+            ),
         ]
-        for model, of in models.items()
+        for model, of_data in models.items()
     ]
     return record.markdown(["model", "ends", "diverged", *names], rows)
+
+
+def rate_table(models):
+    rows = [
+        [
+            name,
+            model,
+            f"{of_data[name].weights:,}",
+            *(spread(values) for values in of_data[name].by_rate.values()),
+        ]
+        for name in RATE_TABLE
+        for model, of_data in models.items()
+        if name in of_data
+    ]
+    header = ["data", "model", "weights", *(f"{rate:g}" for rate in RATES)]
+    return record.markdown(header, rows, words=2)
 
 
 def classifier_table(classifiers):
