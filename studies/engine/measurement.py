@@ -71,6 +71,8 @@ class Measurement:
     @classmethod
     def of(cls, name):
         """The study of a folder of this name."""
+        if not (record.STUDIES / name / "measure.py").exists():
+            sys.exit(f"There is no {record.STUDIES / name / 'measure.py'}.")
         module = importlib.import_module(f"{name}.measure")
         optional = {
             name: getattr(module, name.upper())
@@ -87,8 +89,7 @@ class Measurement:
         With `page` these are made of the stored results.
         """
         logging.set_verbosity(logging.ERROR)
-        output = pathlib.Path(output or self.folder)
-        output.mkdir(parents=True, exist_ok=True)
+        output = record.output_folder(output or self.folder)
         for name in self.variants if page else [variant]:
             path = output / _file("results", name, "json")
             if page:

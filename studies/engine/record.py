@@ -76,6 +76,20 @@ def locked(folder):
         yield
 
 
+def output_folder(folder):
+    """Makes the folder of --output, or stops before any work is done."""
+    folder = pathlib.Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        sys.exit(
+            "--output must be a directory that can be written. "
+            f"Received: --output={folder} ({error})"
+        )
+
+
 def markdown(header, rows, words=1):
     """A table in Markdown; the first columns, of words, are to the left."""
     sides = ["left" if n < words else "right" for n in range(len(header))]

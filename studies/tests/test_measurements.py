@@ -124,6 +124,11 @@ def test_a_page_has_a_part_for_each_variant(squares, tmp_path, capsys):
     assert [picture.exists() for picture in pictures] == [True, False]
 
 
+def test_a_study_that_does_not_exist_is_refused():
+    with pytest.raises(SystemExit, match="There is no .*squares/measure.py"):
+        Measurement.of("squares")
+
+
 def test_a_variant_that_does_not_exist_is_refused(squares, tmp_path):
     with pytest.raises(SystemExit, match="Variants are , five, not six"):
         squares.run(tmp_path, "six")
