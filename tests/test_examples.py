@@ -57,7 +57,6 @@ def test_an_example_needs_no_other_file(path):
 
 
 # The smallest values of flags, a row of the table, and the pictures.
-@pytest.mark.exhaustive
 def test_activity_ends_at_a_table_and_a_picture(tmp_path):
     sizes = ("--units=1", "--epochs=1", "--seed=0", "--layers=RIN")
     finished = run("activity", tmp_path, *sizes)
