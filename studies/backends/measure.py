@@ -1,6 +1,6 @@
 """Which tests pass on which backend?
 
-The reports that `.ci/run` writes to `runs/backends`, and that of
+The reports of `.ci/run` and `.ci/weekly` in `runs/backends`, and that of
 
     KERAS_BACKEND=torch pytest -n 2 --junitxml=runs/backends/torch.xml \\
         -m "each_backend or not (one_backend or exhaustive)"
