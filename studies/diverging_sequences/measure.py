@@ -1,18 +1,19 @@
 """Why does a rare long sequence diverge, and what do longer sequences change?
 
 RIN(50) learns the adding problem by the recipe of
-[short then longer](../short_then_longer/README.md). After each length it reads
-100 sequences of 30,000 steps, and every 250 steps the units that are active,
-h > 0, are noted. As long as they stay the same, the recurrence is linear: the
-hidden state is multiplied by the block of V of these units. A spectral radius r
-of this block above 1 lets the state grow by the factor r at each step; at r =
-1.0002 that is a factor of 400 over 30,000 steps. A sequence counts as diverging
-if its loss is above that of a constant prediction.
+[short then longer](../short_then_longer/README.md), with half as many updates
+over 5,000 steps. After each length it reads 100 sequences of 30,000 steps, and
+every 250 steps the units that are active, h > 0, are noted. As long as they
+stay the same, the recurrence is linear: the hidden state is multiplied by the
+block of V of these units. A spectral radius r of this block above 1 lets the
+state grow by the factor r at each step; at r = 1.0002 that is a factor of 400
+over 30,000 steps. A sequence counts as diverging if its loss is above that of a
+constant prediction.
 """
 
 import keras
 import numpy as np
-from short_then_longer.measure import LADDER
+from ladder.measure import LADDER
 from short_then_longer.measure import climb
 
 from engine import record
