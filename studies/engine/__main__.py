@@ -16,6 +16,7 @@ import sys
 from engine import claims
 from engine import page
 from engine import protocol as protocols
+from engine import record
 from engine.study import Study
 from engine.study import load
 
@@ -85,7 +86,9 @@ def checked(folder):
 def main(arguments=None):
     options = parser().parse_args(arguments)
     if options.command == "pages":
-        folders = sorted(p.parent for p in page.STUDIES.glob("*/protocol.toml"))
+        folders = sorted(
+            p.parent for p in record.STUDIES.glob("*/protocol.toml")
+        )
         studies = [load(checked(folder), folder) for folder in folders]
         if options.pictures:
             for study, study_folder in zip(studies, folders, strict=True):

@@ -7,16 +7,12 @@ import itertools
 from engine import findings
 from engine import record
 from engine import verdicts
+from engine import words
 from engine.protocol import HYPERPARAMETERS
 from engine.protocol import require_known
-from engine.record import STUDIES
 from engine.study import Study
-from engine.verdicts import UNTESTED
-from engine.verdicts import Part
-from engine.words import condition
-from engine.words import interval
 
-SUBJECTS = "RIN", "non-normal", "identity", "mine"
+SUBJECTS = "RIN", "non-normal", "identity", "ours"
 MEASURES = "test_losses", "curve_means", "unsolved"  # of an outcome, by seed
 
 
@@ -31,7 +27,7 @@ class Claim:
 
     study: Study
     statement: str
-    about: str
+    about: str = "ours"
     source: str = "our question"
     published: str = "no such comparison"
     after: str = ""  # the runs that were made before the claim was written
@@ -107,25 +103,23 @@ class Claim:
         if self.finding:
             finding = findings.OF_RUNS[self.finding]
             return finding(self.study, self.where) if self.study.runs else []
-        parts = [
-            self._part(pair, comparison)
-            for pair, comparison in zip(
-                self.pairs, self.comparisons, strict=True
-            )
-        ]
-        return parts if any(self.comparisons) else []
+        if not any(self.comparisons):
+            return []
+        return list(map(self._part, self.pairs, self.comparisons))
 
     @property
     def _measured(self):
         """The results.json of the study that `results` names."""
-        return record.read(STUDIES / self.results / "results.json")
+        return record.read(record.STUDIES / self.results / "results.json")
 
     def _part(self, pair, comparison):
-        words = condition(pair, self.pairs, self.study.protocol.varied)
+        varied = self.study.protocol.varied
+        condition = words.condition(pair, self.pairs, varied)
         if comparison is None:
-            return Part(words, "", UNTESTED)
-        summary = f"{comparison.mean:+.2g} ({interval(comparison.interval)})"
-        return Part(words, summary, comparison.answer)
+            return verdicts.Part(condition, "", verdicts.UNTESTED)
+        interval = words.interval(comparison.interval)
+        summary = f"{comparison.mean:+.2g} ({interval})"
+        return verdicts.Part(condition, summary, comparison.answer)
 
     @property
     def verdict(self):
@@ -152,11 +146,7 @@ class Claim:
 
 def of(study):
     """The claims of a study; ValueError says what is wrong in one."""
-    claims = []
     known = {field.name for field in dataclasses.fields(Claim)} - {"study"}
     for values in study.protocol.claims:
         require_known("key of a claim", values, known)
-        if "about" not in values:
-            raise ValueError(f"no `about` for “{values['statement']}”")
-        claims.append(Claim(study, **values))
-    return claims
+    return [Claim(study, **values) for values in study.protocol.claims]

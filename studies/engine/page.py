@@ -7,14 +7,11 @@ from engine import pictures
 from engine import record
 from engine import tables
 from engine import verdicts
-from engine.record import STUDIES
 
-CLAIMS = STUDIES.parent / "docs" / "claims.md"
+CLAIMS = record.STUDIES.parent / "docs" / "claims.md"
 UNRECORDED = "not recorded"
 # How the sources of the claims that others made begin.
 TEXTS = "Hu et al.", "Orhan", "Hardt and Ma", "note of 26 January"
-OURS = "ours"
-SUBJECTS = [*claims.SUBJECTS, OURS]
 ANSWERS = {"yes": "holds", "no": "does not hold"}
 ABOVE = {  # a table that needs a sentence
     "panels": "Normalized test loss, median over seeds, at the best {tuned} in "
@@ -77,12 +74,8 @@ def _rows(claim):
         [claim.statement, summary, f"**{claim.verdict}**"],
         [f"*{source}*", f"*{claim.published}*", ""],
         *(
-            [
-                f"– {part.condition}",
-                part.summary,
-                ANSWERS.get(part.answer, part.answer),
-            ]
-            for part in parts
+            [f"– {p.condition}", p.summary, ANSWERS.get(p.answer, p.answer)]
+            for p in parts
         ),
     ]
 
@@ -144,7 +137,7 @@ def _processors(study):
 def of_index(studies):
     """The table of all studies, those with a protocol with their cost."""
     rows, known = [], {study.protocol.name: study for study in studies}
-    for path in sorted(STUDIES.glob("[a-z]*/README.md")):
+    for path in sorted(record.STUDIES.glob("[a-z]*/README.md")):
         name = path.parent.name
         question = re.search(r"^\*\*(.+?)\*\*", path.read_text(), re.MULTILINE)
         row = [f"[{name}]({name}/README.md)", question[1] if question else ""]
@@ -166,39 +159,30 @@ def of_claims(asserted):
     rows = []
     for claim in asserted:
         name = claim.study.protocol.name
-        about = claim.about if claim.source.startswith(TEXTS) else OURS
+        about = claim.about if claim.source.startswith(TEXTS) else "ours"
         link = f"[{name}](../studies/{name}/README.md)"
         row = [about, claim.statement, claim.size, claim.verdict, link]
         rows.append(row)
-    rows.sort(key=lambda row: SUBJECTS.index(row[0]))
+    rows.sort(key=lambda row: claims.SUBJECTS.index(row[0]))
     header = "text", "claim", "our size (published size)", "verdict", "study"
     return record.markdown(header, rows, words=len(header))
 
 
 def of_comparisons(asserted):
     """How many comparisons there are, and how many hold."""
-    comparisons = [
-        comparison
-        for claim in asserted
-        for comparison in claim.comparisons
-        if comparison is not None
-    ]
+    comparisons = [c for claim in asserted for c in claim.comparisons if c]
     answers = [comparison.answer for comparison in comparisons]
     p_values = [
         1.0 if answer == verdicts.UNSOLVED else comparison.p_value
         for comparison, answer in zip(comparisons, answers, strict=True)
     ]
-    alpha = verdicts.ALPHA
+    alpha, discoveries = verdicts.ALPHA, verdicts.discoveries(p_values)
     rows = [
         ["comparisons", len(comparisons)],
         [f"hold, p < {alpha:g}", sum(p < alpha for p in p_values)],
-        [
-            f"hold at a false discovery rate of {alpha:g}",
-            verdicts.discoveries(p_values),
-        ],
+        [f"hold at a false discovery rate of {alpha:g}", discoveries],
         ["neither model solved the task", answers.count(verdicts.UNSOLVED)],
     ]
-    rows = [[words, str(count)] for words, count in rows]
     return record.markdown(["", "count"], rows)
 
 
@@ -220,9 +204,9 @@ def write_all(studies):
     for study in studies:
         asserted = claims.of(study)
         every += asserted
-        path = STUDIES / study.protocol.name / "README.md"
+        path = record.STUDIES / study.protocol.name / "README.md"
         record.write_text(path, of(study, asserted))
-    _insert(STUDIES / "README.md", "studies", of_index(studies))
+    _insert(record.STUDIES / "README.md", "studies", of_index(studies))
     _insert(CLAIMS, "claims", of_claims(every))
     _insert(CLAIMS, "comparisons", of_comparisons(every))
 
