@@ -189,19 +189,14 @@ def accuracies(model, recordings, labels):
 def stream(path, recordings):
     """Median of the microseconds that a LiteRT file takes for one step."""
     step = Interpreter(str(path)).get_signature_runner("step")
-    zeros = {
-        name: np.zeros(details["shape"], details["dtype"])
-        for name, details in step.get_input_details().items()
-        if name != "x"
-    }
+    details = step.get_input_details().items()
+    state = {name: np.zeros(of["shape"], of["dtype"]) for name, of in details}
     microseconds = []
-    for recording in recordings:
-        state = zeros
-        for x in recording:
-            start = time.perf_counter()
-            state = step(x=x[None], **state)
-            microseconds.append(1e6 * (time.perf_counter() - start))
-            state.pop("y")  # the answer after this step
+    for x in np.concatenate(recordings):
+        start = time.perf_counter()
+        state = step(**{**state, "x": x[None]})
+        microseconds.append(1e6 * (time.perf_counter() - start))
+        state.pop("y")  # the answer after this step
     return statistics.median(microseconds)
 
 
@@ -238,12 +233,11 @@ def compare(name, splits, folder, rate, seeds, epochs, units):
 
 def row(result, rate):
     """A row of the table: medians, and in brackets the range over seeds."""
-    runs = result["runs"]
     at_own, at_shared = (
-        spread([run["accuracies"][-1] for run in runs if run["rate"] == at])
-        for at in (result["own"], rate)
+        spread([curve[-1] for curve in accuracies_at(result, of)])
+        for of in (result["own"], rate)
     )
-    seconds = [run["seconds"] for run in runs]  # the first compiles
+    seconds = [run["seconds"] for run in result["runs"]]  # the first compiles
     return {
         "layer": result["layer"],
         "weights": f"{result['weights']:,}",
@@ -256,6 +250,12 @@ def row(result, rate):
     }
 
 
+def accuracies_at(result, rate):
+    """Along the recordings, of each seed."""
+    runs = result["runs"]
+    return [run["accuracies"] for run in runs if run["rate"] == rate]
+
+
 def spread(values):
     low, middle, high = (
         f"{function(values):.3g}" for function in (min, statistics.median, max)
@@ -265,14 +265,7 @@ def spread(values):
 
 def draw(results, chance):
     """The accuracies along the recordings, each layer at its own rate."""
-    curves = {
-        result["layer"]: [
-            run["accuracies"]
-            for run in result["runs"]
-            if run["rate"] == result["own"]
-        ]
-        for result in results
-    }
+    curves = {of["layer"]: accuracies_at(of, of["own"]) for of in results}
     figure = plots.plot_learning_curves(
         curves, ylabel="accuracy, test data", baseline=chance
     )

@@ -217,7 +217,7 @@ if __name__ == "__main__":
     flags.DEFINE_bool("small", False, "The network for two cores.")
     flags.DEFINE_integer("epochs", None, "Instead of 154, or 12.", 1)
     flags.DEFINE_integer(
-        "seed", 0, "Seed of the weights and the batches.", 0, 2**32 - 1
+        "seed", 0, "Seed of weights and batches.", 0, 2**32 - 1
     )
     flags.DEFINE_enum("mixed_precision", None, ["bfloat16", "float16"], "Type.")
     flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")

@@ -38,9 +38,7 @@ LAYERS = {
     "RIN paper": lambda units: RIN(
         units, kernel_initializer=keras.initializers.RandomNormal(0, 0.001)
     ),
-    "RIN chain": lambda units: RIN(
-        units, recurrent_initializer=Offset(Chain(1.0))
-    ),
+    "RIN chain": lambda n: RIN(n, recurrent_initializer=Offset(Chain(1.0))),
     "SimpleRNN": keras.layers.SimpleRNN,
     "LSTM": keras.layers.LSTM,
 }
@@ -231,7 +229,7 @@ if __name__ == "__main__":
     flags.DEFINE_integer("batch_size", 32, "Batch size.", 1)
     flags.DEFINE_float("learning_rate", 0.001, "Learning rate of Adam.")
     flags.DEFINE_integer(
-        "seed", 0, "Seed of the weights and the batches.", 0, 2**32 - 1
+        "seed", 0, "Seed of weights and batches.", 0, 2**32 - 1
     )
     flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
     flags.register_validator("output", str.strip, "Name a folder.")

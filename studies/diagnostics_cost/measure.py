@@ -23,15 +23,10 @@ from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.initializers import Chain
 from keras_rin.layers import RIN
 
-OF_MATRICES = [
-    "fisher_memory_curve",
-    "total_memory",
-    "optimal_input_vector",
-    "henrici_departure",
-    "numerical_radius",
-    "spectral_radius",
-    "transient_amplification",
-]
+OF_MATRICES = (
+    "fisher_memory_curve total_memory optimal_input_vector henrici_departure "
+    "numerical_radius spectral_radius transient_amplification"
+).split()
 LAYERS = {
     "SimpleRNN": keras.layers.SimpleRNN,
     "RIN": RIN,
@@ -182,15 +177,11 @@ def measure(
         for name in PARTS[part](units)
     ]
     seconds, memory = {}, {}
+    process = timing.in_new_process if separately else timing.in_this_process
+    returns_memory = {"environment": timing.RETURNS_MEMORY}
     for *job, name in tqdm(jobs):
-        if separately:
-            seconds[name] = timing.in_new_process(seconds_of_calls, *job, name)
-            memory[name] = timing.in_new_process(
-                memory_of_calls, *job, name, environment=timing.RETURNS_MEMORY
-            )
-        else:
-            seconds[name] = seconds_of_calls(*job, name)
-            memory[name] = memory_of_calls(*job, name)
+        seconds[name] = process(seconds_of_calls, *job, name)
+        memory[name] = process(memory_of_calls, *job, name, **returns_memory)
     shares = {
         name: {
             str(epochs): callback_share(callback_units, epochs, CALLBACKS[name])

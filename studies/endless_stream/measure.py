@@ -35,7 +35,6 @@ import functools
 import itertools
 import pathlib
 import sys
-import tempfile
 
 import keras
 import numpy as np
@@ -46,11 +45,11 @@ from activity.measure import run_example
 from engine import exported
 from engine import pictures
 from engine import record
+from engine.measurement import groups
 from engine.measurement import spread
 from engine.models import normalized
 from engine.partial_runs import PartialRuns
 from keras_rin.callbacks import RestoreOnNaN
-from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 
 RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
@@ -60,13 +59,10 @@ LAYERS = {
     "GRU": keras.layers.GRU,
     "LSTM": keras.layers.LSTM,
 }
-TRAININGS = (
-    "zero states",
-    "zero states, all steps",
-    "pairs",
-    "pairs, all steps",
-    "stateful",
-    "stateful, all steps",
+TRAININGS = tuple(
+    f"{name}{trained}"
+    for name in ("zero states", "pairs", "stateful")
+    for trained in ("", ", all steps")
 )
 RATES = (0.001, 0.003, 0.01, 0.03)
 RESETS = ("never", "at each change", "every 100 steps", "two states in turn")
@@ -97,36 +93,22 @@ def streams_of(x, y, count, length, rng):
     return x[rows].reshape(count, length * STEPS, -1), y[rows]
 
 
-def build(layer, units, stateful, x):
-    """A compiled model with about as many weights as a RIN of `units`."""
-    count, features = run_example().count, x.shape[-1]
-    most = count(RIN(units), features)
-    while units > 1 and count(LAYERS[layer](units), features) > most:
-        units -= 1
-    model = normalized(
-        LAYERS[layer](units, return_sequences=True, stateful=stateful),
-        *(x, 4, BATCH if stateful else None),
-    )
-    model.compile(
-        keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0),
-        keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, reduction="mean_with_sample_weight"
-        ),
-        jit_compile=True,
-        steps_per_execution=UPDATES,
-    )
-    return model
-
-
 @functools.lru_cache(1)
 def models(layer, units, training, fold):
-    """A model to train, and the one to stream, whose states are arguments."""
+    """A model to train, and the one to stream, whose states are arguments.
+
+    Compiled, and with about as many weights as a RIN of `units`.
+    """
     (x, y), _ = recordings()
     x = x[parts(y, FOLDS) != fold]
-    pair = [build(layer, units, training.startswith("stateful"), x)]
-    if training.startswith("stateful"):
-        pair.append(build(layer, units, False, x))
-    return pair[0], pair[-1]
+    streamed = run_example().build(layer, x, 4, units)
+    if not training.startswith("stateful"):
+        return streamed, streamed
+    units = streamed.layers[1].units
+    stateful = LAYERS[layer](units, return_sequences=True, stateful=True)
+    trained = normalized(stateful, x, 4, BATCH)
+    trained.compile_from_config(streamed.get_compile_config())
+    return trained, streamed
 
 
 def train(layer, units, training, rate, fold, seed, epochs=EPOCHS):
@@ -257,17 +239,15 @@ def best_rate(runs, variant, reset):
 
     One at which a run diverged is taken only if there is no other.
     """
-    scores = {}
-    for run in runs:
-        if tuple(run[name] for name in FIELDS[:3]) == tuple(variant):
-            score = (not run["diverged"], run["float32"][reset]["mean"])
-            scores.setdefault(run["rate"], []).append(score)
+    variant = dict(zip(FIELDS, variant, strict=False))
+    by_rate = groups(select(runs, **variant), "rate")
 
     def score(rate):
-        stable, accuracies = zip(*scores[rate], strict=True)
-        return all(stable), np.mean(accuracies)
+        accuracies = [run["float32"][reset]["mean"] for run in by_rate[rate]]
+        diverged = any(run["diverged"] for run in by_rate[rate])
+        return not diverged, np.mean(accuracies)
 
-    return max(sorted(scores), key=score)
+    return max(sorted(by_rate), key=score)
 
 
 def resets_of(training, fold):
@@ -288,12 +268,11 @@ def run(epochs, test, layer, units, training, rate, fold, seed):
     rng = np.random.default_rng(0)
     x, labels = streams_of(x_test, y_test, count, length, rng)
     results = {"parameters": model.count_params(), "diverged": diverged}
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "rin.h"
-        for weights in WEIGHTS if fold < 0 else WEIGHTS[:1]:
-            export_streaming(model, path, "c", verbose=False, weights=weights)
+    for weights in WEIGHTS if fold < 0 else WEIGHTS[:1]:
+        curves = fold < 0 and weights == "float32"
+        options = {"format": "c", "weights": weights}
+        with exported.streaming_file(model, "rin.h", **options) as path:
             stream = exported.c_program(path, count)
-            curves = fold < 0 and weights == "float32"
             results[weights] = {
                 reset: accuracies(stream, x, labels, reset, curves)
                 for reset in resets_of(training, fold)
@@ -348,11 +327,7 @@ def draw(results):
         axes.set_ylabel("accuracy, test data")
     for axes in rows[-1]:
         axes.set_xlabel("steps after the change")
-    figure.legend(
-        *axes.get_legend_handles_labels(),
-        loc="outside upper center",
-        ncols=len(layers),
-    )
+    pictures.shared_legend(figure, axes)
     return figure
 
 

@@ -10,10 +10,7 @@ import numpy as np
 import tensorflow_datasets as tfds
 from sklearn.datasets import load_digits
 
-from keras_rin.tasks import adding
-from keras_rin.tasks import babi
-from keras_rin.tasks import character_stream
-from keras_rin.tasks import copying
+from keras_rin import tasks
 from keras_rin.tasks import sequential_pixels
 
 
@@ -50,19 +47,19 @@ def adding_data(setting, rng):
     """Trains on sequences of `train_length`, the length of the others."""
     length = setting.length
     train_length = setting.train_length or length
-    splits = [adding.generate(rng, setting.train, train_length)]
-    splits += [adding.generate(rng, 1_000, length) for _ in range(2)]
+    splits = [tasks.adding.generate(rng, setting.train, train_length)]
+    splits += [tasks.adding.generate(rng, 1_000, length) for _ in range(2)]
     loss = keras.losses.mean_squared_error
-    return Data(splits, 1, loss, loss, adding.baseline_loss())
+    return Data(splits, 1, loss, loss, tasks.adding.baseline_loss())
 
 
 def copying_data(setting, rng):
     length, copied = setting.length, setting.copied
     splits = [
-        copying.generate(rng, n, length, copied)
+        tasks.copying.generate(rng, n, length, copied)
         for n in (setting.train, 1_000, 1_000)
     ]
-    baseline = copying.baseline_loss(length, copied)
+    baseline = tasks.copying.baseline_loss(length, copied)
     return Data(splits, 9, entropy, entropy, baseline, every_step=True)
 
 
@@ -104,15 +101,17 @@ def text_data(setting, rng):
         for split in ("train", "validation", "test")
         for example in tfds.as_numpy(builder.as_dataset(split=split))
     )
-    characters = character_stream.alphabet(text)
+    characters = tasks.character_stream.alphabet(text)
     one_hot = np.eye(len(characters), dtype="float32")
     cuts = [0, 8 * len(text) // 10, 9 * len(text) // 10, len(text)]
     parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
     splits = []
     for part in parts:
-        x, y = character_stream.generate(part, characters, 1, setting.length)
+        x, y = tasks.character_stream.generate(
+            part, characters, 1, setting.length
+        )
         splits.append(_some(rng, (one_hot[x], y), setting.train))
-    baseline = character_stream.baseline_loss(parts[2])
+    baseline = tasks.character_stream.baseline_loss(parts[2])
     answers = len(characters)
     return Data(splits, answers, entropy, entropy, baseline, every_step=True)
 
@@ -125,11 +124,11 @@ def _some(rng, split, count):
 def babi_data(setting, rng):
     """Questions about stories; a tenth of those to train on validate."""
     folder = os.environ["BABI_DIR"]
-    train, test, words = babi.read(folder, setting.number)
+    train, test, words = tasks.babi.read(folder, setting.number)
     cut = len(train[2]) * 9 // 10
     parts = [a[:cut] for a in train], [a[cut:] for a in train], test
     splits = [({"story": s, "question": q}, answer) for s, q, answer in parts]
-    chance = babi.chance_accuracy(splits[0][1], test[2])
+    chance = tasks.babi.chance_accuracy(splits[0][1], test[2])
     loss = keras.losses.sparse_categorical_crossentropy
     return Data(splits, len(words), loss, wrong, 1 - chance)
 

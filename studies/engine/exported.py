@@ -4,8 +4,10 @@ A step is a function of `x` and of hidden states, by name, that returns a
 dictionary of `y` and the new states.
 """
 
+import contextlib
 import pathlib
 import subprocess
+import tempfile
 import time
 
 import keras
@@ -13,7 +15,17 @@ import numpy as np
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
+from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
+
+
+@contextlib.contextmanager
+def streaming_file(model, name, **options):
+    """The file of a streaming model, in a folder that is removed in the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, name)
+        export_streaming(model, path, verbose=False, **options)
+        yield path
 
 
 def file_bytes(path):
@@ -84,11 +96,13 @@ def c_program(header, streams):
     return run
 
 
-def untrained(features, classes):
-    """A model to try exports with.
+def load_model(path, features, classes):
+    """The model of a file; an untrained one if there is none, for a test.
 
     All states at 0 would abort LiteRT's interpreter of int16 states.
     """
+    if path is not None:
+        return keras.models.load_model(path)
     rin = RIN(4, kernel_initializer="ones")
     return keras.Sequential(
         [keras.Input((None, features)), rin, keras.layers.Dense(classes)]

@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.study import count_diverged
 from engine.study import count_solved
+from engine.study import grouped
 from engine.verdicts import UNTESTED
 from engine.verdicts import Part
 from engine.verdicts import answer
@@ -26,15 +27,13 @@ def _difference(first, second, condition=""):
 
 def every_initialization_becomes_nonnormal(study, where):
     """Henrici departures of each layer, over all tasks and seeds."""
-    layers = dict.fromkeys(outcome.variant.layer for outcome in study.outcomes)
+    by_layer = grouped(study.outcomes, lambda outcome: outcome.variant.layer)
     parts = []
-    for layer in layers:
-        before, after = [], []
-        for outcome in study.outcomes:
-            if outcome.variant.layer == layer:
-                changes = outcome.best.departures("recurrent")
-                before += changes[0]
-                after += changes[1]
+    for layer, outcomes in by_layer.items():
+        departures = (
+            outcome.best.departures("recurrent") for outcome in outcomes
+        )
+        before, after = map(np.concatenate, zip(*departures, strict=True))
         parts.append(_difference(after, before, layer))
     return parts
 
@@ -173,11 +172,10 @@ def does_not_overfit(study, where):
 def never_diverges(study, where):
     """Diverged runs of a model, over all hyperparameters and seeds."""
     runs = [run for run in study.runs if run.setting.matches(where)]
-    parts = []
-    for length in dict.fromkeys(run.setting.length for run in runs):
-        of_length = [run for run in runs if run.setting.length == length]
-        count = count_diverged(of_length)
-        summary = f"{count} of {len(of_length)} runs diverged"
+    by_length, parts = grouped(runs, lambda run: run.setting.length), []
+    for length, runs in by_length.items():
+        count = count_diverged(runs)
+        summary = f"{count} of {len(runs)} runs diverged"
         parts.append(Part(_steps(length), summary, answer(not count, no=count)))
     return parts
 

@@ -31,9 +31,10 @@ def initial_weights(makers, cases):
     return [np.stack(arrays) for arrays in zip(*models, strict=True)]
 
 
-def recipe(updates, rate=1.0):
+def recipe(updates, rate=1.0, warmup=None):
     """Warm-up to a learning rate, and cosine decay."""
-    warmup = int(updates * UPDATES_OF_WARMUP)
+    if warmup is None:
+        warmup = int(updates * UPDATES_OF_WARMUP)
     return keras.optimizers.schedules.CosineDecay(
         0.0, updates - warmup, warmup_target=rate, warmup_steps=warmup
     )

@@ -8,6 +8,7 @@ PICTURES, VARIANTS and SMALLEST; see `Measurement`.
 import dataclasses
 import importlib
 import inspect
+import operator
 import pathlib
 import statistics
 import sys
@@ -18,6 +19,7 @@ import keras
 from absl import logging
 
 from engine import record
+from engine.study import grouped
 
 PARTIAL = "partial.jsonl"  # the finished runs of a measurement under way
 
@@ -192,10 +194,7 @@ def spread(values, digits=3):
 
 def groups(runs, key):
     """{value: runs that have it}, in the order of the runs."""
-    grouped = {}
-    for run in runs:
-        grouped.setdefault(run[key], []).append(run)
-    return grouped
+    return grouped(runs, operator.itemgetter(key))
 
 
 def first(key, form=""):

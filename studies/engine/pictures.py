@@ -49,6 +49,13 @@ def ordered_colors(count):
     return matplotlib.colormaps["viridis"](np.linspace(0, 0.8, count))
 
 
+def shared_legend(figure, axes):
+    """One legend above all panels, of the lines of one of them."""
+    lines, labels = axes.get_legend_handles_labels()
+    place = {"loc": "outside upper center", "ncols": len(labels)}
+    figure.legend(lines, labels, **place)
+
+
 def plot_range(axes, x, values, label, color, **line):
     """Plots the median of rows of values, and their range as a band."""
     low, middle, high = np.quantile(values, [0, 0.5, 1], axis=0)

@@ -15,6 +15,8 @@ import tempfile
 import matplotlib
 import tabulate
 
+from keras_rin._files import replacing
+
 STUDIES = pathlib.Path(__file__).parents[1]
 PACKAGES = ("keras-rin", "keras", "tensorflow", "jax", "torch", "numpy")
 VECTORS = {"amx_tile": "AMX", "avx512f": "AVX-512", "avx2": "AVX2"}
@@ -51,19 +53,6 @@ def write_picture(path, figure):
         figure.savefig(new, dpi=120, metadata=metadata)
         if is_svg:  # whose coordinates have six decimals
             new.write_text(re.sub(r"(\.\d\d)\d+", r"\1", new.read_text()))
-
-
-@contextlib.contextmanager
-def replacing(path):
-    """Yields a path to write to, which replaces `path` when it is complete."""
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as folder:
-        new = pathlib.Path(folder, path.name)
-        yield new
-        with new.open("rb+") as file:
-            os.fsync(file.fileno())
-        new.replace(path)
 
 
 @contextlib.contextmanager

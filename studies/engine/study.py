@@ -86,6 +86,14 @@ class Run:
         return self.error is not None
 
 
+def grouped(items, key):
+    """{key of an item: the items that have it}, in the order of the items."""
+    groups = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 def count_solved(runs):
     return sum(run.solved for run in runs)
 
@@ -202,12 +210,10 @@ class Outcome:
     @property
     def unsolved(self):
         """{seed: share of the runs, at all hyperparameters, not solved}"""
-        runs_by_seed = {}
-        for run in sorted(self.runs, key=_seed):
-            runs_by_seed.setdefault(_seed(run), []).append(run)
+        by_seed = grouped(sorted(self.runs, key=_seed), _seed)
         return {
             seed: (len(runs) - count_solved(runs)) / len(runs)
-            for seed, runs in runs_by_seed.items()
+            for seed, runs in by_seed.items()
         }
 
 
@@ -251,18 +257,12 @@ class Study:
         return outcomes
 
     def _by_variant(self, runs):
-        by_variant = {}
-        for run in runs:
-            variant = self.protocol.variant(run.setting)
-            by_variant.setdefault(variant, []).append(run)
-        return by_variant
+        return grouped(runs, lambda run: self.protocol.variant(run.setting))
 
     def outcome(self, variant):
         """Of one variant, None if its runs are not complete."""
-        for outcome in self.outcomes:
-            if outcome.variant == variant:
-                return outcome
-        return None
+        matching = (o for o in self.outcomes if o.variant == variant)
+        return next(matching, None)
 
     def missing(self, settings):
         stored = {run.setting for run in self.runs}
@@ -299,11 +299,11 @@ def core_seconds_of(took):
 
 
 def _trials(runs, tuned):
-    by_values = {}
-    for run in sorted(runs, key=_seed):
-        values = tuple(getattr(run.setting, name) for name in tuned)
-        by_values.setdefault(values, []).append(run)
-    return [Trial(values, tuple(by_values[values])) for values in by_values]
+    def values(run):
+        return tuple(getattr(run.setting, name) for name in tuned)
+
+    trials = grouped(sorted(runs, key=_seed), values)
+    return [Trial(values, tuple(runs)) for values, runs in trials.items()]
 
 
 def load(protocol, folder):

@@ -6,62 +6,51 @@ from engine import record
 from engine import words
 from engine.study import count_diverged
 from engine.study import count_solved
+from engine.study import grouped
 
 
 def _models(study):
     """Each variant at its best hyperparameters."""
-    return _table(
-        study,
-        ["normalized loss", *tuned(study), "solved", "diverged"],
-        lambda outcome: [
-            [
-                _spread(outcome.test_losses.values()),
-                *_chosen(outcome),
-                _solved(outcome.runs),
-                f"{count_diverged(outcome.runs)} of {len(outcome.runs)}",
-            ]
-        ],
-    )
+
+    def cells(outcome):
+        loss, runs = _spread(outcome.test_losses.values()), outcome.runs
+        diverged = f"{count_diverged(runs)} of {len(runs)}"
+        yield [loss, *_chosen(outcome), _solved(runs), diverged]
+
+    header = ["normalized loss", *tuned(study), "solved", "diverged"]
+    return _table(study, header, cells)
 
 
 def _accuracies(study):
     """Test accuracy of each classifier at its best hyperparameters."""
-    return _table(
-        study,
-        ["accuracy", *tuned(study)],
-        lambda outcome: [
-            [_spread(outcome.best.accuracies, ".1%"), *_chosen(outcome)]
-        ],
-    )
+
+    def cells(outcome):
+        yield [_spread(outcome.best.accuracies, ".1%"), *_chosen(outcome)]
+
+    return _table(study, ["accuracy", *tuned(study)], cells)
 
 
 def _rates(study):
     """Each variant at each hyperparameter, on test data."""
-    return _table(
-        study,
-        [*tuned(study), "solved", "diverged", "normalized loss"],
-        lambda outcome: [
-            [
-                *(f"{value:g}" for value in trial.values),
-                _solved(trial.runs),
-                str(count_diverged(trial.runs)),
-                _spread(trial.test_losses.values()),
-            ]
-            for trial in sorted(outcome.trials, key=lambda trial: trial.values)
-        ],
-    )
+
+    def cells(outcome):
+        for trial in sorted(outcome.trials, key=lambda trial: trial.values):
+            values = [f"{value:g}" for value in trial.values]
+            counts = _solved(trial.runs), count_diverged(trial.runs)
+            yield [*values, *counts, _spread(trial.test_losses.values())]
+
+    header = [*tuned(study), "solved", "diverged", "normalized loss"]
+    return _table(study, header, cells)
 
 
 def _departures(study):
     """Henrici departure of each recurrent matrix, before and after."""
-    return _table(
-        study,
-        ["before training", "after training"],
-        lambda outcome: [
-            list(map(_spread, outcome.best.departures(matrix)))
-            for matrix in outcome.best.matrices
-        ],
-    )
+
+    def cells(outcome):
+        for matrix in outcome.best.matrices:
+            yield map(_spread, outcome.best.departures(matrix))
+
+    return _table(study, ["before training", "after training"], cells)
 
 
 def _panels(study):
@@ -98,11 +87,14 @@ def panels(study):
     """[(value of `panels`, if any, [(variant in words, outcome)])]"""
     by = study.protocol.panels
     names = sorted(name for name in telling(study) if name != by)
-    by_value = {}
-    for outcome in study.outcomes:
-        label = words.label((n, getattr(outcome.variant, n)) for n in names)
-        value = getattr(outcome.variant, by) if by else None
-        by_value.setdefault(value, []).append((label, outcome))
+
+    def label(variant):
+        return words.label((name, getattr(variant, name)) for name in names)
+
+    labelled = [(label(outcome.variant), outcome) for outcome in study.outcomes]
+    by_value = grouped(
+        labelled, lambda pair: by and getattr(pair[1].variant, by)
+    )
     return list(by_value.items())
 
 

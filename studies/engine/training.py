@@ -18,6 +18,7 @@ import keras_rin
 from engine import data as datasets
 from engine import models
 from engine import record
+from engine.many_models import recipe
 from engine.study import Run
 from keras_rin import diagnostics
 from keras_rin.callbacks import RestoreOnNaN
@@ -95,15 +96,14 @@ def seconds(setting):
     train, validation, _ = data.splits
     model = initialized(setting, data, TIMED)
     ends = []
+    timer = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda *_: ends.append(time.perf_counter())
+    )
     model.fit(
         batches(train, setting.batch_size, setting.seed, 4 * TIMED),
         steps_per_epoch=TIMED,
         epochs=4,
-        callbacks=[
-            keras.callbacks.LambdaCallback(
-                on_epoch_end=lambda *_: ends.append(time.perf_counter())
-            )
-        ],
+        callbacks=[timer],
         shuffle=False,
         verbose=0,
     )
@@ -191,12 +191,7 @@ def optimizer(setting):
     if setting.averaging:
         options |= {"use_ema": True, "ema_momentum": setting.averaging}
     if setting.schedule == "cosine":
-        rate = keras.optimizers.schedules.CosineDecay(
-            0.0,
-            setting.updates - WARM_UP,
-            warmup_target=rate,
-            warmup_steps=WARM_UP,
-        )
+        rate = recipe(setting.updates, rate, WARM_UP)
     multipliers = {"recurrent_kernel": factor} if factor != 1 else None
     return AdamWithMultipliers(rate, multipliers, **options)
 

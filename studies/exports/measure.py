@@ -98,17 +98,14 @@ def litert_step(states):
 
 
 FORMATS = {
-    "Keras": (keras_file, "model.keras"),
-    "SavedModel": (saved_model, "saved_model"),
-    "ONNX": (onnx, "model.onnx"),
-    "LiteRT": (litert(), "model.tflite"),
-    "LiteRT, float16 weights": (
-        litert([tf.float16], **SMALLER),
-        "float16.tflite",
-    ),
-    "LiteRT, int8 weights": (litert(**SMALLER), "int8_weights.tflite"),
-    "LiteRT, one step, int16 states": (litert_step("int16"), "int16.tflite"),
-    "LiteRT, one step, int8 states": (litert_step("int8"), "int8.tflite"),
+    "Keras": (keras_file, ".keras"),
+    "SavedModel": (saved_model, ""),
+    "ONNX": (onnx, ".onnx"),
+    "LiteRT": (litert(), ".tflite"),
+    "LiteRT, float16 weights": (litert([tf.float16], **SMALLER), ".tflite"),
+    "LiteRT, int8 weights": (litert(**SMALLER), ".tflite"),
+    "LiteRT, one step, int16 states": (litert_step("int16"), ".tflite"),
+    "LiteRT, one step, int8 states": (litert_step("int8"), ".tflite"),
 }
 
 
@@ -116,8 +113,8 @@ def measure_formats(model, calibration, x, labels):
     expected = model.predict(x, verbose=0)
     records = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, (export, file) in tqdm(FORMATS.items()):
-            path = pathlib.Path(folder) / file
+        for name, (export, suffix) in tqdm(FORMATS.items()):
+            path = pathlib.Path(folder, name + suffix)
             logits = export(model, path, calibration)(x)
             difference = np.abs(logits - expected).max()
             records.append(
@@ -146,10 +143,7 @@ def measure(
 
     x, labels = sequences(test[0][:images]), test[1][:images]
     classes = int(train[1].max()) + 1
-    if model:
-        model = keras.models.load_model(model)
-    else:
-        model = exported.untrained(x.shape[-1], classes)
+    model = exported.load_model(model, x.shape[-1], classes)
     calibration = sequences(train[0][:100])
     return {
         "parameters": model.count_params(),

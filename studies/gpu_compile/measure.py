@@ -53,14 +53,7 @@ device_description_str: "NVIDIA H100"
 """
 
 INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?(\S+) = .*? ([a-z][a-z0-9-]*)\(")
-NOT_KERNELS = {
-    "bitcast",
-    "constant",
-    "get-tuple-element",
-    "parameter",
-    "tuple",
-    "while",
-}
+NOT_KERNELS = "bitcast constant get-tuple-element parameter tuple while".split()
 
 
 def device():

@@ -22,9 +22,7 @@ LAYERS = {
     "RIN, offset 0.01": lambda units: RIN(
         units, recurrent_initializer=keras.initializers.RandomNormal(0, 0.01)
     ),
-    "RIN chain": lambda units: RIN(
-        units, recurrent_initializer=Offset(Chain(1.0))
-    ),
+    "RIN chain": lambda n: RIN(n, recurrent_initializer=Offset(Chain(1.0))),
     "SimpleRNN": keras.layers.SimpleRNN,
     "LSTM": keras.layers.LSTM,
 }

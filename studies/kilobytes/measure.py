@@ -20,15 +20,14 @@ more cycles for each.
 import pathlib
 import re
 import subprocess
-import tempfile
 
 import numpy as np
 from endless_stream import measure as endless_stream
 
+from engine import exported
 from engine import pictures
 from engine import record
 from engine.measurement import spread
-from keras_rin.export import export_streaming
 
 FOLDER = pathlib.Path(__file__).parent
 BOARD = record.STUDIES.parent / "tests" / "board"
@@ -72,26 +71,20 @@ def measure(
 def bytes_of(layer, units, weights):
     """Units, flash, RAM and instructions of a network; its weights are new."""
     _, model = endless_stream.models(layer, units, TRAININGS[0], -1)
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        path = folder / "rin.h"
-        export_streaming(model, path, "c", verbose=False, weights=weights)
+    options = {"format": "c", "weights": weights}
+    with exported.streaming_file(model, "rin.h", **options) as path:
+        folder = path.parent
         without, _ = compile_board(folder, "-Os")
         flash, stack = compile_board(folder, "-Os", "-DNETWORK")
         compile_board(folder, "-O2", "-DNETWORK", f"-DSTEPS={STEPS}")
-        run = subprocess.run(
-            [*QEMU, folder / "board.elf"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-        )
+        command = [*QEMU, folder / "board.elf"]
+        count = subprocess.check_output(command, timeout=120)
         state = re.search(r"RAM: ([\d,]+)", path.read_text())[1]
     return {
         "own units": model.layers[1].units,
         "flash": flash - without,
         "RAM": int(state.replace(",", "")) + stack,
-        "instructions": 40 * int(run.stdout) / STEPS,
+        "instructions": 40 * int(count) / STEPS,
     }
 
 
@@ -105,13 +98,8 @@ def compile_board(folder, *options):
         subprocess.run([*command, "-o", objects[-1]], check=True)
     link = ["-T", BOARD / "cortex_m.ld", "-lm", "-o", program]
     subprocess.run([*GCC, *objects, *link], check=True)
-    size = subprocess.run(
-        ["arm-none-eabi-size", program],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    text, data = map(int, size.stdout.splitlines()[1].split()[:2])
+    size = subprocess.check_output(["arm-none-eabi-size", program])
+    text, data = map(int, size.splitlines()[1].split()[:2])
     usage = (folder / "board.su").read_text()
     stack = sum(map(int, re.findall(r"\t(\d+)\t", usage)))
     return text + data, stack
@@ -134,15 +122,12 @@ def points(results, layer, weights):
         results["bytes"], layer=layer, weights=weights
     ):
         training = best_training(results, layer, size["units"])
-        runs = endless_stream.runs_of(
-            results,
-            "never",
-            **{"layer": layer, "training": training, "units": size["units"]},
-        )
+        chosen = {"layer": layer, "training": training, "units": size["units"]}
+        runs = endless_stream.runs_of(results, "never", **chosen)
         accuracies = [run[weights]["never"]["mean"] for run in runs]
         diverged = sum(run["diverged"] for run in runs)
-        chosen = runs[0] | {"accuracies": accuracies, "diverged": diverged}
-        rows.append(chosen | size)
+        row = runs[0] | {"accuracies": accuracies, "diverged": diverged}
+        rows.append(row | size)
     return rows
 
 
@@ -168,11 +153,7 @@ def draw(results):
         axes.grid(linewidth=0.3)
     rows[0].set_ylim(LIMITS)
     figure.supylabel("accuracy on an endless stream, test data", fontsize=10)
-    figure.legend(
-        *rows[0].get_legend_handles_labels(),
-        loc="outside upper center",
-        ncols=len(layers),
-    )
+    pictures.shared_legend(figure, rows[0])
     return figure
 
 

@@ -18,24 +18,19 @@ from engine.measurement import spread
 from keras_rin import diagnostics
 
 NETWORKS = {
-    "identity": lambda rng, units: np.eye(units),
-    "orthogonal": lambda rng, units: (
-        np.linalg.qr(rng.normal(size=(units, units))).Q
-    ),
-    "gaussian": lambda rng, units: gaussian(rng, units),
-    "chain": lambda rng, units: 1.02 * np.eye(units, k=1),
-    "feedback chain": lambda rng, units: (
-        0.99 * np.eye(units, k=1) + 0.04 * np.eye(units, k=-1)
-    ),
-    "1.02 chain + 0.1 identity": lambda rng, units: (
-        1.02 * np.eye(units, k=1) + 0.1 * np.eye(units)
-    ),
+    "identity": lambda rng, n: np.eye(n),
+    "orthogonal": lambda rng, n: np.linalg.qr(rng.normal(size=(n, n))).Q,
+    "gaussian": lambda rng, n: gaussian(rng, n),
+    "chain": lambda rng, n: diagonals(n, above=1.02),
+    "feedback chain": lambda rng, n: diagonals(n, above=0.99, below=0.04),
+    "1.02 chain + 0.1 identity": lambda rng, n: diagonals(n, 1.02, main=0.1),
 }
-# Activation and variance of the noise.
 SETTINGS = {
-    "linear": (None, 0),
-    "linear, noise": (None, 0.01),
-    "elu": (lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0))), 0),
+    "linear": {},
+    "linear, noise": {"noise": 0.01},
+    "elu": {
+        "activation": lambda z: np.where(z > 0, z, np.expm1(z.clip(max=0)))
+    },
 }
 COLUMNS = {
     "total memory": "total",
@@ -49,6 +44,11 @@ STYLES = pictures.STYLES | {
     "gaussian": {"color": pictures.OTHER, "linestyle": ":"},
     "1.02 chain + 0.1 identity": pictures.STYLES["chain + identity"],
 }
+
+
+def diagonals(n, above, below=0, main=0):
+    """A matrix with a value on each of three diagonals."""
+    return above * np.eye(n, k=1) + below * np.eye(n, k=-1) + main * np.eye(n)
 
 
 def gaussian(rng, units):
@@ -84,13 +84,9 @@ def measure_network(network, seed, units, samples):
         "peak": norms.max(),
         "accuracy": {
             name: diagnostics.first_signal_r2(
-                matrix,
-                noise=noise,
-                activation=activation,
-                samples=samples,
-                rng=rng,
+                matrix, samples=samples, rng=rng, **options
             )
-            for name, (activation, noise) in SETTINGS.items()
+            for name, options in SETTINGS.items()
         },
     }
 

@@ -5,7 +5,7 @@ training steps need above that of the model, which was built and warmed up. At
 batch 1 it shows what does not grow with the batch.
 """
 
-import statistics
+import itertools
 
 from tqdm import tqdm
 
@@ -32,21 +32,13 @@ def growth(name, size):
     return timing.peak_growth(lambda: [step() for _ in range(3)])
 
 
-def measure(sizes=SIZES, names=NAMES, repeats=1):
-    cases = [(name, size) for size in sizes for name in names]
-    records = [
-        {
-            "contender": name,
-            "size": size,
-            "mib": [
-                timing.in_new_process(
-                    growth, name, size, environment=timing.RETURNS_MEMORY
-                )
-                for _ in range(repeats)
-            ],
-        }
-        for name, size in tqdm(cases)
-    ]
+def measure(sizes=SIZES, names=NAMES):
+    records = []
+    for size, name in tqdm(list(itertools.product(sizes, names))):
+        mib = timing.in_new_process(
+            growth, name, size, environment=timing.RETURNS_MEMORY
+        )
+        records.append({"contender": name, "size": size, "mib": [mib]})
     return {"records": records}
 
 
@@ -54,11 +46,8 @@ def tables(results):
     sizes = {}
     for run in results["records"]:
         row = sizes.setdefault(steps.size_cell(run["size"]), {})
-        mib = run["mib"]
-        median, spread = f"{statistics.median(mib):.0f}", ""
-        if len(mib) > 1:
-            spread = f" ({min(mib):.0f} to {max(mib):.0f})"
-        row[run["contender"]] = median + spread
+        (mib,) = run["mib"]
+        row[run["contender"]] = f"{mib:.0f}"
     rows = [[size, *row.values()] for size, row in sizes.items()]
     names = next(iter(sizes.values()))
     header = [steps.SIZE, *(f"{name}, MiB" for name in names)]

@@ -22,10 +22,7 @@ from engine import pictures
 from engine import record
 from engine.pictures import NEGATIVE
 from engine.pictures import POSITIVE
-from keras_rin.tasks import adding
-from keras_rin.tasks import copying
-from keras_rin.tasks import flip_flop
-from keras_rin.tasks import sequential_pixels
+from keras_rin import tasks
 
 GREY = "#7f7f7f"
 
@@ -45,12 +42,8 @@ def measure(updates=1_000):
 
 
 def tables(results):
-    points = results["points"]
-    return {
-        "Fixed points": record.markdown(
-            ["points", "number"], [[k, str(n)] for k, n in points.items()]
-        )
-    }
+    rows = list(results["points"].items())
+    return {"Fixed points": record.markdown(["points", "number"], rows)}
 
 
 def recurrent_matrices(units):
@@ -66,33 +59,34 @@ def draw_tasks(results):
     """Inputs of five tasks over time."""
     figure, panels = pictures.subplots(7, 9.5, 5, height_ratios=[2, 2, 3, 2, 3])
     rng = np.random.default_rng(0)
-    _draw_adding(panels[0], rng)
-    _draw_copying(panels[1], rng)
-    _draw_flip_flop(panels[2], rng)
-    _draw_pixels(panels[3])
-    _draw_motion(panels[4])
-    for axes in panels:
+    draw = (
+        _draw_adding,
+        _draw_copying,
+        _draw_flip_flop,
+        _draw_pixels,
+        _draw_motion,
+    )
+    for axes, draw_task in zip(panels, draw, strict=True):
+        axes.set_title(draw_task(axes, rng), loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_xlabel("time step")
     return figure
 
 
 def _draw_adding(axes, rng):
-    x, y = adding.generate(rng, 1, 40)
+    x, y = tasks.adding.generate(rng, 1, 40)
     numbers, marks = x[0].T
     (marked,) = np.nonzero(marks)
     axes.vlines(range(40), 0, numbers, color=GREY, linewidth=3)
     axes.vlines(marked, 0, numbers[marked], color=POSITIVE, linewidth=5)
+    axes.set_ylabel("number")
     first, second = numbers[marked]
     answer = f"{first:.2f} + {second:.2f} = {y[0, 0]:.2f}"
-    axes.set_title(
-        f"adding: the sum of the marked numbers, {answer}", loc="left"
-    )
-    axes.set_ylabel("number")
+    return f"adding: the sum of the marked numbers, {answer}"
 
 
 def _draw_copying(axes, rng):
-    x, y = copying.generate(rng, 1, 40, copied=5, symbols=4)
+    x, y = tasks.copying.generate(rng, 1, 40, copied=5, symbols=4)
     shown = x[0].argmax(axis=1)
     for row, symbols in ((1, shown), (0, y[0])):
         steps = np.flatnonzero(symbols)
@@ -103,12 +97,11 @@ def _draw_copying(axes, rng):
                 step, row, letter, ha="center", va="center", color=POSITIVE
             )
     axes.set(yticks=[0, 1], yticklabels=["answer", "input"], ylim=(-0.6, 1.6))
-    title = "copying: say the symbols again after the cue"
-    axes.set_title(title, loc="left")
+    return "copying: say the symbols again after the cue"
 
 
 def _draw_flip_flop(axes, rng):
-    x, y = flip_flop.generate(rng, 1, 60, bits=3, pulse_probability=0.08)
+    x, y = tasks.flip_flop.generate(rng, 1, 60, 3, pulse_probability=0.08)
     for bit in range(3):
         middle = 3 * (2 - bit)
         axes.step(range(60), middle + y[0, :, bit], where="mid", color=POSITIVE)
@@ -117,33 +110,29 @@ def _draw_flip_flop(axes, rng):
         axes.vlines(pulses, middle, heights, color=GREY, linewidth=3)
     bits = [f"bit {bit + 1}" for bit in range(3)]
     axes.set(yticks=[6, 3, 0], yticklabels=bits)
-    axes.set_title(
-        "flip-flop: the sign of the latest pulse of a bit", loc="left"
-    )
+    return "flip-flop: the sign of the latest pulse of a bit"
 
 
-def _draw_pixels(axes):
+def _draw_pixels(axes, rng):
     digits = load_digits()
     image = digits.images[2]
-    strip = sequential_pixels.generate(image[None])[0].T
+    strip = tasks.sequential_pixels.generate(image[None])[0].T
     axes.imshow(strip, cmap="Greys", aspect="auto", extent=(0, 64, 0, 1))
     small = axes.inset_axes([0.86, 1.05, 0.14, 0.9])
     small.imshow(image, cmap="Greys")
     small.set(xticks=[], yticks=[])
     axes.set(yticks=[])
-    axes.set_title("pixels: which digit, read one pixel a step", loc="left")
+    return "pixels: which digit, read one pixel a step"
 
 
-def _draw_motion(axes):
+def _draw_motion(axes, rng):
     x, labels = load_basic_motions("train", return_type="numpy3d")
     recording = x[list(labels).index("running")]
     colors = POSITIVE, NEGATIVE, GREY
     for channel, color in zip(recording[:3], colors, strict=True):
         axes.plot(channel, color=color, linewidth=1)
     axes.set_ylabel("acceleration")
-    axes.set_title(
-        "activity: standing, walking, running, badminton?", loc="left"
-    )
+    return "activity: standing, walking, running, badminton?"
 
 
 def draw_matrices(results):
@@ -269,9 +258,8 @@ def draw_sizes(results):
         if "LiteRT" not in run["format"]:
             continue
         kilobytes, accuracy = run["bytes"] / 1e3, run["accuracy"]
-        name = (
-            run["format"].removeprefix("LiteRT, ").replace("LiteRT", "float32")
-        )
+        name = run["format"].removeprefix("LiteRT, ")
+        name = name.replace("LiteRT", "float32")
         axes.plot(kilobytes, accuracy, "o", color=POSITIVE)
         is_above = "weights" in name or name == "float32"
         axes.annotate(
@@ -281,10 +269,8 @@ def draw_sizes(results):
             textcoords="offset points",
             rotation=20 if is_above else 0,
         )
-    axes.set(
-        xlabel="size of the file (kB)", ylabel="accuracy", ylim=(0.55, 1.08)
-    )
-    axes.set_xlim(15, 60)
+    axes.set(xlabel="size of the file (kB)", xlim=(15, 60))
+    axes.set(ylabel="accuracy", ylim=(0.55, 1.08))
     title = "int8 weights halve the file, int8 states lose accuracy"
     axes.set_title(title, loc="left")
     return figure

@@ -27,12 +27,8 @@ def animation(matrices):
     units = len(next(iter(matrices.values())))
     rules, rows = [], []
     for number, (name, matrix) in enumerate(matrices.items()):
-        states = np.array(
-            [
-                np.linalg.matrix_power(matrix, step)[0]
-                for step in range(units + 2)
-            ]
-        )
+        powers = (np.linalg.matrix_power(matrix, n) for n in range(units + 2))
+        states = np.array([power[0] for power in powers])
         y = 24 + ROW * number
         rows.append(f'<text x="4" y="{y + 5}">{name}</text>')
         rows.append(

@@ -18,6 +18,7 @@ import numpy as np
 
 from engine import record
 from engine.many_models import recipe
+from engine.models import normalized
 from engine.partial_runs import PartialRuns
 from keras_rin.diagnostics import preflight
 from keras_rin.initializers import Offset
@@ -91,13 +92,12 @@ def train(case, x, y, validation):
 
 def build(optimizer, inputs, layer, x, updates):
     keras.utils.set_random_seed(0)
-    model = keras.Sequential([keras.Input((None, 2))])
+    layer = LAYERS[layer]()
     if inputs == "normalized":
-        scale = keras.layers.Normalization()
-        scale.adapt(x)
-        model.add(scale)
-    model.add(LAYERS[layer]())
-    model.add(keras.layers.Dense(1))
+        model = normalized(layer, x)
+    else:
+        read_out = keras.layers.Dense(1)
+        model = keras.Sequential([keras.Input((None, 2)), layer, read_out])
     model.compile(make_optimizers(updates)[optimizer], "mse")
     return model
 

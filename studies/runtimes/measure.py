@@ -11,8 +11,6 @@ over the largest of them. The program needs `gcc` and, for its rows, the wheel
 
 import importlib.util
 import json
-import pathlib
-import tempfile
 
 import numpy as np
 import onnxruntime
@@ -21,7 +19,6 @@ from endless_stream import measure as endless_stream
 
 from engine import exported
 from engine import record
-from keras_rin.export import export_streaming
 
 TRAINING, RATE = "pairs, all steps", 0.01
 
@@ -36,58 +33,54 @@ def measure(units=64, seed=0, epochs=endless_stream.EPOCHS, length=20):
     x, labels = endless_stream.streams_of(*test, 1, length, rng)
     labels = np.repeat(labels[0], endless_stream.STEPS)
     expected, rows = model.predict(x, verbose=0)[0], []
-    with tempfile.TemporaryDirectory() as folder:
-        for file, (label, options) in FILES.items():
-            path = pathlib.Path(folder) / file
-            export(model, path, joined, **options)
+    for label, (file, options) in FILES.items():
+        if "states" in options:
+            options = {**options, "representative_dataset": joined}
+        with exported.streaming_file(model, file, **options) as path:
             for runtime, run in RUNTIMES[path.suffix].items():
                 row = {"file": label, "runtime": runtime}
                 row["bytes"] = exported.file_bytes(path)
                 try:
                     y = run(path, x[0])
                 except RuntimeError as error:  # it refuses the file
-                    print(f"{path.name}: {error}")
+                    print(f"{label}: {error}")
                 else:
-                    right = y.argmax(axis=-1) == labels
                     difference = np.abs(y - expected).max()
-                    row["accuracy"] = float(right.mean())
-                    row["difference"] = float(
-                        difference / np.abs(expected).max()
-                    )
+                    difference /= np.abs(expected).max()
+                    row["accuracy"] = accuracy(y, labels)
+                    row["difference"] = float(difference)
                 rows.append(row)
-    accuracy = float((expected.argmax(axis=-1) == labels).mean())
-    return {"keras": accuracy, "steps": len(labels), "rows": rows}
+    keras_accuracy = accuracy(expected, labels)
+    return {"keras": keras_accuracy, "steps": len(labels), "rows": rows}
+
+
+def accuracy(y, labels):
+    return float((y.argmax(axis=-1) == labels).mean())
+
+
+def litert_file(**options):
+    return "step.tflite", {"format": "litert", "step_only": True, **options}
+
+
+def c_file(**options):
+    return "rin.h", {"format": "c", **options}
 
 
 FILES = {
-    "saved_model": ("SavedModel", {}),
-    "step.onnx": ("ONNX", {"format": "onnx"}),
-    "step.tflite": ("LiteRT", {}),
-    "float16.tflite": ("LiteRT, float16 weights", {"weights": "float16"}),
-    "int8.tflite": ("LiteRT, int8 weights", {"weights": "int8"}),
-    "int16_states.tflite": (
-        "LiteRT, int8 weights, int16 states",
-        {"weights": "int8", "states": "int16"},
+    "SavedModel": ("saved_model", {}),
+    "ONNX": ("step.onnx", {"format": "onnx"}),
+    "LiteRT": litert_file(),
+    "LiteRT, float16 weights": litert_file(weights="float16"),
+    "LiteRT, int8 weights": litert_file(weights="int8"),
+    "LiteRT, int8 weights, int16 states": litert_file(
+        weights="int8", states="int16"
     ),
-    "int8_states.tflite": (
-        "LiteRT, int8 weights, int8 states",
-        {"weights": "int8", "states": "int8"},
+    "LiteRT, int8 weights, int8 states": litert_file(
+        weights="int8", states="int8"
     ),
-    "rin.h": ("C header", {"format": "c"}),
-    "int8/rin.h": (
-        "C header, int8 weights",
-        {"format": "c", "weights": "int8"},
-    ),
+    "C header": c_file(),
+    "C header, int8 weights": c_file(weights="int8"),
 }
-
-
-def export(model, path, x, **options):
-    if path.suffix == ".tflite":
-        options |= {"format": "litert", "step_only": True}
-    if "states" in options:
-        options["representative_dataset"] = x
-    path.parent.mkdir(exist_ok=True)
-    export_streaming(model, path, verbose=False, **options)
 
 
 def in_tensorflow(path, x):

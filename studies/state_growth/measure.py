@@ -38,9 +38,7 @@ MODELS = {
     "RIN, adapted": RIN,
     "RIN, adapted, U = 0": rin_of_zeros,
     "RIN, adapted, U = 0, scaled": rin_of_zeros,
-    PARTIAL: lambda units: RIN(
-        units, recurrent_initializer=Offset(PartialIdentity())
-    ),
+    PARTIAL: lambda n: RIN(n, recurrent_initializer=Offset(PartialIdentity())),
     "GRU": keras.layers.GRU,
 }
 

@@ -101,14 +101,9 @@ def timed(makers, size, mode, repeats, seconds):
     for function in functions.values():
         function()  # the second step may trace once more
     times = timing.in_turns(functions, repeats, seconds)
+    case = {"size": size, "mode": mode}
     return [
-        {
-            "contender": name,
-            "size": size,
-            "mode": mode,
-            "first_ms": first[name],
-            "ms": times[name],
-        }
+        {"contender": name, **case, "first_ms": first[name], "ms": times[name]}
         for name in functions
     ]
 

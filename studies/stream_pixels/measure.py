@@ -6,10 +6,6 @@ percentiles of the time of a step, in microseconds; the second how often the
 prediction is right, step after step.
 """
 
-import pathlib
-import tempfile
-
-import keras
 import numpy as np
 from exports.measure import RUNS
 from tqdm import tqdm
@@ -17,22 +13,16 @@ from tqdm import tqdm
 from engine import exported
 from engine import record
 from engine.data import load_images
-from keras_rin.export import export_streaming
 from keras_rin.tasks import sequential_pixels
 
 PERCENTILES = [50, 90, 99, 99.9]
 
 
 def measure(model=RUNS / "sequential_images" / "best_rin.keras", images=360):
-    if model:
-        model = keras.models.load_model(model)
-    else:
-        model = exported.untrained(1, 10)
+    model = exported.load_model(model, 1, 10)
     *_, (x, labels) = load_images("digits")
     sequences = sequential_pixels.generate(x[:images])
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "streaming.tflite")
-        export_streaming(model, path, format="litert", verbose=False)
+    with exported.streaming_file(model, "step.tflite", format="litert") as path:
         step = exported.litert_step(path)
     runs = [exported.stream(*step, sequence) for sequence in tqdm(sequences)]
     outputs, microseconds = map(np.array, zip(*runs, strict=True))

@@ -6,9 +6,6 @@ states passed in and out: the use of a model on a live signal. In the last two
 rows GRU and LSTM have about as many parameters as a RIN of 100 units.
 """
 
-import pathlib
-import tempfile
-
 import keras
 import numpy as np
 from tqdm import tqdm
@@ -16,7 +13,6 @@ from tqdm import tqdm
 from engine import exported
 from engine import record
 from engine import steps
-from keras_rin.export import export_streaming
 
 PERCENTILES = (50, 90, 99, 99.9)
 LAYERS = [
@@ -43,15 +39,13 @@ def measure_layer(name, features, units, calls):
     results = {"layer": name, "features": features, "units": units}
     results["parameters"] = model.count_params()
     x = np.full((calls, features), 0.1, "float32")
-    with tempfile.TemporaryDirectory() as folder:
-        for file, (options, load) in FORMATS.items():
-            path = pathlib.Path(folder) / file
-            export_streaming(model, path, verbose=False, **options)
-            _, microseconds = exported.stream(*load(path), x)
-            percentiles = np.percentile(microseconds, PERCENTILES)
-            times = dict(zip(map(str, PERCENTILES), percentiles, strict=True))
-            size = exported.file_bytes(path)
-            results[file] = {"microseconds": times, "bytes": size}
+    for file, (options, load) in FORMATS.items():
+        with exported.streaming_file(model, file, **options) as path:
+            size, step = exported.file_bytes(path), load(path)
+            _, microseconds = exported.stream(*step, x)
+        percentiles = np.percentile(microseconds, PERCENTILES)
+        times = dict(zip(map(str, PERCENTILES), percentiles, strict=True))
+        results[file] = {"microseconds": times, "bytes": size}
     return results
 
 
