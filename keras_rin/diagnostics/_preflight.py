@@ -5,7 +5,6 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
-from keras_rin._layer_walk import restore_after
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _recurrent_layers
 from keras_rin.diagnostics._baseline_loss import baseline_loss
@@ -218,8 +217,7 @@ def _loss_and_gradients(model, x, y):
             return model.compute_loss(x=x, y=y, y_pred=outputs)
 
     values = [ops.convert_to_tensor(weight.value) for weight in weights]
-    with restore_after(model.metrics_variables):
-        loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
+    loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
     norms = {
         weight.path: float(np.linalg.norm(_recurrent_layers.float64(gradient)))
         for weight, gradient in zip(weights, gradients, strict=True)

@@ -175,9 +175,9 @@ def built_cell(layer):
 
 @contextlib.contextmanager
 def undisturbed(cell):
-    """Leaves random and hidden states and dropout masks as they were."""
+    """Leaves random and hidden states, metrics and masks as they were."""
     variables = [v for v in cell.variables if not v.trainable]
-    variables += hidden_states(cell)
+    variables += [*cell.metrics_variables, *hidden_states(cell)]
     try:
         with restore_after(variables), _forked_torch_generator():
             yield
