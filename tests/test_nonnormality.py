@@ -82,7 +82,7 @@ def test_a_chain_amplifies_until_its_end():
     assert sizes[20] == 0 and len(sizes) == 21
 
 
-@pytest.mark.parametrize("exponent", [-1000, -664, 600, 1010])
+@pytest.mark.parametrize("exponent", [-1000, 1010])
 @pytest.mark.parametrize(
     "function", [spectral_radius, henrici_departure, numerical_radius]
 )
@@ -191,16 +191,11 @@ def test_power_and_product_agree_with_the_matrices_written_out():
     assert power == pytest.approx([expected])
 
 
-def test_one_factor_is_power_and_product_alike(rng):
-    power, product = product_versus_power(10, 1, 5, rng)
-    np.testing.assert_allclose(power, product)
-    assert power.shape == product.shape == (5,)
-
-
 def test_nothing_overflows_and_the_product_follows_its_lyapunov_exponent(rng):
     units, factors = 4, 2_000
     power, product = product_versus_power(units, factors, 5, rng)
     exponent = (np.log(2 / units) + digamma(units / 2)) / 2
+    assert power.shape == product.shape == (5,)
     assert np.isfinite([power, product]).all()
     assert product.mean() / factors == pytest.approx(exponent, abs=0.02)
 
@@ -245,16 +240,13 @@ def test_a_wrong_pulse_is_named(arguments, message):
         transient_amplification(np.eye(2), **arguments)
 
 
-@pytest.mark.parametrize(
-    "arguments, error, message",
-    [
-        ({"units": 0}, ValueError, "`units`.*units=0"),
-        ({"factors": 0}, ValueError, "`factors`.*factors=0"),
-        ({"draws": 0}, ValueError, "`draws`.*draws=0"),
-        ({"rng": 0}, TypeError, "numpy.random.Generator"),
-    ],
-)
-def test_a_wrong_size_or_seed_is_named(arguments, error, message, rng):
-    usual = {"units": 2, "factors": 2, "draws": 2, "rng": rng}
-    with pytest.raises(error, match=message):
-        product_versus_power(**{**usual, **arguments})
+@pytest.mark.parametrize("name", ["units", "factors", "draws"])
+def test_a_wrong_size_is_named(name, rng):
+    sizes = {"units": 2, "factors": 2, "draws": 2, name: 0}
+    with pytest.raises(ValueError, match=f"`{name}`.*{name}=0"):
+        product_versus_power(**sizes, rng=rng)
+
+
+def test_a_seed_is_no_generator():
+    with pytest.raises(TypeError, match="numpy.random.Generator"):
+        product_versus_power(2, 2, 2, rng=0)

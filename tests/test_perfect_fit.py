@@ -3,6 +3,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from cases import diagonal
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -62,8 +63,9 @@ def test_every_point_gets_its_label(data):
     assert_fits(model, x, y)
 
 
-@pytest.mark.parametrize("scale", [1e-36, 1e-30, 1e31, 2e37, 7e37])
-@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize(
+    "scale, place", diagonal([1e-36, 1e-30, 1e31, 2e37, 7e37], [0, 2])
+)
 def test_data_of_any_scale_of_float32_are_fitted(scale, place):
     rng = np.random.default_rng(4)
     x = (rng.uniform(-2, 2, size=(30, 3)) + place) * scale
