@@ -212,12 +212,30 @@ def test_dense_is_the_formula(rng, activation, shape, use_bias):
     assert_same(layer(x.astype("float32")), expected)
 
 
+def options(axis):
+    """Every option; `axis` is that of the inputs of a kernel."""
+    return {
+        "kernel_regularizer": keras.regularizers.L2(0.1),
+        "output_regularizer": keras.regularizers.L1(0.1),
+        "bias_regularizer": keras.regularizers.L2(0.2),
+        "kernel_constraint": keras.constraints.MaxNorm(0.5, axis=axis),
+        "output_constraint": keras.constraints.MaxNorm(0.3, axis=axis),
+        "bias_constraint": "non_neg",
+    }
+
+
 def test_dense_learns_as_two_dense_layers_with_a_sum_do(rng):
-    layer = built(4, 3)
+    chosen = options(0)
+    layer = built(4, 3, **chosen)
     u, v, b = layer.get_weights()
     x, y = rng.normal(size=(2, 8, 3)).astype("float32")
     inputs = keras.Input((3,))
-    first, second = keras.layers.Dense(4, "relu"), keras.layers.Dense(3)
+    of_output = {
+        name.replace("output", "kernel"): chosen.pop(name)
+        for name in ("output_regularizer", "output_constraint")
+    }
+    first = keras.layers.Dense(4, "relu", **chosen)
+    second = keras.layers.Dense(3, **of_output)
     outputs = keras.layers.add([inputs, second(first(inputs))])
     models = [
         keras.Sequential([keras.Input((3,)), layer]),
@@ -273,19 +291,6 @@ def test_a_stack_leaves_axes_before_the_features_alone(rng):
     assert_same(stack(x), unit_by_unit(x, stack.get_weights(), "relu"))
 
 
-def options(axis):
-    """Every option; `axis` is that of the inputs of a kernel."""
-    return {
-        "bias_initializer": "ones",
-        "kernel_regularizer": keras.regularizers.L2(0.1),
-        "output_regularizer": keras.regularizers.L1(0.1),
-        "bias_regularizer": keras.regularizers.L2(0.2),
-        "kernel_constraint": keras.constraints.MaxNorm(0.5, axis=axis),
-        "output_constraint": keras.constraints.MaxNorm(0.3, axis=axis),
-        "bias_constraint": "non_neg",
-    }
-
-
 @pytest.mark.parametrize("use_bias", one_backend_after([True, False]))
 def test_with_all_options_a_stack_trains_as_residual_dense_layers_do(
     rng, use_bias
@@ -297,6 +302,7 @@ def test_with_all_options_a_stack_trains_as_residual_dense_layers_do(
         use_bias,
         depth=4,
         output_initializer="he_normal",
+        bias_initializer="ones",
         **options(1),
     )
     blocks = [
