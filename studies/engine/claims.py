@@ -21,8 +21,8 @@ class Claim:
     """Two variants compared, all else equal, or a finding; or neither.
 
     `compare` lists pairs of variants, each named by its layer or by some of its
-    hyperparameters; `where` limits the others. `results` names the measured
-    study that a finding is of. An `untested` claim says why.
+    hyperparameters; `where` limits the others. A `finding` of the results of a
+    measured study begins with its name. An `untested` claim says why.
     """
 
     study: Study
@@ -38,7 +38,6 @@ class Claim:
     compare: tuple = ()
     where: dict = dataclasses.field(default_factory=dict)
     finding: str = ""
-    results: str = ""
     untested: str = ""
 
     def __post_init__(self):
@@ -46,9 +45,11 @@ class Claim:
         require_known("value of `expect`", [self.expect], ["better", "equal"])
         require_known("value of `measure`", [self.measure], MEASURES)
         require_known("hyperparameter", self.where, HYPERPARAMETERS)
-        known = {**findings.OF_RUNS, **findings.COMPUTED}
         if self.finding:
-            known = findings.OF_RESULTS if self.results else known
+            known = {**findings.OF_RUNS, **findings.COMPUTED}
+            known |= {
+                f"{self.results}.{n}": f for n, f in findings.OF_RESULTS.items()
+            }
             require_known("finding", [self.finding], known)
         elif self.compare:
             if self.within is None:
@@ -99,7 +100,9 @@ class Claim:
         if self.finding in findings.COMPUTED:
             return findings.COMPUTED[self.finding]()
         if self.results:
-            return findings.OF_RESULTS[self.finding](self._measured)
+            path = record.STUDIES / self.results / "results.json"
+            name = self.finding.rpartition(".")[2]
+            return findings.OF_RESULTS[name](record.read(path))
         if self.finding:
             finding = findings.OF_RUNS[self.finding]
             return finding(self.study, self.where) if self.study.runs else []
@@ -108,9 +111,9 @@ class Claim:
         return list(map(self._part, self.pairs, self.comparisons))
 
     @property
-    def _measured(self):
-        """The results.json of the study that `results` names."""
-        return record.read(record.STUDIES / self.results / "results.json")
+    def results(self):
+        """The name of the measured study that a finding is of, "" if none."""
+        return self.finding.rpartition(".")[0]
 
     def _part(self, pair, comparison):
         varied = self.study.protocol.varied
@@ -128,20 +131,14 @@ class Claim:
     @property
     def settings(self):
         """Of the runs that the claim needs: those of its variants."""
+        protocol = self.study.protocol
         needed = set(itertools.chain(*self.pairs))
         if not self.compare:
             where = {
-                name: value
-                for name, value in self.where.items()
-                if name not in self.study.protocol.tuned
+                k: v for k, v in self.where.items() if k not in protocol.tuned
             }
-            variants = self.study.protocol.variants
-            needed = {variant for variant in variants if variant.matches(where)}
-        return [
-            setting
-            for setting in self.study.protocol.settings
-            if self.study.protocol.variant(setting) in needed
-        ]
+            needed = {v for v in protocol.variants if v.matches(where)}
+        return [s for s in protocol.settings if protocol.variant(s) in needed]
 
 
 def of(study):

@@ -33,7 +33,9 @@ VALUES = {
     "read_out": ("fixed", "trained"),
 }
 TABLES = "models", "accuracies", "panels", "departures", "rates"
-SHARED = "about", "within", "source", "published", "expect", "size", "where"
+SHARED = (
+    "about within source published expect size compare where finding".split()
+)
 FIXED = "data", "network", "training"
 KEYS = {*SHARED, *FIXED} | set(
     "question setting differs seeds tuned panels tables curves grid layers "
