@@ -29,11 +29,7 @@ def parser():
     )
     commands = main.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="Make the missing runs of a study.")
-    run.add_argument(
-        "--extend",
-        action="store_true",
-        help="Also try rates beyond the best one until a worse is found.",
-    )
+    _add_flag(run, "--extend", "Also try rates beyond the best one.")
     run.add_argument(
         "--ray_address", help="Address of a Ray cluster that makes the runs."
     )
@@ -45,29 +41,19 @@ def parser():
         command.add_argument(
             "--jobs", type=_positive, help="Parallel runs; one a core."
         )
-    pages = commands.add_parser(
-        "pages", help="Write all pages from stored runs."
-    )
-    pages.add_argument(
-        "--pictures", action="store_true", help="Draw all pictures as well."
-    )
+    pages = commands.add_parser("pages", help="Write pages from stored runs.")
+    _add_flag(pages, "--pictures", "Draw all pictures as well.")
     measure = commands.add_parser("measure", help="Run a measure.py.")
     measure.add_argument("study", help="Name of its folder.")
     measure.add_argument("--variant", default="", help="What to measure.")
-    measure.add_argument(
-        "--output", help="Folder to write to; its own if none."
-    )
-    measure.add_argument(
-        "--smallest",
-        action="store_true",
-        help="Check with the smallest settings whether it runs.",
-    )
-    measure.add_argument(
-        "--page",
-        action="store_true",
-        help="Write page and pictures from stored results.",
-    )
+    measure.add_argument("--output", help="Another folder to write to.")
+    _add_flag(measure, "--smallest", "Check with the smallest settings.")
+    _add_flag(measure, "--page", "Write page and pictures of stored results.")
     return main
+
+
+def _add_flag(command, name, text):
+    command.add_argument(name, action="store_true", help=text)
 
 
 def _positive(text):
@@ -86,9 +72,8 @@ def checked(folder):
 def main(arguments=None):
     options = parser().parse_args(arguments)
     if options.command == "pages":
-        folders = sorted(
-            p.parent for p in record.STUDIES.glob("*/protocol.toml")
-        )
+        paths = sorted(record.STUDIES.glob("*/protocol.toml"))
+        folders = [path.parent for path in paths]
         studies = [load(checked(folder), folder) for folder in folders]
         if options.pictures:
             for study, study_folder in zip(studies, folders, strict=True):

@@ -101,17 +101,16 @@ def text_data(setting, rng):
         for split in ("train", "validation", "test")
         for example in tfds.as_numpy(builder.as_dataset(split=split))
     )
-    characters = tasks.character_stream.alphabet(text)
+    stream = tasks.character_stream
+    characters = stream.alphabet(text)
     one_hot = np.eye(len(characters), dtype="float32")
     cuts = [0, 8 * len(text) // 10, 9 * len(text) // 10, len(text)]
     parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
     splits = []
     for part in parts:
-        x, y = tasks.character_stream.generate(
-            part, characters, 1, setting.length
-        )
+        x, y = stream.generate(part, characters, 1, setting.length)
         splits.append(_some(rng, (one_hot[x], y), setting.train))
-    baseline = tasks.character_stream.baseline_loss(parts[2])
+    baseline = stream.baseline_loss(parts[2])
     answers = len(characters)
     return Data(splits, answers, entropy, entropy, baseline, every_step=True)
 
@@ -156,14 +155,9 @@ def load_images(name):
         x, y = (digits.images / 16)[order], digits.target[order]
         (x, x_test), (y, y_test) = (x[360:], x[:360]), (y[360:], y[:360])
     else:
-        splits = tfds.load(
-            name,
-            split=["train", "test"],
-            batch_size=-1,
-            as_supervised=True,
-            download=False,
-        )
-        (x, y), (x_test, y_test) = map(tfds.as_numpy, splits)
+        options = {"split": ["train", "test"], "batch_size": -1}
+        options |= {"as_supervised": True, "download": False}
+        (x, y), (x_test, y_test) = tfds.as_numpy(tfds.load(name, **options))
     tenth = len(y) // 10
     return (x[tenth:], y[tenth:]), (x[:tenth], y[:tenth]), (x_test, y_test)
 

@@ -30,9 +30,7 @@ def every_initialization_becomes_nonnormal(study, where):
     by_layer = grouped(study.outcomes, lambda outcome: outcome.variant.layer)
     parts = []
     for layer, outcomes in by_layer.items():
-        departures = (
-            outcome.best.departures("recurrent") for outcome in outcomes
-        )
+        departures = (o.best.departures("recurrent") for o in outcomes)
         before, after = map(np.concatenate, zip(*departures, strict=True))
         parts.append(_difference(after, before, layer))
     return parts
@@ -69,9 +67,8 @@ def solves_every_length(study, where):
                     f"{outcome.median_test_loss:.2g}"
                 )
                 yes = count_solved(runs) == len(runs)
-                parts.append(
-                    Part(_steps(length), summary, answer(yes, not yes))
-                )
+                part = Part(_steps(length), summary, answer(yes, not yes))
+                parts.append(part)
     return parts if len(parts) >= len(where["length"]) else []
 
 
@@ -191,11 +188,8 @@ def own_radius_removes_the_difference(results):
 
 
 def _power_over_product(results, normalise):
-    (run,) = (
-        run
-        for run in results["runs"]
-        if run["factors"] == 50 and run["normalise"] == normalise
-    )
+    case = {"factors": 50, "normalise": normalise}
+    (run,) = (run for run in results["runs"] if run | case == run)
     logs = np.subtract(run["power"], run["product"])
     low, high = np.exp(mean_interval(logs))
     summary = f"ratio {np.exp(np.mean(logs)):.2g} ({low:.2g} to {high:.2g})"

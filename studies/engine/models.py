@@ -4,9 +4,17 @@ import copy
 
 import keras
 
-import keras_rin  # noqa: F401  registers its classes
+from keras_rin.layers import RIN
 from keras_rin.layers import ResidualDenseStack
 from keras_rin.models import residual_convnet
+
+# The recurrent layers that studies compare, where they name no others.
+LAYERS = {
+    "RIN": RIN,
+    "SimpleRNN": keras.layers.SimpleRNN,
+    "GRU": keras.layers.GRU,
+    "LSTM": keras.layers.LSTM,
+}
 
 
 @keras.saving.register_keras_serializable(package="engine")
@@ -83,14 +91,9 @@ def normalized(layer, x, outputs=1, batch_size=None):
     """A recurrent layer between normalization of x and a linear read-out."""
     normalization = keras.layers.Normalization()
     normalization.adapt(x)
-    return keras.Sequential(
-        [
-            keras.Input((None, x.shape[-1]), batch_size),
-            normalization,
-            layer,
-            keras.layers.Dense(outputs),
-        ]
-    )
+    inputs = keras.Input((None, x.shape[-1]), batch_size)
+    read_out = keras.layers.Dense(outputs)
+    return keras.Sequential([inputs, normalization, layer, read_out])
 
 
 def convolutional(setting, data):
@@ -115,11 +118,7 @@ def convolutional(setting, data):
 def dense(setting, data):
     """A stack of `depth` residual units with `neurons` hidden units in all."""
     units = setting.neurons // setting.depth
-    return keras.Sequential(
-        [
-            keras.Input(data.splits[0][0].shape[1:]),
-            keras.layers.Flatten(),
-            ResidualDenseStack(units, depth=setting.depth),
-            keras.layers.Dense(data.answers),
-        ]
-    )
+    inputs = keras.Input(data.splits[0][0].shape[1:])
+    stack = ResidualDenseStack(units, depth=setting.depth)
+    read_out = keras.layers.Dense(data.answers)
+    return keras.Sequential([inputs, keras.layers.Flatten(), stack, read_out])

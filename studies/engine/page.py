@@ -24,11 +24,8 @@ ABOVE = {  # a table that needs a sentence
 def of(study, asserted):
     """README.md of a study: question, setting, claims, tables, pictures."""
     protocol = study.protocol
-    parts = [
-        f"# {protocol.name.replace('_', ' ')}",
-        f"**{protocol.question}**",
-        protocol.text,
-    ]
+    title = f"# {protocol.name.replace('_', ' ')}"
+    parts = [title, f"**{protocol.question}**", protocol.text]
     if protocol.settings:
         parts.append(f"    python -m engine run {protocol.name}")
         parts.append(_made(study) if study.outcomes else _missing(study))

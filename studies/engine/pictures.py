@@ -1,5 +1,7 @@
 """The pictures of a study: losses at the best, in training, at all rates."""
 
+import itertools
+
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
@@ -85,11 +87,8 @@ def _models(study):
     """
     panels = _panels(study)
     sizes = [len(panel) for _, panel in panels]
-    all_losses = [
-        loss
-        for outcome in study.outcomes
-        for loss in outcome.test_losses.values()
-    ]
+    losses = (outcome.test_losses.values() for outcome in study.outcomes)
+    all_losses = list(itertools.chain(*losses))
     height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
     figure = Figure(figsize=(7, height), layout="constrained")
     rows = figure.subplots(
@@ -121,9 +120,8 @@ def _curves(study):
     """
     panels = _panels(study)
     height, count = 0.8 + 2.4 * len(panels), len(panels)
-    figure, rows = subplots(
-        6, height, count, sharex=True, sharey=True, squeeze=False
-    )
+    shared = {"sharex": True, "sharey": True}
+    figure, rows = subplots(6, height, count, **shared, squeeze=False)
     for axes, (title, panel) in zip(rows[:, 0], panels, strict=True):
         curves = {
             label: list(outcome.best.validation_curves.values())
@@ -171,14 +169,9 @@ def _settings(study):
             medians[row, column] = trial.median_validation_loss
         image = axes.imshow(medians, origin="lower", vmin=0, vmax=1)
         for (row, column), median in np.ndenumerate(medians):
-            axes.text(
-                column,
-                row,
-                f"{median:.2f}",
-                ha="center",
-                va="center",
-                color="white" if median < 0.6 else "black",
-            )
+            style = {"color": "white" if median < 0.6 else "black"}
+            style |= {"ha": "center", "va": "center"}
+            axes.text(column, row, f"{median:.2f}", **style)
         axes.set_xticks(range(len(across)), map(str, across))
         axes.set_yticks(range(len(up)), map(str, up))
         xlabel, ylabel = tables.tuned(study)

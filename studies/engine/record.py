@@ -97,13 +97,11 @@ def table(columns, rows, words=1):
         rows: Iterable.
         words: Number of the first columns, of words.
     """
-    cells = [
-        [
-            column(row) if callable(column) else column.format_map(row)
-            for column in columns.values()
-        ]
-        for row in rows
-    ]
+
+    def cell(column, row):
+        return column(row) if callable(column) else column.format_map(row)
+
+    cells = [[cell(column, row) for column in columns.values()] for row in rows]
     return markdown(list(columns), cells, words)
 
 

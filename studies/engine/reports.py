@@ -23,11 +23,8 @@ def read(*paths):
 
 
 def _outcome(case):
-    for tag, outcome in (
-        ("skipped", "skipped"),
-        ("failure", "failed"),
-        ("error", "failed"),
-    ):
+    outcomes = {"skipped": "skipped", "failure": "failed", "error": "failed"}
+    for tag, outcome in outcomes.items():
         element = case.find(tag)
         if element is not None:
             return outcome, element.get("message")

@@ -41,33 +41,19 @@ class Run:
 
     @classmethod
     def from_dict(cls, protocol, values):
-        measured = {
-            field.name: values[field.name]
-            for field in dataclasses.fields(cls)
-            if field.name in values
-        }
+        names = (field.name for field in dataclasses.fields(cls))
+        measured = {name: values[name] for name in names if name in values}
         return cls(protocol.setting(values), **measured)
 
     def as_dict(self):
         """The setting and what was measured, as a line of runs.jsonl."""
-        measured = vars(self).items()
-        return self.setting.as_dict() | {
-            name: value
-            for name, value in measured
-            if name != "setting" and value is not None
-        }
+        measured = dict(vars(self))
+        setting = measured.pop("setting").as_dict()
+        return setting | {n: v for n, v in measured.items() if v is not None}
 
     def normalized(self, loss):
         """A loss over the baseline, at most 1; 1 for a run without a loss."""
         return 1.0 if loss is None else min(1.0, loss / self.baseline)
-
-    @property
-    def normalized_validation_loss(self):
-        return self.normalized(self.validation)
-
-    @property
-    def normalized_test_loss(self):
-        return self.normalized(self.test)
 
     @property
     def accuracy(self):
@@ -79,7 +65,7 @@ class Run:
 
     @property
     def solved(self):
-        return self.normalized_validation_loss < SOLVED
+        return self.normalized(self.validation) < SOLVED
 
     @property
     def diverged(self):
@@ -111,12 +97,12 @@ class Trial:
 
     @property
     def validation_losses(self):
-        return [run.normalized_validation_loss for run in self.runs]
+        return [run.normalized(run.validation) for run in self.runs]
 
     @property
     def test_losses(self):
         """{seed: loss}"""
-        return {run.setting.seed: run.normalized_test_loss for run in self.runs}
+        return {_seed(run): run.normalized(run.test) for run in self.runs}
 
     @property
     def median_validation_loss(self):
@@ -156,22 +142,18 @@ class Trial:
 
     def departures(self, matrix):
         """Henrici departures before training, and after; one per seed."""
-        departures = [
-            run.henrici_departure
-            for run in self.runs
-            if run.henrici_departure is not None
-        ]
         return [
-            [departure[when][matrix] for departure in departures]
+            [departure[when][matrix] for departure in self._departures]
             for when in ("before", "after")
         ]
 
     @property
     def matrices(self):
-        for run in self.runs:
-            if run.henrici_departure is not None:
-                return list(run.henrici_departure["after"])
-        return []
+        return list(self._departures[0]["after"]) if self._departures else []
+
+    @property
+    def _departures(self):
+        return list(filter(None, (run.henrici_departure for run in self.runs)))
 
 
 @dataclasses.dataclass(frozen=True)

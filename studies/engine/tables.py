@@ -56,9 +56,7 @@ def _departures(study):
 def _panels(study):
     """Medians on test data: a row for each panel, a column for each variant."""
     rows = panels(study)
-    columns = dict.fromkeys(
-        label for _, labelled in rows for label, _ in labelled
-    )
+    columns = dict.fromkeys(label for _, pairs in rows for label, _ in pairs)
 
     def cell(outcome):
         if outcome is None:
@@ -91,10 +89,8 @@ def panels(study):
     def label(variant):
         return words.label((name, getattr(variant, name)) for name in names)
 
-    labelled = [(label(outcome.variant), outcome) for outcome in study.outcomes]
-    by_value = grouped(
-        labelled, lambda pair: by and getattr(pair[1].variant, by)
-    )
+    pairs = [(label(outcome.variant), outcome) for outcome in study.outcomes]
+    by_value = grouped(pairs, lambda pair: by and getattr(pair[1].variant, by))
     return list(by_value.items())
 
 

@@ -50,10 +50,8 @@ class Comparison:
     @property
     def margin(self):
         """A difference that matters: `within`, at most a share of the loss."""
-        return min(
-            self.within,
-            MATTERS * max(np.mean(self.first), np.mean(self.second)),
-        )
+        larger = max(np.mean(self.first), np.mean(self.second))
+        return min(self.within, MATTERS * larger)
 
     @property
     def p_value(self):
@@ -62,8 +60,7 @@ class Comparison:
         if self.expect == "better":
             return min(1.0, 2 * _p_below(differences, 0))  # two-sided
         return max(
-            _p_below(differences, self.margin),
-            _p_below(-differences, self.margin),
+            _p_below(d, self.margin) for d in (differences, -differences)
         )
 
     @property
