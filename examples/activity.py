@@ -115,22 +115,17 @@ def build(name, recordings, classes, units):
         units -= 1
     normalization = keras.layers.Normalization()
     normalization.adapt(np.concatenate(recordings))
-    model = keras.Sequential(
-        [
-            keras.Input((None, features)),
-            normalization,
-            layer(units, return_sequences=True, name=name.lower()),
-            keras.layers.Dense(classes),
-        ]
+    inputs, read_out = (
+        keras.Input((None, features)),
+        keras.layers.Dense(classes),
     )
-    model.compile(
-        keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0),
-        keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, reduction="mean_with_sample_weight"
-        ),
-        jit_compile=True,
-        steps_per_execution=UPDATES,
+    recurrent = layer(units, return_sequences=True, name=name.lower())
+    model = keras.Sequential([inputs, normalization, recurrent, read_out])
+    adam = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="mean_with_sample_weight"
     )
+    model.compile(adam, loss, jit_compile=True, steps_per_execution=UPDATES)
     return model
 
 
@@ -158,6 +153,11 @@ def train(model, recordings, labels, rate, seed, epochs):
     weights = (np.arange(x.shape[1]) == last).astype("float32")
     batches = tf.data.Dataset.from_tensor_slices((x, y, weights))
     batches = batches.shuffle(len(x), seed=seed).repeat().batch(BATCH)
+    return fit(model, batches, rate, epochs)
+
+
+def fit(model, batches, rate, epochs):
+    """The loss after training with cosine decay, infinite if it diverged."""
     decay = keras.optimizers.schedules.CosineDecay(rate, epochs)
     scheduler = keras.callbacks.LearningRateScheduler(
         lambda epoch: float(decay(epoch))
@@ -172,7 +172,7 @@ def train(model, recordings, labels, rate, seed, epochs):
             verbose=0,
         ).history["loss"][-1]
     except FloatingPointError as error:
-        print(f"\nSeed {seed} at {rate} diverged: {error}", file=sys.stderr)
+        print(f"\nTraining at {rate} diverged: {error}", file=sys.stderr)
         return np.inf
 
 
@@ -257,9 +257,8 @@ def accuracies_at(result, rate):
 
 
 def spread(values):
-    low, middle, high = (
-        f"{function(values):.3g}" for function in (min, statistics.median, max)
-    )
+    three = min(values), statistics.median(values), max(values)
+    low, middle, high = (f"{value:.3g}" for value in three)
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
@@ -279,10 +278,8 @@ def main(argv):
     splits = load(FLAGS.data)
     folder, rate = pathlib.Path(FLAGS.output), FLAGS.learning_rate
     folder.mkdir(parents=True, exist_ok=True)
-    sizes = FLAGS.seed, FLAGS.epochs, FLAGS.units
-    results = [
-        compare(name, splits, folder, rate, *sizes) for name in FLAGS.layers
-    ]
+    options = folder, rate, FLAGS.seed, FLAGS.epochs, FLAGS.units
+    results = [compare(name, splits, *options) for name in FLAGS.layers]
     labels = splits[1][1]
     chance = np.bincount(labels).max() / len(labels)
     rows = [row(result, rate) for result in results]

@@ -56,15 +56,9 @@ def load():
         order = np.random.default_rng(0).permutation(len(y))
         x, y = x[order], y[order]
     else:
-        (x, y), test = tfds.as_numpy(
-            tfds.load(
-                FLAGS.dataset,
-                split=["train", "test"],
-                batch_size=-1,
-                as_supervised=True,
-                download=FLAGS.download,
-            )
-        )
+        options = {"split": ["train", "test"], "batch_size": -1}
+        options |= {"as_supervised": True, "download": FLAGS.download}
+        (x, y), test = tfds.as_numpy(tfds.load(FLAGS.dataset, **options))
     tenth = len(y) // 10
     return (x[tenth:], y[tenth:]), (x[:tenth], y[:tenth]), test
 
@@ -130,12 +124,12 @@ def standardized(images, size):
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
-def build(shape, classes, options):
+def build(shape, classes, options, initializer=SmallVarianceNormal):
     model = residual_convnet(
         shape,
         classes,
         stem_filters=16,
-        kernel_initializer=SmallVarianceNormal(),
+        kernel_initializer=initializer(),
         kernel_regularizer=keras.regularizers.L2(0.5e-4),
         **options["network"],
     )
@@ -143,11 +137,9 @@ def build(shape, classes, options):
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay(
         options["drops"], rates
     )
-    model.compile(
-        options["optimizer"](schedule),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=["accuracy"],
-    )
+    optimizer = options["optimizer"](schedule)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer, loss, metrics=["accuracy"])
     return model
 
 
@@ -165,17 +157,14 @@ def train(splits, options, folder):
     )
     history = resumable.history
     best = max(history.get("val_accuracy", []), default=None)
+    keep_best = callbacks.KeepBest(file, "val_accuracy", "max", best)
     model.fit(
         batches(x, y, size, resumable.epoch, epochs),
         steps_per_epoch=-(-len(y) // size),
         initial_epoch=resumable.epoch,
         epochs=epochs,
         validation_data=standardized(slices(validation), size),
-        callbacks=[
-            callbacks.RestoreOnNaN(),
-            callbacks.KeepBest(file, "val_accuracy", "max", best),
-            resumable,
-        ],
+        callbacks=[callbacks.RestoreOnNaN(), keep_best, resumable],
         verbose=2,
     )
     return keras.models.load_model(file), history["val_accuracy"]
@@ -216,9 +205,7 @@ if __name__ == "__main__":
     flags.DEFINE_bool("flip", True, "Mirror them too.")
     flags.DEFINE_bool("small", False, "The network for two cores.")
     flags.DEFINE_integer("epochs", None, "Instead of 154, or 12.", 1)
-    flags.DEFINE_integer(
-        "seed", 0, "Seed of weights and batches.", 0, 2**32 - 1
-    )
+    flags.DEFINE_integer("seed", 0, "Seed of weights and data.", 0, 2**32 - 1)
     flags.DEFINE_enum("mixed_precision", None, ["bfloat16", "float16"], "Type.")
     flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
     flags.register_validator("output", str.strip, "Name a folder.")

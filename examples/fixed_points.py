@@ -33,21 +33,26 @@ NETWORKS = {
 FLAGS = flags.FLAGS
 
 
-def train(rng):
-    """The trained layer, and its normalized loss on new data."""
-    make_layer, rate = NETWORKS[FLAGS.network]
-    layer = make_layer()
-    model = keras.Sequential(
-        [keras.Input((LENGTH, 3)), layer, keras.layers.Dense(3)]
-    )
-    rate = keras.optimizers.schedules.CosineDecay(rate, FLAGS.updates, 0.01)
+def train(layer, rate, updates, rng, verbose="auto"):
+    """The trained model, and its normalized loss on new data."""
+    read_out = keras.layers.Dense(3)
+    model = keras.Sequential([keras.Input((LENGTH, 3)), layer, read_out])
+    rate = keras.optimizers.schedules.CosineDecay(rate, updates, 0.01)
     optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
     model.compile(optimizer, "mse", jit_compile=True)
-    x, y = flip_flop.generate(rng, FLAGS.updates * BATCH, LENGTH)
-    model.fit(x, y, batch_size=BATCH)
+    x, y = flip_flop.generate(rng, updates * BATCH, LENGTH)
+    model.fit(x, y, batch_size=BATCH, verbose=verbose)
     x, y = flip_flop.generate(rng, 500, LENGTH)
     loss = model.evaluate(x, y, batch_size=500, verbose=0)
-    return layer, loss / flip_flop.baseline_loss()
+    return model, loss / flip_flop.baseline_loss()
+
+
+def states_near(layer, rng, count=400):
+    """New sequences, the states along them, and states near those."""
+    x, _ = flip_flop.generate(rng, 50, LENGTH)
+    trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
+    states = rng.permutation(np.concatenate(trajectories))[:count]
+    return x, trajectories, states + 0.3 * rng.normal(size=states.shape)
 
 
 def main(argv):
@@ -57,11 +62,10 @@ def main(argv):
     folder.mkdir(parents=True, exist_ok=True)
     keras.utils.set_random_seed(FLAGS.seed)
     rng = np.random.default_rng(FLAGS.seed)
-    layer, loss = train(rng)
-    x, _ = flip_flop.generate(rng, 50, LENGTH)
-    trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
-    states = rng.permutation(np.concatenate(trajectories))[:400]
-    states = states + 0.3 * rng.normal(size=states.shape)
+    make_layer, rate = NETWORKS[FLAGS.network]
+    layer = make_layer()
+    _, loss = train(layer, rate, FLAGS.updates, rng)
+    _, trajectories, states = states_near(layer, rng)
     fixed_points = diagnostics.fixed_points(layer, states, x=np.zeros(3))
     rows = [
         ["normalized loss", f"{loss:.2g}"],

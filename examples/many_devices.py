@@ -38,9 +38,8 @@ def join():
     import jax
 
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    keras.distribution.initialize(
-        FLAGS.coordinator, FLAGS.processes, FLAGS.process
-    )
+    place = FLAGS.coordinator, FLAGS.processes, FLAGS.process
+    keras.distribution.initialize(*place)
 
 
 def share_newest(path):
@@ -108,22 +107,14 @@ def train(folder, checkpoint):
     rng = np.random.default_rng(0)
     x, y = adding.generate(rng, FLAGS.samples, FLAGS.length)
     with distribute():
-        model = keras.Sequential(
-            [keras.Input((None, 2)), RIN(FLAGS.units), keras.layers.Dense(1)]
-        )
+        layers = RIN(FLAGS.units), keras.layers.Dense(1)
+        model = keras.Sequential([keras.Input((None, 2)), *layers])
         model.compile(keras.optimizers.Adam(1e-3), "mse")
     settings = {name: FLAGS[name].value for name in KEPT}
     resumable = ResumableTraining(checkpoint, settings)
-    model.fit(
-        x,
-        y,
-        batch_size=64,
-        initial_epoch=resumable.epoch,
-        epochs=FLAGS.epochs,
-        shuffle=False,
-        verbose=2,
-        callbacks=[resumable],
-    )
+    epochs = {"initial_epoch": resumable.epoch, "epochs": FLAGS.epochs}
+    options = {"batch_size": 64, "shuffle": False, "verbose": 2}
+    model.fit(x, y, callbacks=[resumable], **epochs, **options)
     # All processes have to take part where the weights are gathered.
     model.save(folder / f"model-{FLAGS.process}.keras")
     return resumable.history["loss"]

@@ -64,17 +64,11 @@ def load():
 
 
 def from_tfds():
+    options = {"split": ["train", "test"], "batch_size": -1}
+    options |= {"data_dir": FLAGS.data_dir, "download": FLAGS.download}
     try:
-        return tfds.as_numpy(
-            tfds.load(
-                FLAGS.dataset,
-                split=["train", "test"],
-                batch_size=-1,
-                as_supervised=True,
-                data_dir=FLAGS.data_dir,
-                download=FLAGS.download,
-            )
-        )
+        images = tfds.load(FLAGS.dataset, as_supervised=True, **options)
+        return tfds.as_numpy(images)
     except Exception as error:  # TFDS and TensorFlow raise many kinds
         raise app.UsageError(
             f"{FLAGS.dataset} in {FLAGS.data_dir or 'the folder of TFDS'} "
@@ -115,11 +109,9 @@ def batches(x, y, first):
 def build(name, features, classes):
     layer, read_out = LAYERS[name](FLAGS.units), keras.layers.Dense(classes)
     model = keras.Sequential([keras.Input((None, features)), layer, read_out])
-    model.compile(
-        keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=["accuracy"],
-    )
+    optimizer = keras.optimizers.Adam(FLAGS.learning_rate, clipnorm=1.0)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer, loss, metrics=["accuracy"])
     return model
 
 
@@ -132,6 +124,8 @@ def train(name, splits, file):
     resumable = callbacks.ResumableTraining(file.with_suffix(".npz"), settings)
     history, label, finished = resumable.history, name, True
     best = max(history.get("val_accuracy", []), default=None)
+    keep_best = callbacks.KeepBest(file, "val_accuracy", "max", best)
+    progress = TqdmCallback(verbose=0, desc=name)
     try:
         model.fit(
             batches(x, y, resumable.epoch),
@@ -142,9 +136,9 @@ def train(name, splits, file):
             validation_batch_size=FLAGS.batch_size,
             callbacks=[
                 callbacks.RestoreOnNaN(),
-                callbacks.KeepBest(file, "val_accuracy", "max", best),
+                keep_best,
                 resumable,
-                TqdmCallback(verbose=0, desc=name),
+                progress,
             ],
             verbose=0,
         )
@@ -228,9 +222,7 @@ if __name__ == "__main__":
     flags.DEFINE_integer("epochs", 40, "Epochs of training.", 1)
     flags.DEFINE_integer("batch_size", 32, "Batch size.", 1)
     flags.DEFINE_float("learning_rate", 0.001, "Learning rate of Adam.")
-    flags.DEFINE_integer(
-        "seed", 0, "Seed of weights and batches.", 0, 2**32 - 1
-    )
+    flags.DEFINE_integer("seed", 0, "Seed of weights and data.", 0, 2**32 - 1)
     flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
     flags.register_validator("output", str.strip, "Name a folder.")
     flags.register_validator(

@@ -18,6 +18,7 @@ from engine import record
 from engine import steps
 from engine import timing
 from engine.measurement import Variant
+from engine.models import LAYERS
 from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.initializers import Chain
@@ -27,12 +28,6 @@ OF_MATRICES = (
     "fisher_memory_curve total_memory optimal_input_vector henrici_departure "
     "numerical_radius spectral_radius transient_amplification"
 ).split()
-LAYERS = {
-    "SimpleRNN": keras.layers.SimpleRNN,
-    "RIN": RIN,
-    "GRU": keras.layers.GRU,
-    "LSTM": keras.layers.LSTM,
-}
 CALLBACKS = {
     "default": lambda x: {},
     "with `x`": lambda x: {"x": x},
@@ -43,10 +38,7 @@ CALLBACKS = {
 def of_matrices(units):
     """{diagnostic: function that returns the call to measure}, of a chain."""
     chain = np.asarray(Chain(1.02)((units, units)), "float64")
-    return {
-        name: prepared(getattr(diagnostics, name), chain)
-        for name in OF_MATRICES
-    }
+    return {name: prepared(name, chain) for name in OF_MATRICES}
 
 
 def of_layers(units):
@@ -54,12 +46,9 @@ def of_layers(units):
     x, calls = inputs(4, 100), {}
     for name in ("SimpleRNN", "LSTM"):
         layer = built(name, units)
-        calls[f"hidden_chain, {name}"] = prepared(
-            diagnostics.hidden_chain, layer
-        )
-        calls[f"gradient_norms, {name}, 100 steps"] = prepared(
-            diagnostics.gradient_norms, layer, x
-        )
+        norms = prepared("gradient_norms", layer, x)
+        calls[f"hidden_chain, {name}"] = prepared("hidden_chain", layer)
+        calls[f"gradient_norms, {name}, 100 steps"] = norms
     return calls
 
 
@@ -73,7 +62,7 @@ def of_dynamics(
         layer, large = built(name, units), built(name, wide)
         size = f"{name}, {units} units"
         calls[f"Jacobians, {size}, {batch} x {steps} steps"] = prepared(
-            diagnostics.state_jacobians, layer, x
+            "state_jacobians", layer, x
         )
         if name != "SimpleRNN":
             calls[f"fixed points, {size}, {searches} searches"] = (
@@ -85,20 +74,20 @@ def of_dynamics(
         for which, count in counts.items():
             key = f"{which} Lyapunov exponents, {name}, {wide} units"
             calls[f"{key}, {long} steps"] = prepared(
-                diagnostics.lyapunov_spectrum, large, sequence, exponents=count
+                "lyapunov_spectrum", large, sequence, exponents=count
             )
     return calls
 
 
 def of_small_dynamics(_):
-    return of_dynamics(
-        _, ["GRU"], units=4, batch=2, steps=5, searches=3, wide=6
-    )
+    sizes = {"units": 4, "batch": 2, "steps": 5, "searches": 3, "wide": 6}
+    return of_dynamics(_, ["GRU"], **sizes)
 
 
-def prepared(function, *arguments, **options):
+def prepared(name, *arguments, **options):
     """The function that returns a call which needs no preparation."""
-    return lambda: functools.partial(function, *arguments, **options)
+    diagnostic = getattr(diagnostics, name)
+    return lambda: functools.partial(diagnostic, *arguments, **options)
 
 
 def inputs(batch, steps):
@@ -116,7 +105,8 @@ def prepare_fixed_points(name, units, searches):
     network = "RIN, tanh" if name == "RIN" else name
     model, _ = fixed_points.train(network, 0, 40 * searches // 64 + 1, units)
     layer = model.layers[0]
-    *_, states = fixed_points.states_near(layer, 0, searches)
+    rng = np.random.default_rng(0)
+    *_, states = fixed_points.EXAMPLE.states_near(layer, rng, searches)
     return functools.partial(diagnostics.fixed_points, layer, states)
 
 
@@ -171,17 +161,14 @@ def measure(
     callbacks=tuple(CALLBACKS),
     separately=True,
 ):
-    jobs = [
-        (part, units, repeats, name)
-        for part in parts
-        for name in PARTS[part](units)
-    ]
+    cases = [(part, name) for part in parts for name in PARTS[part](units)]
     seconds, memory = {}, {}
     process = timing.in_new_process if separately else timing.in_this_process
     returns_memory = {"environment": timing.RETURNS_MEMORY}
-    for *job, name in tqdm(jobs):
-        seconds[name] = process(seconds_of_calls, *job, name)
-        memory[name] = process(memory_of_calls, *job, name, **returns_memory)
+    for part, name in tqdm(cases):
+        case = part, units, repeats, name
+        seconds[name] = process(seconds_of_calls, *case)
+        memory[name] = process(memory_of_calls, *case, **returns_memory)
     shares = {
         name: {
             str(epochs): callback_share(callback_units, epochs, CALLBACKS[name])
@@ -190,12 +177,9 @@ def measure(
         for name in callbacks
         if callback_epochs
     }
-    return {
-        "units": None if parts == ["dynamics"] else units,
-        "seconds": seconds,
-        "memory_mib": memory,
-        "shares": shares,
-    }
+    units = None if parts == ["dynamics"] else units
+    results = {"units": units, "seconds": seconds, "memory_mib": memory}
+    return results | {"shares": shares}
 
 
 def tables(results):
@@ -231,12 +215,6 @@ VARIANTS = {
         "Dynamics", {"parts": ["dynamics"], "callback_epochs": ()}
     ),
 }
-SMALLEST = {
-    "parts": ["matrices", "small dynamics"],
-    "units": 8,
-    "repeats": 1,
-    "callback_units": 8,
-    "callback_epochs": (2,),
-    "callbacks": ("with `x` and `lyapunov`",),
-    "separately": False,
-}
+SMALLEST = {"parts": ["matrices", "small dynamics"], "units": 8, "repeats": 1}
+SMALLEST |= {"callback_units": 8, "callback_epochs": (2,), "separately": False}
+SMALLEST["callbacks"] = ("with `x` and `lyapunov`",)

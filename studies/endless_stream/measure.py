@@ -34,9 +34,7 @@ needs `gcc`.
 import functools
 import itertools
 import pathlib
-import sys
 
-import keras
 import numpy as np
 import tensorflow as tf
 from activity.measure import parts
@@ -47,18 +45,11 @@ from engine import pictures
 from engine import record
 from engine.measurement import groups
 from engine.measurement import spread
+from engine.models import LAYERS
 from engine.models import normalized
 from engine.partial_runs import PartialRuns
-from keras_rin.callbacks import RestoreOnNaN
-from keras_rin.layers import RIN
 
 RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
-LAYERS = {
-    "RIN": RIN,
-    "SimpleRNN": keras.layers.SimpleRNN,
-    "GRU": keras.layers.GRU,
-    "LSTM": keras.layers.LSTM,
-}
 TRAININGS = tuple(
     f"{name}{trained}"
     for name in ("zero states", "pairs", "stateful")
@@ -120,25 +111,9 @@ def train(layer, units, training, rate, fold, seed, epochs=EPOCHS):
     if training.startswith("stateful"):
         model.layers[1].reset_states()
     batches = batches_of(x[rows], y[rows], training, seed, epochs)
-    decay = keras.optimizers.schedules.CosineDecay(rate, epochs)
-    scheduler = keras.callbacks.LearningRateScheduler(
-        lambda epoch: float(decay(epoch))
-    )
-    diverged = False
-    try:
-        model.fit(
-            batches,
-            steps_per_epoch=UPDATES,
-            epochs=epochs,
-            callbacks=[scheduler, RestoreOnNaN()],
-            shuffle=False,
-            verbose=0,
-        )
-    except FloatingPointError as error:
-        print(f"\n{layer} {training} {rate} diverged: {error}", file=sys.stderr)
-        diverged = True
+    loss = run_example().fit(model, batches, rate, epochs)
     streamed.set_weights(model.get_weights())
-    return streamed, diverged
+    return streamed, loss == np.inf
 
 
 def batches_of(x, y, training, seed, epochs):
@@ -210,27 +185,19 @@ def measure(
     runs = PartialRuns(partial, FIELDS)
     make = functools.partial(run, epochs, test)
     variants = list(itertools.product(layers, units, trainings))
-    left_out = runs.complete(
-        (
-            (*variant, rate, fold, 0)
-            for variant in variants
-            for fold in range(folds)
-            for rate in rates
-        ),
-        make,
-    )
+    cases = itertools.product(variants, range(folds), rates)
+    cases = ((*variant, rate, fold, 0) for variant, fold, rate in cases)
+    left_out = runs.complete(cases, make)
     chosen = [
         dict(zip(FIELDS, variant, strict=False))
         | {"reset": reset, "rate": best_rate(left_out, variant, reset)}
         for variant in variants
         for reset in resets_of(variant[-1], 0)
     ]
-    keys = dict.fromkeys(
-        (*(best[name] for name in FIELDS[:4]), -1, seed)
-        for best in chosen
-        for seed in seeds
-    )
-    test_runs = runs.complete(keys, make)
+    settings = ([best[name] for name in FIELDS[:4]] for best in chosen)
+    cases = itertools.product(settings, seeds)
+    cases = dict.fromkeys((*setting, -1, seed) for setting, seed in cases)
+    test_runs = runs.complete(cases, make)
     return {"left out": left_out, "chosen": chosen, "runs": test_runs}
 
 
@@ -398,13 +365,6 @@ def rate_table(results, columns):
 
 
 PICTURES = {"trainings.svg": draw}
-SMALLEST = {
-    "layers": ("RIN",),
-    "units": (2,),
-    "trainings": ("zero states",),
-    "rates": (0.001,),
-    "seeds": (0,),
-    "epochs": 1,
-    "test": (2, 3),
-    "folds": 1,
-}
+SMALLEST = {"layers": ("RIN",), "units": (2,), "trainings": ("zero states",)}
+SMALLEST |= {"rates": (0.001,), "seeds": (0,), "epochs": 1, "folds": 1}
+SMALLEST["test"] = (2, 3)

@@ -10,8 +10,10 @@ import importlib
 import inspect
 import operator
 import pathlib
+import runpy
 import statistics
 import sys
+import types
 from collections.abc import Callable
 from collections.abc import Mapping
 
@@ -183,12 +185,16 @@ def _made_by(results):
     return f"Recorded by `{results['command']}` with {made_with}."
 
 
+def example(name):
+    """The functions of an example, which is no module of a package."""
+    path = record.STUDIES.parent / "examples" / f"{name}.py"
+    return types.SimpleNamespace(**runpy.run_path(str(path)))
+
+
 def spread(values, digits=3):
     """Median, and lowest and highest of values that differ."""
-    low, middle, high = (
-        f"{function(values):.{digits}g}"
-        for function in (min, statistics.median, max)
-    )
+    three = min(values), statistics.median(values), max(values)
+    low, middle, high = (f"{value:.{digits}g}" for value in three)
     return middle if low == high else f"{middle} ({low} to {high})"
 
 

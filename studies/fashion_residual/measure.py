@@ -15,13 +15,14 @@ from tqdm import tqdm
 from engine import record
 from engine import training
 from engine.data import load_images
+from engine.measurement import example
 from keras_rin import plots
 from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.initializers import SmallVarianceNormal
-from keras_rin.models import residual_convnet
 from keras_rin.tasks import sequential_pixels
 
 BATCH = 32
+EXAMPLE = example("cifar_residual")
 INITIALIZERS = {
     "SmallVarianceNormal": SmallVarianceNormal,
     "glorot_uniform": keras.initializers.GlorotUniform,
@@ -47,7 +48,9 @@ def draw(results):
 def train(name, splits, epochs, filters, seed=0):
     keras.utils.set_random_seed(seed)
     train, validation, test = splits
-    model = build(name, filters)
+    options = {"network": {"filters": list(filters), "blocks": 1}}
+    options = EXAMPLE.SMALL | options
+    model = EXAMPLE.build((28, 28, 1), 10, options, INITIALIZERS[name])
     best = training.keep_best("val_accuracy", epochs, "max")
     history = model.fit(
         training.batches(train, BATCH, seed, epochs).map(standardized),
@@ -67,27 +70,6 @@ def train(name, splits, epochs, filters, seed=0):
     }
 
 
-def build(name, filters):
-    model = residual_convnet(
-        (28, 28, 1),
-        10,
-        stem_filters=16,
-        filters=list(filters),
-        blocks=1,
-        kernel_initializer=INITIALIZERS[name](),
-        kernel_regularizer=keras.regularizers.L2(0.5e-4),
-    )
-    rate = keras.optimizers.schedules.PiecewiseConstantDecay(
-        [12_000, 17_000], [0.003, 0.0003, 0.00003]
-    )
-    model.compile(
-        keras.optimizers.Adam(rate),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=["accuracy"],
-    )
-    return model
-
-
 def in_batches(split):
     images = tf.data.Dataset.from_tensor_slices(split)
     return images.batch(BATCH).map(standardized)
@@ -101,11 +83,8 @@ def standardized(x, y):
 def tables(results):
     baseline = {"layer": "most frequent class", "parameters": 0}
     rows = [*results["runs"], baseline | {"score": results["baseline"]}]
-    columns = {
-        "initializer": "{layer}",
-        "parameters": "{parameters:,}",
-        "accuracy": "{score:.3g}",
-    }
+    columns = {"initializer": "{layer}", "parameters": "{parameters:,}"}
+    columns["accuracy"] = "{score:.3g}"
     return {"Test set": record.table(columns, rows)}
 
 

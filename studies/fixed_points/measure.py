@@ -16,13 +16,14 @@ from tqdm import tqdm
 import keras_rin
 from engine import pictures
 from engine import record
+from engine.measurement import example
 from engine.measurement import groups
 from engine.measurement import spread
 from keras_rin import diagnostics
 from keras_rin import plots
-from keras_rin.tasks import flip_flop
 
-UNITS, LENGTH, BATCH = 24, 40, 64
+EXAMPLE = example("fixed_points")
+UNITS = EXAMPLE.UNITS
 # The layer, and its learning rate at the first update.
 NETWORKS = {
     "RIN, tanh": (keras_rin.layers.RIN, {"activation": "tanh"}, 0.005),
@@ -42,10 +43,8 @@ def measure(names=tuple(NETWORKS), updates=1_000, seeds=range(5)):
         run, analysis = measure_network(name, seed, updates)
         runs.append(run)
         analyses.setdefault(name, analysis)
-    figures = {
-        "fixed_points.svg": draw_fixed_points(analyses),
-        "spectra.svg": draw_spectra(analyses),
-    }
+    figures = draw_fixed_points(analyses), draw_spectra(analyses)
+    figures = dict(zip(PICTURES, figures, strict=True))
     return {"runs": runs, "figures": figures}
 
 
@@ -74,35 +73,17 @@ def train(name, seed, updates, units=UNITS):
     keras.utils.set_random_seed(seed)
     kind, options, rate = NETWORKS[name]
     layer = kind(units, return_sequences=True, **options)
-    model = keras.Sequential(
-        [keras.Input((LENGTH, 3)), layer, keras.layers.Dense(3)]
-    )
-    rate = keras.optimizers.schedules.CosineDecay(rate, updates, 0.01)
-    optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
-    model.compile(optimizer, "mse", jit_compile=True)
     rng = np.random.default_rng(seed)
-    x, y = flip_flop.generate(rng, updates * BATCH, LENGTH)
-    model.fit(x, y, batch_size=BATCH, verbose=0)
-    x, y = flip_flop.generate(rng, 500, LENGTH)
-    loss = model.evaluate(x, y, batch_size=500, verbose=0)
-    return model, loss / flip_flop.baseline_loss()
+    return EXAMPLE.train(layer, rate, updates, rng, verbose=0)
 
 
 def analyse(layer, seed):
     """States along new sequences, fixed points, and Lyapunov exponents."""
-    x, trajectories, states = states_near(layer, [seed, 1], 400)
+    rng = np.random.default_rng([seed, 1])
+    x, trajectories, states = EXAMPLE.states_near(layer, rng)
     fixed_points = diagnostics.fixed_points(layer, states, x=np.zeros(3))
     spectrum = diagnostics.lyapunov_spectrum(layer, x[:10])
     return trajectories, fixed_points, spectrum
-
-
-def states_near(layer, seed, count):
-    """New sequences, the states along them, and states near those."""
-    rng = np.random.default_rng(seed)
-    x, _ = flip_flop.generate(rng, 50, LENGTH)
-    trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
-    states = rng.permutation(np.concatenate(trajectories))[:count]
-    return x, trajectories, states + 0.3 * rng.normal(size=states.shape)
 
 
 def tables(results):
@@ -120,10 +101,9 @@ def tables(results):
 def draw_fixed_points(analyses):
     rows = -(-len(analyses) // 2)
     figure, grid = pictures.subplots(9, 4.8 * rows, rows, 2, squeeze=False)
-    for axes, (name, analysis) in zip(
+    for axes, (name, (trajectories, fixed_points, _)) in zip(
         grid.flat, analyses.items(), strict=False
     ):
-        trajectories, fixed_points, _ = analysis
         plots.plot_fixed_points(fixed_points, trajectories[:12], ax=axes)
         axes.set_title(name)
     return figure
