@@ -17,6 +17,7 @@ from engine import record
 from keras_rin.layers import LinearResidual
 
 SOLVED = 1e-10
+DEPTHS = 2, 4, 8, 16, 32, 64
 EVERY = 5  # steps between two looks at the loss
 LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]
 
@@ -37,10 +38,9 @@ TARGETS = {
     "positive, 0.3 to 3": symmetric(0.3, 1, 3),
     "eigenvalue -0.5": symmetric(-0.5, 1, 1),
     "eigenvalue -1": symmetric(-1, 1, 1),
-    **{
-        f"rotation by {degrees} degrees": rotation(degrees)
-        for degrees in (30, 90, 150, 170, 179, 180)
-    },
+} | {
+    f"rotation by {degrees} degrees": rotation(degrees)
+    for degrees in (30, 90, 150, 170, 179, 180)
 }
 
 
@@ -83,14 +83,9 @@ def losses_of_descent(target, depth, steps, identity=True, rate=1.0, seed=0):
     model.compile(optimizer, half_square, steps_per_execution=EVERY)
     x, y = np.eye(size, dtype="float32"), target.T.astype("float32")
     watch = Losses(x, y)
-    model.fit(
-        np.tile(x, (steps, 1)),  # one batch holds all of the data
-        np.tile(y, (steps, 1)),
-        batch_size=size,
-        shuffle=False,
-        callbacks=[watch],
-        verbose=0,
-    )
+    # One batch holds all of the data.
+    x, y = (np.tile(rows, (steps, 1)) for rows in (x, y))
+    model.fit(x, y, size, shuffle=False, callbacks=[watch], verbose=0)
     return watch.losses
 
 
@@ -101,13 +96,11 @@ def steps_needed(losses):
 def fewest_steps(depth, steps, identity, seed=0):
     """Steps needed at the best of three learning rates."""
     target = symmetric(*np.geomspace(0.5, 2, 10))
-    counts = [
-        steps_needed(
-            losses_of_descent(target, depth, steps, identity, rate, seed)
-        )
+    descents = (
+        losses_of_descent(target, depth, steps, identity, rate, seed)
         for rate in (1, 0.3, 0.1)
-    ]
-    return min((count for count in counts if count), default=None)
+    )
+    return min(filter(None, map(steps_needed, descents)), default=None)
 
 
 def theory_and_observation(target, losses, depth):
@@ -123,29 +116,20 @@ def theory_and_observation(target, losses, depth):
     late = [loss for loss in losses if SOLVED < loss < 1e-5]
     ratio = late[-1] / late[0] if late else np.nan
     observed = ratio ** (0.5 / (EVERY * max(len(late) - 1, 1)))
-    return (
-        f"error x {contraction:.4f} a step",
-        f"error x {observed:.4f} a step",
-    )
+    return tuple(f"error x {f:.4f} a step" for f in (contraction, observed))
 
 
 def measure(
-    depth=20,
-    names=tuple(TARGETS),
-    depths=(2, 4, 8, 16, 32, 64),
-    steps=1_500,
-    seeds=range(5),
+    depth=20, names=tuple(TARGETS), depths=DEPTHS, steps=1_500, seeds=range(5)
 ):
     targets = {name: descend(name, depth, steps) for name in tqdm(names)}
     starts = [
         {
-            "depth": depth,
-            "identity": fewest_steps(depth, steps, True),
-            "Gaussian": [
-                fewest_steps(depth, steps, False, seed) for seed in seeds
-            ],
+            "depth": n,
+            "identity": fewest_steps(n, steps, True),
+            "Gaussian": [fewest_steps(n, steps, False, seed) for seed in seeds],
         }
-        for depth in tqdm(depths)
+        for n in tqdm(depths)
     ]
     return {"targets": targets, "starts": starts}
 
@@ -165,7 +149,7 @@ def tables(results):
         [name, *run["words"], step_count(run["steps"])]
         for name, run in results["targets"].items()
     ]
-    depths = []
+    rows = []
     for run in results["starts"]:
         solved = [steps for steps in run["Gaussian"] if steps]
         count = f"{len(solved)} of {len(run['Gaussian'])}"
@@ -173,14 +157,12 @@ def tables(results):
         if solved:
             steps = f"{min(solved):,} to {max(solved):,}"
         identity = step_count(run["identity"])
-        depths.append([run["depth"], identity, f"{steps}, {count}"])
+        rows.append([run["depth"], identity, f"{steps}, {count}"])
     header = ["target", "theory", "observed", "steps"]
     titles = ["depth", "identity initialization", "Gaussian initialization"]
     return {
         "20 layers, by target": record.markdown(header, targets, words=3),
-        "Steps to a loss below 1e-10, by depth": record.markdown(
-            titles, depths
-        ),
+        "Steps to a loss below 1e-10, by depth": record.markdown(titles, rows),
     }
 
 
@@ -210,10 +192,5 @@ def draw(results):
 
 
 PICTURES = {"losses.svg": draw}
-SMALLEST = {
-    "depth": 3,
-    "names": ("eigenvalue -0.5", "rotation by 30 degrees"),
-    "depths": (1, 2),
-    "steps": 60,
-    "seeds": (0,),
-}
+SMALLEST = {"depth": 3, "depths": (1, 2), "steps": 60, "seeds": (0,)}
+SMALLEST["names"] = ("eigenvalue -0.5", "rotation by 30 degrees")

@@ -25,6 +25,8 @@ from keras_rin.export import export_streaming
 from keras_rin.tasks import sequential_pixels
 
 RUNS = record.STUDIES.parent / "runs"
+DIGITS = RUNS / "sequential_images" / "best_rin.keras"
+BUILTINS = [tf.lite.OpsSet.TFLITE_BUILTINS]
 SMALLER = {"optimizations": [tf.lite.Optimize.DEFAULT]}
 
 
@@ -49,19 +51,10 @@ def onnx(model, path, calibration):
 
 def litert(types=(), **converter):
     def export(model, path, calibration):
-        model.export(
-            path,
-            format="litert",
-            verbose=False,
-            input_signature=[
-                keras.InputSpec("float32", (1, *calibration.shape[1:]))
-            ],
-            target_spec={
-                "supported_ops": [tf.lite.OpsSet.TFLITE_BUILTINS],
-                "supported_types": list(types),
-            },
-            **converter,
-        )
+        x = keras.InputSpec("float32", (1, *calibration.shape[1:]))
+        target = {"supported_ops": BUILTINS, "supported_types": list(types)}
+        options = {"input_signature": [x], "target_spec": target, **converter}
+        model.export(path, format="litert", verbose=False, **options)
         serve = Interpreter(str(path)).get_signature_runner()
         (name,) = serve.get_input_details()
 
@@ -78,15 +71,9 @@ def litert_step(states):
     """The export of single steps, with states of a type."""
 
     def export(model, path, calibration):
-        export_streaming(
-            model,
-            path,
-            "litert",
-            verbose=False,
-            weights="int8",
-            states=states,
-            representative_dataset=calibration[::10],
-        )
+        options = {"representative_dataset": calibration[::10]}
+        options |= {"weights": "int8", "states": states}
+        export_streaming(model, path, "litert", verbose=False, **options)
         run, zeros = exported.litert_step(path)
 
         def predict(sequence):
@@ -128,12 +115,7 @@ def measure_formats(model, calibration, x, labels):
     return records
 
 
-def measure(
-    dataset="digits",
-    model=RUNS / "sequential_images" / "best_rin.keras",
-    rows=False,
-    images=1_000,
-):
+def measure(dataset="digits", model=DIGITS, rows=False, images=1_000):
     train, _, test = load_images(dataset)
 
     def sequences(images):

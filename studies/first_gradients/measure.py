@@ -36,11 +36,9 @@ OPTIMIZERS = {
 WINDOW = 50
 
 
-def measure(
-    samples=10_000, epochs=10, length=200, seeds=range(5), partial=None
-):
+def measure(samples=10_000, epochs=10, length=200, seeds=5, partial=None):
     runs = PartialRuns(partial, ("optimizer", "seed")).complete(
-        itertools.product(OPTIMIZERS, seeds),
+        itertools.product(OPTIMIZERS, range(seeds)),
         lambda *case: train(*case, samples, epochs, length),
     )
     return {"runs": runs}
@@ -53,15 +51,13 @@ def train(optimizer, seed, samples, epochs, length):
     rin = RIN(50)
     model = models.normalized(rin, x)
     model.compile(keras.optimizers.Adam(RATE, **OPTIMIZERS[optimizer]), "mse")
-    updates = Updates(rin)
-    model.fit(
-        *(x, y, 50, epochs), callbacks=[updates], shuffle=False, verbose=0
-    )
+    watch = Updates(rin)
+    model.fit(*(x, y, 50, epochs), callbacks=[watch], shuffle=False, verbose=0)
     validation = adding.generate(rng, max(1, samples // 10), length)
     loss = model.evaluate(*validation, batch_size=500, verbose=0)
     return {
-        "sizes": updates.medians(updates.sizes),
-        "losses": updates.medians(updates.losses),
+        "sizes": watch.medians(watch.sizes),
+        "losses": watch.medians(watch.losses),
         "validation loss": loss / adding.baseline_loss(),
     }
 
@@ -128,17 +124,9 @@ def tables(results):
         "normalized validation loss": spread_of("validation loss", 2),
     }
     rows = groups(results["runs"], "optimizer").values()
-    return {
-        "Update size and loss (median, lowest to highest of the seeds)": (
-            record.table(columns, rows)
-        )
-    }
+    caption = "Update size and loss (median, lowest to highest of the seeds)"
+    return {caption: record.table(columns, rows)}
 
 
 PICTURES = {"updates.svg": draw}
-SMALLEST = {
-    "samples": 100,
-    "epochs": 1,
-    "length": 5,
-    "seeds": range(1),
-}
+SMALLEST = {"samples": 100, "epochs": 1, "length": 5, "seeds": 1}

@@ -80,10 +80,8 @@ def compiled(layer, size):
         y, _ = layer.stateless_call(weights, others, x, training=True)
         return (y**2).mean()
 
-    sharding = device()
-    gradient = jax.jit(
-        jax.grad(loss), in_shardings=sharding, out_shardings=sharding
-    )
+    gpu = device()
+    gradient = jax.jit(jax.grad(loss), in_shardings=gpu, out_shardings=gpu)
     x = jax.ShapeDtypeStruct((batch, time, features), "float32")
     weights = [v.value for v in layer.trainable_variables]
     weights = [jax.ShapeDtypeStruct(w.shape, w.dtype) for w in weights]
@@ -96,9 +94,8 @@ def loops(program):
     bodies, all_loops = {}, []
     for line in program.splitlines():
         if line.startswith(("%", "ENTRY")):
-            body = bodies.setdefault(
-                re.match(r"(?:ENTRY )?%?(\S+)", line)[1], []
-            )
+            name = re.match(r"(?:ENTRY )?%?(\S+)", line)[1]
+            body = bodies.setdefault(name, [])
         elif match := INSTRUCTION.match(line):
             body.append((match[2], line))
     for lines in bodies.values():
@@ -108,13 +105,9 @@ def loops(program):
             body = bodies[re.search(r"body=%?([^,\s]+)", line)[1]]
             operations = [operation for operation, _ in body]
             trips = re.search(r'known_trip_count":\{"n":"(\d+)"', line)
-            all_loops.append(
-                {
-                    "trips": int(trips[1]),
-                    "kernels": sum(op not in NOT_KERNELS for op in operations),
-                    "loops": operations.count("while"),
-                }
-            )
+            kernels = sum(op not in NOT_KERNELS for op in operations)
+            loop = {"trips": int(trips[1]), "kernels": kernels}
+            all_loops.append(loop | {"loops": operations.count("while")})
     return all_loops
 
 

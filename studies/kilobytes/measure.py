@@ -40,10 +40,7 @@ GCC = (
     "-mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections -Wl,--gc-sections "
     "--specs=rdimon.specs"
 ).split()
-QEMU = (
-    "qemu-system-arm -M mps2-an386 -nographic -semihosting -icount shift=0 "
-    "-kernel"
-).split()
+QEMU = "qemu-system-arm -M mps2-an386 -nographic -semihosting -icount shift=0"
 LIMITS = (0.84, 0.925)  # of accuracy, without runs that diverged
 
 
@@ -77,7 +74,7 @@ def bytes_of(layer, units, weights):
         without, _ = compile_board(folder, "-Os")
         flash, stack = compile_board(folder, "-Os", "-DNETWORK")
         compile_board(folder, "-O2", "-DNETWORK", f"-DSTEPS={STEPS}")
-        command = [*QEMU, folder / "board.elf"]
+        command = [*QEMU.split(), "-kernel", folder / "board.elf"]
         count = subprocess.check_output(command, timeout=120)
         state = re.search(r"RAM: ([\d,]+)", path.read_text())[1]
     return {
@@ -117,10 +114,8 @@ def best_training(results, layer, units):
 
 def points(results, layer, weights):
     """Bytes of each size of a layer, with the runs and accuracies of seeds."""
-    rows = []
-    for size in endless_stream.select(
-        results["bytes"], layer=layer, weights=weights
-    ):
+    rows, wanted = [], {"layer": layer, "weights": weights}
+    for size in endless_stream.select(results["bytes"], **wanted):
         training = best_training(results, layer, size["units"])
         chosen = {"layer": layer, "training": training, "units": size["units"]}
         runs = endless_stream.runs_of(results, "never", **chosen)
@@ -133,16 +128,14 @@ def points(results, layer, weights):
 
 def draw(results):
     """Accuracy over flash and RAM (median and range of the seeds)."""
-    panels = {
-        ("flash", "float32"): "Flash, float32 weights",
-        ("flash", "int8"): "Flash, int8 weights",
-        ("RAM", "int8"): "RAM, int8 weights",
-    }
+    panels = (
+        ("flash", "float32", "Flash, float32 weights"),
+        ("flash", "int8", "Flash, int8 weights"),
+        ("RAM", "int8", "RAM, int8 weights"),
+    )
     figure, rows = pictures.subplots(6, 8, len(panels), sharey=True)
     layers = dict.fromkeys(size["layer"] for size in results["bytes"])
-    for axes, ((kind, weights), title) in zip(
-        rows, panels.items(), strict=True
-    ):
+    for axes, (kind, weights, title) in zip(rows, panels, strict=True):
         for layer in layers:
             plot_sizes(axes, points(results, layer, weights), kind, layer)
         axes.set_title(title, loc="left", fontsize=10)
@@ -166,9 +159,8 @@ def plot_sizes(axes, rows, kind, layer):
     middle = [np.median(values) for values in accuracies]
     axes.plot(x, middle, marker="o", label=layer, **pictures.STYLES[layer])
     color = pictures.STYLES[layer]["color"]
-    for at, median, seeds, shown in zip(
-        x, middle, accuracies, above, strict=True
-    ):
+    drawn = zip(x, middle, accuracies, above, strict=True)
+    for at, median, seeds, shown in drawn:
         if len(shown):
             axes.plot([at] * 2, [shown.min(), shown.max()], color=color)
         if len(shown) < len(seeds):
@@ -217,7 +209,4 @@ def tables(results):
 
 
 PICTURES = {"kilobytes.svg": draw}
-SMALLEST = endless_stream.SMALLEST | {
-    "trainings": TRAININGS[:1],
-    "runs": None,
-}
+SMALLEST = endless_stream.SMALLEST | {"runs": None, "trainings": TRAININGS[:1]}

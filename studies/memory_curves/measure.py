@@ -92,17 +92,15 @@ def measure_network(network, seed, units, samples):
 
 
 def tables(results):
-    networks, decoding = [], []
+    networks, r2 = [], []
     for network, runs in groups(results["networks"], "network").items():
         values = [[run[key] for run in runs] for key in COLUMNS.values()]
         networks.append([network, *map(rounded_spread, values)])
         values = [[run["accuracy"][name] for run in runs] for name in SETTINGS]
-        decoding.append([network, *map(rounded_spread, values)])
+        r2.append([network, *map(rounded_spread, values)])
     return {
         "Diagnostics": record.markdown(["network", *COLUMNS], networks),
-        "R² of the first signal": record.markdown(
-            ["network", *SETTINGS], decoding
-        ),
+        "R² of the first signal": record.markdown(["network", *SETTINGS], r2),
     }
 
 

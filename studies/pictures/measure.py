@@ -35,10 +35,8 @@ def measure(updates=1_000):
         "saddles on faces": int((points.expanding == 2).sum()),
         "other": int((points.expanding > 2).sum()),
     }
-    return {
-        "points": counts,
-        "figures": {"cube.svg": draw_cube(points, outputs)},
-    }
+    figures = {"cube.svg": draw_cube(points, outputs)}
+    return {"points": counts, "figures": figures}
 
 
 def tables(results):
@@ -59,13 +57,8 @@ def draw_tasks(results):
     """Inputs of five tasks over time."""
     figure, panels = pictures.subplots(7, 9.5, 5, height_ratios=[2, 2, 3, 2, 3])
     rng = np.random.default_rng(0)
-    draw = (
-        _draw_adding,
-        _draw_copying,
-        _draw_flip_flop,
-        _draw_pixels,
-        _draw_motion,
-    )
+    draw = [_draw_adding, _draw_copying, _draw_flip_flop]
+    draw += [_draw_pixels, _draw_motion]
     for axes, draw_task in zip(panels, draw, strict=True):
         axes.set_title(draw_task(axes, rng), loc="left")
         axes.spines[["top", "right"]].set_visible(False)
@@ -88,14 +81,13 @@ def _draw_adding(axes, rng):
 def _draw_copying(axes, rng):
     x, y = tasks.copying.generate(rng, 1, 40, copied=5, symbols=4)
     shown = x[0].argmax(axis=1)
+    style = {"ha": "center", "va": "center", "color": POSITIVE}
     for row, symbols in ((1, shown), (0, y[0])):
         steps = np.flatnonzero(symbols)
         axes.plot(range(40), [row] * 40, ".", color=GREY, markersize=2)
         for step in steps:
             letter = "ABCD?"[symbols[step] - 1]
-            axes.text(
-                step, row, letter, ha="center", va="center", color=POSITIVE
-            )
+            axes.text(step, row, letter, **style)
     axes.set(yticks=[0, 1], yticklabels=["answer", "input"], ylim=(-0.6, 1.6))
     return "copying: say the symbols again after the cue"
 

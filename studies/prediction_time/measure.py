@@ -38,9 +38,8 @@ def measure_case(layer, length, units, repeats):
 
 
 def predictor(layer, x, units, jit_compile):
-    model = keras.Sequential(
-        [keras.Input((None, 2)), steps.LAYERS[layer](units)]
-    )
+    layer = steps.LAYERS[layer](units)
+    model = keras.Sequential([keras.Input((None, 2)), layer])
     model.compile(jit_compile=jit_compile)
     model.predict_on_batch(x)
     return lambda: model.predict_on_batch(x)

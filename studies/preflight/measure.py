@@ -11,6 +11,7 @@ from there.
 """
 
 import collections
+import functools
 import itertools
 
 import keras
@@ -43,40 +44,25 @@ LAYERS = {
 }
 INPUTS = "normalized", "raw"
 OPTIMIZERS = "adam", "clipped", "clipped, warm-up and decay"
+CASES = tuple(itertools.product(OPTIMIZERS, INPUTS, LAYERS))
 BATCH, EPOCHS = 50, 10
 
 
-def measure(
-    samples=10_000,
-    length=200,
-    layers=tuple(LAYERS),
-    inputs=INPUTS,
-    optimizers=OPTIMIZERS,
-    partial=None,
-):
+def measure(samples=10_000, length=200, cases=CASES, partial=None):
     rng = np.random.default_rng(0)
     x, y = adding.generate(rng, samples, length)
     validation = adding.generate(rng, samples // 10, length)
     stored = PartialRuns(partial, ("optimizer", "inputs", "layer"))
-    runs = stored.complete(
-        itertools.product(optimizers, inputs, layers),
-        lambda *case: train(case, x, y, validation),
-    )
-    return {"runs": runs}
+    run = functools.partial(train, x, y, validation)
+    return {"runs": stored.complete(cases, run)}
 
 
-def train(case, x, y, validation):
+def train(x, y, validation, *case):
     model = build(*case, x, updates=EPOCHS * len(x) // BATCH)
     report = preflight(model, x, y)
-    history = model.fit(
-        x,
-        y,
-        batch_size=BATCH,
-        epochs=EPOCHS,
-        validation_data=validation,
-        callbacks=[keras.callbacks.TerminateOnNaN()],
-        verbose=0,
-    ).history
+    options = {"batch_size": BATCH, "epochs": EPOCHS, "verbose": 0}
+    options |= {"callbacks": [keras.callbacks.TerminateOnNaN()]}
+    history = model.fit(x, y, validation_data=validation, **options).history
     baseline = report.baseline_loss
     return {
         "findings": [finding.remedy for finding in report.findings],
@@ -163,7 +149,5 @@ def short(remedy):
     return remedy
 
 
-SMALLEST = {"samples": 50, "length": 5, "layers": ("RIN",)} | {
-    "inputs": INPUTS[:1],
-    "optimizers": OPTIMIZERS[2:],
-}
+SMALLEST = {"samples": 50, "length": 5}
+SMALLEST["cases"] = [(OPTIMIZERS[2], INPUTS[0], "RIN")]

@@ -29,12 +29,8 @@ def spectral_radii(normalise, factors, units, draws):
     power, product = product_versus_power(
         units, factors, draws, rng, normalize=normalise
     )
-    return {
-        "normalise": normalise,
-        "factors": factors,
-        "power": power.tolist(),
-        "product": product.tolist(),
-    }
+    run = {"normalise": normalise, "factors": factors}
+    return run | {"power": power.tolist(), "product": product.tolist()}
 
 
 def tables(results):

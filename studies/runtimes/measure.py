@@ -24,9 +24,8 @@ TRAINING, RATE = "pairs, all steps", 0.01
 
 
 def measure(units=64, seed=0, epochs=endless_stream.EPOCHS, length=20):
-    model, _ = endless_stream.train(
-        "RIN", units, TRAINING, RATE, -1, seed, epochs
-    )
+    case = "RIN", units, TRAINING, RATE, -1, seed, epochs
+    model, _ = endless_stream.train(*case)
     (x_train, _), test = endless_stream.recordings()
     joined = x_train[::12].reshape(1, -1, x_train.shape[-1])
     rng = np.random.default_rng(0)
@@ -90,11 +89,11 @@ def in_tensorflow(path, x):
 def in_onnxruntime(path, x):
     session = onnxruntime.InferenceSession(path)
     names = [value.name for value in session.get_inputs()]
-    return by_order(
-        path,
-        x,
-        lambda values: session.run(None, dict(zip(names, values, strict=True))),
-    )
+
+    def run(values):
+        return session.run(None, dict(zip(names, values, strict=True)))
+
+    return by_order(path, x, run)
 
 
 def in_litert(path, x):

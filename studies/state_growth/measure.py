@@ -90,11 +90,8 @@ def build(name, x, units):
 
 
 def values(runs, key, name, length):
-    return [
-        run[key]
-        for run in runs
-        if run["length"] == length and run["model"] == name
-    ]
+    case = {"length": length, "model": name}
+    return [run[key] for run in runs if run | case == run]
 
 
 def tables(results):
@@ -122,9 +119,8 @@ def draw(results):
     figure, (states, *others) = pictures.subplots(6.5, 9, 3)
     for name, color, dash in zip(MODELS, SHADES, DASHES, strict=True):
         style = {"color": color, "linestyle": dash}
-        norms = np.median(
-            values(runs, "state_norms", name, panel_length), axis=0
-        )
+        norms = values(runs, "state_norms", name, panel_length)
+        norms = np.median(norms, axis=0)
         time = 1 + np.arange(len(norms)) * max(1, panel_length // 100)
         states.loglog(time, norms, label=name, **style)
         for axes, key in zip(others, ("loss", "gradient_norm"), strict=True):

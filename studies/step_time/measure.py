@@ -151,9 +151,8 @@ def step_table(by_size, cell):
 
 def cell(times, name):
     """Median and quartiles."""
-    low, middle, high = map(
-        three_digits, statistics.quantiles(times[name], n=4)
-    )
+    quartiles = statistics.quantiles(times[name], n=4)
+    low, middle, high = map(three_digits, quartiles)
     return f"{middle} ({low} to {high})"
 
 

@@ -7,7 +7,7 @@ prediction is right, step after step.
 """
 
 import numpy as np
-from exports.measure import RUNS
+from exports.measure import DIGITS
 from tqdm import tqdm
 
 from engine import exported
@@ -18,7 +18,7 @@ from keras_rin.tasks import sequential_pixels
 PERCENTILES = [50, 90, 99, 99.9]
 
 
-def measure(model=RUNS / "sequential_images" / "best_rin.keras", images=360):
+def measure(model=DIGITS, images=360):
     model = exported.load_model(model, 1, 10)
     *_, (x, labels) = load_images("digits")
     sequences = sequential_pixels.generate(x[:images])

@@ -20,14 +20,10 @@ LAYERS = [
     for features, units in [(1, 32), (1, 100), (64, 256)]
     for name in ("RIN", "SimpleRNN", "GRU", "LSTM")
 ] + [("GRU", 1, 57), ("LSTM", 1, 50)]
-
-
+LITERT = {"format": "litert"}
 FORMATS = {  # options of the export, and the function that loads the file
-    "float32.tflite": ({"format": "litert"}, exported.litert_step),
-    "int8.tflite": (
-        {"format": "litert", "weights": "int8"},
-        exported.litert_step,
-    ),
+    "float32.tflite": (LITERT, exported.litert_step),
+    "int8.tflite": (LITERT | {"weights": "int8"}, exported.litert_step),
     "saved_model": ({}, exported.saved_model_step),
 }
 

@@ -22,16 +22,14 @@ PICTURES = {
 
 
 def measure():
-    script = "\n".join(
-        re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    )
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     names, printed = {}, io.StringIO()
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         contextlib.redirect_stdout(printed),
     ):
-        exec(script, names)  # noqa: S102
+        exec("\n".join(blocks), names)  # noqa: S102
     figures = {
         "gradient_norms.svg": names["norms_figure"],
         "eigenvalues.svg": names["eigenvalues_figure"],

@@ -30,13 +30,10 @@ INITIALIZERS = {
 
 def measure(filters=64, draws=3):
     keras.utils.set_random_seed(0)
-    runs = [
-        {
-            "initializer": name,
-            "draws": [growth(name, filters) for _ in range(draws)],
-        }
-        for name in tqdm(INITIALIZERS)
-    ]
+    runs = []
+    for name in tqdm(INITIALIZERS):
+        growths = [growth(name, filters) for _ in range(draws)]
+        runs.append({"initializer": name, "draws": growths})
     return {"filters": filters, "runs": runs}
 
 

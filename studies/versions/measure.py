@@ -21,12 +21,8 @@ ROOT = record.STUDIES.parent
 ENVIRONMENTS = tomllib.loads(
     pathlib.Path(__file__).with_name("environments.toml").read_text()
 )
-PACKAGES = {
-    "keras": "Keras",
-    "tensorflow": "TensorFlow",
-    "jax": "JAX",
-    "numpy": "NumPy",
-}
+PACKAGES = {"keras": "Keras", "tensorflow": "TensorFlow"}
+PACKAGES |= {"jax": "JAX", "numpy": "NumPy"}
 
 
 def run_tests(name, environment, folder):

@@ -56,14 +56,11 @@ def measure_network(seed, units, epochs):
 def build(units):
     initializer = Offset("orthogonal")
     rin = RIN(units, "elu", recurrent_initializer=initializer, name="rin")
-    model = keras.Sequential(
-        [keras.Input((None, 1)), rin, keras.layers.Dense(10)]
-    )
-    model.compile(
-        keras.optimizers.Adam(0.001, clipnorm=1.0),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=["accuracy"],
-    )
+    read_out = keras.layers.Dense(10)
+    model = keras.Sequential([keras.Input((None, 1)), rin, read_out])
+    adam = keras.optimizers.Adam(0.001, clipnorm=1.0)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(adam, loss, metrics=["accuracy"])
     return model
 
 
