@@ -109,6 +109,39 @@ def gradients(layer, x, y, **kwargs):
     return [b - a for a, b in zip(model.get_weights(), start, strict=True)]
 
 
+def outputs_of_steps(step, x):
+    """The outputs (batch, time, ...) of a `streaming_step` along x."""
+    state = {
+        name: keras.ops.zeros((len(x), *tensor.shape[1:]), tensor.dtype)
+        for name, tensor in step.input.items()
+    }
+    outputs = []
+    for t in range(x.shape[1]):
+        state = step({**state, "x": keras.ops.convert_to_tensor(x[:, t])})
+        outputs.append(to_numpy(state.pop("y")))
+    return np.stack(outputs, axis=1)
+
+
+class Around(keras.layers.Layer):
+    """A layer of a user's own around another."""
+
+    def __init__(self, inside):
+        super().__init__()
+        self.inside = inside
+
+    def build(self, shape):
+        self.inside.build(shape)
+
+    def call(self, x):
+        return self.inside(x)
+
+
+def warning_of(caught):
+    """The text of the one warning that is the package's."""
+    (text,) = (str(w.message) for w in caught if w.category is UserWarning)
+    return text
+
+
 def drawn_lines(figure):
     """The data of each line of the first axes, by label."""
     return {

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from references import Around
 
 from keras_rin.diagnostics._layer_inputs import LayerInputs
 from keras_rin.layers import RIN
@@ -55,12 +56,14 @@ def test_a_model_inside_with_two_inputs(x):
     assert_reads(model, x, [(rins[0], x, steps), (rins[1], 2 * x, steps)])
 
 
-def test_of_two_calls_the_first(x):
-    inside, inputs = sequential(RIN(2)), keras.Input((6, 2))
-    outputs = [inside(inputs), inside(doubling()(inputs))]
+@pytest.mark.parametrize("first", ["layer", "model"])
+@pytest.mark.parametrize("second", ["layer", "model"])
+def test_of_two_calls_the_first(first, second, x):
+    rin, inputs = RIN(2), keras.Input((6, 2))
+    callees = {"layer": rin, "model": sequential(rin)}
+    outputs = [callees[first](inputs), callees[second](doubling()(inputs))]
     model = keras.Model(inputs, keras.layers.Add()(outputs))
-    steps = np.ones((4, 6), bool)
-    assert_reads(model, x, [(inside.layers[-1], x, steps)])
+    assert_reads(model, x, [(rin, x, np.ones((4, 6), bool))])
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -96,13 +99,5 @@ def test_a_model_inside_gets_no_mask_where_there_is_none(x):
 
 
 def test_those_of_a_layer_of_ones_own_are_unknown(x):
-    class Block(keras.layers.Layer):
-        def __init__(self):
-            super().__init__()
-            self.rnn = keras.layers.SimpleRNN(1)
-
-        def call(self, x):
-            return self.rnn(x)
-
-    inputs = LayerInputs(sequential(Block()))
+    inputs = LayerInputs(sequential(Around(keras.layers.SimpleRNN(1))))
     assert inputs.layers == list(inputs(x)) == []

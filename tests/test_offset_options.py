@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 from references import assert_same
+from references import built
 
 from keras_rin import initializers
 from keras_rin.constraints import Orthogonal
@@ -120,8 +121,7 @@ def test_the_line_of_the_warning_can_be_run(written):
     """And what it makes is what SimpleRNN has without `Offset`."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        layer = RIN(4, recurrent_initializer=Offset(run(written)))
-    layer.build((None, None, 2))
+        layer = built(RIN(4, recurrent_initializer=Offset(run(written))))
     if "seed" not in run(written).get_config():
         assert_same(layer.effective_recurrent_kernel, run(written)((4, 4)))
 

@@ -9,6 +9,7 @@ from cases import needs_keras
 from keras import layers
 from keras import ops
 from references import assert_same
+from references import outputs_of_steps
 
 from keras_rin.export import streaming_step
 from keras_rin.export._stepwise import LAYERS
@@ -30,7 +31,7 @@ AdaptivePooling = getattr(
     layers, "AdaptiveAveragePooling1D", layers.AveragePooling1D
 )
 
-STEPS = 8
+STEPS = 4
 FRAMES = (3, 2, 4)  # rows, columns, channels of a step that is an image
 
 
@@ -120,17 +121,6 @@ def test_each_layer_of_the_list_is_tried():
     assert {type(layer) for layer, _ in ACCEPTED} == set(LAYERS)
 
 
-def stepped(model, x, stepwise=()):
-    """The outputs (batch, time, units) of one step after the other."""
-    step, outputs = streaming_step(model, stepwise), []
-    (name,) = set(step.input) - {"x"}
-    state = {name: np.zeros((len(x), step.input[name].shape[1]), "float32")}
-    for t in range(x.shape[1]):
-        state = step.predict_on_batch({"x": x[:, t], **state})
-        outputs.append(state.pop("y"))
-    return np.stack(outputs, 1)
-
-
 def every_operation(x):
     """Of positive numbers, what `stepwise` accepts, along the features."""
     less = x / 2 < x - 1
@@ -167,7 +157,8 @@ def test_operations_that_are_accepted_see_one_step_at_a_time(rng):
     tried = {type(operation).__name__ for operation in model.operations}
     assert tried >= set(OPERATIONS)
     x = rng.uniform(0.5, 3.0, size=(2, STEPS, 3)).astype("float32")
-    assert_same(stepped(model, x), model.predict(x, verbose=0), rtol=1e-3)
+    outputs = outputs_of_steps(streaming_step(model), x)
+    assert_same(outputs, model.predict(x, verbose=0), rtol=1e-3)
 
 
 class Mine(layers.Layer):
@@ -344,8 +335,8 @@ def test_an_operation_of_the_user_is_refused():
 def test_the_user_says_which_other_layers_are_stepwise(rng, layer, stepwise):
     model = model_of(layer, (None, 3))
     x = rng.normal(size=(2, 5, 3)).astype("float32")
-    last = stepped(model, x, stepwise)[:, -1]
-    assert_same(last, model.predict(x, verbose=0), rtol=1e-4)
+    outputs = outputs_of_steps(streaming_step(model, stepwise), x)
+    assert_same(outputs[:, -1], model.predict(x, verbose=0), rtol=1e-4)
 
 
 @pytest.mark.each_backend
@@ -368,7 +359,8 @@ def test_an_ellipsis_takes_all_axes_between():
     x = keras.Input((None,))
     model = keras.Model(x, RIN(3, return_sequences=True)(x[..., None]))
     x = np.ones((2, 1))
-    assert_same(stepped(model, x), model.predict_on_batch(x))
+    outputs = outputs_of_steps(streaming_step(model), x)
+    assert_same(outputs, model.predict_on_batch(x))
 
 
 def test_a_state_in_a_layer_of_each_step_is_refused():
