@@ -12,7 +12,7 @@ from keras_rin.callbacks import ResumableTraining
 EAGER = keras.backend.backend() == "tensorflow"
 
 
-def make(run_eagerly=EAGER, **kwargs):
+def make(loss="mse", run_eagerly=EAGER, **kwargs):
     keras.utils.set_random_seed(1)
     model = keras.Sequential(
         [
@@ -23,7 +23,7 @@ def make(run_eagerly=EAGER, **kwargs):
         name="model",
     )
     optimizer = keras.optimizers.Adam(0.01)
-    model.compile(optimizer, "mse", run_eagerly=run_eagerly, **kwargs)
+    model.compile(optimizer, loss, run_eagerly=run_eagerly, **kwargs)
     return model
 
 
@@ -55,9 +55,9 @@ def test_the_weights_are_those_before_the_step(step, bad, jit_compile):
     if jit_compile and keras.backend.backend() == "torch":
         pytest.skip("Torch's compiler is not there on every machine.")
     x, y = data()
-    witness = make(run_eagerly=False)
+    reference = make(run_eagerly=False)
     if step:
-        fit(witness, x[: 4 * step], y[: 4 * step])
+        fit(reference, x[: 4 * step], y[: 4 * step])
     model = make(run_eagerly=False, jit_compile=jit_compile)
     with pytest.raises(
         FloatingPointError,
@@ -65,21 +65,30 @@ def test_the_weights_are_those_before_the_step(step, bad, jit_compile):
         r"not finite is model/\w+/kernel\.",
     ):
         fit(model, *data(step, bad), RestoreOnNaN())
-    assert_same(model.get_weights(), witness.get_weights(), 1e-6, 0)
+    assert_same(model.get_weights(), reference.get_weights(), 1e-6, 0)
 
 
-class Breaks(keras.callbacks.Callback):
-    """Makes one weight infinite after a step, as an overflow would."""
+class BreaksAfter(keras.callbacks.Callback):
+    """Makes a weight not finite after a step, its loss still finite."""
+
+    def __init__(self, epoch, step, layer="first", weight="kernel"):
+        super().__init__()
+        self.place, self.layer, self.weight = (epoch, step), layer, weight
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+        self.at_begin = self.model.get_weights()
 
     def on_train_batch_end(self, batch, logs=None):
-        if batch == 2:
+        if (self.epoch, batch + 1) == self.place:
             self.before = self.model.get_weights()
-            bias = self.model.get_layer("second").bias
-            bias.assign([np.inf])
+        if (self.epoch, batch) == self.place:
+            weight = getattr(self.model.get_layer(self.layer), self.weight)
+            weight.assign(np.full(weight.shape, np.nan))
 
 
-def test_a_weight_lost_at_the_step_before_is_named(tmp_path):
-    model, breaks = make(), Breaks()
+def test_a_weight_lost_at_the_step_before_is_named():
+    model, breaks = make(), BreaksAfter(0, 2, "second", "bias")
     with pytest.raises(
         FloatingPointError, match="step 4: .* not finite is model/second/bias"
     ):
@@ -96,12 +105,7 @@ def test_without_finite_weights_it_says_so():
 
 
 def test_a_loss_that_reaches_no_weight_leaves_them_finite():
-    model = make()
-
-    def loss(y, answer):
-        return keras.ops.mean(0 * answer + y)
-
-    model.compile("sgd", loss, run_eagerly=EAGER)
+    model = make(loss=lambda y, answer: keras.ops.mean(0 * answer + y))
     with pytest.raises(FloatingPointError, match="All weights are finite"):
         fit(model, *data(1, np.inf), RestoreOnNaN())
 
@@ -145,35 +149,10 @@ def test_after_a_resume_it_restores_what_was_resumed(tmp_path, restore_first):
     assert_same(resumed.get_weights(), first.get_weights(), 0, 0)
 
 
-class BreaksAfter(keras.callbacks.Callback):
-    """Makes a weight not finite after a step, its loss still finite."""
-
-    def __init__(self, step, value=np.nan):
-        super().__init__()
-        self.step, self.value = step, value
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.epoch = epoch
-        self.at_begin = self.model.get_weights()
-
-    def on_train_batch_end(self, batch, logs=None):
-        if (self.epoch, batch) == (1, self.step - 1):
-            self.before = self.model.get_weights()
-        if (self.epoch, batch) == (1, self.step):
-            kernel = self.model.get_layer("first").kernel
-            kernel.assign(np.full((2, 3), self.value))
-
-
-def finite_loss():
-    """A loss that does not see NaN, as below a ReLU on some processors."""
-    model = make()
-
-    def loss(y, answer):
-        seen = keras.ops.where(keras.ops.isnan(answer), 0, answer)
-        return keras.ops.mean((seen - y) ** 2)
-
-    model.compile("sgd", loss, run_eagerly=EAGER)
-    return model
+def loss_that_sees_no_nan(y, answer):
+    """As below a ReLU on some processors."""
+    seen = keras.ops.where(keras.ops.isnan(answer), 0, answer)
+    return keras.ops.mean((seen - y) ** 2)
 
 
 class StepsUnknown(keras.callbacks.Callback):
@@ -186,7 +165,7 @@ class StepsUnknown(keras.callbacks.Callback):
 @pytest.mark.parametrize("steps", ["known", "unknown"])
 @pytest.mark.parametrize("step", [0, 5])
 def test_weights_are_looked_at_when_an_epoch_ends(tmp_path, step, steps):
-    model, breaks = finite_loss(), BreaksAfter(step)
+    model, breaks = make(loss_that_sees_no_nan), BreaksAfter(1, step)
     saves = ResumableTraining(tmp_path / "state.npz")
     callbacks = [saves, breaks, RestoreOnNaN()]
     if steps == "unknown":
