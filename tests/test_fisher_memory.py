@@ -1,9 +1,7 @@
-import keras
 import numpy as np
 import pytest
 import scipy.linalg
 from references import orthogonal
-from references import to_numpy
 
 from keras_rin.diagnostics import fisher_memory_curve
 from keras_rin.diagnostics import optimal_input_vector
@@ -254,14 +252,6 @@ def test_what_double_precision_cannot_hold_is_refused(matrix, horizon):
         total_memory(matrix, horizon=horizon)
     with pytest.raises(ValueError, match="amplifies too much .* trace"):
         fisher_memory_curve(matrix, horizon=horizon)
-
-
-def test_a_kernel_of_keras_is_taken_as_it_is():
-    kernel = keras.initializers.Orthogonal(seed=0)((16, 16))
-    with pytest.raises(ValueError, match=r"spectral radius of (1|0\.99999)"):
-        fisher_memory_curve(to_numpy(kernel))
-    curve = fisher_memory_curve(to_numpy(kernel), horizon=8)
-    np.testing.assert_allclose(curve, np.full(8, 1 / 8), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
