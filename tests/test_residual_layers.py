@@ -58,25 +58,6 @@ def test_without_the_second_kernel_the_input_passes_as_it_is(case, rng):
 
 
 @pytest.mark.one_backend
-def test_the_penalty_is_that_of_both_kernels_and_the_bias(case):
-    layer_class, shape = case
-    layer = layer_class(
-        4,
-        bias_initializer="ones",
-        kernel_regularizer=keras.regularizers.L2(1.0),
-        output_regularizer=keras.regularizers.L2(10.0),
-        bias_regularizer=keras.regularizers.L2(100.0),
-    )
-    layer.build(shape)
-    kernel, output_kernel, bias = layer.get_weights()
-    squares = [np.square(w).sum() for w in (kernel, output_kernel, bias)]
-    expected = np.dot([1, 10, 100], squares)
-    np.testing.assert_allclose(
-        sum(float(to_numpy(loss)) for loss in layer.losses), expected, rtol=1e-5
-    )
-
-
-@pytest.mark.one_backend
 def test_the_config_has_each_option_under_its_own_name(case):
     options = {
         f"{weight}_{kind}": make(0.1 * number)
