@@ -11,6 +11,7 @@ GPUs, two packages that run without any driver:
 
 import importlib.util
 import os
+import pathlib
 import re
 from unittest import mock
 
@@ -30,27 +31,8 @@ LAYERS = {
     "GRU": lambda units: keras.layers.GRU(units, use_cudnn=False),
     "LSTM": lambda units: keras.layers.LSTM(units, use_cudnn=False),
 }
-# From NVIDIA's data sheet, as XLA reads it.
-H100 = """
-gpu_device_info {
-  threads_per_block_limit: 1024 threads_per_warp: 32
-  shared_memory_per_block: 49152 shared_memory_per_core: 233472
-  shared_memory_per_block_optin: 232448
-  threads_per_core_limit: 2048 core_count: 132 fpus_per_core: 128
-  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535
-  block_dim_limit_z: 65535 memory_bandwidth: 3352320000000
-  l2_cache_size: 52428800 clock_rate_ghz: 1.98
-  device_memory_size: 84942979072 cuda_compute_capability { major: 9 }
-  registers_per_core_limit: 65536 registers_per_block_limit: 65536
-  thread_dim_limit_x: 1024 thread_dim_limit_y: 1024 thread_dim_limit_z: 64
-  device_vendor: "NVIDIA Corporation" name: "NVIDIA H100"
-  driver_version: "12.8.0" runtime_version: "12.8.0"
-  compile_time_toolkit_version: "12.8.0" dnn_version: "9.10.0"
-}
-platform_name: "CUDA"
-dnn_version_info { major: 9 minor: 10 patch: 0 }
-device_description_str: "NVIDIA H100"
-"""
+# From the data sheet of NVIDIA, in the format of XLA.
+H100 = pathlib.Path(__file__).with_name("h100.txtpb").read_text()
 
 INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?(\S+) = .*? ([a-z][a-z0-9-]*)\(")
 NOT_KERNELS = "bitcast constant get-tuple-element parameter tuple while".split()

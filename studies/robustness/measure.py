@@ -25,13 +25,6 @@ from engine import reports
 FOLDER = pathlib.Path(__file__).parent
 FAULTS = tomllib.loads((FOLDER / "faults.toml").read_text())
 REMOVED = "*"  # begins the name of a removed test
-TITLES = {
-    "training": "Training and its files",
-    "streaming": "Streaming",
-    "layers": "Layers and initializers",
-    "files": "Saved files",
-    "numbers": "Diagnostics and constructions",
-}
 
 
 def named_tests():
@@ -74,5 +67,5 @@ def tables(results):
             tests = (test.removeprefix(REMOVED) for test in tests)
             cases = sum(results["passed"].get(test, 0) for test in tests)
             rows.append([tried, cases, result])
-        captions[TITLES[part]] = record.markdown(header, rows, words=3)
+        captions[part] = record.markdown(header, rows, words=3)
     return captions
