@@ -84,9 +84,8 @@ def main(arguments=None):
         from engine.measurement import Measurement  # imports Keras
 
         study = Measurement.of(options.study)
-        study.run(
-            options.output, options.variant, options.smallest, options.page
-        )
+        how = options.variant, options.smallest, options.page
+        study.run(options.output, *how)
         return
     folder = options.study
     try:

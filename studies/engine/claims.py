@@ -46,10 +46,8 @@ class Claim:
         require_known("value of `measure`", [self.measure], MEASURES)
         require_known("hyperparameter", self.where, HYPERPARAMETERS)
         if self.finding:
-            known = {**findings.OF_RUNS, **findings.COMPUTED}
-            known |= {
-                f"{self.results}.{n}": f for n, f in findings.OF_RESULTS.items()
-            }
+            known = [*findings.OF_RUNS, *findings.COMPUTED]
+            known += [f"{self.results}.{name}" for name in findings.OF_RESULTS]
             require_known("finding", [self.finding], known)
         elif self.compare:
             if self.within is None:
@@ -134,9 +132,8 @@ class Claim:
         protocol = self.study.protocol
         needed = set(itertools.chain(*self.pairs))
         if not self.compare:
-            where = {
-                k: v for k, v in self.where.items() if k not in protocol.tuned
-            }
+            items = self.where.items()
+            where = {k: v for k, v in items if k not in protocol.tuned}
             needed = {v for v in protocol.variants if v.matches(where)}
         return [s for s in protocol.settings if protocol.variant(s) in needed]
 

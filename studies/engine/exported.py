@@ -87,10 +87,8 @@ def c_program(header, streams):
         flags = np.broadcast_to(resets, x.shape[:2])[..., None]
         data = np.concatenate([flags, x], axis=-1, dtype="float32")
         data = data.swapaxes(0, 1).tobytes()
-        finished = subprocess.run(
-            [program], input=data, capture_output=True, check=True
-        )
-        y = np.frombuffer(finished.stdout, "float32")
+        output = subprocess.check_output([program], input=data)
+        y = np.frombuffer(output, "float32")
         return y.reshape(x.shape[1], len(x), -1).swapaxes(0, 1)
 
     return run

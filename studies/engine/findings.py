@@ -263,10 +263,9 @@ def fits_any_labels(results):
 
 def small_variance_trains_better(results):
     """With one seed per initializer the comparison is inconclusive."""
-    scores = ", ".join(
-        f"{run['layer']} {run['score']:.3f}" for run in results["runs"]
-    )
-    return [Part("1 seed each", f"accuracy of {scores}", "inconclusive")]
+    scores = (f"{run['layer']} {run['score']:.3f}" for run in results["runs"])
+    summary = f"accuracy of {', '.join(scores)}"
+    return [Part("1 seed each", summary, "inconclusive")]
 
 
 def factors_are_small():

@@ -12,8 +12,7 @@ import keras
 import numpy as np
 
 UPDATES_OF_WARMUP = 0.05  # a part of all updates
-CLIPNORM = 1.0
-BETA_2 = 0.99
+ADAM = {"beta_2": 0.99, "global_clipnorm": 1.0}
 
 
 def initial_weights(makers, cases):
@@ -70,9 +69,7 @@ class ManyModels:
         """
         import jax
 
-        optimizer = keras.optimizers.Adam(
-            1.0, beta_2=BETA_2, global_clipnorm=CLIPNORM
-        )
+        optimizer = keras.optimizers.Adam(1.0, **ADAM)
         optimizer.build(self.model.trainable_variables)
         start = [variable.numpy() for variable in optimizer.variables]
         rate = optimizer.learning_rate

@@ -175,9 +175,8 @@ def _file(stem, variant, suffix):
 
 def _made_by(results):
     """The command, machine and versions of a record, as a sentence."""
-    machine = [
-        results[k] for k in ("machine", "processor", "gpu") if k in results
-    ]
+    keys = "machine", "processor", "gpu"
+    machine = [results[key] for key in keys if key in results]
     if "python" in results:
         machine.append(f"Python {results['python']}")
     versions = (f"{name} {v}" for name, v in results["versions"].items())

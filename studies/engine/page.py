@@ -67,14 +67,12 @@ def _rows(claim):
         parts = []
     if claim.results:
         summary += f" ([{claim.results}](../{claim.results}/README.md))"
-    return [
-        [claim.statement, summary, f"**{claim.verdict}**"],
-        [f"*{source}*", f"*{claim.published}*", ""],
-        *(
-            [f"– {p.condition}", p.summary, ANSWERS.get(p.answer, p.answer)]
-            for p in parts
-        ),
-    ]
+    rows = [[claim.statement, summary, f"**{claim.verdict}**"]]
+    rows.append([f"*{source}*", f"*{claim.published}*", ""])
+    for part in parts:
+        answer = ANSWERS.get(part.answer, part.answer)
+        rows.append([f"– {part.condition}", part.summary, answer])
+    return rows
 
 
 def _missing(study, settings=None):
@@ -102,9 +100,8 @@ def _made(study):
     ]
     took = study.metadata["took"]
     if took["runs"] == len(study.runs):
-        parts.append(
-            f"{took['seconds'] / 60:.0f} minutes, {study.metadata['machine']}"
-        )
+        minutes = f"{took['seconds'] / 60:.0f} minutes"
+        parts.append(f"{minutes}, {study.metadata['machine']}")
     elif study.hours_taken is not None:
         parts.append(f"about {study.hours_taken:.2g} hours on two cores")
     return "; ".join([*parts, *_processors(study)]) + "."

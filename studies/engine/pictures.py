@@ -121,19 +121,18 @@ def _curves(study):
     panels = _panels(study)
     height, count = 0.8 + 2.4 * len(panels), len(panels)
     shared = {"sharex": True, "sharey": True}
+    labels = {"ylabel": "normalized loss", "baseline": 1}
     figure, rows = subplots(6, height, count, **shared, squeeze=False)
     for axes, (title, panel) in zip(rows[:, 0], panels, strict=True):
         curves = {
             label: list(outcome.best.validation_curves.values())
             for label, outcome in panel
         }
-        plots.plot_learning_curves(
-            curves, ylabel="normalized loss", baseline=1, ax=axes
-        )
+        plots.plot_learning_curves(curves, **labels, ax=axes)
         axes.set_title(title, loc="left")
         axes.label_outer()
-    labels = {tuple(label for label, _ in panel) for _, panel in panels}
-    if len(panels) > 1 and len(labels) == 1:
+    models = {tuple(label for label, _ in panel) for _, panel in panels}
+    if len(panels) > 1 and len(models) == 1:
         for axes in figure.axes:
             axes.get_legend().remove()
         drawn = axes.get_legend_handles_labels()

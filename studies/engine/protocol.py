@@ -14,9 +14,8 @@ import itertools
 import pathlib
 import tomllib
 
-LAYERS = tomllib.loads(
-    pathlib.Path(__file__).with_name("layers.toml").read_text()
-)
+FILE = pathlib.Path(__file__).with_name("layers.toml")
+LAYERS = tomllib.loads(FILE.read_text())
 NEEDED = {  # by the data of a task
     "adding": ("length", "train"),
     "copying": ("length", "train", "copied"),
@@ -33,13 +32,11 @@ VALUES = {
     "read_out": ("fixed", "trained"),
 }
 TABLES = "models", "accuracies", "panels", "departures", "rates"
-SHARED = (
-    "about within source published expect size compare where finding".split()
-)
-FIXED = "data", "network", "training"
-KEYS = {*SHARED, *FIXED} | set(
-    "question setting differs seeds tuned panels tables curves grid layers "
-    "claims".split()
+SHARED = "about within source published expect size compare where finding"
+FIXED = "data network training"
+KEYS = set(
+    f"{SHARED} {FIXED} question setting differs seeds tuned panels tables "
+    "curves grid layers claims".split()
 )
 
 
@@ -113,12 +110,9 @@ class Setting:
 
     def as_dict(self):
         """The hyperparameters that differ from their defaults."""
-        return {
-            field.name: value
-            for field in dataclasses.fields(self)
-            if field.compare
-            and (value := getattr(self, field.name)) != field.default
-        }
+        fields = [f for f in dataclasses.fields(self) if f.compare]
+        values = {f: getattr(self, f.name) for f in fields}
+        return {f.name: v for f, v in values.items() if v != f.default}
 
 
 HYPERPARAMETERS = [f.name for f in dataclasses.fields(Setting) if f.compare]
@@ -181,7 +175,7 @@ def _protocol(name, source):
         if key not in source:
             raise ValueError(f"`{key}` is missing.")
     seeds = source.get("seeds", range(5))
-    parts = [source.get(key, {}) for key in FIXED]
+    parts = [source.get(key, {}) for key in FIXED.split()]
     fixed = dict(itertools.chain(*map(dict.items, parts)))
     tuned = tuple(source.get("tuned", ["learning_rate"]))
     grids = [
@@ -191,12 +185,11 @@ def _protocol(name, source):
     names = [n for n in dict.fromkeys(itertools.chain(*grids)) if n != "seeds"]
     require_known("hyperparameter", [*names, *fixed], HYPERPARAMETERS)
     if grids:
-        panels = [source["panels"]] if "panels" in source else []
-        chosen = [*tuned, *panels]
+        chosen = filter(None, [*tuned, source.get("panels")])
         require_known("hyperparameter to choose or show", chosen, names)
     tables = tuple(source.get("tables", ["models"]))
     require_known("table", tables, TABLES)
-    shared = {key: source[key] for key in SHARED if key in source}
+    shared = {key: source[key] for key in SHARED.split() if key in source}
     claims = [
         {**shared, "statement": statement, **claim}
         for statement, claim in source.get("claims", {}).items()

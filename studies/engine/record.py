@@ -126,9 +126,8 @@ def command():
         program = ["-m", module.name.removesuffix(".__main__")]
     line = shlex.join(["python", *program, *sys.argv[1:]])
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-    return (
-        line if backend == "tensorflow" else f"KERAS_BACKEND={backend} {line}"
-    )
+    prefix = "" if backend == "tensorflow" else f"KERAS_BACKEND={backend} "
+    return prefix + line
 
 
 def versions():

@@ -82,12 +82,9 @@ def estimate(protocol, folder, jobs=None):
     missing = study.missing(protocol.settings)
     timed = study.estimate.get("models", [])
     known = {protocol.variant(protocol.setting(values)) for values in timed}
-    to_time = {
-        variant: setting
-        for setting in missing
-        if (variant := protocol.variant(setting)) not in known
-    }
-    timings = _in_processes(_estimated, list(to_time.values()), jobs)
+    by_variant = {protocol.variant(setting): setting for setting in missing}
+    to_time = [s for variant, s in by_variant.items() if variant not in known]
+    timings = _in_processes(_estimated, to_time, jobs)
     with contextlib.closing(timings):
         for values in tqdm(timings, protocol.name, len(to_time), unit="model"):
             timed = [*timed, values]

@@ -228,11 +228,8 @@ class Study:
         for variant, planned_runs in planned.items():
             planned_trials = _trials(planned_runs, tuned)
             seeds = max(len(trial.runs) for trial in planned_trials)
-            trials = tuple(
-                trial
-                for trial in _trials(stored.get(variant, []), tuned)
-                if len(trial.runs) >= seeds
-            )
+            made = _trials(stored.get(variant, []), tuned)
+            trials = tuple(trial for trial in made if len(trial.runs) >= seeds)
             values = {trial.values for trial in trials}
             if values >= {trial.values for trial in planned_trials}:
                 outcomes.append(Outcome(variant, trials))
@@ -252,11 +249,9 @@ class Study:
 
     def hours_missing(self, settings):
         """Of two cores, for the missing runs; None if not estimated."""
-        variant = self.protocol.variant
-        seconds = {
-            variant(self.protocol.setting(timed)): timed["seconds"]
-            for timed in self.estimate.get("models", [])
-        }
+        setting, variant = self.protocol.setting, self.protocol.variant
+        timed = self.estimate.get("models", [])
+        seconds = {variant(setting(of)): of["seconds"] for of in timed}
         missing = list(map(variant, self.missing(settings)))
         if not missing or not seconds.keys() >= set(missing):
             return None
@@ -292,12 +287,9 @@ def load(protocol, folder):
     """The study of a protocol with what its folder holds by now."""
     folder = pathlib.Path(folder)
     metadata, *runs = read_lines(folder) or [{}]
-    return Study(
-        protocol,
-        tuple(Run.from_dict(protocol, values) for values in runs),
-        metadata,
-        record.read(folder / "estimate.json") or {},
-    )
+    runs = tuple(Run.from_dict(protocol, values) for values in runs)
+    estimate = record.read(folder / "estimate.json") or {}
+    return Study(protocol, runs, metadata, estimate)
 
 
 def read_lines(folder):

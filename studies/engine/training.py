@@ -176,11 +176,8 @@ def departures(model):
     """{matrix: Henrici departure} of the first recurrent layer, if any."""
     for layer in model.layers:
         if isinstance(layer, keras.layers.RNN):
-            matrices = diagnostics.recurrent_matrices(layer)
-            return {
-                name: diagnostics.henrici_departure(matrix)
-                for name, matrix in matrices.items()
-            }
+            matrices = diagnostics.recurrent_matrices(layer).items()
+            return {n: diagnostics.henrici_departure(m) for n, m in matrices}
     return {}
 
 

@@ -59,9 +59,8 @@ class Comparison:
         differences = self.first - self.second
         if self.expect == "better":
             return min(1.0, 2 * _p_below(differences, 0))  # two-sided
-        return max(
-            _p_below(d, self.margin) for d in (differences, -differences)
-        )
+        both = differences, -differences
+        return max(_p_below(values, self.margin) for values in both)
 
     @property
     def answer(self):

@@ -24,9 +24,8 @@ def name(hyperparameter):
 
 def label(values):
     """A variant in words, of pairs of a hyperparameter and its value."""
-    return ", ".join(
-        _with_name(key, value) for key, value in values if value is not None
-    )
+    named = (_with_name(*item) for item in values if item[1] is not None)
+    return ", ".join(named)
 
 
 def _with_name(key, value):
