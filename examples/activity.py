@@ -75,16 +75,12 @@ def load(data):
     classes = np.unique(y)
     require(len(classes) > 1, f"{paths[0]} has a single class: {classes[0]}")
     others = ", ".join(sorted({*y_test} - {*classes}))
-    require(
-        not others,
-        f"{paths[1]} has classes that {paths[0]} does not have: {others}",
-    )
+    message = f"{paths[1]} has classes that {paths[0]} does not have: {others}"
+    require(not others, message)
     channels = sorted({recording.shape[1] for recording in [*x, *x_test]})
-    require(
-        len(channels) == 1,
-        f"{folder} has files with different numbers of channels: "
-        f"{', '.join(map(str, channels))}",
-    )
+    counts = ", ".join(map(str, channels))
+    message = f"{folder} has files with different numbers of channels: {counts}"
+    require(len(channels) == 1, message)
     y, y_test = (np.searchsorted(classes, labels) for labels in (y, y_test))
     return (x, y), (x_test, y_test), classes
 
@@ -159,9 +155,7 @@ def train(model, recordings, labels, rate, seed, epochs):
 def fit(model, batches, rate, epochs):
     """The loss after training with cosine decay, infinite if it diverged."""
     decay = keras.optimizers.schedules.CosineDecay(rate, epochs)
-    scheduler = keras.callbacks.LearningRateScheduler(
-        lambda epoch: float(decay(epoch))
-    )
+    scheduler = keras.callbacks.LearningRateScheduler(lambda n: float(decay(n)))
     try:
         return model.fit(
             batches,

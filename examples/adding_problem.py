@@ -65,19 +65,14 @@ def train(name, splits, folder):
     (x, y), validation, test = splits
     model, file = build(name, x), folder / f"{name}.keras"
     file.unlink(missing_ok=True)
-    callbacks = [
-        RestoreOnNaN(),
-        keras.callbacks.ModelCheckpoint(file, "val_loss", save_best_only=True),
-        TqdmCallback(verbose=0, desc=name),
-    ]
+    best = keras.callbacks.ModelCheckpoint(
+        file, "val_loss", save_best_only=True
+    )
+    callbacks = [RestoreOnNaN(), best, TqdmCallback(verbose=0, desc=name)]
+    options = {"batch_size": 50, "epochs": FLAGS.epochs, "callbacks": callbacks}
     label = name
     try:
-        model.fit(
-            *(x, y, 50, FLAGS.epochs),
-            callbacks=callbacks,
-            validation_data=validation,
-            verbose=0,
-        )
+        model.fit(x, y, validation_data=validation, verbose=0, **options)
     except FloatingPointError as error:
         print(f"{name}: {error}", file=sys.stderr)
         label += " (diverged)"

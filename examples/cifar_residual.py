@@ -94,9 +94,7 @@ def batches(x, y, size, first, epochs):
             return moved(x[row], of_row) if FLAGS.augment else x[row], y[row]
 
         rows = tf.random.experimental.stateless_shuffle(tf.range(len(y)), seeds)
-        images = slices(rows).map(
-            image_and_label, num_parallel_calls=tf.data.AUTOTUNE
-        )
+        images = slices(rows).map(image_and_label, tf.data.AUTOTUNE)
         return standardized(images, size)
 
     return tf.data.Dataset.range(first, epochs).flat_map(epoch)
@@ -133,10 +131,9 @@ def build(shape, classes, options, initializer=SmallVarianceNormal):
         kernel_regularizer=keras.regularizers.L2(0.5e-4),
         **options["network"],
     )
-    rates = [options["learning_rate"] * tenth for tenth in (1, 0.1, 0.01)]
-    schedule = keras.optimizers.schedules.PiecewiseConstantDecay(
-        options["drops"], rates
-    )
+    drops, rate = options["drops"], options["learning_rate"]
+    rates = [rate, rate / 10, rate / 100]
+    schedule = keras.optimizers.schedules.PiecewiseConstantDecay(drops, rates)
     optimizer = options["optimizer"](schedule)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, metrics=["accuracy"])

@@ -55,9 +55,8 @@ def share_newest(path):
     sizes = multihost_utils.process_allgather(np.array([epoch, len(content)]))
     newest = max(range(len(sizes)), key=lambda number: tuple(sizes[number]))
     mine = np.resize(np.frombuffer(content, "uint8"), sizes[newest, 1])
-    shared = multihost_utils.broadcast_one_to_all(
-        mine, is_source=FLAGS.process == newest
-    )
+    has_newest = FLAGS.process == newest
+    shared = multihost_utils.broadcast_one_to_all(mine, is_source=has_newest)
     if shared.size:
         new = path.with_suffix(".new")
         new.write_bytes(shared.tobytes())

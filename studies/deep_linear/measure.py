@@ -75,9 +75,8 @@ def losses_of_descent(target, depth, steps, identity=True, rate=1.0, seed=0):
     model = keras.Sequential([keras.Input((size,))])
     for _ in range(depth):
         gaussian = keras.initializers.RandomNormal(stddev=size**-0.5)
-        dense = keras.layers.Dense(
-            size, use_bias=False, kernel_initializer=gaussian
-        )
+        options = {"use_bias": False, "kernel_initializer": gaussian}
+        dense = keras.layers.Dense(size, **options)
         model.add(LinearResidual() if identity else dense)
     optimizer = keras.optimizers.SGD(rate * stable_rate(target, depth))
     model.compile(optimizer, half_square, steps_per_execution=EVERY)

@@ -7,6 +7,7 @@ the time of `fit` that it takes by its own count.
 """
 
 import functools
+import itertools
 import statistics
 
 import keras
@@ -169,14 +170,10 @@ def measure(
         case = part, units, repeats, name
         seconds[name] = process(seconds_of_calls, *case)
         memory[name] = process(memory_of_calls, *case, **returns_memory)
-    shares = {
-        name: {
-            str(epochs): callback_share(callback_units, epochs, CALLBACKS[name])
-            for epochs in callback_epochs
-        }
-        for name in callbacks
-        if callback_epochs
-    }
+    shares = {name: {} for name in callbacks if callback_epochs}
+    for name, epochs in itertools.product(shares, callback_epochs):
+        share = callback_share(callback_units, epochs, CALLBACKS[name])
+        shares[name][str(epochs)] = share
     units = None if parts == ["dynamics"] else units
     results = {"units": units, "seconds": seconds, "memory_mib": memory}
     return results | {"shares": shares}

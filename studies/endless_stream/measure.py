@@ -278,9 +278,8 @@ def draw(results):
     drawn = np.r_[1:20:2, 20 : STEPS + 1 : 4]
     layers = dict.fromkeys(run["layer"] for run in results["runs"])
     trainings = {run["training"] for run in results["runs"]}
-    for axes, (title, (training, reset)) in zip(
-        rows.flat, PANELS.items(), strict=True
-    ):
+    panels = zip(rows.flat, PANELS.items(), strict=True)
+    for axes, (title, (training, reset)) in panels:
         axes.axhline(0.25, color="grey", linewidth=1)
         axes.set_title(title, loc="left", fontsize=10)
         for layer in layers if training in trainings else ():
@@ -353,13 +352,9 @@ def rate_table(results, columns):
     rows = []
     for best in results["chosen"]:
         means = (left_out_mean(results, best, rate) for rate in rates)
-        rows.append(
-            [
-                *(str(best[name]) for name in columns.values()),
-                *(f"{mean:.3f}{note}" for mean, note in means),
-                f"{best['rate']:g}",
-            ]
-        )
+        names = [str(best[name]) for name in columns.values()]
+        cells = [f"{mean:.3f}{note}" for mean, note in means]
+        rows.append([*names, *cells, f"{best['rate']:g}"])
     header = [*columns, *(f"{rate:g}" for rate in rates), "rate"]
     return record.markdown(header, rows, words=len(columns))
 

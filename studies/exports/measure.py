@@ -104,14 +104,10 @@ def measure_formats(model, calibration, x, labels):
             path = pathlib.Path(folder, name + suffix)
             logits = export(model, path, calibration)(x)
             difference = np.abs(logits - expected).max()
-            records.append(
-                {
-                    "format": name,
-                    "bytes": exported.file_bytes(path),
-                    "accuracy": float((logits.argmax(1) == labels).mean()),
-                    "difference": float(difference / np.abs(expected).max()),
-                }
-            )
+            difference /= np.abs(expected).max()
+            run = {"format": name, "bytes": exported.file_bytes(path)}
+            run["accuracy"] = float((logits.argmax(1) == labels).mean())
+            records.append(run | {"difference": float(difference)})
     return records
 
 

@@ -111,16 +111,17 @@ def draw(results):
     return figure
 
 
+def sizes(choose):
+    """The column of a size of each run."""
+    return lambda runs: spread([choose(run["sizes"]) for run in runs], 2)
+
+
 def tables(results):
     columns = {
         "Adam with": first("optimizer"),
-        f"update size, first {WINDOW} updates": lambda runs: spread(
-            [run["sizes"][0] for run in runs], 2
-        ),
-        "lowest": lambda runs: spread([min(run["sizes"]) for run in runs], 2),
-        "halfway": lambda runs: spread(
-            [run["sizes"][len(run["sizes"]) // 2] for run in runs], 2
-        ),
+        f"update size, first {WINDOW} updates": sizes(lambda sizes: sizes[0]),
+        "lowest": sizes(min),
+        "halfway": sizes(lambda sizes: sizes[len(sizes) // 2]),
         "normalized validation loss": spread_of("validation loss", 2),
     }
     rows = groups(results["runs"], "optimizer").values()

@@ -65,6 +65,7 @@ def measure(units=100, samples=2_000, seeds=range(5)):
 def measure_network(network, seed, units, samples):
     rng = np.random.default_rng(seed)
     matrix = NETWORKS[network](rng, units)
+    drawn = {"samples": samples, "rng": rng}
     horizon = 2 * units  # noise of two passes of a chain
     best = diagnostics.optimal_input_vector(matrix, horizon=horizon)
     norms = diagnostics.transient_amplification(matrix, steps=horizon)
@@ -83,9 +84,7 @@ def measure_network(network, seed, units, samples):
         "numerical radius": diagnostics.numerical_radius(matrix),
         "peak": norms.max(),
         "accuracy": {
-            name: diagnostics.first_signal_r2(
-                matrix, samples=samples, rng=rng, **options
-            )
+            name: diagnostics.first_signal_r2(matrix, **drawn, **options)
             for name, options in SETTINGS.items()
         },
     }

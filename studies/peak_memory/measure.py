@@ -35,9 +35,8 @@ def growth(name, size):
 def measure(sizes=SIZES, names=NAMES):
     records = []
     for size, name in tqdm(list(itertools.product(sizes, names))):
-        mib = timing.in_new_process(
-            growth, name, size, environment=timing.RETURNS_MEMORY
-        )
+        options = {"environment": timing.RETURNS_MEMORY}
+        mib = timing.in_new_process(growth, name, size, **options)
         records.append({"contender": name, "size": size, "mib": [mib]})
     return {"records": records}
 

@@ -63,14 +63,12 @@ def train(x, y, validation, *case):
     options = {"batch_size": BATCH, "epochs": EPOCHS, "verbose": 0}
     options |= {"callbacks": [keras.callbacks.TerminateOnNaN()]}
     history = model.fit(x, y, validation_data=validation, **options).history
-    baseline = report.baseline_loss
+    baseline, norms = report.baseline_loss, report.layers[0].state_norms
     return {
         "findings": [finding.remedy for finding in report.findings],
         "loss at update 0": report.loss / baseline,
         "gradient norm": report.gradient_norm,
-        "state norms": [
-            float(report.layers[0].state_norms[step]) for step in (1, -1)
-        ],
+        "state norms": [float(norms[step]) for step in (1, -1)],
         "first step": float(report.layers[0].gradient_norms[0]),
         "losses": [loss / baseline for loss in history["val_loss"]],
     }

@@ -65,20 +65,17 @@ def c_file(**options):
     return "rin.h", {"format": "c", **options}
 
 
+INT8 = {"weights": "int8"}
 FILES = {
     "SavedModel": ("saved_model", {}),
     "ONNX": ("step.onnx", {"format": "onnx"}),
     "LiteRT": litert_file(),
     "LiteRT, float16 weights": litert_file(weights="float16"),
-    "LiteRT, int8 weights": litert_file(weights="int8"),
-    "LiteRT, int8 weights, int16 states": litert_file(
-        weights="int8", states="int16"
-    ),
-    "LiteRT, int8 weights, int8 states": litert_file(
-        weights="int8", states="int8"
-    ),
+    "LiteRT, int8 weights": litert_file(**INT8),
+    "LiteRT, int8 weights, int16 states": litert_file(**INT8, states="int16"),
+    "LiteRT, int8 weights, int8 states": litert_file(**INT8, states="int8"),
     "C header": c_file(),
-    "C header, int8 weights": c_file(weights="int8"),
+    "C header, int8 weights": c_file(**INT8),
 }
 
 

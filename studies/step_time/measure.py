@@ -42,11 +42,8 @@ SIZES = [
     (128, 200, 64, 256),
     (128, 784, 64, 256),
 ]
-GRID = list(
-    itertools.product(
-        (1, 32, 128), (64, 784, 4096), (1, 64), (32, 100, 256, 512)
-    )
-)
+VALUES = (1, 32, 128), (64, 784, 4096), (1, 64), (32, 100, 256, 512)
+GRID = list(itertools.product(*VALUES))
 MANY = 12  # sizes, for which a picture with a line each is too tall
 SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
 RECURRENT = ("RIN", "RIN, XLA", *SIMPLE_RNN)
@@ -229,9 +226,8 @@ def draw(results):
         axes.plot(ratios, labels, marker, color="black", label=label)
     axes.axvline(1, color="grey", linewidth=1)
     axes.set_title("RIN is faster left of 1", loc="left")
-    axes.set_xscale("log")
+    axes.set(xscale="log", ylabel="(batch, time, features, units)")
     axes.set_xlabel("step time of RIN / step time of SimpleRNN")
-    axes.set_ylabel("(batch, time, features, units)")
     axes.invert_yaxis()
     axes.legend()
     return figure

@@ -29,9 +29,8 @@ FORMATS = {  # options of the export, and the function that loads the file
 
 
 def measure_layer(name, features, units, calls):
-    model = keras.Sequential(
-        [keras.Input((None, features)), steps.LAYERS[name](units)]
-    )
+    layer = steps.LAYERS[name](units)
+    model = keras.Sequential([keras.Input((None, features)), layer])
     results = {"layer": name, "features": features, "units": units}
     results["parameters"] = model.count_params()
     x = np.full((calls, features), 0.1, "float32")

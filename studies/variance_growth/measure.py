@@ -42,13 +42,9 @@ def growth(name, filters):
     x = keras.random.normal((4, 16, 16, filters))
     deviations = [np.std(keras.ops.convert_to_numpy(x))]
     for _ in range(max(SHOWN)):
-        block = ResidualConv2D(
-            filters,
-            use_bias=False,
-            kernel_initializer=INITIALIZERS[name](filters),
-            output_initializer=INITIALIZERS[name](filters),
-        )
-        x = block(x)
+        names = "kernel_initializer", "output_initializer"
+        initializers = {key: INITIALIZERS[name](filters) for key in names}
+        x = ResidualConv2D(filters, use_bias=False, **initializers)(x)
         deviations.append(np.std(keras.ops.convert_to_numpy(x)))
     return [float(value / deviations[0]) for value in deviations[1:]]
 

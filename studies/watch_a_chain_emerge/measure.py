@@ -36,12 +36,8 @@ def measure_network(seed, units, epochs):
     model = build(units)
     rin = model.get_layer("rin")
     weights_before, before = measure_chain(rin)
-    history = model.fit(
-        *train,
-        epochs=epochs,
-        verbose=0,
-        callbacks=[RecurrentDiagnostics(budget=None)],
-    ).history
+    callbacks = [RecurrentDiagnostics(budget=None)]
+    model.fit(*train, epochs=epochs, verbose=0, callbacks=callbacks)
     weights_after, after = measure_chain(rin)
     after["test accuracy"] = model.evaluate(*test, verbose=0)[1]
     return {
@@ -49,7 +45,7 @@ def measure_network(seed, units, epochs):
         "before": before,
         "after": after,
         "weights": {"before": weights_before, "after": weights_after},
-        "henrici_departure": history["rin_henrici_departure"],
+        "henrici_departure": model.history.history["rin_henrici_departure"],
     }
 
 
