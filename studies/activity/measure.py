@@ -17,12 +17,9 @@ the training recordings, of which four parts are left out in turn, each with
 about as many recordings of each class; the smaller one in a tie.
 """
 
-import functools
 import itertools
 import pathlib
-import runpy
 import tempfile
-import types
 
 import numpy as np
 from archive.data import parts
@@ -30,34 +27,28 @@ from tqdm import tqdm
 
 from engine import record
 from engine.measurement import Variant
+from engine.measurement import example
 from engine.measurement import groups
 from engine.measurement import spread
 
-EXAMPLE = record.STUDIES.parent / "examples" / "activity.py"
 RATES = (0.001, 0.003, 0.01, 0.03)
 SHARED = 0.003
 PERCENT = (10, 25, 50, 75, 100)
 
 
-@functools.cache
-def run_example():
-    """The functions of the example, which is no module of a package."""
-    return types.SimpleNamespace(**runpy.run_path(str(EXAMPLE)))
-
-
 def measure(folds=0, seeds=range(3), epochs=8, units=64, names=()):
-    example = run_example()
-    splits = example.load("BasicMotions")
+    activity = example("activity")
+    splits = activity.load("BasicMotions")
     if folds:
-        runs = cross_validate(example, splits, folds, seeds, epochs, units)
+        runs = cross_validate(activity, splits, folds, seeds, epochs, units)
         return {"runs": runs}
     with tempfile.TemporaryDirectory() as folder:
         results = [
-            example.compare(
+            activity.compare(
                 *(name, splits, pathlib.Path(folder), SHARED),
                 *(seeds, epochs, units),
             )
-            for name in names or example.LAYERS
+            for name in names or activity.LAYERS
         ]
     labels = splits[1][1]
     chance = float(np.bincount(labels).max() / len(labels))
@@ -68,26 +59,26 @@ def draw(results):
     """Accuracy after each part of the recordings."""
     if "chance" not in results:  # the variant of learning rates
         return None
-    figure = run_example().draw(results["layers"], results["chance"])
+    figure = example("activity").draw(results["layers"], results["chance"])
     title = "RIN, GRU and LSTM need half a recording, SimpleRNN all of it"
     figure.axes[0].set_title(title, loc="left")
     return figure
 
 
-def cross_validate(example, splits, folds, seeds, epochs, units):
+def cross_validate(activity, splits, folds, seeds, epochs, units):
     """Of each layer, fold, rate and seed, how many are right of how many."""
     (x, y), _, classes = splits
-    runs, cases = [], list(itertools.product(example.LAYERS, range(folds)))
+    runs, cases = [], list(itertools.product(activity.LAYERS, range(folds)))
     for name, fold in tqdm(cases):
         left_out = parts(y, folds) == fold
         train, test = (
             ([x[row] for row in np.flatnonzero(rows)], y[rows])
             for rows in (~left_out, left_out)
         )
-        model = example.build(name, train[0], len(classes), units)
+        model = activity.build(name, train[0], len(classes), units)
         for rate, seed in itertools.product(RATES, seeds):
-            loss = example.train(model, *train, rate, seed, epochs)
-            right = example.accuracies(model, *test)[-1] * len(test[1])
+            loss = activity.train(model, *train, rate, seed, epochs)
+            right = activity.accuracies(model, *test)[-1] * len(test[1])
             run = {"layer": name, "fold": fold, "rate": rate, "seed": seed}
             run |= {"loss": loss, "right": round(right), "of": len(test[1])}
             runs.append(run)
@@ -97,8 +88,8 @@ def cross_validate(example, splits, folds, seeds, epochs, units):
 def tables(results):
     if "runs" in results:
         return {"Accuracy in cross-validation": cross_validation(results)}
-    example = run_example()
-    rows = [example.row(result, SHARED) for result in results["layers"]]
+    activity = example("activity")
+    rows = [activity.row(result, SHARED) for result in results["layers"]]
     header = [name for name in rows[0] if name != "µs a step"]
     rows = [[row[name] for name in header] for row in rows]
     rows.append(["most frequent class", "0", "", f"{results['chance']:.3g}"])

@@ -38,11 +38,11 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 from activity.measure import parts
-from activity.measure import run_example
 
 from engine import exported
 from engine import pictures
 from engine import record
+from engine.measurement import example
 from engine.measurement import groups
 from engine.measurement import spread
 from engine.models import LAYERS
@@ -69,7 +69,7 @@ FIELDS = ("layer", "units", "training", "rate", "fold", "seed")
 @functools.cache
 def recordings():
     """x of shape (recordings, steps, features) and labels, of both splits."""
-    train, test, _ = run_example().load("BasicMotions")
+    train, test, _ = example("activity").load("BasicMotions")
     return tuple((np.stack(x), y) for x, y in (train, test))
 
 
@@ -92,7 +92,7 @@ def models(layer, units, training, fold):
     """
     (x, y), _ = recordings()
     x = x[parts(y, FOLDS) != fold]
-    streamed = run_example().build(layer, x, 4, units)
+    streamed = example("activity").build(layer, x, 4, units)
     if not training.startswith("stateful"):
         return streamed, streamed
     units = streamed.layers[1].units
@@ -107,11 +107,11 @@ def train(layer, units, training, rate, fold, seed, epochs=EPOCHS):
     (x, y), _ = recordings()
     rows = parts(y, FOLDS) != fold
     model, streamed = models(layer, units, training, fold)
-    run_example().restart(model, seed)
+    example("activity").restart(model, seed)
     if training.startswith("stateful"):
         model.layers[1].reset_states()
     batches = batches_of(x[rows], y[rows], training, seed, epochs)
-    loss = run_example().fit(model, batches, rate, epochs)
+    loss = example("activity").fit(model, batches, rate, epochs)
     streamed.set_weights(model.get_weights())
     return streamed, loss == np.inf
 
