@@ -222,7 +222,11 @@ def _only_biases_change(layer, biases):
     bias_ids = set(map(id, biases))  # not trainable in a frozen layer
     states = [
         variable
-        for variable in (*layer.variables, *hidden_states(layer))
+        for variable in (
+            *layer.variables,
+            *layer.metrics_variables,
+            *hidden_states(layer),
+        )
         if not variable.trainable and id(variable) not in bias_ids
     ]
     with restore_after([*biases, *states]) as copies:

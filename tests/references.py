@@ -136,6 +136,18 @@ class Around(keras.layers.Layer):
         return self.inside(x)
 
 
+class Averaging(keras.layers.Layer):
+    """A layer with a metric of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.average = keras.metrics.Mean()
+
+    def call(self, x):
+        self.average.update_state(x)
+        return x
+
+
 def warning_of(caught):
     """The text of the one warning that is the package's."""
     (text,) = (str(w.message) for w in caught if w.category is UserWarning)

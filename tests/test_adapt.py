@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from references import Around
+from references import Averaging
 from references import assert_same
 from references import built
 from references import to_numpy
@@ -375,6 +376,7 @@ def test_only_biases_change_and_a_second_time_not_at_all(x):
     model = keras.Sequential(
         [
             keras.Input(batch_shape=(20, 30, 2)),
+            Averaging(),
             noisy,
             keras.Sequential([stateful, both]),
             RIN(4, dropout=0.3),
@@ -384,12 +386,14 @@ def test_only_biases_change_and_a_second_time_not_at_all(x):
         state.assign(np.ones(state.shape))
 
     def values():
-        variables = (*model.variables, *stateful.states, *both.states)
-        return [to_numpy(variable).copy() for variable in variables]
+        variables = (*model.variables, *model.metrics_variables)
+        states = (*stateful.states, *both.states)
+        return [to_numpy(value).copy() for value in (*variables, *states)]
 
     before = values()
     keras_rin.adapt(model, x, batch_size=20)
     once = values()
+    assert len(model.metrics_variables) == 2
     changed = [
         variable.path
         for variable, old, new in zip(

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from references import Averaging
 
 from keras_rin.diagnostics import preflight
 from keras_rin.diagnostics._baseline_loss import baseline_loss
@@ -160,18 +161,6 @@ def test_a_vanishing_gradient_is_named_where_no_gate_can_open(data):
     lines = [line for line in str(report).splitlines() if "step 0" in line]
     assert len(lines) == 2
     assert all(float(line.split()[-1]) < 1e-4 for line in lines)
-
-
-class Averaging(keras.layers.Layer):
-    """A layer with a metric of its own."""
-
-    def __init__(self):
-        super().__init__()
-        self.average = keras.metrics.Mean()
-
-    def call(self, x):
-        self.average.update_state(x)
-        return x
 
 
 @pytest.mark.each_backend
