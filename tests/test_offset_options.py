@@ -46,10 +46,10 @@ WRITTEN = [
     "FeedbackChain(gain=0.5, feedback=0.1)",
     "PartialIdentity(fraction=0.25)",
     "Ramp(limit=0.01)",
-    "keras.initializers.Identity(gain=0.9)",
-    "keras.initializers.Orthogonal(gain=-0.9)",
+    "keras.initializers.Identity(gain=0.11)",
+    "keras.initializers.Orthogonal(gain=-0.11)",
     "keras.initializers.GlorotUniform()",
-    "keras.initializers.VarianceScaling(scale=0.5, mode='fan_in', "
+    "keras.initializers.VarianceScaling(scale=0.02, mode='fan_in', "
     "distribution='uniform')",
 ]
 
@@ -68,8 +68,8 @@ MEANT = [
     {"recurrent_initializer": "zeros"},
     {"recurrent_initializer": "random_normal"},
     {"recurrent_initializer": keras.initializers.Identity(-0.5)},
-    {"recurrent_initializer": keras.initializers.Orthogonal(0.01, seed=1)},
-    {"recurrent_initializer": keras.initializers.VarianceScaling(1e-4)},
+    {"recurrent_initializer": keras.initializers.Orthogonal(0.1, seed=1)},
+    {"recurrent_initializer": keras.initializers.VarianceScaling(0.01)},
     {"recurrent_initializer": ChainIdentity(0.9, -0.5)},
     {"recurrent_initializer": Offset(Chain())},
     {"recurrent_initializer": PerGate(Offset(Chain()), gates=1)},

@@ -177,9 +177,18 @@ def test_what_means_something_else_is_refused_unless_replaced(
     assert_same_outputs(rng, layer, convert(layer, **{name: new}))
 
 
-def test_l2_of_the_effective_matrix_is_refused(rng):
-    layer = built(rng, keras.layers.SimpleRNN, recurrent_regularizer="l2")
-    with pytest.raises(ValueError, match="`recurrent_regularizer`"):
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("recurrent_regularizer", "l2"),
+        ("recurrent_constraint", Orthogonal(offset=True)),
+    ],
+)
+def test_what_is_meant_for_an_offset_is_refused_of_a_simple_rnn(
+    rng, name, value
+):
+    layer = built(rng, keras.layers.SimpleRNN, **{name: value})
+    with pytest.raises(ValueError, match=f"`{name}`"):
         there(layer)
 
 
