@@ -8,13 +8,14 @@ come with sktime and two with aeon, of which only files are read: `pip install
 --no-deps aeon` suffices.
 """
 
-import dataclasses
 import functools
 import importlib.util
 import os
 import pathlib
 import sys
+from typing import NamedTuple
 
+import keras
 import numpy as np
 
 # The package that a data set comes with, from short recordings to long ones.
@@ -30,8 +31,7 @@ PACKAGES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Recordings:
+class Recordings(NamedTuple):
     """Recordings of different lengths, with zeros behind their ends.
 
     Attributes:
@@ -50,18 +50,19 @@ def read(name):
     """Recordings to train and to test on, normalized as those to train on."""
     arrays = _stored(name) if "ARCHIVE_DIR" in os.environ else _installed(name)
     parts = [
-        Recordings(*(arrays[f"{part}_{key}"] for key in ("x", "lengths", "y")))
+        Recordings(*(arrays[f"{part}_{key}"] for key in Recordings._fields))
         for part in ("train", "test")
     ]
-    train = parts[0]
-    steps = np.arange(train.x.shape[1]) < train.lengths[:, None]
-    mean, deviation = train.x[steps].mean(axis=0), train.x[steps].std(axis=0)
+    inside = [
+        np.arange(x.shape[1]) < lengths[:, None] for x, lengths, _ in parts
+    ]
+    seen = parts[0].x[inside[0]]
+    mean, deviation = seen.mean(axis=0), seen.std(axis=0)
     deviation[deviation == 0] = 1  # a channel that never changes
     normalized = []
-    for part in parts:
-        inside = np.arange(part.x.shape[1]) < part.lengths[:, None]
-        x = np.where(inside[..., None], (part.x - mean) / deviation, 0)
-        normalized.append(dataclasses.replace(part, x=x.astype("float32")))
+    for part, steps in zip(parts, inside, strict=True):
+        x = np.where(steps[..., None], (part.x - mean) / deviation, 0)
+        normalized.append(part._replace(x=x.astype("float32")))
     return normalized
 
 
@@ -87,21 +88,18 @@ def _installed(name):
     if package is None:
         raise ModuleNotFoundError(f"{name} comes with {PACKAGES[name]}.")
     folder = pathlib.Path(package.origin).parent / "datasets" / "data" / name
-    arrays, classes = {}, None
+    arrays = {}
     for part in "train", "test":
         frames, labels = load_from_tsfile(
-            str(folder / f"{name}_{part.upper()}.ts"),
-            return_data_type="df-list",
+            f"{folder}/{name}_{part.upper()}.ts", return_data_type="df-list"
         )
         recordings = [_finite(frame.to_numpy("float32")) for frame in frames]
-        lengths = np.array([len(recording) for recording in recordings])
-        shape = len(recordings), lengths.max(), recordings[0].shape[1]
-        x = np.zeros(shape, "float32")
-        for row, recording in zip(x, recordings, strict=True):
-            row[: len(recording)] = recording
-        if classes is None:
+        if part == "train":
             classes = np.unique(labels)
-        arrays[f"{part}_x"], arrays[f"{part}_lengths"] = x, lengths
+        arrays[f"{part}_lengths"] = np.array([*map(len, recordings)])
+        arrays[f"{part}_x"] = keras.utils.pad_sequences(
+            recordings, dtype="float32", padding="post"
+        )
         arrays[f"{part}_y"] = np.searchsorted(classes, labels)
     return arrays
 

@@ -28,7 +28,6 @@ MiniRocket with three seeds, which needs the package numba. Shorter recordings
 have zeros behind their ends.
 """
 
-import dataclasses
 import functools
 import itertools
 
@@ -42,6 +41,7 @@ from engine import record
 from engine.many_models import ManyModels
 from engine.many_models import initial_weights
 from engine.measurement import Variant
+from engine.measurement import groups
 from engine.measurement import spread
 from engine.partial_runs import PartialRuns
 from engine.verdicts import mean_interval
@@ -51,7 +51,6 @@ from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
 
 UNITS, BATCH, UPDATES, FOLDS, SEEDS = 64, 16, 1_000, 4, 10
-DATA = tuple(data.PACKAGES)
 PREDICTED = 32  # recordings in a batch of predictions
 # The data sets whose accuracies at all rates are shown.
 RATE_TABLE = ("BasicMotions", "GunPoint")
@@ -66,20 +65,25 @@ PUBLISHED_ERRORS = (
 )
 RATES = (0.001, 0.003, 0.01, 0.03)
 READ_OUTS = ("last state", "mean of states")
-# {architecture: {model: function of units and options that makes the layer}};
-# an initializer that is made once would draw the same weights for each seed.
+
+
+def begun(make_initializer):
+    """The function that makes a RIN whose V begins with an initializer.
+
+    One that is made once would draw the same weights for each seed.
+    """
+    return lambda units, **options: RIN(
+        units, recurrent_initializer=Offset(make_initializer()), **options
+    )
+
+
+# {architecture: {model: function of units and options that makes the layer}}
 ARCHITECTURES = {
     "RIN": {
         "RIN": RIN,
-        "RIN, partial identity": lambda units, **options: RIN(
-            units, recurrent_initializer=Offset(PartialIdentity()), **options
-        ),
-        "RIN, chain": lambda units, **options: RIN(
-            units, recurrent_initializer=Offset(Chain()), **options
-        ),
-        "RIN, orthogonal": lambda units, **options: RIN(
-            units, recurrent_initializer=Offset("orthogonal"), **options
-        ),
+        "RIN, partial identity": begun(PartialIdentity),
+        "RIN, chain": begun(Chain),
+        "RIN, orthogonal": begun(keras.initializers.Orthogonal),
         "IRNN": lambda units, **options: RIN(
             units,
             kernel_initializer=keras.initializers.RandomNormal(stddev=0.001),
@@ -88,36 +92,29 @@ ARCHITECTURES = {
         ),
     },
     "SimpleRNN": {"SimpleRNN": keras.layers.SimpleRNN},
-} | {
-    name: {name: functools.partial(layer, use_cudnn=False)}
-    for layer in (keras.layers.GRU, keras.layers.LSTM)
-    for name in (
-        f"{layer.__name__}, as many weights",
-        f"{layer.__name__}, as many units",
-    )
 }
+for gated in keras.layers.GRU, keras.layers.LSTM:
+    for size in "weights", "units":
+        name = f"{gated.__name__}, as many {size}"
+        layer = functools.partial(gated, use_cudnn=False)
+        ARCHITECTURES[name] = {name: layer}
 
 
 def measure(
-    names=DATA,
-    architectures=tuple(ARCHITECTURES),
-    updates=UPDATES,
-    seeds=SEEDS,
-    most_units=UNITS,
+    names=data.PACKAGES,
+    architectures=ARCHITECTURES,
     partial=None,
     classifiers=False,
+    **sizes,
 ):
     if classifiers:
         return {"classifiers": [classify(name) for name in names]}
     runs = PartialRuns(partial, ("data", "architecture"))
-    runs = runs.complete(
-        itertools.product(names, architectures),
-        lambda *case: train(*case, updates, seeds, most_units),
-    )
-    return {"runs": runs}
+    cases = itertools.product(names, architectures)
+    return {"runs": runs.complete(cases, functools.partial(train, **sizes))}
 
 
-def train(name, architecture, updates, seeds, units):
+def train(name, architecture, updates=UPDATES, seeds=SEEDS, units=UNITS):
     """Trains all models of an architecture on one data set.
 
     Returns {model: {rate and read-out: how many are right}}, of the part that
@@ -135,51 +132,41 @@ def train(name, architecture, updates, seeds, units):
     # A run of the first seed without each part, and of each seed with all.
     runs = [(0, part) for part in range(FOLDS)]
     runs += [(seed, None) for seed in range(seeds)]
-    cases = [
-        (model, rate, how, seed, part)
-        for model, rate, how, (seed, part) in itertools.product(
-            layers, RATES, READ_OUTS, runs
-        )
-    ]
+    cases = list(itertools.product(layers, RATES, READ_OUTS, runs))
+    of_models, rates, read_outs, runs = zip(*cases, strict=True)
+    seeds, left_out = zip(*runs, strict=True)
     makers = {
         model: functools.partial(build, layer, units, recordings)
         for model, layer in layers.items()
     }
-    weights = initial_weights(makers, [(case[0], case[3]) for case in cases])
+    pairs = list(zip(of_models, seeds, strict=True))
     parts = data.parts(recordings.y, FOLDS)
     settings = {
-        "rate": np.array([rate for _, rate, _, _, _ in cases], "float32"),
-        "mean": np.array([how == READ_OUTS[1] for _, _, how, _, _ in cases]),
-        "key": jax.vmap(jax.random.key)(
-            np.array([seed for _, _, _, seed, _ in cases])
-        ),
-        "rows": np.array([parts != part for _, _, _, _, part in cases]),
+        "rate": np.array(rates, "float32"),
+        "mean": np.array(read_outs) == READ_OUTS[1],
+        "key": jax.vmap(jax.random.key)(np.array(seeds)),
+        "rows": np.array([parts != part for part in left_out]),
     }
     weights, losses = models.train(
-        weights, settings, batches(recordings), updates
+        initial_weights(makers, pairs), settings, batches(recordings), updates
     )
     diverged = ~np.isfinite(losses).all(axis=1)
     fold, whole = (
         predict(models, weights, settings["mean"], of)
         for of in (recordings, test)
     )
-    results = {}
-    for number, (model, rate, how, _, part) in enumerate(cases):
-        if part is None:
-            kind, right = "test", whole[number]
-        else:
-            kind, right = "fold", fold[number][parts == part]
+    results = {model: {} for model in layers}
+    for number, (model, rate, how, (_, part)) in enumerate(cases):
+        right = whole[number] if part is None else fold[number][parts == part]
+        counts = {"fold": [], "test": []}
+        counts = results[model].setdefault(f"{rate:g}, {how}", counts)
         count = -1 if diverged[number] else int(right.sum())
-        of_case = results.setdefault(model, {}).setdefault(
-            f"{rate:g}, {how}", {}
-        )
-        of_case.setdefault(kind, []).append(count)
-    counts = {
-        model: count_weights(layer, units, recordings)
-        for model, layer in layers.items()
+        counts["test" if part is None else "fold"].append(count)
+    weights = dict.fromkeys(layers, count_weights(layer, units, recordings))
+    return {
+        "models": results,
+        "sizes": {"test": len(test.y), "weights": weights},
     }
-    sizes = {"test": len(test.y), "weights": counts}
-    return {"models": results, "sizes": sizes}
 
 
 def build(layer, units, recordings):
@@ -191,20 +178,14 @@ def build(layer, units, recordings):
     return keras.Model([x, share], keras.layers.Dense(classes)(state))
 
 
-def loss(y, logits):
-    losses = keras.losses.sparse_categorical_crossentropy(
-        y, logits, from_logits=True
-    )
-    return ops.mean(losses)
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
 def batches(recordings):
     """The function (settings of a model, update) that draws a batch."""
     import jax
 
-    x, lengths, y = map(
-        ops.convert_to_tensor, (recordings.x, recordings.lengths, recordings.y)
-    )
+    x, lengths, y = map(ops.convert_to_tensor, recordings)
 
     def draw(settings, update):
         key = jax.random.fold_in(settings["key"], update)
@@ -242,8 +223,8 @@ def predict(models, weights, mean, recordings):
     for first in range(0, count, PREDICTED):
         # The last batch repeats rows: one more size would be compiled.
         rows = np.arange(first, first + PREDICTED) % count
-        part = (recordings.x, recordings.lengths, recordings.y)
-        answers.append(right(weights, mean, *(array[rows] for array in part)))
+        part = (array[rows] for array in recordings)
+        answers.append(right(weights, mean, *part))
     return np.concatenate(answers, axis=1)[:, :count]
 
 
@@ -264,14 +245,16 @@ def count_weights(layer, units, recordings):
 
 def classify(name):
     """The accuracies of classifiers of sktime, MiniRocket's of each seed."""
-    from sktime.classification.distance_based import (
-        KNeighborsTimeSeriesClassifier,
-    )
+    from sktime.classification import distance_based
     from sktime.classification.kernel_based import RocketClassifier
 
     train, test = data.read(name)
     steps = max(train.x.shape[1], test.x.shape[1])
     x, x_test = (as_sktime_reads(part.x, steps) for part in (train, test))
+    nearest = functools.partial(
+        distance_based.KNeighborsTimeSeriesClassifier, 1
+    )
+    rocket = functools.partial(RocketClassifier, rocket_transform="minirocket")
 
     def accuracy(classifier):
         classifier.fit(x, train.y)
@@ -279,16 +262,9 @@ def classify(name):
 
     return {
         "data": name,
-        "Euclidean distance": [
-            accuracy(KNeighborsTimeSeriesClassifier(1, distance="euclidean"))
-        ],
-        "dynamic time warping": [
-            accuracy(KNeighborsTimeSeriesClassifier(1, distance="dtw"))
-        ],
-        "MiniRocket": [
-            accuracy(RocketClassifier(rocket_transform="minirocket", **seed))
-            for seed in ({"random_state": n} for n in range(3))
-        ],
+        "Euclidean distance": [accuracy(nearest(distance="euclidean"))],
+        "dynamic time warping": [accuracy(nearest(distance="dtw"))],
+        "MiniRocket": [accuracy(rocket(random_state=n)) for n in range(3)],
     }
 
 
@@ -298,56 +274,34 @@ def as_sktime_reads(x, steps):
     return x.transpose(0, 2, 1).astype("float64")
 
 
-@dataclasses.dataclass
-class Model:
-    """What a model reached on one data set.
-
-    Attributes:
-        rate: Learning rate that cross-validation chose.
-        read_out: Read-out that cross-validation chose.
-        accuracies: Array of the test accuracies of the seeds with them.
-        by_rate: {rate: test accuracies}, of the last state.
-        diverged: How many runs diverged, over all rates and read-outs.
-        weights: Number of weights of the recurrent layer.
-    """
-
-    rate: str
-    read_out: str
-    accuracies: np.ndarray
-    by_rate: dict
-    diverged: int
-    weights: int
-
-
 def outcomes(runs):
-    """{model: {data set: Model}}, from the counts of right answers."""
-    models = {}
+    """What each model reached on each data set, a dict of
+
+    - its `model`, `data`, and number of `weights` of the recurrent layer,
+    - `rate` and `read_out` that cross-validation chose,
+    - `accuracies`, an array of the test accuracies of the seeds with them,
+    - `by_rate`, the test accuracies of the last state at each of RATES,
+    - `diverged`, how many runs diverged over all rates and read-outs.
+    """
+    reached = []
     for run in runs:
-        test = run["sizes"]["test"]
-        for name, counts in run["models"].items():
-            # The first of the best: the smaller rate, then the last state.
-            best = max(
-                counts,
-                key=lambda case: np.clip(counts[case]["fold"], 0, None).sum(),
-            )
-            accuracies = {
-                case: np.clip(count["test"], 0, None) / test
-                for case, count in counts.items()
+        for model, counts in run["models"].items():
+            right = {
+                case: {kind: np.clip(n, 0, None) for kind, n in kinds.items()}
+                for case, kinds in counts.items()
             }
-            rate, read_out = best.split(", ")
-            models.setdefault(name, {})[run["data"]] = Model(
-                rate,
-                read_out,
-                accuracies[best],
-                {f"{r:g}": accuracies[f"{r:g}, {READ_OUTS[0]}"] for r in RATES},
-                sum(
-                    count.count(-1)
-                    for kinds in counts.values()
-                    for count in kinds.values()
-                ),
-                run["sizes"]["weights"][name],
-            )
-    return models
+            # The first of the best: the smaller rate, then the last state.
+            best = max(right, key=lambda case: right[case]["fold"].sum())
+            test = run["sizes"]["test"]
+            accuracies = {case: n["test"] / test for case, n in right.items()}
+            last = [accuracies[f"{rate:g}, {READ_OUTS[0]}"] for rate in RATES]
+            values = {"accuracies": accuracies[best], "by_rate": last}
+            values |= zip(("rate", "read_out"), best.split(", "), strict=True)
+            every = (n for kinds in counts.values() for n in kinds.values())
+            values["diverged"] = sum(n.count(-1) for n in every)
+            values["weights"] = run["sizes"]["weights"][model]
+            reached.append({"model": model, "data": run["data"], **values})
+    return reached
 
 
 def tables(results):
@@ -358,7 +312,8 @@ def tables(results):
             "Published accuracies of the nearest neighbor (Dau et al., 2018, "
             "The UCR time series archive)": published_table(),
         }
-    models = outcomes(results["runs"])
+    reached = outcomes(results["runs"])
+    models = groups(reached, "model")
     return {
         "Mean test accuracy of ten seeds": accuracy_table(models),
         "RIN minus another model: the mean difference over the data sets, with "
@@ -369,94 +324,75 @@ def tables(results):
             choice_table(models)
         ),
         "Test accuracy at each learning rate, last state read (median, lowest "
-        "to highest of the seeds)": rate_table(models),
+        "to highest of the seeds)": rate_table(reached),
     }
 
 
 def accuracy_table(models):
-    names = list(next(iter(models.values())))
     means = {
-        model: [of_data[name].accuracies.mean() for name in names]
-        for model, of_data in models.items()
+        model: [of_data["accuracies"].mean() for of_data in reached]
+        for model, reached in models.items()
     }
     ranks = stats.rankdata(-np.array(list(means.values())), axis=0).mean(axis=1)
     rows = [
-        [
-            model,
-            f"{np.mean(values):.3f}",
-            f"{rank:.1f}",
-            *(f"{value:.3f}" for value in values),
-        ]
+        [model, f"{np.mean(values):.3f}", f"{rank:.1f}"]
+        + [f"{value:.3f}" for value in values]
         for (model, values), rank in zip(means.items(), ranks, strict=True)
     ]
-    header = ["model", "mean", "mean rank", *names]
+    header = ["model", "mean", "mean rank", *names_of(models)]
     return record.markdown(header, rows)
 
 
+def names_of(models):
+    return [of_data["data"] for of_data in next(iter(models.values()))]
+
+
 def difference_table(models):
-    rows, rin = [], models["RIN"]
-    for model, of_data in models.items():
-        if model == "RIN":
-            continue
-        differences = [
-            rin[name].accuracies - of_data[name].accuracies for name in rin
-        ]
-        means = [np.mean(difference) for difference in differences]
+    accuracies = {
+        model: np.array([of_data["accuracies"] for of_data in reached])
+        for model, reached in models.items()
+    }
+    rin, rows = accuracies.pop("RIN"), []
+    for model, other in accuracies.items():
+        means = np.mean(rin - other, axis=1)
         low, high = mean_interval(means)
-        intervals = [mean_interval(difference) for difference in differences]
-        rows.append(
-            [
-                model,
-                f"{np.mean(means):+.3f} ({low:+.3f} to {high:+.3f})",
-                str(sum(low > 0 for low, _ in intervals)),
-                str(sum(high < 0 for _, high in intervals)),
-                str(sum(low <= 0 <= high for low, high in intervals)),
-            ]
-        )
+        lows, highs = np.transpose([*map(mean_interval, rin - other)])
+        counts = lows > 0, highs < 0, (lows <= 0) & (highs >= 0)
+        difference = f"{means.mean():+.3f} ({low:+.3f} to {high:+.3f})"
+        rows.append([model, difference, *(str(n.sum()) for n in counts)])
     header = ["model", "difference", "RIN better", "RIN worse", "undecided"]
     return record.markdown(header, rows)
 
 
 def choice_table(models):
-    names = list(next(iter(models.values())))
     ends = {f"{rate:g}" for rate in (RATES[0], RATES[-1])}
     rows = [
         [
             model,
-            str(sum(of_data[name].rate in ends for name in names)),
-            str(sum(of_data[name].diverged for name in names)),
-            *(
-                f"{of_data[name].rate}, {of_data[name].read_out.split()[0]}"
-                for name in names
-            ),
+            str(sum(of_data["rate"] in ends for of_data in reached)),
+            str(sum(of_data["diverged"] for of_data in reached)),
+            *(f"{of['rate']}, {of['read_out'].split()[0]}" for of in reached),
         ]
-        for model, of_data in models.items()
+        for model, reached in models.items()
     ]
-    return record.markdown(["model", "ends", "diverged", *names], rows)
+    header = ["model", "ends", "diverged", *names_of(models)]
+    return record.markdown(header, rows)
 
 
-def rate_table(models):
-    rows = [
-        [
-            name,
-            model,
-            f"{of_data[name].weights:,}",
-            *(spread(values) for values in of_data[name].by_rate.values()),
-        ]
-        for name in RATE_TABLE
-        for model, of_data in models.items()
-        if name in of_data
-    ]
-    header = ["data", "model", "weights", *(f"{rate:g}" for rate in RATES)]
-    return record.markdown(header, rows, words=2)
+def rate_table(reached):
+    columns = {"data": "{data}", "model": "{model}", "weights": "{weights:,}"}
+    for number, rate in enumerate(RATES):
+        columns[f"{rate:g}"] = lambda of, n=number: spread(of["by_rate"][n])
+    by_data = groups(reached, "data")
+    rows = (by_data.get(name, []) for name in RATE_TABLE)
+    return record.table(columns, itertools.chain(*rows), words=2)
 
 
 def classifier_table(classifiers):
-    names = [name for name in classifiers[0] if name != "data"]
     rows = [
         [name, f"{np.mean([np.mean(of[name]) for of in classifiers]):.3f}"]
         + [spread(of[name]) for of in classifiers]
-        for name in names
+        for name in list(classifiers[0])[1:]
     ]
     header = ["classifier", "mean", *(of["data"] for of in classifiers)]
     return record.markdown(header, rows)
@@ -477,10 +413,5 @@ VARIANTS = {
         "Classifiers of sktime", {"classifiers": True}, "jax"
     ),
 }
-SMALLEST = {
-    "names": ("ItalyPowerDemand",),
-    "architectures": ("RIN",),
-    "updates": 2,
-    "seeds": 1,
-    "most_units": 2,
-}
+SMALLEST = {"names": ("ItalyPowerDemand",), "architectures": ("RIN",)}
+SMALLEST |= {"updates": 2, "seeds": 1, "units": 2}
