@@ -35,12 +35,12 @@ def measure(updates=1_000):
         "saddles on faces": int((points.expanding == 2).sum()),
         "other": int((points.expanding > 2).sum()),
     }
-    figures = {"cube.svg": draw_cube(points, outputs)}
-    return {"points": counts, "figures": figures}
+    cube = draw_cube(points, outputs)
+    return {"points": counts, "figures": {"cube.svg": cube}}
 
 
 def tables(results):
-    rows = list(results["points"].items())
+    rows = results["points"].items()
     return {"Fixed points": record.markdown(["points", "number"], rows)}
 
 
@@ -80,14 +80,11 @@ def _draw_adding(axes, rng):
 
 def _draw_copying(axes, rng):
     x, y = tasks.copying.generate(rng, 1, 40, copied=5, symbols=4)
-    shown = x[0].argmax(axis=1)
     style = {"ha": "center", "va": "center", "color": POSITIVE}
-    for row, symbols in ((1, shown), (0, y[0])):
-        steps = np.flatnonzero(symbols)
+    for row, symbols in ((1, x[0].argmax(axis=1)), (0, y[0])):
         axes.plot(range(40), [row] * 40, ".", color=GREY, markersize=2)
-        for step in steps:
-            letter = "ABCD?"[symbols[step] - 1]
-            axes.text(step, row, letter, **style)
+        for step in np.flatnonzero(symbols):
+            axes.text(step, row, "ABCD?"[symbols[step] - 1], **style)
     axes.set(yticks=[0, 1], yticklabels=["answer", "input"], ylim=(-0.6, 1.6))
     return "copying: say the symbols again after the cue"
 
@@ -106,8 +103,7 @@ def _draw_flip_flop(axes, rng):
 
 
 def _draw_pixels(axes, rng):
-    digits = load_digits()
-    image = digits.images[2]
+    image = load_digits().images[2]
     strip = tasks.sequential_pixels.generate(image[None])[0].T
     axes.imshow(strip, cmap="Greys", aspect="auto", extent=(0, 64, 0, 1))
     small = axes.inset_axes([0.86, 1.05, 0.14, 0.9])
@@ -119,9 +115,10 @@ def _draw_pixels(axes, rng):
 
 def _draw_motion(axes, rng):
     x, labels = load_basic_motions("train", return_type="numpy3d")
-    recording = x[list(labels).index("running")]
-    colors = POSITIVE, NEGATIVE, GREY
-    for channel, color in zip(recording[:3], colors, strict=True):
+    channels = x[list(labels).index("running")][:3]
+    for channel, color in zip(
+        channels, (POSITIVE, NEGATIVE, GREY), strict=True
+    ):
         axes.plot(channel, color=color, linewidth=1)
     axes.set_ylabel("acceleration")
     return "activity: standing, walking, running, badminton?"
@@ -139,8 +136,7 @@ def draw_matrices(results):
     }
     columns = zip(panels.T, recurrent_matrices(8).items(), strict=True)
     for (above, below), (name, matrix) in columns:
-        _show(above, matrix)
-        above.set_title(titles[name], fontsize="medium")
+        _show(above, matrix, titles[name])
         _draw_graph(below, matrix)
     panels[0, 0].set_ylabel("from unit")
     for axes in panels[0]:
@@ -148,9 +144,10 @@ def draw_matrices(results):
     return figure
 
 
-def _show(axes, matrix):
+def _show(axes, matrix, title):
     axes.imshow(matrix, cmap="RdBu", vmin=-1, vmax=1)
     axes.set(xticks=[], yticks=[])
+    axes.set_title(title, fontsize="medium")
 
 
 def _draw_graph(axes, matrix):
@@ -158,21 +155,17 @@ def _draw_graph(axes, matrix):
     places = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     for sender, receiver in np.argwhere(np.abs(matrix) > 0.02):
         weight = matrix[sender, receiver]
-        style = {
-            "color": POSITIVE if weight > 0 else NEGATIVE,
-            "alpha": min(1, abs(weight)),
-            "linewidth": 1.5,
-            "arrowstyle": "->",
-            "shrinkA": 6,
-            "shrinkB": 6,
-        }
+        style = {"color": POSITIVE if weight > 0 else NEGATIVE}
+        style["alpha"] = min(1, abs(weight))
         if sender == receiver:
-            loop = {"markersize": 13, "markerfacecolor": "none"}
-            loop |= {key: style[key] for key in ("color", "alpha")}
-            axes.plot(*1.25 * places[sender], "o", **loop)
-            continue
-        start, end = places[sender], places[receiver]
-        axes.annotate("", end, start, arrowprops=style)
+            style |= {"markersize": 13, "markerfacecolor": "none"}
+            axes.plot(*1.25 * places[sender], "o", **style)
+        else:
+            style |= {"linewidth": 1.5, "arrowstyle": "->"}
+            style |= {"shrinkA": 6, "shrinkB": 6}
+            axes.annotate(
+                "", places[receiver], places[sender], arrowprops=style
+            )
     axes.plot(*places.T, "o", color=GREY, markersize=8)
     axes.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), aspect="equal")
     axes.axis("off")
@@ -193,16 +186,12 @@ def draw_regularizer(results):
     figure, panels = pictures.subplots(7, 4.6, 2, 4)
     for column, updates in enumerate((0, 25, 50, 200)):
         factor = shrink**updates
-        pulled = {
-            "L2 on U": np.eye(units) + factor * offset,
-            "L2 on V": factor * (np.eye(units) + offset),
-        }
-        rows = zip(panels[:, column], pulled.items(), strict=True)
-        for axes, (name, matrix) in rows:
-            _show(axes, matrix)
-            axes.set_title(f"after {updates} updates", fontsize="medium")
-            if column == 0:
-                axes.set_ylabel(name)
+        on_u = np.eye(units) + factor * offset
+        on_v = factor * (np.eye(units) + offset)
+        for axes, matrix in zip(panels[:, column], (on_u, on_v), strict=True):
+            _show(axes, matrix, f"after {updates} updates")
+    for axes, weights in zip(panels[:, 0], "UV", strict=True):
+        axes.set_ylabel(f"L2 on {weights}")
     figure.suptitle("L2 on U leads V to the identity, L2 on V to zero")
     return figure
 
@@ -231,12 +220,12 @@ def draw_cube(points, outputs):
     }
     for label, (chosen, marker, color) in kinds.items():
         style = {"color": color, "markersize": 7, "linestyle": "none"}
-        if marker != "o":
-            style["markerfacecolor"] = "white"
+        style["markerfacecolor"] = color if marker == "o" else "white"
         axes.plot(*outputs[chosen].T, marker, label=label, **style)
-    names = {f"{axis}label": f"output {n}" for n, axis in enumerate("xyz", 1)}
-    ticks = {f"{axis}ticks": [-1, 0, 1] for axis in "xyz"}
-    axes.set(**names, **ticks)
+    for number, axis in enumerate("xyz", 1):
+        axes.set(
+            **{f"{axis}label": f"output {number}", f"{axis}ticks": [-1, 0, 1]}
+        )
     axes.set_box_aspect(None, zoom=0.85)
     figure.legend(loc="outside lower center", ncols=3)
     return figure
@@ -249,18 +238,14 @@ def draw_sizes(results):
     for run in exports["records"]:
         if "LiteRT" not in run["format"]:
             continue
-        kilobytes, accuracy = run["bytes"] / 1e3, run["accuracy"]
         name = run["format"].removeprefix("LiteRT, ")
         name = name.replace("LiteRT", "float32")
-        axes.plot(kilobytes, accuracy, "o", color=POSITIVE)
+        point = run["bytes"] / 1e3, run["accuracy"]
+        axes.plot(*point, "o", color=POSITIVE)
         is_above = "weights" in name or name == "float32"
-        axes.annotate(
-            name,
-            (kilobytes, accuracy),
-            (0, 8 if is_above else -16),
-            textcoords="offset points",
-            rotation=20 if is_above else 0,
-        )
+        shift, angle = ((0, 8), 20) if is_above else ((0, -16), 0)
+        style = {"textcoords": "offset points", "rotation": angle}
+        axes.annotate(name, point, shift, **style)
     axes.set(xlabel="size of the file (kB)", xlim=(15, 60))
     axes.set(ylabel="accuracy", ylim=(0.55, 1.08))
     title = "int8 weights halve the file, int8 states lose accuracy"

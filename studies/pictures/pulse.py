@@ -31,30 +31,25 @@ def animation(matrices):
         states = np.array([power[0] for power in powers])
         y = 24 + ROW * number
         rows.append(f'<text x="4" y="{y + 5}">{name}</text>')
-        rows.append(
-            f'<text class="note" x="{LEFT}" y="{y + 30}">{TEXT[name]}</text>'
-        )
+        note = f'<text class="note" x="{LEFT}" y="{y + 30}">'
+        rows.append(f"{note}{TEXT[name]}</text>")
         for unit, values in enumerate(states.T):
             key = f"{name[0]}{unit}"
             x = LEFT + 13 + GAP * unit
-            circle = f'cx="{x}" cy="{y}" r="12"'
-            rows.append(f'<circle {circle} class="unit"/>')
+            circle = f'<circle cx="{x}" cy="{y}" r="12" class='
+            rows.append(f'{circle}"unit"/>')
             if np.abs(values).max() < 1e-9:
                 continue
             fill, opacity = _look(values[STILL])
-            rows.append(
-                f'<circle {circle} class="{key}" fill="{fill}" '
-                f'fill-opacity="{opacity}"/>'
-            )
+            look = f'fill="{fill}" fill-opacity="{opacity}"'
+            rows.append(f'{circle}"{key}" {look}/>')
             if np.ptp(values) > 1e-9:
                 rules.append(_rule(key, values))
     height = ROW * len(matrices) + 4
     style = (
         "text{font:15px sans-serif;fill:#444}.note{font-size:13px;fill:#666}"
-        ".unit{fill:none;stroke:#888}"
-        + "@media (prefers-reduced-motion:no-preference){"
-        + "".join(rules)
-        + "}"
+        ".unit{fill:none;stroke:#888}@media (prefers-reduced-motion:"
+        f"no-preference){{{''.join(rules)}}}"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" '
@@ -70,15 +65,13 @@ def _look(value):
 
 def _rule(key, values):
     """Keyframes that hold the value of each step for most of its time."""
-    frames = []
-    steps = len(values)
+    frames, steps = [], len(values)
     for step, value in enumerate(values):
         fill, opacity = _look(value)
         look = f"{{fill:{fill};fill-opacity:{opacity}}}"
         begin, end = (100 * (step + part) / steps for part in (0.0, 0.7))
         frames.append(f"{begin:.1f}%,{end:.1f}%{look}")
-    seconds = SECONDS * steps
     return (
-        f".{key}{{animation:{key} {seconds:.1f}s infinite}}"
+        f".{key}{{animation:{key} {SECONDS * steps:.1f}s infinite}}"
         f"@keyframes {key}{{{''.join(frames)}}}"
     )
