@@ -43,8 +43,9 @@ from engine import exported
 from engine import pictures
 from engine import record
 from engine.measurement import example
+from engine.measurement import first
 from engine.measurement import groups
-from engine.measurement import spread
+from engine.measurement import spread_of
 from engine.models import LAYERS
 from engine.models import normalized
 from engine.partial_runs import PartialRuns
@@ -79,8 +80,7 @@ def streams_of(x, y, count, length, rng):
     for stream in rows:
         stream[0] = rng.integers(len(y))
         for at in range(1, length):
-            others = np.flatnonzero(y != y[stream[at - 1]])
-            stream[at] = rng.choice(others)
+            stream[at] = rng.choice(np.flatnonzero(y != y[stream[at - 1]]))
     return x[rows].reshape(count, length * STEPS, -1), y[rows]
 
 
@@ -119,15 +119,14 @@ def train(layer, units, training, rate, fold, seed, epochs=EPOCHS):
 def batches_of(x, y, training, seed, epochs):
     """Batches of 16 recordings, with a weight for each step."""
     rng = np.random.default_rng(seed)
-    updates = epochs * UPDATES
     joined = 2 if training.startswith("pairs") else 1
     # Each row of a batch goes on in the same row of the next.
-    rows = rng.integers(len(y), size=(updates, BATCH // joined, joined))
-    rows = rows.reshape(-1, joined)
+    rows = rng.integers(
+        len(y), size=(epochs * UPDATES * BATCH // joined, joined)
+    )
     labels = np.repeat(y[rows], STEPS, axis=1)
     is_trained = np.arange(labels.shape[1]) % STEPS == STEPS - 1
-    if training.endswith("all steps"):
-        is_trained[:] = True
+    is_trained |= training.endswith("all steps")
     weights = np.broadcast_to(is_trained.astype("float32"), labels.shape)
     inputs = x[rows].reshape(len(rows), joined * STEPS, -1)
     data = tf.data.Dataset.from_tensor_slices((inputs, labels, weights))
@@ -194,10 +193,9 @@ def measure(
         for variant in variants
         for reset in resets_of(variant[-1], 0)
     ]
-    settings = ([best[name] for name in FIELDS[:4]] for best in chosen)
-    cases = itertools.product(settings, seeds)
-    cases = dict.fromkeys((*setting, -1, seed) for setting, seed in cases)
-    test_runs = runs.complete(cases, make)
+    cases = itertools.product(chosen, seeds)
+    cases = ((*map(best.get, FIELDS[:4]), -1, seed) for best, seed in cases)
+    test_runs = runs.complete(dict.fromkeys(cases), make)
     return {"left out": left_out, "chosen": chosen, "runs": test_runs}
 
 
@@ -278,8 +276,8 @@ def draw(results):
     drawn = np.r_[1:20:2, 20 : STEPS + 1 : 4]
     layers = dict.fromkeys(run["layer"] for run in results["runs"])
     trainings = {run["training"] for run in results["runs"]}
-    panels = zip(rows.flat, PANELS.items(), strict=True)
-    for axes, (title, (training, reset)) in panels:
+    for axes, title in zip(rows.flat, PANELS, strict=True):
+        training, reset = PANELS[title]
         axes.axhline(0.25, color="grey", linewidth=1)
         axes.set_title(title, loc="left", fontsize=10)
         for layer in layers if training in trainings else ():
@@ -317,24 +315,29 @@ def tables(results):
 
 
 def accuracy_table(results, variants):
+    columns = {name: first(name) for name in ("layer", "training", "reset")}
+    columns |= {"rate": first("rate", "g"), "all steps": spread_of("mean")}
+    columns["int8"] = spread_of("int8 mean")
+    for step in AFTER:
+        columns[f"after {step}"] = median_of("steps", step - 1)
+    columns["last tenth of the stream"] = median_of("tenths", -1)
     layers = dict.fromkeys(run["layer"] for run in results["runs"])
-    header = ["layer", "training", "reset", "rate", "all steps", "int8"]
-    header += [*(f"after {step}" for step in AFTER), "last tenth of the stream"]
     rows = []
     for layer, (training, reset) in itertools.product(layers, variants):
         runs = runs_of(results, reset, layer=layer, training=training)
-        scores = [run["float32"][reset] for run in runs]
-        steps = np.median([score["steps"] for score in scores], axis=0)
-        rows.append(
-            [
-                *(layer, training, reset, f"{runs[0]['rate']:g}"),
-                spread([score["mean"] for score in scores]),
-                spread([run["int8"][reset]["mean"] for run in runs]),
-                *(f"{steps[step - 1]:.3f}" for step in AFTER),
-                f"{np.median([score['tenths'][-1] for score in scores]):.3f}",
-            ]
-        )
-    return record.markdown(header, rows, words=3)
+        rows.append([scores(run, reset) for run in runs])
+    return record.table(columns, rows, words=3)
+
+
+def scores(run, reset):
+    """A run with its accuracies for a kind of reset."""
+    int8 = run["int8"][reset]["mean"]
+    return run | run["float32"][reset] | {"reset": reset, "int8 mean": int8}
+
+
+def median_of(key, place):
+    """The column of the median over runs, of one of the values of each."""
+    return lambda runs: f"{np.median([run[key][place] for run in runs]):.3f}"
 
 
 def left_out_mean(results, best, rate):
@@ -352,8 +355,8 @@ def rate_table(results, columns):
     rows = []
     for best in results["chosen"]:
         means = (left_out_mean(results, best, rate) for rate in rates)
-        names = [str(best[name]) for name in columns.values()]
         cells = [f"{mean:.3f}{note}" for mean, note in means]
+        names = [str(best[name]) for name in columns.values()]
         rows.append([*names, *cells, f"{best['rate']:g}"])
     header = [*columns, *(f"{rate:g}" for rate in rates), "rate"]
     return record.markdown(header, rows, words=len(columns))
