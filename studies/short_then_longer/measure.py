@@ -14,7 +14,7 @@ constant prediction: 0 is perfect. A single sequence that diverges decides the
 mean, so the sequences with a loss above 1 are counted.
 """
 
-import pathlib
+import functools
 import time
 
 import keras
@@ -23,7 +23,9 @@ import numpy as np
 from engine import models
 from engine import pictures
 from engine import record
+from engine.many_models import ADAM
 from engine.many_models import recipe
+from engine.measurement import first
 from engine.measurement import groups
 from engine.measurement import spread
 from engine.partial_runs import PartialRuns
@@ -47,30 +49,28 @@ FIRST_RATES = {"GRU": 1e-2, "LSTM": 1e-2}  # instead of that of the ladder
 SEEDS = {"RIN": 10, "GRU": 3, "LSTM": 3}
 TESTS = {200: 100, 1_000: 100, 5_000: 100, 10_000: 100, 30_000: 40, 100_000: 20}
 BATCH = 50
+PANEL = 4.8, 3.8  # inches, for two side by side, and for a phone
 # A loss that counts as low, of each length.
 LOW = {5_000: 0.01, 10_000: 0.02, 30_000: 0.05, 100_000: 0.1}
-FOLDER = pathlib.Path(__file__).parent
-GRADIENT_NORMS = FOLDER.parent / "gradient_horizons" / "results.json"
+GRADIENT_NORMS = record.STUDIES / "gradient_horizons" / "results.json"
 
 
 def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, partial=None):
     cases = [(layer, seed) for layer in seeds for seed in range(seeds[layer])]
-    runs = PartialRuns(partial, ("layer", "seed")).complete(
-        cases, lambda *case: train(*case, ladder, tests)
-    )
-    return {"runs": runs}
+    runs = PartialRuns(partial, ("layer", "seed"))
+    make = functools.partial(train, ladder=ladder, tests=tests)
+    return {"runs": runs.complete(cases, make)}
 
 
 def train(layer, seed, ladder=LADDER, tests=TESTS, file=None):
     """The tests after each rung; with `file` the model is saved there."""
-    stages = []
+    rungs = []
     for model, length, seconds in climb(layer, seed, ladder):
-        stages.append(
-            {"length": length, "seconds": seconds, "tests": test(model, tests)}
-        )
+        rung = {"length": length, "seconds": seconds}
+        rungs.append({**rung, "tests": test(model, tests)})
     if file is not None:
         model.save(file)
-    return {"rungs": stages}
+    return {"rungs": rungs}
 
 
 def climb(layer, seed, ladder=LADDER):
@@ -79,23 +79,18 @@ def climb(layer, seed, ladder=LADDER):
     rng = np.random.default_rng(seed)
     x, _ = adding.generate(rng, 1_000, ladder[0][0])
     model = models.normalized(LAYERS[layer](), x)
+    # XLA runs the loop of gated layers faster; RIN compiles its own.
+    jit = True if layer in FIRST_RATES else "auto"
     for rung, (length, updates, rate) in enumerate(ladder):
         x, y = adding.generate(rng, BATCH * min(updates, 200), length)
         if rung == 0:
             rate = FIRST_RATES.get(layer, rate)
         start = time.monotonic()
-        # XLA runs the loop of gated layers faster; RIN compiles its own.
-        jit = True if layer in FIRST_RATES else "auto"
-        model.compile(optimizer(updates, rate), "mse", jit_compile=jit)
+        optimizer = keras.optimizers.Adam(recipe(updates, rate), **ADAM)
+        model.compile(optimizer, "mse", jit_compile=jit)
         epochs = max(1, updates // 200)
         model.fit(x, y, batch_size=BATCH, epochs=epochs, verbose=0)
         yield model, length, time.monotonic() - start
-
-
-def optimizer(updates, rate):
-    return keras.optimizers.Adam(
-        recipe(updates, rate), beta_2=0.99, global_clipnorm=1.0
-    )
 
 
 def test(model, tests):
@@ -121,9 +116,9 @@ def losses_at(runs, rung, length):
     return [run["rungs"][rung]["tests"][str(length)]["mean"] for run in runs]
 
 
-def diverging(runs, rung, length):
-    """How many runs have a sequence with a loss above 1."""
-    tests = [run["rungs"][rung]["tests"][str(length)] for run in runs]
+def diverging(runs, length):
+    """How many runs end with a sequence whose loss is above 1."""
+    tests = [run["rungs"][-1]["tests"][str(length)] for run in runs]
     return sum(test["above 1"] > 0 for test in tests)
 
 
@@ -140,8 +135,7 @@ def rungs_figure(results):
     """Normalized loss over the length of the test sequences, after each rung
     (median and range of the seeds).
     """
-    figure, axes = panel()
-    loss_axes(axes)
+    figure, axes = loss_panel()
     runs = groups(results["runs"], "layer")["RIN"]
     stages = runs[0]["rungs"]
     colors = pictures.ordered_colors(len(stages))
@@ -154,16 +148,13 @@ def rungs_figure(results):
 
 def gradients_figure(results):
     """Gradient norms before training."""
-    figure, axes = panel()
+    figure, axes = pictures.subplots(*PANEL)
     norms = record.read(GRADIENT_NORMS)["sizes"]
     for layer in "RIN", "SimpleRNN", "LSTM":
         axes.plot(norms[layer][::-1], label=layer, **pictures.STYLES[layer])
-    axes.set(
-        yscale="log",
-        ylim=(1e-30, 1e5),
-        xlabel="time steps back from the last one",
-        ylabel="gradient norm before training",
-    )
+    axes.set(yscale="log", ylim=(1e-30, 1e5))
+    axes.set_xlabel("time steps back from the last one")
+    axes.set_ylabel("gradient norm before training")
     axes.set_title("Gradients reach back a thousand steps", loc="left")
     axes.legend()
     return figure
@@ -173,8 +164,7 @@ def layers_figure(results):
     """Normalized loss over the length of the test sequences after the last rung
     (median and range of the seeds).
     """
-    figure, axes = panel()
-    loss_axes(axes)
+    figure, axes = loss_panel()
     layers = groups(results["runs"], "layer")
     for layer in "RIN", "GRU", "LSTM":
         if layer in layers:
@@ -184,20 +174,12 @@ def layers_figure(results):
     return figure
 
 
-def panel():
-    """A figure that fits beside another one, and on a phone."""
-    return pictures.subplots(4.8, 3.8)
-
-
-def loss_axes(axes):
+def loss_panel():
+    figure, axes = pictures.subplots(*PANEL)
     axes.axhline(1, color="grey", linewidth=1)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="time steps of the test sequences",
-        ylabel="normalized loss (baseline = 1)",
-    )
-    return axes
+    axes.set(xscale="log", xlabel="time steps of the test sequences")
+    axes.set(yscale="log", ylabel="normalized loss (baseline = 1)")
+    return figure, axes
 
 
 def tables(results):
@@ -219,28 +201,22 @@ def rung_table(runs):
     lengths = runs[0]["rungs"][0]["tests"]
     header = ["layer", "trained up to", *(f"{int(n):,}" for n in lengths)]
     rows = [
-        [
-            layer,
-            f"{stage['length']:,}",
-            *(spread(losses_at(layer_runs, rung, n), 2) for n in lengths),
-        ]
-        for layer, layer_runs in groups(runs, "layer").items()
-        for rung, stage in enumerate(layer_runs[0]["rungs"])
+        [layer, f"{stage['length']:,}"]
+        + [spread(losses_at(of_layer, rung, n), 2) for n in lengths]
+        for layer, of_layer in groups(runs, "layer").items()
+        for rung, stage in enumerate(of_layer[0]["rungs"])
     ]
     return record.markdown(header, rows, words=2)
 
 
 def low_table(runs):
     lengths = [n for n in LOW if str(n) in runs[0]["rungs"][0]["tests"]]
-    rows = [
-        [
-            layer,
-            *(low_cell(losses_at(layer_runs, -1, n), n) for n in lengths),
-        ]
-        for layer, layer_runs in groups(runs, "layer").items()
-    ]
-    header = ["layer", *(f"{n:,} steps" for n in lengths)]
-    return record.markdown(header, rows)
+    columns = {"layer": first("layer")}
+    for n in lengths:
+        columns[f"{n:,} steps"] = lambda runs, n=n: low_cell(
+            losses_at(runs, -1, n), n
+        )
+    return record.table(columns, groups(runs, "layer").values())
 
 
 def low_cell(losses, length):
@@ -251,26 +227,16 @@ def low_cell(losses, length):
 
 def diverging_table(runs):
     lengths = [n for n in runs[0]["rungs"][0]["tests"] if int(n) >= 5_000]
-    header = [
-        "layer",
-        "seeds",
-        *(f"{int(n):,}" for n in lengths),
-        "seconds",
-        "seconds over those of RIN",
-    ]
     layers = groups(runs, "layer")
-    first = seconds(next(iter(layers.values())))
-    rows = [
-        [
-            layer,
-            str(len(layer_runs)),
-            *(str(diverging(layer_runs, -1, n)) for n in lengths),
-            spread(seconds(layer_runs)),
-            f"{np.median(seconds(layer_runs)) / np.median(first):.2g}",
-        ]
-        for layer, layer_runs in layers.items()
-    ]
-    return record.markdown(header, rows)
+    of_rin = np.median(seconds(next(iter(layers.values()))))
+    columns = {"layer": first("layer"), "seeds": lambda runs: str(len(runs))}
+    for n in lengths:
+        columns[f"{int(n):,}"] = lambda runs, n=n: str(diverging(runs, n))
+    columns["seconds"] = lambda runs: spread(seconds(runs))
+    columns["seconds over those of RIN"] = lambda runs: (
+        f"{np.median(seconds(runs)) / of_rin:.2g}"
+    )
+    return record.table(columns, layers.values())
 
 
 def seconds(runs):
@@ -282,8 +248,5 @@ PICTURES = {
     "gradients.svg": gradients_figure,
     "layers.svg": layers_figure,
 }
-SMALLEST = {
-    "ladder": ((5, 2, 1e-3), (10, 2, 1e-4)),
-    "tests": {5: 4, 10: 4},
-    "seeds": {"RIN": 1},
-}
+SMALLEST = {"ladder": ((5, 2, 1e-3), (10, 2, 1e-4)), "tests": {5: 4, 10: 4}}
+SMALLEST["seeds"] = {"RIN": 1}
