@@ -64,12 +64,9 @@ def measure(ladder=LADDER, last=LAST, tests=TESTS, seeds=SEEDS, chunk=CHUNK):
     make = LAYERS["RIN"]
     models = ManyModels(build(make), loss)
     run_chunk = tested_in_chunks(make)
-    cases = [
-        {"layer": layer, "factor": factor, "seed": seed}
-        for layer, factor, seed in itertools.product(
-            LAYERS, FACTORS, range(seeds)
-        )
-    ]
+    fields = "layer", "factor", "seed"
+    cases = itertools.product(LAYERS, FACTORS, range(seeds))
+    cases = [dict(zip(fields, case, strict=True)) for case in cases]
     makers = {
         layer: functools.partial(build, make) for layer, make in LAYERS.items()
     }
@@ -78,23 +75,17 @@ def measure(ladder=LADDER, last=LAST, tests=TESTS, seeds=SEEDS, chunk=CHUNK):
     rungs = []
 
     def climb(weights, cases, rates, length, updates):
-        key = jax.random.key(length)
+        new_key = functools.partial(jax.random.fold_in, jax.random.key(length))
+        seeds = np.array([case["seed"] for case in cases])
         settings = {
             "rate": np.array(rates, "float32"),
-            "key": jax.vmap(lambda seed: jax.random.fold_in(key, seed))(
-                np.array([case["seed"] for case in cases])
-            ),
+            "key": jax.vmap(new_key)(seeds),
         }
         weights, _ = models.train(weights, settings, batches(length), updates)
-        rungs.append(
-            {
-                "length": length,
-                "updates": updates,
-                "rates": rates,
-                "cases": cases,
-                "tests": {n: test(run_chunk, weights, n, chunk) for n in tests},
-            }
-        )
+        rung = {"length": length, "updates": updates}
+        rung |= {"rates": rates, "cases": cases}
+        tested = {n: test(run_chunk, weights, n, chunk) for n in tests}
+        rungs.append({**rung, "tests": tested})
         return weights
 
     for number, (length, updates, rate) in enumerate(tqdm(ladder)):
@@ -103,11 +94,10 @@ def measure(ladder=LADDER, last=LAST, tests=TESTS, seeds=SEEDS, chunk=CHUNK):
         weights = climb(weights, cases, rates, length, updates)
     length, updates, rates = last
     rows = [n for n, case in enumerate(cases) if case["factor"] == 1]
-    pairs = list(itertools.product(rates, rows))
-    chosen = np.array([row for _, row in pairs])
-    weights = [array[chosen] for array in weights]
+    rates, chosen = map(list, zip(*itertools.product(rates, rows), strict=True))
+    weights = [array[np.array(chosen)] for array in weights]
     cases = [cases[row] for row in chosen]
-    climb(weights, cases, [rate for rate, _ in pairs], length, updates)
+    climb(weights, cases, rates, length, updates)
     rungs = json.loads(json.dumps(rungs, default=lambda array: array.tolist()))
     return {"rungs": rungs}
 
@@ -118,8 +108,7 @@ def build(make):
     )
 
 
-def loss(y, outputs):
-    return ops.mean(ops.square(y - outputs))
+loss = keras.losses.MeanSquaredError()
 
 
 def batches(length):
@@ -194,8 +183,8 @@ def tables(results):
         + ", ".join(f"{low} over {int(n):,} steps" for n, low in LOW.items()): (
             table(rungs, lambda test, n: low_cell(test["mean"], int(n)))
         ),
-        "Seeds with a sequence whose loss is above 1": table(
-            rungs, diverging_cell
+        "Seeds with a sequence whose loss is above 1": (
+            table(rungs, diverging_cell)
         ),
     }
 
@@ -213,11 +202,12 @@ def table(rungs, cell):
             key = case["layer"], f"{rung['rates'][row]:.2g}"
             models.setdefault(key, []).append(row)
         for (layer, rate), of_model in models.items():
-            cells = [
-                cell({k: np.array(v)[of_model] for k, v in test.items()}, n)
-                for n, test in rung["tests"].items()
-                if n in lengths
-            ]
+            cells = []
+            for n in lengths:
+                test = rung["tests"][n].items()
+                cells.append(
+                    cell({k: np.take(v, of_model) for k, v in test}, n)
+                )
             rows.append([layer, f"{rung['length']:,}", rate, *cells])
     return record.markdown(header, rows, words=1)
 
@@ -231,10 +221,5 @@ def diverging_cell(test, _):
 
 
 VARIANTS = {"": Variant(backend="jax")}
-SMALLEST = {
-    "ladder": ((5, 2, 1e-3),),
-    "last": (10, 1, (1e-5, 1e-4)),
-    "tests": (5,),
-    "seeds": 2,
-    "chunk": 5,
-}
+SMALLEST = {"ladder": ((5, 2, 1e-3),), "last": (10, 1, (1e-5, 1e-4))}
+SMALLEST |= {"tests": (5,), "seeds": 2, "chunk": 5}

@@ -109,8 +109,8 @@ def times_by_case(records):
     """{(size, mode): {layer: ms of each step}}, in the order measured."""
     cases = {}
     for run in records:
-        case = tuple(run["size"]), run["mode"]
-        cases.setdefault(case, {})[run["contender"]] = run["ms"]
+        times = cases.setdefault((tuple(run["size"]), run["mode"]), {})
+        times[run["contender"]] = run["ms"]
     return cases
 
 
@@ -136,12 +136,10 @@ def tables(results):
 def step_table(by_size, cell):
     """Cells of sizes and layers, whichever are more as rows."""
     names = list(next(iter(by_size.values())))
-    rows = [[steps.SIZE, *by_size]]
-    rows += [
-        [name, *(cell(times, name) for times in by_size.values())]
-        for name in names
-    ]
-    if len(by_size) > len(names):
+    rows = [[steps.SIZE, *names]]
+    for size, times in by_size.items():
+        rows.append([size, *(cell(times, name) for name in names)])
+    if len(by_size) <= len(names):
         rows = list(zip(*rows, strict=True))
     return record.markdown(rows[0], rows[1:])
 
@@ -149,7 +147,8 @@ def step_table(by_size, cell):
 def cell(times, name):
     """Median and quartiles."""
     quartiles = statistics.quantiles(times[name], n=4)
-    low, middle, high = map(three_digits, quartiles)
+    # Three significant digits, without an exponent.
+    low, middle, high = (f"{float(f'{ms:.3g}'):,g}" for ms in quartiles)
     return f"{middle} ({low} to {high})"
 
 
@@ -157,11 +156,6 @@ def ratio_cell(times, name):
     simple = [times[layer] for layer in SIMPLE_RNN if layer in times]
     faster = min(map(statistics.median, simple))
     return f"{statistics.median(times[name]) / faster:.2f}"
-
-
-def three_digits(ms):
-    """Three significant digits, without an exponent."""
-    return f"{float(f'{ms:.3g}'):,g}"
 
 
 def first_step_table(records):
@@ -208,14 +202,13 @@ def count_above(limit, values):
 def draw(results):
     """Step time of RIN over that of SimpleRNN, size by size."""
     cases = times_by_case(results["records"])
-    if len(cases) > MANY or not all(
-        {"RIN", "SimpleRNN"} <= times.keys() for times in cases.values()
-    ):
+    measured = set.intersection(*map(set, cases.values()))  # at each size
+    if len(cases) > MANY or not {"RIN", "SimpleRNN"} <= measured:
         return None
     figure, axes = pictures.subplots(7, 1 + 0.3 * len(cases))
     labels = [f"{mode}  {size}" for size, mode in cases]
     for suffix, marker in (("", "o"), (", XLA", "x")):
-        if not all(f"RIN{suffix}" in times for times in cases.values()):
+        if f"RIN{suffix}" not in measured:
             continue
         ratios = [
             statistics.median(times[f"RIN{suffix}"])
