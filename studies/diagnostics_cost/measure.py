@@ -80,11 +80,6 @@ def of_dynamics(
     return calls
 
 
-def of_small_dynamics(_):
-    sizes = {"units": 4, "batch": 2, "steps": 5, "searches": 3, "wide": 6}
-    return of_dynamics(_, ["GRU"], **sizes)
-
-
 def prepared(name, *arguments, **options):
     """The function that returns a call which needs no preparation."""
     diagnostic = getattr(diagnostics, name)
@@ -111,11 +106,12 @@ def prepare_fixed_points(name, units, searches):
     return functools.partial(diagnostics.fixed_points, layer, states)
 
 
+SMALL = {"names": ["GRU"], "batch": 2, "steps": 5, "searches": 3, "wide": 6}
 PARTS = {
     "matrices": of_matrices,
     "layers": of_layers,
     "dynamics": of_dynamics,
-    "small dynamics": of_small_dynamics,
+    "small dynamics": functools.partial(of_dynamics, units=4, **SMALL),
 }
 
 
@@ -125,9 +121,8 @@ def prepared_call(part, units, name):
 
 
 def seconds_of_calls(part, units, repeats, name):
-    call = prepared_call(part, units, name)
-    times = timing.in_turns({name: call}, repeats)[name]
-    return [ms / 1e3 for ms in times]
+    calls = {name: prepared_call(part, units, name)}
+    return [ms / 1e3 for ms in timing.in_turns(calls, repeats)[name]]
 
 
 def memory_of_calls(part, units, repeats, name):
@@ -190,14 +185,11 @@ def tables(results):
     calls = results["seconds"].items()
     tables = {"Time and memory of a call": record.table(columns, calls)}
     if results["shares"]:
-        rows = [
-            [name, *(f"{100 * share:.1f} %" for share in by_epochs.values())]
-            for name, by_epochs in results["shares"].items()
-        ]
-        epochs = next(iter(results["shares"].values()))
-        header = ["share of training time", *(f"{n} epochs" for n in epochs)]
-        caption = "Share of the diagnostics callback"
-        tables[caption] = record.markdown(header, rows)
+        columns = {"share of training time": lambda row: row[0]}
+        for n in next(iter(results["shares"].values())):
+            columns[f"{n} epochs"] = lambda row, n=n: f"{100 * row[1][n]:.1f} %"
+        table = record.table(columns, results["shares"].items())
+        tables["Share of the diagnostics callback"] = table
     return tables
 
 

@@ -17,6 +17,7 @@ of a step, compiled with `-O2`, are counted by QEMU; a Cortex-M4 takes one or
 more cycles for each.
 """
 
+import itertools
 import pathlib
 import re
 import subprocess
@@ -55,13 +56,8 @@ def measure(
     results = endless_stream.measure(
         layers, units, trainings, rates, partial=runs, **sizes
     )
-    results["bytes"] = [
-        {"layer": layer, "units": size, "weights": weights}
-        | bytes_of(layer, size, weights)
-        for layer in layers
-        for size in units
-        for weights in endless_stream.WEIGHTS
-    ]
+    networks = itertools.product(layers, units, endless_stream.WEIGHTS)
+    results["bytes"] = [bytes_of(*network) for network in networks]
     return results
 
 
@@ -78,6 +74,9 @@ def bytes_of(layer, units, weights):
         count = subprocess.check_output(command, timeout=120)
         state = re.search(r"RAM: ([\d,]+)", path.read_text())[1]
     return {
+        "layer": layer,
+        "units": units,
+        "weights": weights,
         "own units": model.layers[1].units,
         "flash": flash - without,
         "RAM": int(state.replace(",", "")) + stack,
@@ -153,27 +152,21 @@ def draw(results):
 def plot_sizes(axes, rows, kind, layer):
     """Median and range of the seeds; a seed below the axis is counted."""
     unit = 1 if kind == "RAM" else 1000
-    accuracies = [np.array(row["accuracies"]) for row in rows]
-    above = [values[values > LIMITS[0]] for values in accuracies]
+    accuracies = np.array([row["accuracies"] for row in rows])
     x = [row[kind] / unit for row in rows]
-    middle = [np.median(values) for values in accuracies]
+    middle = np.median(accuracies, axis=1)
     axes.plot(x, middle, marker="o", label=layer, **pictures.STYLES[layer])
-    color = pictures.STYLES[layer]["color"]
-    drawn = zip(x, middle, accuracies, above, strict=True)
-    for at, median, seeds, shown in drawn:
+    color, low = pictures.STYLES[layer]["color"], LIMITS[0]
+    for at, median, seeds in zip(x, middle, accuracies, strict=True):
+        shown = seeds[seeds > low]
         if len(shown):
             axes.plot([at] * 2, [shown.min(), shown.max()], color=color)
         if len(shown) < len(seeds):
-            below = f"{len(seeds) - len(shown)} of {len(seeds)}"
-            axes.annotate(
-                f"{below} below {LIMITS[0]}",
-                (at, median),
-                (at, LIMITS[0] + 0.003),
-                ha="center",
-                fontsize=8,
-                color=color,
-                arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.4},
-            )
+            note = f"{len(seeds) - len(shown)} of {len(seeds)} below {low}"
+            style = {"ha": "center", "fontsize": 8, "color": color}
+            arrow = {"arrowstyle": "-", "color": color, "alpha": 0.4}
+            ends = (at, median), (at, low + 0.003)
+            axes.annotate(note, *ends, arrowprops=arrow, **style)
 
 
 def tables(results):
@@ -190,12 +183,9 @@ def tables(results):
         "RAM, bytes": "{RAM:,}",
         "instructions a step": "{instructions:,.0f}",
     }
-    rows = [
-        row
-        for layer in dict.fromkeys(size["layer"] for size in results["bytes"])
-        for weights in endless_stream.WEIGHTS
-        for row in points(results, layer, weights)
-    ]
+    layers = dict.fromkeys(size["layer"] for size in results["bytes"])
+    cases = itertools.product(layers, endless_stream.WEIGHTS)
+    rows = itertools.chain(*(points(results, *case) for case in cases))
     names = {"layer": "layer", "weights of a RIN of": "units"}
     names["training"] = "training"
     return {
