@@ -43,6 +43,7 @@ def test_a_page_is_made_of_the_stored_results(name):
         assert (record.STUDIES / name / picture).exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", sorted(set(NAMES) - ELSEWHERE))
 def test_the_smallest_settings_run(name, tmp_path):
     if name == "fashion_residual" and not FASHION.exists():
