@@ -15,19 +15,19 @@ from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
 
-def _lmu(units):
-    """Half of the state is the memory of the last 784 steps."""
+def lmu(units, theta=784, **options):
+    """Half of the state is the memory of the last `theta` steps."""
     from keras_lmu import LMU
 
     half = units // 2
     cell = keras.layers.SimpleRNNCell(units - half)
-    return LMU(memory_d=1, order=half, theta=784, hidden_cell=cell)
+    return LMU(1, half, theta, hidden_cell=cell, **options)
 
 
-def _cfc(units):
+def cfc(units, **options):
     from ncps.keras import CfC
 
-    return CfC(units)
+    return CfC(units, **options)
 
 
 SIZE = "batch × time × features × units"
@@ -45,7 +45,7 @@ LAYERS = {
     ),
 }
 # Recurrent layers of other packages for Keras: (package, maker).
-PEERS = {"LMU": ("keras_lmu", _lmu), "CfC": ("ncps", _cfc)}
+PEERS = {"LMU": ("keras_lmu", lmu), "CfC": ("ncps", cfc)}
 LAYERS |= {
     name: layer
     for name, (package, layer) in PEERS.items()
