@@ -15,6 +15,8 @@ from keras_rin import _arguments
 from keras_rin import _recurrence
 from keras_rin._adapt import adapt
 from keras_rin.layers._conversion import convert_layer
+from keras_rin.layers._fused_support import unsupported_options
+from keras_rin.layers._fused_support import uses_fused_recurrence
 from keras_rin.layers._rin_cell import RINCell
 
 
@@ -211,9 +213,10 @@ class RIN(keras.layers.RNN):
                 '`fused` must be "auto", True or False. '
                 f"Received: fused={fused!r}"
             )
-        if fused is True and self._unsupported_options():
-            options = " and ".join(self._unsupported_options())
-            raise ValueError(f"`fused=True` does not support {options}.")
+        if fused is True and (options := unsupported_options(self)):
+            raise ValueError(
+                f"`fused=True` does not support {' and '.join(options)}."
+            )
 
     def build(self, sequences_shape, initial_state_shape=None):
         features = _arguments.checked_features(self.name, sequences_shape)
@@ -261,7 +264,7 @@ class RIN(keras.layers.RNN):
             _arguments.check_shape("initial_state", shape, (batch, self.units))
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        if not self._uses_fused_recurrence(training):
+        if not uses_fused_recurrence(self, training):
             return super().inner_loop(sequences, initial_state, mask, training)
         x = self._in_processing_order(sequences)
         dropout_mask = self.cell.get_dropout_mask(x[:, 0])
@@ -284,32 +287,6 @@ class RIN(keras.layers.RNN):
         if not self.return_sequences:
             return outputs, outputs, [states]
         return outputs[:, -1], outputs, [states[:, -1]]
-
-    def _uses_fused_recurrence(self, training):
-        is_tensorflow = keras.backend.backend() == "tensorflow"
-        if self.fused == "auto" and is_tensorflow and not training:
-            # TensorFlow may be tracing the graph for an export, and without
-            # a gradient the loop of Keras is as fast.
-            return False
-        return self.fused and not self._unsupported_options(training)
-
-    def _unsupported_options(self, training=True):
-        """The options in use that the fused recurrence does not support."""
-        backend, rate = keras.backend.backend(), self.recurrent_dropout
-        activation = getattr(self.activation, "__name__", self.activation)
-        # A callable of the user may have no hash.
-        supported_activations = list(_recurrence.PULLBACKS)
-        names = ", ".join(phi.__name__ for phi in supported_activations)
-        is_unsupported = {
-            f"the backend {backend}": backend not in _recurrence.BACKENDS,
-            f"a {type(self.cell).__name__}": type(self.cell) is not RINCell,
-            f"activation={activation!r} (only {names})": (
-                self.activation not in supported_activations
-            ),
-            "unroll=True": self.unroll,
-            f"recurrent_dropout={rate}": training and rate,
-        }
-        return [option for option, value in is_unsupported.items() if value]
 
     def _in_processing_order(self, sequences):
         return ops.flip(sequences, 1) if self.go_backwards else sequences
