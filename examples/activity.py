@@ -111,10 +111,8 @@ def build(name, recordings, classes, units):
         units -= 1
     normalization = keras.layers.Normalization()
     normalization.adapt(np.concatenate(recordings))
-    inputs, read_out = (
-        keras.Input((None, features)),
-        keras.layers.Dense(classes),
-    )
+    inputs = keras.Input((None, features))
+    read_out = keras.layers.Dense(classes)
     recurrent = layer(units, return_sequences=True, name=name.lower())
     model = keras.Sequential([inputs, normalization, recurrent, read_out])
     adam = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
@@ -149,10 +147,10 @@ def train(model, recordings, labels, rate, seed, epochs):
     weights = (np.arange(x.shape[1]) == last).astype("float32")
     batches = tf.data.Dataset.from_tensor_slices((x, y, weights))
     batches = batches.shuffle(len(x), seed=seed).repeat().batch(BATCH)
-    return fit(model, batches, rate, epochs)
+    return fit(model, batches, rate, epochs, f"Seed {seed} at {rate}")
 
 
-def fit(model, batches, rate, epochs):
+def fit(model, batches, rate, epochs, name):
     """The loss after training with cosine decay, infinite if it diverged."""
     decay = keras.optimizers.schedules.CosineDecay(rate, epochs)
     scheduler = keras.callbacks.LearningRateScheduler(lambda n: float(decay(n)))
@@ -166,7 +164,7 @@ def fit(model, batches, rate, epochs):
             verbose=0,
         ).history["loss"][-1]
     except FloatingPointError as error:
-        print(f"\nTraining at {rate} diverged: {error}", file=sys.stderr)
+        print(f"\n{name} diverged: {error}", file=sys.stderr)
         return np.inf
 
 

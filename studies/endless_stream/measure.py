@@ -107,11 +107,13 @@ def train(layer, units, training, rate, fold, seed, epochs=EPOCHS):
     (x, y), _ = recordings()
     rows = parts(y, FOLDS) != fold
     model, streamed = models(layer, units, training, fold)
-    example("activity").restart(model, seed)
+    activity = example("activity")
+    activity.restart(model, seed)
     if training.startswith("stateful"):
         model.layers[1].reset_states()
     batches = batches_of(x[rows], y[rows], training, seed, epochs)
-    loss = example("activity").fit(model, batches, rate, epochs)
+    name = f"{layer} {training} {rate}"
+    loss = activity.fit(model, batches, rate, epochs, name)
     streamed.set_weights(model.get_weights())
     return streamed, loss == np.inf
 
