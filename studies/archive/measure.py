@@ -43,6 +43,8 @@ from engine.many_models import initial_weights
 from engine.measurement import Variant
 from engine.measurement import groups
 from engine.measurement import spread
+from engine.models import as_many_weights
+from engine.models import count_weights
 from engine.partial_runs import PartialRuns
 from engine.verdicts import mean_interval
 from keras_rin.initializers import Chain
@@ -127,7 +129,7 @@ def train(name, architecture, updates=UPDATES, seeds=SEEDS, units=UNITS):
     layers = ARCHITECTURES[architecture]
     layer = next(iter(layers.values()))
     if architecture.endswith("as many weights"):
-        units = as_many_weights(layer, units, recordings)
+        units = as_many_weights(layer, units, recordings.x.shape[-1])
     models = ManyModels(build(layer, units, recordings), loss)
     # A run of the first seed without each part, and of each seed with all.
     runs = [(0, part) for part in range(FOLDS)]
@@ -162,7 +164,8 @@ def train(name, architecture, updates=UPDATES, seeds=SEEDS, units=UNITS):
         counts = results[model].setdefault(f"{rate:g}, {how}", counts)
         count = -1 if diverged[number] else int(right.sum())
         counts["test" if part is None else "fold"].append(count)
-    weights = dict.fromkeys(layers, count_weights(layer, units, recordings))
+    count = count_weights(layer, units, recordings.x.shape[-1])
+    weights = dict.fromkeys(layers, count)
     return {
         "models": results,
         "sizes": {"test": len(test.y), "weights": weights},
@@ -226,21 +229,6 @@ def predict(models, weights, mean, recordings):
         part = (array[rows] for array in recordings)
         answers.append(right(weights, mean, *part))
     return np.concatenate(answers, axis=1)[:, :count]
-
-
-def as_many_weights(layer, most_units, recordings):
-    """The largest number of units with at most the weights of a RIN."""
-    most = count_weights(RIN, most_units, recordings)
-    units = most_units
-    while units > 1 and count_weights(layer, units, recordings) > most:
-        units -= 1
-    return units
-
-
-def count_weights(layer, units, recordings):
-    layer = layer(units)
-    layer.build((None, None, recordings.x.shape[-1]))
-    return layer.count_params()
 
 
 def classify(name):

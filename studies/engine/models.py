@@ -96,6 +96,21 @@ def normalized(layer, x, outputs=1, batch_size=None):
     return keras.Sequential([inputs, normalization, layer, read_out])
 
 
+def as_many_weights(layer, most_units, features):
+    """The largest number of units with at most the weights of a RIN."""
+    most = count_weights(RIN, most_units, features)
+    units = most_units
+    while units > 1 and count_weights(layer, units, features) > most:
+        units -= 1
+    return units
+
+
+def count_weights(layer, units, features):
+    layer = layer(units)
+    layer.build((None, None, features))
+    return layer.count_params()
+
+
 def convolutional(setting, data):
     """`residual_convnet` on small images, its read-out fixed or trained."""
     initializer, width = setting.initializer, setting.width

@@ -228,8 +228,8 @@ class Study:
         for variant, planned_runs in planned.items():
             planned_trials = _trials(planned_runs, tuned)
             seeds = max(len(trial.runs) for trial in planned_trials)
-            made = _trials(stored.get(variant, []), tuned)
-            trials = tuple(trial for trial in made if len(trial.runs) >= seeds)
+            stored_trials = _trials(stored.get(variant, []), tuned)
+            trials = tuple(t for t in stored_trials if len(t.runs) >= seeds)
             values = {trial.values for trial in trials}
             if values >= {trial.values for trial in planned_trials}:
                 outcomes.append(Outcome(variant, trials))

@@ -87,10 +87,8 @@ def add(updates, units, tests, name, rate, seed):
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
     x, y = adding.generate(rng, BATCH * min(updates, 200), LENGTH)
-    make, count = layers(LENGTH)[name], example("activity").count
-    most = count(RIN(units), x.shape[-1])
-    while count(make(units), x.shape[-1]) > most:
-        units -= 1
+    make = layers(LENGTH)[name]
+    units = models.as_many_weights(make, units, x.shape[-1])
     model = models.normalized(make(units), x)
     optimizer = keras.optimizers.Adam(recipe(updates, rate), **ADAM)
     model.compile(optimizer, "mse", jit_compile=True)
@@ -123,12 +121,13 @@ def recognition(data, names, epochs, units):
 
     def run(name, rate, seed):
         equal = max(1, round(epochs * min(1, times["RIN"] / times[name])))
+        accuracies = {n: accuracy(name, rate, seed, n) for n in {epochs, equal}}
         return {
             "weights": built[name].layers[1].count_params(),
             "milliseconds": times[name],
             "epochs": equal,
-            "accuracy": accuracy(name, rate, seed, epochs),
-            "accuracy in equal time": accuracy(name, rate, seed, equal),
+            "accuracy": accuracies[epochs],
+            "accuracy in equal time": accuracies[equal],
         }
 
     return run

@@ -210,9 +210,9 @@ def draw_cube(points, outputs):
     figure = Figure(figsize=(6, 5.5), layout="constrained")
     axes = figure.add_subplot(projection="3d", elev=22, azim=-58)
     corners = np.array(list(itertools.product((-1, 1), repeat=3)))
-    for one, other in itertools.combinations(corners, 2):
-        if np.abs(one - other).sum() == 2:
-            axes.plot(*zip(one, other, strict=True), color=GREY, linewidth=1)
+    for edge in itertools.combinations(corners, 2):
+        if np.abs(np.subtract(*edge)).sum() == 2:
+            axes.plot(*zip(*edge, strict=True), color=GREY, linewidth=1)
     kinds = {
         "stable, at the corners": (points.stable, "o", POSITIVE),
         "saddle, on an edge": (points.expanding == 1, "s", NEGATIVE),
