@@ -22,11 +22,10 @@ PROGRAMS = {  # that a study runs
     "kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
     "runtimes": ["gcc"],
 }
-# Those that need reports of pytest, or a compiler, are tested as a page, or are
-# made of functions that test_many_models.py calls.
+# Those that need reports of pytest are tested as a page, or are made of
+# functions that test_many_models.py calls.
 ELSEWHERE = {
     "backends",
-    "gpu_compile",
     "ladder",
     "robustness",
     "tutorial",

@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-from gpu_compile import measure as gpu_compile
 from step_time import measure as step_time
 
 from engine import timing
@@ -27,20 +26,3 @@ def test_what_any_step_takes_longer_without_xla_is_subtracted():
     table = step_time.ratio_table([{name: [t] for name, t in ms.items()}])
     medians = [line.split("|")[2].strip() for line in table.splitlines()[2:]]
     assert medians == ["0.50", "1.25", "0.50", "2.50", "2.00", "1.50"]
-
-
-PROGRAM = """
-%body.1 (a: f32[2]) -> f32[2] {
-  %x = f32[2] dot(%a, %a)
-  %y = f32[2] fusion(%x)
-  ROOT %t = (f32[2]) tuple(%y)
-}
-ENTRY %main (p: f32[2]) -> f32[2] {
-  %w = (f32[2]) while(%p), body=%body.1, backend_config=KNOWN
-}
-""".replace("KNOWN", '{"known_trip_count":{"n":"9"}}')
-
-
-def test_a_loop_is_read_with_its_trips_and_kernels():
-    loop = {"trips": 9, "kernels": 2, "loops": 0}
-    assert gpu_compile.loops(PROGRAM) == [loop]
