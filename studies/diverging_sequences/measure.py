@@ -1,19 +1,18 @@
 """Why does a rare long sequence diverge, and what do longer sequences change?
 
-RIN(50) learns the adding problem by the recipe of
-[short then longer](../short_then_longer/README.md), with half as many updates
-over 5,000 steps. After each length it reads 100 sequences of 30,000 steps, and
-every 250 steps the units that are active, h > 0, are noted. As long as they
-stay the same, the recurrence is linear: the hidden state is multiplied by the
-block of V of these units. A spectral radius r of this block above 1 lets the
-state grow by the factor r at each step; at r = 1.0002 that is a factor of 400
-over 30,000 steps. A sequence counts as diverging if its loss is above that of a
-constant prediction.
+RIN(50) learns the adding problem by the recipe of [short then
+longer](../short_then_longer/README.md). After each length it reads 100
+sequences of 30,000 steps, and every 250 steps the units that are active, h > 0,
+are noted. As long as they stay the same, the recurrence is linear: the hidden
+state is multiplied by the block of V of these units. A spectral radius r of
+this block above 1 lets the state grow by the factor r at each step; at r =
+1.0002 that is a factor of 400 over 30,000 steps. A sequence counts as diverging
+if its loss is above that of a constant prediction.
 """
 
 import keras
 import numpy as np
-from ladder.measure import LADDER
+from short_then_longer.measure import LADDER
 from short_then_longer.measure import climb
 
 from engine import record
@@ -64,11 +63,12 @@ def read(model, length, samples):
         h = states.predict(x[batch], batch_size=AT_ONCE, verbose=0)
         losses = np.square(h[:, -1] @ kernel + bias - y[batch])[:, 0]
         losses = losses / adding.baseline_loss()
-        for loss, of_sequence in zip(losses, h, strict=True):
+        for total, loss, of_sequence in zip(y[batch], losses, h, strict=True):
             active = of_sequence[length // 2 :: EVERY] > 0
             radii = [radius(effective, units, known) for units in active]
             sequences.append(
                 {
+                    "sum": float(total[0]),
                     "loss": float(loss),
                     "radius": float(np.median(radii)),
                     "active": float(np.median(active.sum(axis=1))),
@@ -112,8 +112,9 @@ def tables(results):
     caption = (
         "Sequences of 30,000 steps after each length: how many diverge; and "
         "of all and of those that diverge the distance of the spectral radius "
-        "from 1 and the number of active units, both over the second half, and "
-        "the norm of the last state (medians over sequences and seeds)"
+        "from 1 and the number of active units, both over the second half, the "
+        "norm of the last state, and the sum of the two numbers (medians over "
+        "sequences and seeds)"
     )
     return {caption: record.markdown(header, rows)}
 
@@ -122,6 +123,7 @@ SHOWN = {
     "radius - 1": lambda sequence: sequence["radius"] - 1,
     "active units": lambda sequence: sequence["active"],
     "norm": lambda sequence: sequence["norm"],
+    "sum": lambda sequence: sequence["sum"],
 }
 
 

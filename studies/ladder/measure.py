@@ -1,12 +1,13 @@
 """Do other learning rates or a longer rung improve the ladder of lengths?
 
 RIN(50) learns the adding problem over 200 steps, then over 500, 1,000, 2,000
-and 5,000 at falling learning rates, as in
-[short then longer](../short_then_longer/README.md); and here, after that, over
-10,000 steps at three rates. The fifth length has 200 updates, half of those of
-README. The rates of the second to the fifth length are those of README, a
-third, and three times as high. The recurrent matrix begins near the identity or
-as a partial identity.
+and 5,000, with 2,000, 400, 200, 100 and 200 updates at learning rates of 3e-3,
+3e-4 and, from the third length on, 1e-4. This is the recipe of
+[short then longer](../short_then_longer/README.md) with fewer updates and lower
+rates over 1,000 and 2,000 steps. The rates of the second to the fifth length
+are also a third, and three times as high. After that come 10,000 steps, at
+three rates. The recurrent matrix begins near the identity or as a partial
+identity.
 
 All models are trained at once, on a GPU, with JAX. Each update has 50 new
 sequences; each length has a new Adam with `beta_2=0.99` and gradients clipped
@@ -23,7 +24,6 @@ import json
 import keras
 import numpy as np
 from keras import ops
-from short_then_longer.measure import LADDER as RECIPE
 from short_then_longer.measure import LOW
 from short_then_longer.measure import low_cell
 from tqdm import tqdm
@@ -45,7 +45,14 @@ LAYERS = {
         50, recurrent_initializer=Offset(PartialIdentity()), **options
     ),
 }
-LADDER = (*RECIPE[:-1], (5_000, 200, 1e-4))
+# Length of the sequences, updates, highest learning rate.
+LADDER = (
+    (200, 2_000, 3e-3),
+    (500, 400, 3e-4),
+    (1_000, 200, 1e-4),
+    (2_000, 100, 1e-4),
+    (5_000, 200, 1e-4),
+)
 FACTORS = (1 / 3, 1, 3)  # of all rates but the first
 LAST = 10_000, 60, (1e-5, 3e-5, 1e-4)  # after the ladder of factor 1
 SEEDS, BATCH = 10, 50

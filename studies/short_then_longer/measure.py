@@ -1,8 +1,8 @@
 """How long a sequence does a network add after training on short, then longer?
 
 A network is trained on the adding problem over 200 steps, and then over 500,
-1,000, 2,000 and 5,000 at falling learning rates: a ladder of five rungs. Each
-rung has new data and a new Adam with `beta_2=0.99, global_clipnorm=1.0`,
+1,000, 2,000, 5,000 and 10,000 at falling learning rates: a ladder of six rungs.
+Each rung has new data and a new Adam with `beta_2=0.99, global_clipnorm=1.0`,
 warm-up over a twentieth of its updates, and cosine decay. The inputs are
 normalized by the mean and variance of 1,000 sequences of 200 steps. The layers
 have about as many weights as a RIN of 50 units; GRU and LSTM begin at a
@@ -41,9 +41,10 @@ LAYERS = {
 LADDER = (
     (200, 2_000, 3e-3),
     (500, 400, 3e-4),
-    (1_000, 200, 1e-4),
-    (2_000, 100, 1e-4),
-    (5_000, 400, 1e-4),
+    (1_000, 400, 2e-4),
+    (2_000, 400, 2e-4),
+    (5_000, 200, 1e-4),
+    (10_000, 100, 1e-4),
 )
 FIRST_RATES = {"GRU": 1e-2, "LSTM": 1e-2}  # instead of that of the ladder
 SEEDS = {"RIN": 10, "GRU": 3, "LSTM": 3}
@@ -141,7 +142,7 @@ def rungs_figure(results):
     colors = pictures.ordered_colors(len(stages))
     for rung, (stage, color) in enumerate(zip(stages, colors, strict=True)):
         draw(axes, runs, rung, f"{stage['length']:,} steps", color=color)
-    axes.set_title("Each rung helps beyond its own length", loc="left")
+    axes.set_title("Longer rungs help beyond their own length", loc="left")
     axes.legend(title="RIN, trained on up to")
     return figure
 
@@ -166,10 +167,12 @@ def layers_figure(results):
     """
     figure, axes = loss_panel()
     layers = groups(results["runs"], "layer")
+    lengths = [rung["length"] for rung in results["runs"][0]["rungs"]]
     for layer in "RIN", "GRU", "LSTM":
         if layer in layers:
             draw(axes, layers[layer], -1, layer, **pictures.STYLES[layer])
-    axes.set_title("Trained on 200 to 5,000 steps", loc="left")
+    title = f"Trained on {lengths[0]:,} to {lengths[-1]:,} steps"
+    axes.set_title(title, loc="left")
     axes.legend()
     return figure
 
@@ -186,10 +189,12 @@ def tables(results):
     runs = results["runs"]
     return {
         "Normalized loss after each rung, the mean over the sequences (median, "
-        "lowest to highest of the seeds)": rung_table(runs),
-        "Seeds whose mean loss after the last rung is below "
+        "lowest to highest of the seeds)": rung_table(
+            runs, lambda losses, _: spread(losses, 2)
+        ),
+        "Seeds whose mean loss after the last two rungs is below "
         + ", ".join(f"{low} over {n:,} steps" for n, low in LOW.items()): (
-            low_table(runs)
+            rung_table(runs, low_cell, LOW, last=2)
         ),
         "Seeds with a sequence whose loss is above 1 after the last rung, and "
         "seconds of training (made beside other work, so only their ratios "
@@ -197,26 +202,18 @@ def tables(results):
     }
 
 
-def rung_table(runs):
-    lengths = runs[0]["rungs"][0]["tests"]
-    header = ["layer", "trained up to", *(f"{int(n):,}" for n in lengths)]
+def rung_table(runs, cell, lengths=TESTS, last=0):
+    """`cell(losses, length)` of the tests after each rung, or the last ones."""
+    stages = runs[0]["rungs"]
+    lengths = [n for n in lengths if str(n) in stages[0]["tests"]]
     rows = [
-        [layer, f"{stage['length']:,}"]
-        + [spread(losses_at(of_layer, rung, n), 2) for n in lengths]
+        [layer, f"{stages[rung]['length']:,}"]
+        + [cell(losses_at(of_layer, rung, n), n) for n in lengths]
         for layer, of_layer in groups(runs, "layer").items()
-        for rung, stage in enumerate(of_layer[0]["rungs"])
+        for rung in range(len(stages))[-last:]
     ]
+    header = ["layer", "trained up to", *(f"{n:,}" for n in lengths)]
     return record.markdown(header, rows, words=2)
-
-
-def low_table(runs):
-    lengths = [n for n in LOW if str(n) in runs[0]["rungs"][0]["tests"]]
-    columns = {"layer": first("layer")}
-    for n in lengths:
-        columns[f"{n:,} steps"] = lambda runs, n=n: low_cell(
-            losses_at(runs, -1, n), n
-        )
-    return record.table(columns, groups(runs, "layer").values())
 
 
 def low_cell(losses, length):
