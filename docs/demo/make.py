@@ -7,11 +7,11 @@ The second form stores FILE as rin/network.keras first, without its optimizer.
 Both write network.h and, with clang and wasm-ld, network.wasm beside it.
 
 The networks are those of the study `short_then_longer`: of each layer the seed
-whose loss over 30,000 steps is nearest to the median, RIN's 5 and GRU's 0. In
+whose loss over 30,000 steps is nearest to the median, RIN's 7 and GRU's 0. In
 studies/, `train` of its measure.py saves them:
 
     python -c "from short_then_longer.measure import train
-    train('RIN', 5, file='rin.keras')"
+    train('RIN', 7, file='rin.keras')"
 """
 
 import pathlib
