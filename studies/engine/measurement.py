@@ -23,8 +23,6 @@ from absl import logging
 from engine import record
 from engine.study import grouped
 
-PARTIAL = "partial.jsonl"  # the finished runs of a measurement under way
-
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
@@ -49,7 +47,8 @@ class Measurement:
         folder: That of measure.py.
         text: Its docstring: the question, then the method.
         measure: Function that returns the results. Its argument `partial`, if
-            it has one, is the file for the runs of `PartialRuns`, or None.
+            it has one, is the file for the runs of `PartialRuns`, or None; it
+            is deleted when the results are stored.
             Figures of what is not stored are the entry `figures` of the
             results, {picture: figure}.
         tables: Function from a record of results to {caption: table}.
@@ -101,6 +100,8 @@ class Measurement:
             else:
                 results, figures = self.results(name, smallest)
                 results = record.write(path, results)
+                if not smallest:
+                    self._partial(name).unlink(missing_ok=True)
             if results is not None:
                 self._draw(results, figures, output, name)
         text = self.page(output)
@@ -119,10 +120,14 @@ class Measurement:
             sys.exit(f"Set KERAS_BACKEND={variant.backend}.")
         settings = {**variant.settings, **(self.smallest if smallest else {})}
         if "partial" in inspect.signature(self.measure).parameters:
-            path = None if smallest else self.folder / PARTIAL
+            path = None if smallest else self._partial(name)
             settings = {"partial": path, **settings}
         results = self.measure(**settings)
         return results, results.pop("figures", {})
+
+    def _partial(self, variant):
+        """The file of the finished runs of a measurement under way."""
+        return self.folder / _file("partial", variant, "jsonl")
 
     def _draw(self, results, figures, folder, variant):
         for picture, draw in self.pictures.items():

@@ -14,6 +14,7 @@ from engine import measurement
 from engine import record
 from engine.measurement import Measurement
 from engine.measurement import Variant
+from engine.partial_runs import PartialRuns
 
 NAMES = sorted(path.parent.name for path in record.STUDIES.glob("*/measure.py"))
 FASHION = pathlib.Path(os.environ.get("TFDS_DATA_DIR", ""), "fashion_mnist")
@@ -134,13 +135,22 @@ def test_a_variant_that_does_not_exist_is_refused(squares, tmp_path):
         squares.run(tmp_path, "six")
 
 
-def test_finished_runs_are_stored_beside_the_program(squares):
+def test_finished_runs_are_stored_until_the_results_are(squares, tmp_path):
+    def measure(partial, largest=3):
+        runs = PartialRuns(partial, ("number",))
+        squared = runs.complete([(largest,)], lambda n: {"square": n**2})
+        stored.append([path.name for path in tmp_path.glob("partial*.jsonl")])
+        return {"squares": [run["square"] for run in squared]}
+
+    stored = []
     study = dataclasses.replace(
-        squares, measure=lambda partial: {"partial": partial}, smallest={}
+        squares, folder=tmp_path, measure=measure, pictures={}
     )
-    paths = [study.results(smallest=smallest)[0] for smallest in (False, True)]
-    stored = squares.folder / "partial.jsonl"
-    assert paths == [{"partial": stored}, {"partial": None}]
+    study.run(tmp_path)
+    study.run(tmp_path, "five")
+    study.run(tmp_path, smallest=True)
+    assert stored == [["partial.jsonl"], ["partial_five.jsonl"], []]
+    assert not [*tmp_path.glob("partial*.jsonl")]
 
 
 @pytest.mark.parametrize(
