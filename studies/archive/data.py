@@ -3,9 +3,9 @@
     python -m archive.data FOLDER
 
 writes them into FOLDER as arrays, for a machine where the packages are not
-installed: `ARCHIVE_DIR=FOLDER python -m engine measure archive`. Eight data
-sets come with sktime and two with aeon, of which only files are read: `pip
-install --no-deps aeon` suffices.
+installed: `ARCHIVE_DIR=FOLDER python -m engine measure archive`. Six data sets
+come with sktime and two with aeon, of which only files are read: `pip install
+--no-deps aeon` suffices.
 """
 
 import functools
@@ -28,8 +28,6 @@ PACKAGES = {
     "ArrowHead": "sktime",
     "PickupGestureWiimoteZ": "aeon",
     "OSULeaf": "sktime",
-    "PLAID": "sktime",
-    "ACSF1": "sktime",
 }
 
 
