@@ -147,7 +147,8 @@ def tokens():
 
 
 MODELS = [adding, far_from_zero, many_layers, nested, tokens, distributed]
-EACH, ON_JAX = pytest.mark.each_backend, (far_from_zero, tokens)
+ON_JAX = pytest.mark.each_backend
+MARKS = {adding: pytest.mark.runtime, far_from_zero: ON_JAX, tokens: ON_JAX}
 
 
 def made(make, rng):
@@ -207,8 +208,7 @@ def assert_equal(y, model, x, tolerance=1e-5):
 
 @needs("gcc")
 @pytest.mark.parametrize(
-    "make",
-    [pytest.param(m, marks=EACH if m in ON_JAX else ()) for m in MODELS],
+    "make", [pytest.param(m, marks=MARKS.get(m, ())) for m in MODELS]
 )
 def test_two_streams_of_5000_steps_equal_keras(make, rng, tmp_path):
     model = made(make, rng)
@@ -255,6 +255,7 @@ def headers(tmp_path_factory):
 
 
 @pytest.mark.exhaustive
+@pytest.mark.runtime
 @pytest.mark.parametrize(("compiler", "standard"), COMPILERS)
 def test_headers_compile_together_without_a_warning(
     compiler, standard, headers
@@ -659,6 +660,7 @@ CORTEX = {
 
 
 @needs("arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm")
+@pytest.mark.runtime
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @pytest.mark.parametrize("cpu", CORTEX)
 def test_on_a_cortex_m_it_equals_keras(cpu, weights, rng, tmp_path):

@@ -99,6 +99,7 @@ def x():
 
 
 @needs("node")
+@pytest.mark.runtime
 @pytest.mark.parametrize("name", NETWORKS)
 def test_each_module_equals_keras(name, x):
     y = answers_in_node(DEMO / name / "network.wasm", x)
@@ -117,6 +118,7 @@ def test_each_header_is_that_of_its_model(name, tmp_path):
 
 
 @needs("clang", "wasm-ld", "node")
+@pytest.mark.runtime
 @pytest.mark.parametrize("name", NETWORKS)
 def test_each_module_can_be_made_again(name, x, tmp_path):
     shutil.copy(DEMO / name / "network.h", tmp_path)
@@ -208,6 +210,7 @@ def shown(page):
 
 
 @pytest.mark.exhaustive
+@pytest.mark.runtime
 def test_the_page_equals_keras(site, browser):
     page = browser.new_page(viewport={"width": 390, "height": 800})
     errors, requests = [], []

@@ -33,17 +33,23 @@ TOLERANCES = {
     ("int8", "int8"): 1e-1,
 }
 LAYERS = {"RIN": RIN, "GRU": layers.GRU, "LSTM": layers.LSTM}
+RUNTIME, EXHAUSTIVE = pytest.mark.runtime, pytest.mark.exhaustive
+MARKS_OF_TYPES = {
+    ("LSTM", "int8", "int16"): RUNTIME,
+    ("RIN", "float32", "float32"): [RUNTIME, EXHAUSTIVE],
+    ("RIN", "int8", "int16"): [RUNTIME, EXHAUSTIVE],
+}
 EACH_TYPE = pytest.mark.parametrize(
     ("layer", "weights", "states"),
     [
         pytest.param(
             layer,
             *types,
-            marks=() if (layer, i) == ("LSTM", 3) else pytest.mark.exhaustive,
+            marks=MARKS_OF_TYPES.get((layer, *types), EXHAUSTIVE),
             id="-".join([layer, *types]),
         )
         for layer in LAYERS
-        for i, types in enumerate(TOLERANCES)
+        for types in TOLERANCES
     ],
 )
 
@@ -320,6 +326,7 @@ def test_a_step_alone_as_onnx(name, rng, tmp_path):
 
 @ON_TENSORFLOW
 @pytest.mark.exhaustive
+@pytest.mark.runtime
 def test_a_normalization_as_onnx(rng, tmp_path):
     """Its mean is no weight, and tf2onnx takes it for an input."""
     model, x = network("RIN"), sensor_values(rng)
