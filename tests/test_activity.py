@@ -9,6 +9,7 @@ from absl import app
 from ai_edge_litert.interpreter import Interpreter
 
 pytest.importorskip("sktime", reason="sktime reads the recordings")
+pytest.importorskip("tensorflow", reason="it makes the batches")
 
 from examples import activity  # noqa: E402
 

@@ -31,7 +31,7 @@ def value_and_gradients(function, points):
             gradients = torch.autograd.grad(
                 value, points, allow_unused=True, materialize_grads=True
             )
-        return value, gradients
+        return value.detach(), gradients
     import tensorflow as tf
 
     @tf.function(autograph=False)

@@ -29,9 +29,9 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
     Returns:
         A sentence about the files.
     """
+    _check(step, path, weights, states, attributes)
     import tensorflow as tf
 
-    _check(step, path, weights, states, attributes)
     if "representative_dataset" in attributes:
         samples = _samples(step, attributes["representative_dataset"])
         attributes = attributes | {"representative_dataset": lambda: samples}
