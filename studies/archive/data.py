@@ -3,9 +3,9 @@
     python -m archive.data FOLDER
 
 writes them into FOLDER as arrays, for a machine where the packages are not
-installed: `ARCHIVE_DIR=FOLDER python -m engine measure archive`. Six data sets
-come with sktime and two with aeon, of which only files are read: `pip install
---no-deps aeon` suffices.
+installed: `ARCHIVE_DIR=FOLDER python -m engine measure archive`. Eight data
+sets come with sktime and two with aeon, of which only files are read: `pip
+install --no-deps aeon` suffices.
 """
 
 import functools
@@ -28,6 +28,8 @@ PACKAGES = {
     "ArrowHead": "sktime",
     "PickupGestureWiimoteZ": "aeon",
     "OSULeaf": "sktime",
+    "PLAID": "sktime",
+    "ACSF1": "sktime",
 }
 
 
@@ -64,6 +66,14 @@ def read(name):
         x = np.where(steps[..., None], (part.x - mean) / deviation, 0)
         normalized.append(part._replace(x=x.astype("float32")))
     return normalized
+
+
+def framed(recordings, size):
+    """The recordings with `size` time steps as the channels of one."""
+    x, lengths, y = recordings
+    x = np.pad(x, ((0, 0), (0, -x.shape[1] % size), (0, 0)))
+    x = x.reshape(len(x), -1, size * x.shape[2])
+    return Recordings(x, -(-lengths // size), y)
 
 
 def parts(labels, count):

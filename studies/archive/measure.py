@@ -21,11 +21,15 @@ with JAX. All recurrent layers with a ReLU are one architecture with different
 initial weights: an IRNN, whose V is trained, is a RIN that begins at U = 0 with
 small W.
 
-On the five data sets of at most 150 time steps GRU and LSTM with as many
-weights were also trained, on a CPU, for as many updates as take them as long as
-1,000 take a RIN, by the seconds of an epoch in
-[activity](../activity/README.md). PLAID and ACSF1, of 1,344 and 1,460 time
-steps, were not trained on: they take more than an hour.
+Three more parts ran on a CPU. GRU and LSTM with as many weights were trained
+for as many updates as take them as long as 1,000 take a RIN, by the seconds of
+an epoch in [activity](../activity/README.md). Where cross-validation chose an
+end of the grid for a RIN, SimpleRNN, or GRU or LSTM with as many weights, the
+next rate, 0.0003 or 0.1, was tried as well. And RIN, GRU and LSTM with as many
+weights were trained on PLAID and ACSF1, the electric current of appliances, of
+up to 1,344 and 1,460 time steps: as they are, three seeds, and in frames, of
+which each has 20 time steps as its channels, ten seeds. All rates are shown
+there and none is chosen.
 
 Three classifiers of sktime are the alternatives without a recurrent layer: the
 nearest neighbor by Euclidean distance and after dynamic time warping, and
@@ -58,7 +62,8 @@ from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
 
 UNITS, BATCH, UPDATES, FOLDS, SEEDS = 64, 16, 1_000, 4, 10
-SHORT = tuple(data.PACKAGES)[:5]  # of at most 150 time steps
+LONG = "PLAID", "ACSF1"
+DATA = tuple(name for name in data.PACKAGES if name not in LONG)
 GATED = "GRU, as many weights", "LSTM, as many weights"
 PREDICTED = 32  # recordings in a batch of predictions
 # The data sets whose accuracies at all rates are shown.
@@ -73,6 +78,7 @@ PUBLISHED_ERRORS = (
     ("ACSF1", 0.4600, 0.3600),
 )
 RATES = (0.001, 0.003, 0.01, 0.03)
+BELOW, ABOVE = 0.0003, 0.1  # the rates beyond the ends of RATES
 READ_OUTS = ("last state", "mean of states")
 
 
@@ -109,18 +115,63 @@ for gated in keras.layers.GRU, keras.layers.LSTM:
         ARCHITECTURES[name] = {name: layer}
 
 
+def rates_beyond(name, architecture):
+    """The rate beyond that end of RATES that the first runs chose, if any."""
+    for of in outcomes(first_runs()):
+        if (of["data"], of["model"]) == (name, architecture):
+            return {RATES[0]: [BELOW], RATES[-1]: [ABOVE]}.get(of["rate"], [])
+
+
+def rates_of_long(name, architecture):
+    """A RIN needs lower rates for them than the gated layers."""
+    return (BELOW, *RATES) if architecture == "RIN" else (*RATES, ABOVE)
+
+
 def measure(
-    names=data.PACKAGES,
+    names=DATA,
     architectures=ARCHITECTURES,
     partial=None,
     classifiers=False,
+    rates=lambda name, architecture: RATES,
     **sizes,
 ):
     if classifiers:
         return {"classifiers": [classify(name) for name in names]}
     runs = PartialRuns(partial, ("data", "architecture"))
     cases = itertools.product(names, architectures)
-    return {"runs": runs.complete(cases, functools.partial(train, **sizes))}
+    runs = runs.complete(
+        [case for case in cases if rates(*case)],
+        lambda *case: train(*case, rates=rates(*case), **sizes),
+    )
+    return {"beyond" if rates is rates_beyond else "runs": runs}
+
+
+def first_runs():
+    """Those of all architectures and RATES."""
+    return record.read(record.STUDIES / "archive" / "results.json")["runs"]
+
+
+def with_rates_beyond(runs):
+    """The first runs of the architectures of `runs`, with their rates too."""
+    more = {
+        (run["data"], model): counts
+        for run in runs
+        for model, counts in run["models"].items()
+    }
+    models, joined = {model for _, model in more}, []
+    for run in first_runs():
+        model = run["architecture"]
+        if model in models:
+            counts = run["models"][model] | more.get((run["data"], model), {})
+            # Stable: the last state stays before the mean of states.
+            counts = dict(sorted(counts.items(), key=lambda of: rate_of(of[0])))
+            joined.append(run | {"models": {model: counts}})
+    return joined
+
+
+def rate_of(case):
+    """The learning rate of a case, which is a rate and a read-out."""
+    return float(case.split(", ")[0])
 
 
 def train(
@@ -129,28 +180,33 @@ def train(
     updates=UPDATES,
     seeds=SEEDS,
     units=UNITS,
+    folds=FOLDS,
+    rates=RATES,
+    models=None,
+    frame=1,
     equal_time=False,
 ):
-    """Trains all models of an architecture on one data set.
+    """Trains the first `models` of an architecture, or all, on a data set.
 
     Returns {model: {rate and read-out: how many are right}}, of the part that
-    each of FOLDS leaves out and, for each seed, of the test set; -1 is a run
-    that diverged.
+    each fold leaves out and, for each seed, of the test set; -1 is a run that
+    diverged.
     """
     import jax
 
-    recordings, test = data.read(name)
+    recordings, test = (data.framed(of, frame) for of in data.read(name))
     layers = ARCHITECTURES[architecture]
+    layers = dict(itertools.islice(layers.items(), models))
     if equal_time:
         updates = round(updates * seconds_of_rin_over(architecture))
     layer = next(iter(layers.values()))
     if architecture.endswith("as many weights"):
         units = as_many_weights(layer, units, recordings.x.shape[-1])
-    models = ManyModels(build(layer, units, recordings), loss)
+    many = ManyModels(build(layer, units, recordings), loss)
     # A run of the first seed without each part, and of each seed with all.
-    runs = [(0, part) for part in range(FOLDS)]
+    runs = [(0, part) for part in range(folds)]
     runs += [(seed, None) for seed in range(seeds)]
-    cases = list(itertools.product(layers, RATES, READ_OUTS, runs))
+    cases = list(itertools.product(layers, rates, READ_OUTS, runs))
     of_models, rates, read_outs, runs = zip(*cases, strict=True)
     seeds, left_out = zip(*runs, strict=True)
     makers = {
@@ -158,19 +214,19 @@ def train(
         for model, layer in layers.items()
     }
     pairs = list(zip(of_models, seeds, strict=True))
-    parts = data.parts(recordings.y, FOLDS)
+    parts = data.parts(recordings.y, max(1, folds))
     settings = {
         "rate": np.array(rates, "float32"),
         "mean": np.array(read_outs) == READ_OUTS[1],
         "key": jax.vmap(jax.random.key)(np.array(seeds)),
         "rows": np.array([parts != part for part in left_out]),
     }
-    weights, losses = models.train(
+    weights, losses = many.train(
         initial_weights(makers, pairs), settings, batches(recordings), updates
     )
     diverged = ~np.isfinite(losses).all(axis=1)
     fold, whole = (
-        predict(models, weights, settings["mean"], of)
+        predict(many, weights, settings["mean"], of)
         for of in (recordings, test)
     )
     results = {model: {} for model in layers}
@@ -296,7 +352,8 @@ def outcomes(runs):
     - `rate` and `read_out` that cross-validation chose,
     - `updates`, how many trained it,
     - `accuracies`, an array of the test accuracies of the seeds with them,
-    - `by_rate`, the test accuracies of the last state at each of RATES,
+    - `end`, whether this rate is the lowest or highest that was tried,
+    - `by_case`, {rate and read-out: test accuracies},
     - `diverged`, how many runs diverged over all rates and read-outs.
     """
     reached = []
@@ -309,11 +366,12 @@ def outcomes(runs):
             # The first of the best: the smaller rate, then the last state.
             best = max(right, key=lambda case: right[case]["fold"].sum())
             test = run["sizes"]["test"]
-            accuracies = {case: n["test"] / test for case, n in right.items()}
-            last = [accuracies[f"{rate:g}, {READ_OUTS[0]}"] for rate in RATES]
-            values = {"accuracies": accuracies[best], "by_rate": last}
+            by_case = {case: n["test"] / test for case, n in right.items()}
+            rates = [*map(rate_of, right)]
+            values = {"accuracies": by_case[best], "by_case": by_case}
+            values |= {"rate": rate_of(best), "read_out": best.split(", ")[1]}
+            values["end"] = values["rate"] in (min(rates), max(rates))
             values["updates"] = run["sizes"].get("updates", UPDATES)
-            values |= zip(("rate", "read_out"), best.split(", "), strict=True)
             every = (n for kinds in counts.values() for n in kinds.values())
             values["diverged"] = sum(n.count(-1) for n in every)
             values["weights"] = run["sizes"]["weights"][model]
@@ -329,13 +387,27 @@ def tables(results):
             "Published accuracies of the nearest neighbor (Dau et al., 2018, "
             "The UCR time series archive)": published_table(),
         }
+    if "beyond" in results:
+        runs = with_rates_beyond(results["beyond"])
+        return verdict_tables(groups(outcomes(runs), "model"))
     reached = outcomes(results["runs"])
+    if reached[0]["data"] in LONG:
+        return {
+            "Test accuracy at each learning rate (median, lowest to highest of "
+            "the seeds)": rate_table(reached, LONG, READ_OUTS)
+        }
     models = groups(reached, "model")
     if "RIN" not in models:
-        first = record.read(record.STUDIES / "archive" / "results.json")
-        rin = groups(outcomes(first["runs"]), "model")["RIN"]
+        rin = groups(outcomes(first_runs()), "model")["RIN"]
         rin = {of["data"]: of for of in rin}
         models = {"RIN": [rin[name] for name in names_of(models)], **models}
+    return verdict_tables(models) | {
+        "Test accuracy at each learning rate, last state read (median, lowest "
+        "to highest of the seeds)": rate_table(reached, RATE_TABLE),
+    }
+
+
+def verdict_tables(models):
     return {
         "Mean test accuracy of ten seeds": accuracy_table(models),
         "RIN minus another model: the mean difference over the data sets, with "
@@ -345,8 +417,6 @@ def tables(results):
         "the rates are an end of the grid, and how many runs diverged": (
             choice_table(models)
         ),
-        "Test accuracy at each learning rate, last state read (median, lowest "
-        "to highest of the seeds)": rate_table(reached),
     }
 
 
@@ -388,13 +458,12 @@ def difference_table(models):
 
 
 def choice_table(models):
-    ends = {f"{rate:g}" for rate in (RATES[0], RATES[-1])}
     rows = [
         [
             model,
-            str(sum(of_data["rate"] in ends for of_data in reached)),
+            str(sum(of_data["end"] for of_data in reached)),
             str(sum(of_data["diverged"] for of_data in reached)),
-            *(f"{of['rate']}, {of['read_out'].split()[0]}" for of in reached),
+            *(f"{of['rate']:g}, {of['read_out'].split()[0]}" for of in reached),
         ]
         for model, reached in models.items()
     ]
@@ -402,13 +471,29 @@ def choice_table(models):
     return record.markdown(header, rows)
 
 
-def rate_table(reached):
-    columns = {"data": "{data}", "model": "{model}", "weights": "{weights:,}"}
-    for number, rate in enumerate(RATES):
-        columns[f"{rate:g}"] = lambda of, n=number: spread(of["by_rate"][n])
+def rate_table(reached, names, read_outs=READ_OUTS[:1]):
     by_data = groups(reached, "data")
-    rows = (by_data.get(name, []) for name in RATE_TABLE)
-    return record.table(columns, itertools.chain(*rows), words=2)
+    rows = [
+        of | {"shown": how}
+        for name in names
+        for of in by_data.get(name, [])
+        for how in read_outs
+    ]
+    columns = {"data": "{data}", "model": "{model}"}
+    if len(read_outs) > 1:
+        columns["read-out"] = "{shown}"
+    words = len(columns)
+    columns["weights"] = "{weights:,}"
+    for tried in sorted(
+        {rate_of(case) for of in rows for case in of["by_case"]}
+    ):
+        columns[f"{tried:g}"] = functools.partial(accuracy_cell, tried)
+    return record.table(columns, rows, words=words)
+
+
+def accuracy_cell(tried, of):
+    case = f"{tried:g}, {of['shown']}"
+    return spread(of["by_case"][case]) if case in of["by_case"] else ""
 
 
 def classifier_table(classifiers):
@@ -434,7 +519,25 @@ VARIANTS = {
     "": Variant("Recurrent layers", backend="jax"),
     "equal_time": Variant(
         "Gated layers in the training time of a RIN",
-        {"names": SHORT, "architectures": GATED, "equal_time": True},
+        {"architectures": GATED, "equal_time": True},
+        "jax",
+    ),
+    "beyond": Variant(
+        "Rates beyond the ends",
+        {"architectures": ("RIN", "SimpleRNN", *GATED)}
+        | {"models": 1, "rates": rates_beyond},
+        "jax",
+    ),
+    "long": Variant(
+        "Recordings of up to 1,460 time steps",
+        {"names": LONG, "architectures": ("RIN", *GATED)}
+        | {"models": 1, "seeds": 3, "folds": 0, "rates": rates_of_long},
+        "jax",
+    ),
+    "frames": Variant(
+        "Frames of 20 time steps",
+        {"names": LONG, "architectures": ("RIN", *GATED)}
+        | {"models": 1, "folds": 0, "frame": 20, "rates": rates_of_long},
         "jax",
     ),
     "classifiers": Variant(
