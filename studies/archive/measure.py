@@ -152,7 +152,7 @@ def first_runs():
 
 
 def with_rates_beyond(runs):
-    """The first runs of the architectures of `runs`, with their rates too."""
+    """The first runs of the models of `runs`, with their rates too."""
     more = {
         (run["data"], model): counts
         for run in runs
@@ -160,12 +160,14 @@ def with_rates_beyond(runs):
     }
     models, joined = {model for _, model in more}, []
     for run in first_runs():
-        model = run["architecture"]
-        if model in models:
-            counts = run["models"][model] | more.get((run["data"], model), {})
-            # Stable: the last state stays before the mean of states.
-            counts = dict(sorted(counts.items(), key=lambda of: rate_of(of[0])))
-            joined.append(run | {"models": {model: counts}})
+        with_more = {}
+        for model, counts in run["models"].items():
+            if model in models:
+                counts = counts | more.get((run["data"], model), {})
+                # Stable: the last state stays before the mean of states.
+                cases = sorted(counts, key=rate_of)
+                with_more[model] = {case: counts[case] for case in cases}
+        joined.append(run | {"models": with_more})
     return joined
 
 

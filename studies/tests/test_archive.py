@@ -9,7 +9,7 @@ from archive.data import Recordings
 from archive.data import framed
 
 
-def run(fold, rates=archive.RATES):
+def run(fold, rates=archive.RATES, others=()):
     """Counts, of the left out part `fold[rate]`."""
     cases = itertools.product(rates, archive.READ_OUTS)
     counts = {
@@ -18,13 +18,13 @@ def run(fold, rates=archive.RATES):
     }
     return {
         "data": "A",
-        "architecture": "RIN",
-        "models": {"RIN": counts},
-        "sizes": {"test": 10, "weights": {"RIN": 3}},
+        "architecture": "gated",
+        "models": {"GRU": counts} | {name: counts for name in others},
+        "sizes": {"test": 10, "weights": {"GRU": 3, "LSTM": 3}},
     }
 
 
-FIRST = run({0.001: 4, 0.003: 3, 0.01: 2, 0.03: -1})
+FIRST = run({0.001: 4, 0.003: 3, 0.01: 2, 0.03: -1}, others=["LSTM"])
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,7 @@ def test_a_rate_beyond_an_end_is_one_more(
     monkeypatch.setattr(archive, "first_runs", lambda: [FIRST])
     beyond = run({rate: right}, [rate])
     (of,) = archive.outcomes(archive.with_rates_beyond([beyond]))
+    assert of["model"] == "GRU"
     assert (of["rate"], of["read_out"]) == (chosen, "last state")
     assert of["end"] == end
     assert len(of["by_case"]) == 2 * (len(archive.RATES) + 1)
@@ -50,7 +51,7 @@ def test_a_rate_beyond_an_end_is_one_more(
 
 
 def test_a_run_that_diverged_has_no_right_answer():
-    (of,) = archive.outcomes([FIRST])
+    of, _ = archive.outcomes([FIRST])
     assert (of["rate"], of["diverged"]) == (0.001, 2)
     assert of["accuracies"] == pytest.approx([0, 0])
     assert of["end"]
