@@ -11,6 +11,7 @@ import importlib.util
 import keras
 import numpy as np
 
+from keras_rin.constraints import Orthogonal
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
@@ -34,6 +35,9 @@ SIZE = "batch × time × features × units"
 LAYERS = {
     "RIN": RIN,
     "RIN, not fused": lambda units: RIN(units, fused=False),
+    "RIN, orthogonal": lambda units: RIN(
+        units, recurrent_constraint=Orthogonal(offset=True)
+    ),
     "RNN(RINCell)": lambda units: keras.layers.RNN(RINCell(units)),
     "SimpleRNN": lambda units: keras.layers.SimpleRNN(
         units, "relu", recurrent_initializer="identity"

@@ -11,6 +11,7 @@ ratios of the medians to that of the faster SimpleRNN, compiled or not.
 | a layer's name | the default of `model.fit` |
 | XLA | `jit_compile=True` |
 | not fused | `fused=False`: the loop of `keras.layers.RNN` |
+| orthogonal | RIN with the constraint `Orthogonal(offset=True)` |
 | matmul lower bound | the matrix products of a step without anything else; some compiled layers measure below it at batch 1 |
 | mean over time, Dense | a model without a loop: what any training step takes |
 | JAX lax.scan | the recurrence of RIN in JAX alone, without Keras |
@@ -53,6 +54,7 @@ IN_GRID = (*RECURRENT, *WITHOUT_LOOP)
 GPU_SIZES = [*SIZES[:4], (128, 784, 64, 256), (512, 784, 64, 1024)]
 ON_GPU = ("RIN", "RNN(RINCell)", "SimpleRNN", "GRU", "LSTM", "JAX lax.scan")
 ON_GPU += tuple(f"Torch {name}, cuDNN" for name in ("RNN", "GRU", "LSTM"))
+# Layers with and without XLA, those of other packages last.
 PEERS = tuple(
     f"{name}{how}"
     for name in ("RIN", "SimpleRNN", "GRU", "LSTM", "LMU", "CfC")
@@ -248,6 +250,17 @@ VARIANTS = {
     ),
     "bfloat16": Variant(
         "bfloat16", {**TRAINING, "low_precision": True, "seconds": 8}
+    ),
+    "prediction": Variant(
+        "Predictions of one sequence",
+        {"modes": ["forward"], "names": PEERS[:8], "seconds": 20}
+        | {"sizes": [(1, 100, 2, 50), (1, 1000, 2, 50)], "repeats": 200},
+    ),
+    "orthogonal": Variant(
+        "An orthogonality constraint",
+        {**TRAINING, "names": ("RIN", "RIN, orthogonal", "SimpleRNN")}
+        | {"sizes": [(32, 200, 1, units) for units in VALUES[3]]}
+        | {"seconds": 10},
     ),
     "grid": Variant(
         "64 sizes",
