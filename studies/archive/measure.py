@@ -517,6 +517,8 @@ def published_table():
     return record.markdown(header, rows)
 
 
+OF_LONG = {"names": LONG, "architectures": ("RIN", *GATED), "models": 1}
+OF_LONG |= {"folds": 0, "rates": rates_of_long}
 VARIANTS = {
     "": Variant("Recurrent layers", backend="jax"),
     "equal_time": Variant(
@@ -531,16 +533,10 @@ VARIANTS = {
         "jax",
     ),
     "long": Variant(
-        "Recordings of up to 1,460 time steps",
-        {"names": LONG, "architectures": ("RIN", *GATED)}
-        | {"models": 1, "seeds": 3, "folds": 0, "rates": rates_of_long},
-        "jax",
+        "Recordings of up to 1,460 time steps", OF_LONG | {"seeds": 3}, "jax"
     ),
     "frames": Variant(
-        "Frames of 20 time steps",
-        {"names": LONG, "architectures": ("RIN", *GATED)}
-        | {"models": 1, "folds": 0, "frame": 20, "rates": rates_of_long},
-        "jax",
+        "Frames of 20 time steps", OF_LONG | {"frame": 20}, "jax"
     ),
     "classifiers": Variant(
         "Classifiers of sktime", {"classifiers": True}, "jax"
