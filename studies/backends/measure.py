@@ -7,9 +7,9 @@ The reports of `.ci/run` and `.ci/weekly` in `runs/backends`, and that of
 
 are counted: how many tests of each file passed, and why others were skipped.
 Tests that do not depend on the backend run on TensorFlow alone. A backend
-without a report is left out. The stored counts are of groups of files. On a
-machine with a GPU, the tests of layers, recurrence and some diagnostics ran on
-JAX, with products in float32: by default XLA computes them with fewer bits.
+without a report is left out. On a machine with a GPU, the tests of layers,
+recurrence and some diagnostics ran on JAX, with products in float32: by default
+XLA computes them with fewer bits. Their stored counts are of groups of files.
 
     KERAS_BACKEND=jax JAX_DEFAULT_MATMUL_PRECISION=highest pytest \\
         -m "each_backend or not (one_backend or exhaustive)" \\
@@ -53,7 +53,7 @@ def measure(backends=BACKENDS, folder=reports.RUNS / "backends"):
 
 def tables(results):
     runs, notes = results["runs"], {}
-    files = dict.fromkeys(file for run in runs.values() for file in run)
+    files = sorted({file for run in runs.values() for file in run})
     rows = [
         [file, *(cell(run.get(file), notes) for run in runs.values())]
         for file in files

@@ -34,6 +34,8 @@ def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_tasks.py").write_text(TESTS)
+    whole = "import pytest\npytest.skip('no data', allow_module_level=True)\n"
+    (folder / "test_skipped.py").write_text(whole)
     command = [sys.executable, "-m", "pytest", "--junitxml=tensorflow.xml"]
     subprocess.run(command, cwd=folder, capture_output=True)
     return folder / "tensorflow.xml"
@@ -52,12 +54,14 @@ def test_backends_have_what_pytest_counted(report, tmp_path):
     assert outcomes["test_tasks.test_three"][0] == "failed"
     results = backends.measure(folder=tmp_path)
     (table,) = backends.tables(results).values()
-    counts = "2 failed, 2 skipped (1), (2)"
+    counts = "2 failed, 2 skipped (2), (3)"
     assert re.sub(" +", " ", table).splitlines()[2:] == [
+        "| skipped | 1 skipped (1) | 1 skipped (1) |",
         f"| tasks | 5, {counts} | 4, {counts} |",
         "",
-        "1. no cluster",
-        "2. no disk",
+        "1. collection skipped",
+        "2. no cluster",
+        "3. no disk",
     ]
 
 
@@ -82,5 +86,5 @@ def test_an_environment_has_what_was_installed_and_passed(report):
         [cell.strip() for cell in table.splitlines()[-1].split("|")[1:-1]]
         for table in versions.tables({"rows": [row]}).values()
     ]
-    assert cells[0] == ["3.11", "3.6.0", "", "", "", "4", "2", "2"]
+    assert cells[0] == ["3.11", "3.6.0", "", "", "", "4", "2", "3"]
     assert cells[1] == ["no disk", "1"]
