@@ -146,6 +146,7 @@ def measure(
     return {"beyond" if rates is rates_beyond else "runs": runs}
 
 
+@functools.cache  # each case asks what they chose
 def first_runs():
     """Those of all architectures and RATES."""
     return record.read(record.STUDIES / "archive" / "results.json")["runs"]
