@@ -10,6 +10,8 @@ import numpy as np
 import tensorflow_datasets as tfds
 from sklearn.datasets import load_digits
 
+from engine import babi
+from engine import characters
 from keras_rin import tasks
 from keras_rin.tasks import sequential_pixels
 
@@ -101,17 +103,16 @@ def text_data(setting, rng):
         for split in ("train", "validation", "test")
         for example in tfds.as_numpy(builder.as_dataset(split=split))
     )
-    stream = tasks.character_stream
-    characters = stream.alphabet(text)
-    one_hot = np.eye(len(characters), dtype="float32")
+    alphabet = "".join(sorted(set(text)))
+    one_hot = np.eye(len(alphabet), dtype="float32")
     cuts = [0, 8 * len(text) // 10, 9 * len(text) // 10, len(text)]
     parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
     splits = []
     for part in parts:
-        x, y = stream.generate(part, characters, 1, setting.length)
+        x, y = characters.windows(part, alphabet, setting.length)
         splits.append(_some(rng, (one_hot[x], y), setting.train))
-    baseline = stream.baseline_loss(parts[2])
-    answers = len(characters)
+    baseline = characters.baseline_loss(parts[2])
+    answers = len(alphabet)
     return Data(splits, answers, entropy, entropy, baseline, every_step=True)
 
 
@@ -123,11 +124,11 @@ def _some(rng, split, count):
 def babi_data(setting, rng):
     """Questions about stories; a tenth of those to train on validate."""
     folder = os.environ["BABI_DIR"]
-    train, test, words = tasks.babi.read(folder, setting.number)
+    train, test, words = babi.read(folder, setting.number)
     cut = len(train[2]) * 9 // 10
     parts = [a[:cut] for a in train], [a[cut:] for a in train], test
     splits = [({"story": s, "question": q}, answer) for s, q, answer in parts]
-    chance = tasks.babi.chance_accuracy(splits[0][1], test[2])
+    chance = babi.chance_accuracy(splits[0][1], test[2])
     loss = keras.losses.sparse_categorical_crossentropy
     return Data(splits, len(words), loss, wrong, 1 - chance)
 
