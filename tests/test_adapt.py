@@ -278,14 +278,14 @@ def test_masked_time_steps_do_not_count(x, rng):
     counts = some_steps(rng)
     x[~counts] = np.nan  # padding may be anything
     layer = built(RIN(5))
-    layer.adapt(x, mask=counts)
+    keras_rin.adapt(layer, x, mask=counts)
     assert_centered(layer.cell, x, counts)
 
 
 def test_a_mask_may_be_a_list_of_numbers(x):
     """Tokens, say: a larger number counts no more than a smaller one."""
     layer = built(RIN(5))
-    layer.adapt(x, mask=[[3] * 10 + [1] * 10 + [0] * 10] * 40)
+    keras_rin.adapt(layer, x, mask=[[3] * 10 + [1] * 10 + [0] * 10] * 40)
     assert_centered(layer.cell, x[:, :20])
 
 
@@ -347,7 +347,7 @@ def test_it_takes_what_normalization_takes(kind, x):
     if kind == "tf.data" and keras.backend.backend() != "tensorflow":
         pytest.skip("tests a feature of TensorFlow")
     layer = built(RIN(5))
-    layer.adapt(DATA[kind](x))
+    keras_rin.adapt(layer, DATA[kind](x))
     assert_centered(layer.cell, x)
 
 
@@ -432,7 +432,7 @@ def test_data_that_do_not_fit_are_refused(kind, x):
     spoil, words = UNFIT[kind]
     layer = built(RIN(5, bias_initializer="ones"))
     with pytest.raises(ValueError, match=words):
-        layer.adapt(spoil(x))
+        keras_rin.adapt(layer, spoil(x))
     np.testing.assert_array_equal(to_numpy(layer.cell.bias), 1)
 
 
@@ -501,11 +501,11 @@ def test_layers_that_cannot_be_adapted_are_refused(kind, x):
 def test_a_mask_stands_beside_an_array_for_one_layer(x):
     counts = np.ones(x.shape[:2], "bool")
     with pytest.raises(ValueError, match="`mask`"):
-        built(RIN(4)).adapt([x], mask=counts)
+        keras_rin.adapt(built(RIN(4)), [x], mask=counts)
     with pytest.raises(ValueError, match="`mask`"):
         keras_rin.adapt(sequential(RIN(4)), x, mask=counts)
     with pytest.raises(ValueError, match=r"\(40, 30\)"):
-        built(RIN(4)).adapt(x, mask=counts[:, :-1])
+        keras_rin.adapt(built(RIN(4)), x, mask=counts[:, :-1])
 
 
 @pytest.mark.one_backend

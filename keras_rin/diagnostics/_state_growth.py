@@ -69,7 +69,7 @@ def input_drift(
     >>> kernel, *_ = layer.get_weights()
     >>> bool(np.allclose(drift, 100 * x.mean() * kernel[0]))
     True
-    >>> layer.adapt(x)
+    >>> keras_rin.adapt(layer, x)
     >>> drift, spread = keras_rin.diagnostics.input_drift(layer, x)
     >>> bool(np.all(abs(drift) < 1e-3 * spread))
     True

@@ -9,11 +9,9 @@ from keras import ops
 from keras.constraints import Constraint
 from keras.initializers import Initializer
 from keras.regularizers import Regularizer
-from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin import _recurrence
-from keras_rin._adapt import adapt
 from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._fused_support import unsupported_options
 from keras_rin.layers._fused_support import uses_fused_recurrence
@@ -305,24 +303,6 @@ class RIN(keras.layers.RNN):
         if not self.return_sequences:
             has_output = has_output[:, -1]
         return ops.where(has_output[..., None], states, 0)
-
-    def adapt(self, data: Any, *, mask: ArrayLike | None = None) -> None:
-        """Centers the input drive by setting the bias to b = -E[x] W.
-
-        The drive x_t W + b then has mean zero at every unit, and the hidden
-        state of an identity recurrence does not drift over the time steps.
-
-        Args:
-            data: Array `(batch, time, features)`, `tf.data.Dataset`,
-                `keras.utils.PyDataset` or another iterable of batches: the
-                training inputs of this layer.
-            mask: Boolean array `(batch, time)` that accompanies an array. Time
-                steps where it is `False` are ignored. Defaults to `None`.
-
-        Raises:
-            ValueError: See `keras_rin.adapt`, which also adapts whole models.
-        """
-        adapt(self, data, mask=mask)
 
     @classmethod
     def from_simple_rnn(

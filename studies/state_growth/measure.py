@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+import keras_rin
 from engine import pictures
 from engine import record
 from engine.measurement import spread
@@ -80,12 +81,12 @@ def build(name, x, units):
     layer, dense = MODELS[name](units), keras.layers.Dense(1)
     model = keras.Sequential([keras.Input((None, 2)), layer, dense])
     if "adapted" in name:
-        layer.adapt(x)
+        keras_rin.adapt(layer, x)
     if "scaled" in name:  # W by the root of the length, the read-out by it
         length = x.shape[1]
         layer.cell.kernel.assign(layer.cell.kernel / length**0.5)
         dense.kernel.assign(dense.kernel / length)
-        layer.adapt(x)
+        keras_rin.adapt(layer, x)
     return model
 
 
