@@ -1,15 +1,10 @@
-import functools
-
 import numpy as np
 import pytest
 from references import orthogonal
 from scipy.linalg import LinAlgWarning
-from scipy.special import digamma
-from test_callers import function_of
 
 from keras_rin.diagnostics import henrici_departure
 from keras_rin.diagnostics import numerical_radius
-from keras_rin.diagnostics import product_versus_power
 from keras_rin.diagnostics import spectral_radius
 from keras_rin.diagnostics import transient_amplification
 
@@ -131,19 +126,9 @@ def test_what_double_precision_does_not_determine_is_warned_of(
     function, value, rng
 ):
     matrix = jordan_in_another_basis(rng, value)
-    with pytest.warns(LinAlgWarning, match="does not determine the .* of"):
+    message = "does not determine the .* of"
+    with pytest.warns(LinAlgWarning, match=message) as caught:
         function(matrix)
-
-
-def test_a_warning_within_a_callback_names_the_line_of_fit(rng):
-    matrix = jordan_in_another_basis(rng, 0.9)
-    callback = function_of(
-        "keras_rin.callbacks._recurrent_diagnostics",
-        functools.partial(spectral_radius, matrix),
-    )
-    fit = function_of("keras.src.trainers.trainer", callback)
-    with pytest.warns(LinAlgWarning) as caught:
-        fit()
     assert caught[0].filename == __file__
 
 
@@ -168,50 +153,6 @@ def test_chains_as_drawn_and_as_trained_are_not_warned_of(
     if not noise:
         assert radius == identity
         assert departure == pytest.approx(99**0.5, rel=1e-12)
-
-
-def factors_drawn(seed, units, factors):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(factors, units, units)) / units**0.5
-
-
-def log_radius(matrix):
-    return np.log(np.abs(np.linalg.eigvals(matrix)).max())
-
-
-def test_power_and_product_agree_with_the_matrices_written_out():
-    drawn = factors_drawn(3, units=8, factors=6)
-    # The 6th power of this matrix of 6 x 6 blocks holds the product.
-    cycle = np.zeros((48, 48))
-    for i, factor in enumerate(drawn):
-        j = (i + 1) % 6
-        cycle[8 * i : 8 * i + 8, 8 * j : 8 * j + 8] = factor
-    power, product = product_versus_power(8, 6, 1, np.random.default_rng(3))
-    assert product == pytest.approx([6 * log_radius(cycle)])
-    expected = log_radius(np.linalg.matrix_power(drawn[0], 6))
-    assert power == pytest.approx([expected])
-
-
-def test_nothing_overflows_and_the_product_follows_its_lyapunov_exponent(rng):
-    units, factors = 4, 2_000
-    power, product = product_versus_power(units, factors, 5, rng)
-    exponent = (np.log(2 / units) + digamma(units / 2)) / 2
-    assert power.shape == product.shape == (5,)
-    assert np.isfinite([power, product]).all()
-    assert product.mean() / factors == pytest.approx(exponent, abs=0.02)
-
-
-def test_normalised_the_power_has_radius_1():
-    seed, units, factors = 5, 12, 7
-    drawn = factors_drawn(seed, units, factors)
-    size = sum(log_radius(factor) for factor in drawn)
-    rng = np.random.default_rng(seed)
-    power, product = product_versus_power(
-        units, factors, 1, rng, normalize=True
-    )
-    expected = log_radius(np.linalg.multi_dot(drawn)) - size
-    np.testing.assert_allclose(power, [0], atol=1e-12)
-    np.testing.assert_allclose(product, [expected])
 
 
 @pytest.mark.parametrize(
@@ -239,15 +180,3 @@ def test_a_wrong_matrix_is_named(function, matrix):
 def test_a_wrong_pulse_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         transient_amplification(np.eye(2), **arguments)
-
-
-@pytest.mark.parametrize("name", ["units", "factors", "draws"])
-def test_a_wrong_size_is_named(name, rng):
-    sizes = {"units": 2, "factors": 2, "draws": 2, name: 0}
-    with pytest.raises(ValueError, match=f"`{name}`.*{name}=0"):
-        product_versus_power(**sizes, rng=rng)
-
-
-def test_a_seed_is_no_generator():
-    with pytest.raises(TypeError, match="numpy.random.Generator"):
-        product_versus_power(2, 2, 2, rng=0)

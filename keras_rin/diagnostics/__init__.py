@@ -1,6 +1,5 @@
 """Measures of recurrent matrices and of recurrent layers."""
 
-from keras_rin.diagnostics._decoding import first_signal_r2
 from keras_rin.diagnostics._fisher_memory import fisher_memory_curve
 from keras_rin.diagnostics._fisher_memory import optimal_input_vector
 from keras_rin.diagnostics._fisher_memory import spatial_memory_matrix
@@ -14,10 +13,8 @@ from keras_rin.diagnostics._jacobians import state_jacobians
 from keras_rin.diagnostics._jacobians import state_trajectories
 from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
 from keras_rin.diagnostics._lyapunov import lyapunov_spectrum
-from keras_rin.diagnostics._nonnormality import ProductVersusPower
 from keras_rin.diagnostics._nonnormality import henrici_departure
 from keras_rin.diagnostics._nonnormality import numerical_radius
-from keras_rin.diagnostics._nonnormality import product_versus_power
 from keras_rin.diagnostics._nonnormality import spectral_radius
 from keras_rin.diagnostics._nonnormality import transient_amplification
 from keras_rin.diagnostics._preflight import preflight
@@ -37,8 +34,6 @@ __all__ = [
     "LayerPreflight",
     "LyapunovSpectrum",
     "Preflight",
-    "ProductVersusPower",
-    "first_signal_r2",
     "fisher_memory_curve",
     "fixed_points",
     "gradient_norms",
@@ -49,7 +44,6 @@ __all__ = [
     "numerical_radius",
     "optimal_input_vector",
     "preflight",
-    "product_versus_power",
     "recurrent_matrices",
     "spatial_memory_matrix",
     "spectral_radius",

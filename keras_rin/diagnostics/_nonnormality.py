@@ -1,7 +1,5 @@
 """Measures of non-normality and of transient growth."""
 
-import typing
-
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
@@ -240,89 +238,3 @@ def _response_norms(matrix, state, steps):
         norms[k], powers[k] = np.linalg.norm(states, axis=1), exponent
     with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(norms.T, np.clip(powers, -5000, 5000).astype("int32"))
-
-
-class ProductVersusPower(typing.NamedTuple):
-    """What `product_versus_power` returns: two logarithms for each draw.
-
-    Attributes:
-        power: Array `(draws,)`, log rho(W_1^n).
-        product: Array `(draws,)`, log rho(W_1 W_2 ... W_n), with the same
-            first matrix.
-    """
-
-    power: np.ndarray
-    product: np.ndarray
-
-
-def product_versus_power(
-    units: int,
-    factors: int,
-    draws: int,
-    rng: np.random.Generator,
-    *,
-    normalize: bool = False,
-) -> ProductVersusPower:
-    """Spectral radii of a power of a random matrix and of a random product.
-
-    power = log rho(W_1^n), product = log rho(W_1 W_2 ... W_n)
-
-    with independent N(0, 1 / units) entries: a linear recurrent network of n
-    steps against a linear feedforward one of n layers. The first is usually
-    the larger, because rho(W_1) is a little above 1 at finite size and n
-    steps take it to the power n.
-
-    Args:
-        units: Positive integer, the size of the matrices.
-        factors: Positive integer n, the steps or layers.
-        draws: Positive integer, how many pairs to draw.
-        rng: A `numpy.random.Generator`.
-        normalize: Boolean, whether each matrix drawn is divided by its own
-            spectral radius first. Then the power has radius 1, its logarithm
-            is 0. Defaults to `False`.
-
-    Returns:
-        A `ProductVersusPower`, a named tuple `(power, product)` of the natural
-        logarithms of the two spectral radii.
-
-    Raises:
-        ValueError: If `units`, `factors` or `draws` is below 1.
-        TypeError: If `rng` is no `numpy.random.Generator`.
-
-    Example:
-
-    >>> power, product = keras_rin.diagnostics.product_versus_power(
-    ...     units=100, factors=20, draws=10, rng=np.random.default_rng(0)
-    ... )
-    >>> bool(np.median(power) > np.median(product))
-    True
-
-    Reference:
-        Orhan, 2019, Common initialization schemes for recurrent neural
-        networks are likely suboptimal (a note, without figures).
-    """
-    units = _arguments.integer("units", units)
-    factors = _arguments.integer("factors", factors)
-    draws = _arguments.integer("draws", draws)
-    rng = _arguments.generator("rng", rng)
-    pairs = [_log_radii(units, factors, rng, normalize) for _ in range(draws)]
-    return ProductVersusPower(*np.array(pairs).T)
-
-
-def _log_radii(units, factors, rng, normalize):
-    """Log spectral radii of W_1^n and W_1 ... W_n, computed at norm 1."""
-    product, log_size = np.eye(units), 0.0
-    for factor in range(factors):
-        matrix = rng.normal(scale=units**-0.5, size=(units, units))
-        if normalize:
-            matrix /= _spectrum.radii(matrix)[0]
-        if factor == 0:
-            first = matrix
-        product = product @ matrix
-        size = np.linalg.norm(product)
-        product /= size
-        log_size += np.log(size)
-    return (
-        factors * np.log(spectral_radius(first)),
-        np.log(spectral_radius(product)) + log_size,
-    )

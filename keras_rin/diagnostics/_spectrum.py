@@ -11,8 +11,6 @@ import warnings
 import numpy as np
 import scipy
 
-from keras_rin import _callers
-
 ROUNDING = np.finfo("float64").eps
 TOLERANCE = 1e-6  # relative: a result that rounding moves by more is doubtful
 
@@ -140,5 +138,5 @@ def warn(quantity, value, perturbed_value):
         f"entries by rounding takes it from {value:.6g} to "
         f"{perturbed_value:.6g}, and the true value may differ by more",
         scipy.linalg.LinAlgWarning,
-        stacklevel=_callers.stacklevel(),
+        stacklevel=3,
     )

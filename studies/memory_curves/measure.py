@@ -84,10 +84,39 @@ def measure_network(network, seed, units, samples):
         "numerical radius": diagnostics.numerical_radius(matrix),
         "peak": norms.max(),
         "accuracy": {
-            name: diagnostics.first_signal_r2(matrix, **drawn, **options)
+            name: first_signal_r2(matrix, **drawn, **options)
             for name, options in SETTINGS.items()
         },
     }
+
+
+def first_signal_r2(matrix, samples, rng, noise=0.0, activation=None):
+    """R^2 of a linear decoder of the first signal from the last state.
+
+    h_t = activation(h_{t-1} V + s_t e_1 + z_t), z_t ~ N(0, noise I)
+
+    The signals s_t are N(0, 1). The decoder is fitted on as many
+    sequences as R^2 is then measured on.
+    """
+    units = len(matrix)
+    signals = rng.normal(size=(units, 2 * samples))
+    states = np.zeros((2 * samples, units))
+    for signal in signals:
+        states = states @ matrix
+        states[:, 0] += signal
+        if noise:
+            states += np.sqrt(noise) * rng.normal(size=states.shape)
+        if activation:
+            states = activation(states)
+    # Units that amplify or shrink the signal count alike.
+    states = states / (np.abs(states).max(axis=0) + (states == 0).all(axis=0))
+    states = np.column_stack([states, np.ones(len(states))])
+    (fitted, test), (s_fitted, s_test) = (
+        np.split(array, 2) for array in (states, signals[0])
+    )
+    rcond = np.finfo(float).eps * max(fitted.shape)
+    decoder = np.linalg.lstsq(fitted, s_fitted, rcond)[0]
+    return float(1 - np.mean((test @ decoder - s_test) ** 2) / s_test.var())
 
 
 def tables(results):

@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from engine import record
-from keras_rin.diagnostics import product_versus_power
+from keras_rin.diagnostics import spectral_radius
 
 FACTORS = (1, 2, 5, 10, 20, 50)
 
@@ -26,11 +26,27 @@ def measure(units=100, draws=200):
 def spectral_radii(normalise, factors, units, draws):
     """Logarithms of the spectral radii, one of each kind per draw."""
     rng = np.random.default_rng(factors)
-    power, product = product_versus_power(
-        units, factors, draws, rng, normalize=normalise
-    )
+    pairs = [log_radii(normalise, factors, units, rng) for _ in range(draws)]
+    power, product = np.transpose(pairs).tolist()
     run = {"normalise": normalise, "factors": factors}
-    return run | {"power": power.tolist(), "product": product.tolist()}
+    return run | {"power": power, "product": product}
+
+
+def log_radii(normalise, factors, units, rng):
+    """log rho(W_1^n) and log rho(W_1 ... W_n), for matrices drawn in turn."""
+    product, log_size = np.eye(units), 0.0
+    for factor in range(factors):
+        matrix = rng.normal(scale=units**-0.5, size=(units, units))
+        if normalise:
+            matrix /= spectral_radius(matrix)
+        if factor == 0:
+            first = matrix
+        product = product @ matrix
+        # At norm 1, or the product would overflow.
+        log_size += np.log(np.linalg.norm(product))
+        product /= np.linalg.norm(product)
+    power = factors * np.log(spectral_radius(first))
+    return power, np.log(spectral_radius(product)) + log_size
 
 
 def tables(results):
