@@ -16,7 +16,8 @@ from keras_rin import _callers
 from keras_rin import diagnostics
 from keras_rin._layer_walk import layers_within
 from keras_rin.callbacks._restore_on_nan import RestoreOnNaN
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics._layer_inputs import LayerInputs
 
 THRESHOLD = 0.01
@@ -232,7 +233,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         return self._named_layers
 
     def _find_layers(self):
-        has_matrices = _recurrent_layers.has_matrices
+        has_matrices = _recurrent_matrices.has_matrices
         within = layers_within(self.model, is_leaf=has_matrices)
         layers = [layer for layer in within if has_matrices(layer)]
         if not layers:
@@ -372,10 +373,10 @@ QUANTITIES = {
 
 
 def _total_memory(layer, matrix):
-    kernel = getattr(_recurrent_layers.built_cell(layer), "kernel", None)
+    kernel = getattr(_cells.built_cell(layer), "kernel", None)
     if kernel is None:
         return math.nan
-    rows = _recurrent_layers.float64(kernel)
+    rows = _cells.float64(kernel)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     if not np.isfinite(rows).all() or not norms.any():
         return math.nan

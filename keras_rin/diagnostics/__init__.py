@@ -21,7 +21,7 @@ from keras_rin.diagnostics._preflight import preflight
 from keras_rin.diagnostics._preflight_report import Finding
 from keras_rin.diagnostics._preflight_report import LayerPreflight
 from keras_rin.diagnostics._preflight_report import Preflight
-from keras_rin.diagnostics._recurrent_layers import recurrent_matrices
+from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 from keras_rin.diagnostics._state_growth import InputDrift
 from keras_rin.diagnostics._state_growth import input_drift
 from keras_rin.diagnostics._state_growth import state_norms

@@ -16,7 +16,7 @@ import numpy as np
 from keras import ops
 
 from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _cells
 
 # The closed form needs activations that act on each number by itself.
 ELEMENTWISE = {"hard_sigmoid", "linear", "relu", "sigmoid", "tanh"}
@@ -68,7 +68,7 @@ class GatedCell:
 
     def __init__(self, cell, unit, dtype):
         self._cell, self._unit, self._dtype = cell, unit, dtype
-        kernel = _recurrent_layers.float64(cell.recurrent_kernel)
+        kernel = _cells.float64(cell.recurrent_kernel)
         self.units, self.gates = len(kernel), kernel.shape[1] // len(kernel)
         # RIN stores the offset from the identity.
         self._offset = hasattr(cell, "effective_recurrent_kernel")

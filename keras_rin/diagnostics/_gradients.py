@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics import _sequences
 from keras_rin.diagnostics import _state_map
 
 
@@ -72,12 +73,12 @@ def gradient_norms(
     >>> norms.round(3)
     array([0.125, 0.25 , 0.5  , 1.   ])
     """
-    cell = _recurrent_layers.built_cell(layer)
-    _recurrent_layers.check_weights(cell)
+    cell = _cells.built_cell(layer)
+    _cells.check_weights(cell)
     directions = _arguments.integer("directions", directions)
     rng = _arguments.generator("rng", rng, seed=0)
-    sequences = _recurrent_layers.sequences(x, layer)
-    unmasked = _recurrent_layers.unmasked_steps(mask, sequences, layer)
+    sequences = _sequences.sequences(x, layer)
+    unmasked = _sequences.unmasked_steps(mask, sequences, layer)
     sequences, unmasked = _align_steps(sequences, unmasked)
     sizes = _state_map.sizes(cell)
     count = min(directions, sizes[0])
@@ -87,7 +88,7 @@ def gradient_norms(
     unmasked = np.repeat(unmasked, count, axis=0)
     dtype = "float64" if cell.compute_dtype == "float64" else "float32"
     shape = sequences.shape[1] + 1, len(sequences), sum(sizes)
-    with _recurrent_layers.undisturbed(cell), _autodiff.float64_allowed(dtype):
+    with _cells.undisturbed(cell), _autodiff.float64_allowed(dtype):
         inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
         _, (gradient,) = _autodiff.value_and_gradients(
             lambda points: _project_last(cell, inputs, unmasked, points[0], v),
@@ -107,7 +108,7 @@ def gradient_norms(
 def _align_steps(sequences, unmasked):
     """The time steps that count, moved to the end of each sequence."""
     has_steps = unmasked.any(axis=1)
-    sequences = _recurrent_layers.sorted_steps(
+    sequences = _sequences.sorted_steps(
         sequences[has_steps], unmasked[has_steps]
     )
     return sequences, np.sort(unmasked[has_steps], axis=1)

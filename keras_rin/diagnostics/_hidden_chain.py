@@ -8,7 +8,9 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics import _recurrent_matrices
+from keras_rin.diagnostics import _sequences
 
 
 class HiddenChain(typing.NamedTuple):
@@ -96,7 +98,7 @@ def hidden_chain(
     """
     steps = _arguments.integer("steps", steps)
     rng = _arguments.generator("rng", rng, seed=0)
-    matrices = _recurrent_layers.recurrent_matrices(layer)
+    matrices = _recurrent_matrices.recurrent_matrices(layer)
     activity = _pulse_response(layer, steps, pulse)
     order = _peak_order(activity, rng)
     profiles = {
@@ -113,8 +115,8 @@ def hidden_chain(
 
 
 def _pulse_response(layer, steps, pulse):
-    cell = _recurrent_layers.built_cell(layer)
-    features = _recurrent_layers.features(cell)
+    cell = _cells.built_cell(layer)
+    features = _cells.features(cell)
     if features is None:
         raise ValueError(
             f"{layer.name} has no input kernel, which takes the pulse. "
@@ -122,7 +124,7 @@ def _pulse_response(layer, steps, pulse):
         )
     x = np.zeros((1, steps + 1, features))
     x[0, 0] = _checked_pulse(pulse, features, cell, layer)
-    with _recurrent_layers.undisturbed(cell):
+    with _cells.undisturbed(cell):
         rnn = keras.layers.RNN(
             cell, return_sequences=True, dtype=cell.dtype_policy
         )
@@ -139,7 +141,7 @@ def _pulse_response(layer, steps, pulse):
 def _checked_pulse(pulse, features, cell, layer):
     pulse = np.ones(features) if pulse is None else pulse
     pulse = _arguments.real_array("pulse", pulse)
-    if pulse.shape != (features,) or not _recurrent_layers.finite_in(
+    if pulse.shape != (features,) or not _sequences.finite_in(
         cell.compute_dtype, pulse
     ):
         raise ValueError(

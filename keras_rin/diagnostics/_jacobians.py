@@ -4,7 +4,8 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics import _sequences
 from keras_rin.diagnostics._state_map import state_map
 
 DTYPES = ("float32", "float64")
@@ -130,8 +131,8 @@ def state_jacobians(
 
 def checked_cell(layer):
     """The one cell of a layer; ValueError if its weights are not finite."""
-    cell = _recurrent_layers.built_cell(layer)
-    _recurrent_layers.check_weights(cell)
+    cell = _cells.built_cell(layer)
+    _cells.check_weights(cell)
     return cell
 
 
@@ -142,6 +143,6 @@ def cell_and_sequences(layer, x, mask, dtype):
             f"`dtype` must be one of {DTYPES}. Received: dtype={dtype!r}"
         )
     cell = checked_cell(layer)
-    inputs = _recurrent_layers.sequences(x, layer)
-    unmasked = _recurrent_layers.unmasked_steps(mask, inputs, layer)
+    inputs = _sequences.sequences(x, layer)
+    unmasked = _sequences.unmasked_steps(mask, inputs, layer)
     return cell, inputs.astype(dtype), unmasked

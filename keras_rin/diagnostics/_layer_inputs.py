@@ -13,7 +13,8 @@ from keras_rin._functional_calls import order_by_inputs
 from keras_rin._functional_calls import record_calls
 from keras_rin._layer_walk import is_functional
 from keras_rin._layer_walk import wrapped_layers
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics import _recurrent_matrices
 
 
 class LayerInputs:
@@ -37,7 +38,7 @@ class LayerInputs:
         if not self.layers:
             return
         x = order_by_inputs(self.model.inputs, x)
-        with _recurrent_layers.undisturbed(self.model):
+        with _cells.undisturbed(self.model):
             calls = list(self._recurrent_calls(self.model, x))
         first_calls = {id(layer): call for layer, *call in reversed(calls)}
         for layer in self.layers:
@@ -67,7 +68,7 @@ class LayerInputs:
 
 def _layers_with_known_inputs(layer):
     """The recurrent layers inside whose inputs are known."""
-    if _recurrent_layers.has_matrices(layer):
+    if _recurrent_matrices.has_matrices(layer):
         return [layer]
     inner = layer.layers if is_functional(layer) else wrapped_layers(layer)
     layers = itertools.chain.from_iterable(

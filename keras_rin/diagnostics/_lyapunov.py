@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin.diagnostics import _jacobians
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _sequences
 from keras_rin.diagnostics import _state_map
 
 
@@ -115,7 +115,7 @@ def lyapunov_spectrum(
     warmup = _checked_warmup(warmup, int(lengths.max()))
     rng = _arguments.generator("rng", rng, seed=0)
     longest = np.argsort(-lengths, kind="stable")[: (lengths > warmup).sum()]
-    inputs = _recurrent_layers.sorted_steps(inputs[longest], ~unmasked[longest])
+    inputs = _sequences.sorted_steps(inputs[longest], ~unmasked[longest])
     lengths = lengths[longest]
     basis = np.linalg.qr(rng.normal(size=(count, size)).T).Q
     with _state_map.state_map(cell, "float64") as step:

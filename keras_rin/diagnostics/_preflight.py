@@ -6,7 +6,8 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics._baseline_loss import baseline_loss
 from keras_rin.diagnostics._gradients import gradient_norms
 from keras_rin.diagnostics._layer_inputs import LayerInputs
@@ -121,7 +122,7 @@ def _layer_findings(layer, layer_report, loss):
     growth = _growth_exponent(norms)
     overflows = not np.isfinite(loss) and growth > FAST_GROWTH
     if overflows or not np.isfinite(norms).all():
-        cell = _recurrent_layers.built_cell(layer)
+        cell = _cells.built_cell(layer)
         stores_offset = hasattr(cell, "effective_recurrent_kernel")
         yield Finding(
             f"The hidden state of {layer.name}, or the loss, leaves the range "
@@ -148,14 +149,14 @@ def _layer_findings(layer, layer_report, loss):
             f"The gradient of {layer.name} vanishes: the first of {steps} "
             "time steps changes the last state by "
             f"{first_norm:.1g} of what the last one does.",
-            f"keras_rin.layers.RIN({_recurrent_layers.built_cell(layer).units}"
+            f"keras_rin.layers.RIN({_cells.built_cell(layer).units}"
             ")  # or shorter sequences at first",
         )
 
 
 def _has_gates(layer):
     """Whether training can open gates, behind which a gradient vanishes."""
-    return "recurrent" not in _recurrent_layers.recurrent_matrices(layer)
+    return "recurrent" not in _recurrent_matrices.recurrent_matrices(layer)
 
 
 def _growth_exponent(norms):
@@ -219,7 +220,7 @@ def _loss_and_gradients(model, x, y):
     values = [ops.convert_to_tensor(weight.value) for weight in weights]
     loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
     norms = {
-        weight.path: float(np.linalg.norm(_recurrent_layers.float64(gradient)))
+        weight.path: float(np.linalg.norm(_cells.float64(gradient)))
         for weight, gradient in zip(weights, gradients, strict=True)
     }
     loss = float(ops.convert_to_numpy(loss))

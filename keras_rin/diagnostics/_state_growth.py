@@ -7,9 +7,11 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics import _recurrent_matrices
+from keras_rin.diagnostics import _sequences
 from keras_rin.diagnostics import _spectrum
-from keras_rin.diagnostics._recurrent_layers import float64
+from keras_rin.diagnostics._cells import float64
 
 BATCH = 32
 
@@ -74,10 +76,10 @@ def input_drift(
     >>> bool(np.all(abs(drift) < 1e-3 * spread))
     True
     """
-    cell = _recurrent_layers.built_cell(layer)
-    _recurrent_layers.check_weights(cell)
-    x = _recurrent_layers.sequences(x, layer)
-    matrices = _recurrent_layers.recurrent_matrices(cell)
+    cell = _cells.built_cell(layer)
+    _cells.check_weights(cell)
+    x = _sequences.sequences(x, layer)
+    matrices = _recurrent_matrices.recurrent_matrices(cell)
     if list(matrices) not in (["recurrent"], ["recurrent", "transition"]):
         raise ValueError(
             f"{layer.name} has gates, which bound its state: `input_drift` is "
@@ -87,7 +89,7 @@ def input_drift(
         raise ValueError(
             f"{layer.name} has no input kernel. Received: layer={layer}"
         )
-    unmasked = _recurrent_layers.unmasked_steps(mask, x, layer)
+    unmasked = _sequences.unmasked_steps(mask, x, layer)
     mean, covariance = _input_moments(cell, matrices, x[unmasked])
     steps = int(unmasked.sum(axis=1).max())
     effective = matrices["recurrent"]
@@ -171,10 +173,10 @@ def state_norms(
     >>> keras_rin.diagnostics.state_norms(layer, np.ones((1, 3, 1))).round(3)
     array([0.   , 1.414, 2.828, 4.243])
     """
-    cell = _recurrent_layers.built_cell(layer)
-    _recurrent_layers.check_weights(cell)
-    x = _recurrent_layers.sequences(x, layer)
-    unmasked = _recurrent_layers.unmasked_steps(mask, x, layer)
+    cell = _cells.built_cell(layer)
+    _cells.check_weights(cell)
+    x = _sequences.sequences(x, layer)
+    unmasked = _sequences.unmasked_steps(mask, x, layer)
     inputs = keras.Input(x.shape[1:], dtype=cell.compute_dtype)
     input_mask = keras.Input(x.shape[1:2], dtype="bool")
     states = keras.layers.RNN(
@@ -188,7 +190,7 @@ def state_norms(
     outputs = [sizes, ops.sum(shares**2, axis=-1)]
     model = keras.Model([inputs, input_mask], outputs)
     total = np.zeros(x.shape[1] + 1)
-    with _recurrent_layers.undisturbed(cell):
+    with _cells.undisturbed(cell):
         for start in range(0, len(x), BATCH):
             part = slice(start, start + BATCH)
             batch = [x[part].astype(dtype), unmasked[part]]

@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_rin._layer_walk import layers_within
 from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics import _recurrent_layers
+from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics._closed_form_jacobians import GatedCell
 from keras_rin.diagnostics._closed_form_jacobians import unit_step
 
@@ -54,7 +54,7 @@ def state_map(cell, dtype):
     computes in `dtype` for a while, and is afterwards as before.
     """
     unit = unit_step(cell)
-    with _recurrent_layers.undisturbed(cell):
+    with _cells.undisturbed(cell):
         mapped_cell = _copy(cell) or cell
         allowed = _autodiff.float64_allowed(dtype)
         with allowed, _computing_in(dtype, mapped_cell):
@@ -67,7 +67,7 @@ def _copy(cell):
     The config of a class of your own may lack what the step needs, so one
     step of both cells is compared.
     """
-    features = _recurrent_layers.features(cell)
+    features = _cells.features(cell)
     if features is None:
         return None
     random_state = random.getstate()  # seeds of initializers are drawn from it
@@ -86,12 +86,12 @@ def _copy(cell):
 def _random_step(cell):
     rng = np.random.default_rng(0)
     states = rng.normal(size=(4, sum(sizes(cell))))
-    inputs = rng.normal(size=(4, _recurrent_layers.features(cell)))
+    inputs = rng.normal(size=(4, _cells.features(cell)))
     tensors = [
         ops.cast(array, cell.compute_dtype) for array in (states, inputs)
     ]
     new_states = flat_step(cell)(*tensors)
-    return _recurrent_layers.float64(ops.cast(new_states, "float32"))
+    return _cells.float64(ops.cast(new_states, "float32"))
 
 
 @contextlib.contextmanager
