@@ -46,11 +46,10 @@ def wrong(y, logits):
 
 
 def adding_data(setting, rng):
-    """Trains on sequences of `train_length`, the length of the others."""
-    length = setting.length
-    train_length = setting.train_length or length
-    splits = [tasks.adding.generate(rng, setting.train, train_length)]
-    splits += [tasks.adding.generate(rng, 1_000, length) for _ in range(2)]
+    splits = [
+        tasks.adding.generate(rng, n, setting.length)
+        for n in (setting.train, 1_000, 1_000)
+    ]
     loss = keras.losses.mean_squared_error
     return Data(splits, 1, loss, loss, tasks.adding.baseline_loss())
 

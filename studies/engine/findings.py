@@ -261,13 +261,6 @@ def fits_any_labels(results):
     return [Part(f"up to {points:,} points", summary, answer(yes, not yes))]
 
 
-def small_variance_trains_better(results):
-    """With one seed per initializer the comparison is inconclusive."""
-    scores = (f"{run['layer']} {run['score']:.3f}" for run in results["runs"])
-    summary = f"accuracy of {', '.join(scores)}"
-    return [Part("1 seed each", summary, "inconclusive")]
-
-
 def factors_are_small():
     """Norms of the factors of random targets, over the bound of theorem 2.1."""
     depth, shares = 64, []
@@ -320,6 +313,5 @@ OF_RESULTS = _by_name(
     small_variance_keeps_size,
     identity_initialization_trains_deep,
     fits_any_labels,
-    small_variance_trains_better,
 )
 COMPUTED = _by_name(factors_are_small, gradient_bound_as_printed)

@@ -5,7 +5,6 @@ import copy
 import keras
 
 from keras_rin.layers import RIN
-from keras_rin.layers import ResidualDenseStack
 from keras_rin.models import residual_convnet
 
 # The recurrent layers that studies compare, where they name no others.
@@ -30,8 +29,7 @@ def build(setting, data):
     if setting.task == "babi":
         return answers_questions(setting, data)
     if setting.task == "images":
-        kind = dense if setting.blocks is None else convolutional
-        return kind(setting, data)
+        return convolutional(setting, data)
     return recurrent(setting, data)
 
 
@@ -57,11 +55,6 @@ def recurrent(setting, data):
     if setting.hidden:
         model.add(keras.layers.Dense(setting.hidden, "relu"))
     model.add(keras.layers.Dense(data.answers))
-    if setting.scaled:
-        # Loss and gradient at update 0 then do not depend on the length.
-        kernel, read_out = model.layers[0].cell.kernel, model.layers[-1].kernel
-        kernel.assign(kernel / setting.length**0.5)
-        read_out.assign(read_out / setting.length)
     return model
 
 
@@ -128,12 +121,3 @@ def convolutional(setting, data):
         return model
     mean = model.get_layer("mean").output
     return keras.Model(model.inputs, keras.layers.Dense(data.answers)(mean))
-
-
-def dense(setting, data):
-    """A stack of `depth` residual units with `neurons` hidden units in all."""
-    units = setting.neurons // setting.depth
-    inputs = keras.Input(data.splits[0][0].shape[1:])
-    stack = ResidualDenseStack(units, depth=setting.depth)
-    read_out = keras.layers.Dense(data.answers)
-    return keras.Sequential([inputs, keras.layers.Flatten(), stack, read_out])

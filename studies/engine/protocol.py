@@ -56,7 +56,6 @@ class Setting:
     # Data; None if the task has no such choice.
     length: int | None = None
     train: int | None = None
-    train_length: int | None = None
     copied: int | None = None
     images: str | None = None
     permuted: bool = False
@@ -74,21 +73,15 @@ class Setting:
     noise: float | None = None
     chain_gain: float | None = None
     identity_gain: float | None = None
-    strength: float | None = None
-    scaled: bool = False
     # Networks of whole images.
     initializer: str | None = None
     read_out: str | None = None
     blocks: int | None = None
     width: int = 8
-    neurons: int | None = None
-    depth: int | None = None
     # Training.
     schedule: str = "constant"
     clip: str = "norm 1"
     beta_2: float | None = None
-    averaging: float = 0
-    recurrent_multiplier: float = 1
 
     def __post_init__(self):
         if self.beta_2 is None:

@@ -22,7 +22,6 @@ from engine.many_models import recipe
 from engine.study import Run
 from keras_rin import diagnostics
 from keras_rin.callbacks import RestoreOnNaN
-from keras_rin.optimizers import AdamWithMultipliers
 
 WARM_UP = 100  # updates of linear warm-up before the cosine decay
 CLIPS = {
@@ -47,9 +46,6 @@ def run(setting):
         keras_rin.adapt(model, train[0])
     before, error = departures(model), None
     best = keep_best("val_score", epochs)
-    callbacks = [RestoreOnNaN(), best]
-    if setting.averaging:  # before `best`, which keeps the average
-        callbacks.insert(1, keras.callbacks.SwapEMAWeights(swap_on_epoch=True))
     try:
         model.fit(
             batches(train, setting.batch_size, setting.seed, epochs),
@@ -57,7 +53,7 @@ def run(setting):
             epochs=epochs,
             validation_data=validation,
             validation_batch_size=500,
-            callbacks=callbacks,
+            callbacks=[RestoreOnNaN(), best],
             shuffle=False,
             verbose=0,
         )
@@ -182,15 +178,11 @@ def departures(model):
 
 
 def optimizer(setting):
-    """Adam with the clipping, schedule and averaging of a setting."""
-    rate, factor = setting.learning_rate, setting.recurrent_multiplier
-    options = CLIPS[setting.clip] | {"beta_2": setting.beta_2}
-    if setting.averaging:
-        options |= {"use_ema": True, "ema_momentum": setting.averaging}
+    """Adam with the clipping and schedule of a setting."""
+    rate, options = setting.learning_rate, CLIPS[setting.clip]
     if setting.schedule == "cosine":
         rate = recipe(setting.updates, rate, WARM_UP)
-    multipliers = {"recurrent_kernel": factor} if factor != 1 else None
-    return AdamWithMultipliers(rate, multipliers, **options)
+    return keras.optimizers.Adam(rate, beta_2=setting.beta_2, **options)
 
 
 def initialized(setting, data, steps):

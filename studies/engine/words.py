@@ -7,14 +7,10 @@ what all share, or what follows from another one, is left out.
 WORDS = {  # where they are others than in code
     "layer": "model",
     "number": "task",  # what readers of bAbI call it
-    "recurrent_multiplier": "multiplier of U",
-    "strength": "regularization strength",
     "clip": "clipping",
     "noise": "noise std",
     "train": "training samples",
-    "train_length": "training length",
     "blocks": "blocks per stage",
-    "depth": "residual units",
 }
 
 

@@ -1,7 +1,6 @@
 """Each measure.py runs, and its page is made of what is stored."""
 
 import dataclasses
-import os
 import pathlib
 import re
 import shutil
@@ -17,7 +16,6 @@ from engine.measurement import Variant
 from engine.partial_runs import PartialRuns
 
 NAMES = sorted(path.parent.name for path in record.STUDIES.glob("*/measure.py"))
-FASHION = pathlib.Path(os.environ.get("TFDS_DATA_DIR", ""), "fashion_mnist")
 PROGRAMS = {  # that a study runs
     "endless_stream": ["gcc"],
     "kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
@@ -46,8 +44,6 @@ def test_a_page_is_made_of_the_stored_results(name):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", sorted(set(NAMES) - ELSEWHERE))
 def test_the_smallest_settings_run(name, tmp_path):
-    if name == "fashion_residual" and not FASHION.exists():
-        pytest.skip("TFDS_DATA_DIR names no folder with fashion_mnist in it")
     for program in PROGRAMS.get(name, []):
         if not shutil.which(program):
             pytest.skip(f"needs {program}")
