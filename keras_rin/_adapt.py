@@ -11,7 +11,6 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin import _callers
 from keras_rin._functional_calls import has_masked_steps
 from keras_rin._functional_calls import mask_or_ones
 from keras_rin._functional_calls import merge_steps
@@ -170,7 +169,7 @@ def _check_skipped(layer, cells):
             f"Layers of {layer.name} are not adapted: {skipped}, since their "
             "inputs within another layer are unknown. Adapt each by "
             "keras_rin.adapt(layer, its_inputs).",
-            stacklevel=_callers.stacklevel(),
+            stacklevel=2,
         )
 
 

@@ -1,7 +1,6 @@
 """Diagnostics that follow a model while it trains."""
 
 import collections
-import gc
 import math
 import time
 import warnings
@@ -12,10 +11,8 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin import _callers
 from keras_rin import diagnostics
 from keras_rin._layer_walk import layers_within
-from keras_rin.callbacks._restore_on_nan import RestoreOnNaN
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics._layer_inputs import LayerInputs
@@ -24,21 +21,15 @@ THRESHOLD = 0.01
 # Default RINs that the inputs move by 17 learn to add, by 34 about a third of
 # them, by 68 hardly any: docs/claims.md#adding and the two after it.
 DRIFT_LIMIT = 30
-# These callbacks act at the end of an epoch, but read no logs.
-WITHOUT_LOGS = (
-    keras.callbacks.BackupAndRestore,
-    keras.callbacks.LearningRateScheduler,
-    RestoreOnNaN,
-)
 
 
 class RecurrentDiagnostics(keras.callbacks.Callback):
     """Adds what the recurrent kernels of a model are like to the epoch logs.
 
     Place it first in `callbacks`. Those after it, such as `EarlyStopping`,
-    `CSVLogger` and `ModelCheckpoint`, read its logs; those before it do not,
-    and are named in a warning when `fit` begins. `History`, which `fit` adds
-    last, always has them. In a loop of your own, call it first.
+    `CSVLogger` and `ModelCheckpoint`, read its logs; those before it do not.
+    `History`, which `fit` adds last, always has them. In a loop of your own,
+    call it first.
 
     For each matrix W of `keras_rin.diagnostics.recurrent_matrices`, in every
     recurrent layer of the model, the logs gain `{layer}_{quantity}`, or
@@ -141,7 +132,6 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self.budget = math.inf if budget is None else budget
 
     def on_train_begin(self, logs=None):
-        _warn_of_early_readers(self)
         self.seconds = 0.0
         self._longest = 0.0
         self._skipped_values = {}
@@ -222,7 +212,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 f"fluctuations by {spread:.0f}. Such training often "
                 "diverges: call keras_rin.adapt(model, x) on the training "
                 "data before fit, or normalize the inputs.",
-                stacklevel=_callers.stacklevel(),
+                stacklevel=2,
             )
         return dict(zip(names, (drift, spread), strict=True))
 
@@ -263,47 +253,6 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             yield names[id(layer)], layer, x, mask
 
 
-def _warn_of_early_readers(callback):
-    """Warns of callbacks that read the logs before this one adds to them.
-
-    Those that monitor one log alone are left out: without it, Keras warns.
-    """
-    readers = [
-        type(reader).__name__
-        for reader in _callbacks_before(callback)
-        if not isinstance(reader, (RecurrentDiagnostics, *WITHOUT_LOGS))
-        and not hasattr(reader, "monitor")
-        and getattr(reader.on_epoch_end, "__func__", None)
-        is not keras.callbacks.Callback.on_epoch_end
-    ]
-    if readers:
-        order = ["RecurrentDiagnostics", *readers]
-        warnings.warn(
-            f"RecurrentDiagnostics adds its logs after {', '.join(readers)} "
-            "has read them. Write callbacks=["
-            f"{', '.join(f'{name}(...)' for name in order)}].",
-            stacklevel=_callers.stacklevel(),
-        )
-
-
-def _callbacks_before(callback):
-    """The callbacks before it in the list of `fit`.
-
-    Keras shows the list to no callback, but the garbage collector knows what
-    refers to one. `fit` adds a History to its list, and gives all in it the
-    same `params`.
-    """
-    history = getattr(callback.model, "history", None)
-    for holder in gc.get_referrers(callback):
-        if isinstance(holder, list) and any(
-            member is history for member in holder
-        ):
-            params = [getattr(member, "params", None) for member in holder]
-            if all(value is callback.params for value in params):
-                return holder[: holder.index(callback)]
-    return []
-
-
 def _warn_of_unknown_inputs(names):
     if names:
         warnings.warn(
@@ -311,7 +260,7 @@ def _warn_of_unknown_inputs(names):
             "since the inputs within another layer are unknown. Measure them "
             "by gradient_norms(layer, its_inputs) and input_drift(layer, "
             "its_inputs) of keras_rin.diagnostics.",
-            stacklevel=_callers.stacklevel(),
+            stacklevel=2,
         )
 
 
