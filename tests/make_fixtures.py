@@ -25,7 +25,6 @@ from keras_rin.initializers import Ramp
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import FixedProjection
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import ResidualDense
@@ -94,7 +93,6 @@ MODELS = {
         LinearResidual(kernel_initializer=SmallVarianceNormal()),
         ResidualDense(3, kernel_initializer=SmallVarianceNormal()),
         ResidualDenseStack(3, depth=2),
-        FixedProjection(2, seed=1),
     ),
     "convnet": lambda: residual_convnet(
         IMAGE,

@@ -170,7 +170,6 @@ IN_ONNX = [
     "LinearResidual with everything",
     "ResidualDense with everything",
     "ResidualConv2D with everything",
-    "FixedProjection with everything",
 ]
 NOT_IN_ONNX = {  # with tf2onnx 1.17; the part of the message is its own
     "NoisyRNN": "StatelessRandomNormal",  # drawn anew at each call

@@ -18,7 +18,6 @@ from keras_rin.initializers import Ramp
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import FixedProjection
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
@@ -377,11 +376,6 @@ LAYERS = {
         ),
         (5, 4),
         ["recurrent_kernel"],
-    ),
-    "FixedProjection": (
-        functools.partial(FixedProjection, 4, ORTHOGONAL),
-        (4,),
-        ["kernel"],
     ),
     "LinearResidual": (
         functools.partial(

@@ -12,7 +12,6 @@ from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import FixedProjection
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import ResidualConv2D
@@ -143,11 +142,6 @@ LAYERS = {
         ),
         *((3, 6, 4), (8, 3, 2), 3),
     ),
-    "FixedProjection": (of(FixedProjection, 4), (3,), (4,), 0),
-    "FixedProjection with everything": (
-        of(FixedProjection, 4, "he_normal", seed=3, activity_regularizer="l2"),
-        *((5, 3), (5, 4), 0),
-    ),
 }
 
 
@@ -163,7 +157,6 @@ SIMPLE = {
     "ResidualDenseStack",
     "ResidualDense",
     "ResidualConv2D",
-    "FixedProjection",
 }
 
 
@@ -253,7 +246,6 @@ def test_it_computes_in_the_policy_asked_for(row, policy):
     "layer",
     [
         LinearResidual("he_normal"),
-        FixedProjection(3),
         ResidualDense(2),
         ResidualDenseStack(2, depth=2, output_initializer="he_normal"),
     ],
@@ -284,7 +276,6 @@ def test_a_mask_goes_through_what_works_on_the_features(layer):
         LinearResidual(),
         ResidualDense(4),
         ResidualDenseStack(4, depth=2),
-        FixedProjection(3),
         RIN(4),
         RIN(4, dropout=0.5),
         ResidualConv2D(4),
@@ -304,7 +295,6 @@ def test_it_takes_integers_as_dense_does(layer):
     "make, name",
     [
         (RINCell, "units"),
-        (FixedProjection, "units"),
         (ResidualDense, "units"),
         (of(ResidualDenseStack, depth=2), "units"),
         (of(ResidualDenseStack, 2), "depth"),
@@ -327,7 +317,6 @@ def test_sizes_must_be_positive_integers(make, name):
         "LinearResidual",
         "ResidualDense",
         "ResidualDenseStack",
-        "FixedProjection",
     ],
 )
 def test_the_number_of_features_must_be_known_and_stay(name):

@@ -126,12 +126,14 @@ def test_a_class_is_registered_with_the_arguments_of_its_config(name):
     item = CLASSES[name]
     registered = keras.saving.get_registered_name(item)
     assert registered == f"keras_rin>{item.__name__}"
-    documented = re.findall(r"^    (\w+): ", section(item, "Args"), re.M)
+    arguments, _, options = section(item, "Args").partition("**")
+    documented = re.findall(r"^    (\w+): ", arguments, re.M)
     config = set(make(item).get_config())
     if issubclass(item, keras.optimizers.Adam):
         config -= set(keras.optimizers.Adam().get_config()) - {"learning_rate"}
     assert set(documented) - {"activity_regularizer"} <= config
-    assert config - {"name", "dtype", "trainable"} <= set(documented)
+    described = {*documented, *re.findall(r"`(\w+)`", options)}
+    assert config - {"name", "dtype", "trainable"} <= described
 
 
 def test_the_readme_lists_every_module():

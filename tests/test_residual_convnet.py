@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from scipy import stats
 
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
@@ -47,6 +48,20 @@ def test_its_stages_have_the_sizes_of_the_paper(paper):
     assert shapes == [shape for shape in expected for _ in range(9)]
     strides = [block.strides[0] for block in blocks_of(paper)]
     assert strides == [1] * 9 + ([2] + [1] * 8) * 2
+
+
+def test_its_projection_is_drawn_once_and_not_trained():
+    """Normal, and the mean square of its input goes through."""
+    model = residual_convnet(
+        (4, 4, 1), num_classes=300, stem_filters=1, filters=(200,), blocks=1
+    )
+    projection = model.get_layer("logits")
+    before = projection.get_weights()[0]
+    numbers = before.ravel() * np.sqrt(200)
+    assert stats.kstest(numbers, "norm").pvalue > 1e-3
+    model.compile(keras.optimizers.SGD(0.1, weight_decay=0.5), "mse")
+    model.fit(np.ones((2, 4, 4, 1)), np.ones((2, 300)), verbose=0)
+    np.testing.assert_array_equal(projection.get_weights()[0], before)
 
 
 @pytest.mark.one_backend
@@ -137,7 +152,7 @@ def test_it_works_where_channels_come_first():
 @pytest.mark.parametrize(
     "option, message",
     [
-        ({"num_classes": 0}, "`num_classes` must.*num_classes=0"),
+        ({"num_classes": 0}, "expected a positive integer.*units=0"),
         ({"stem_filters": 0}, "`stem_filters` must.*stem_filters=0"),
         ({"blocks": 0}, "`blocks` must.*blocks=0"),
         ({"filters": ()}, "`filters` must not be empty"),

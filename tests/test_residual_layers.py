@@ -11,7 +11,6 @@ from references import assert_same
 from references import to_numpy
 
 from keras_rin.initializers import SmallVarianceNormal
-from keras_rin.layers import FixedProjection
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
@@ -98,7 +97,7 @@ def test_positional_arguments_are_the_first_of_keras(ours, of_keras):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("ours", [LinearResidual, FixedProjection])
+@pytest.mark.parametrize("ours", [LinearResidual])
 def test_arguments_have_the_order_of_dense(ours):
     positional = positional_arguments(ours)
     order = positional_arguments(keras.layers.Dense)
@@ -111,12 +110,6 @@ def positional_arguments(layer):
         for parameter in inspect.signature(layer).parameters.values()
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
-
-
-def test_a_config_with_width_is_read_as_units():
-    config = ResidualDense(5).get_config()
-    config["width"] = config.pop("units")
-    assert ResidualDense.from_config(config).units == 5
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 5, 3), (2, 4, 5, 1)])

@@ -16,7 +16,6 @@ from keras_rin.export._stepwise import LAYERS
 from keras_rin.export._stepwise import OPERATIONS
 from keras_rin.export._stepwise import is_stepwise
 from keras_rin.layers import RIN
-from keras_rin.layers import FixedProjection
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
@@ -83,7 +82,6 @@ ACCEPTED = [
     (layers.TimeDistributed(layers.Lambda(lambda x: ops.flip(x, 1))), (3,)),
     (layers.TimeDistributed(layers.Bidirectional(RIN(4))), (3, 2)),
     (layers.UnitNormalization(), (3,)),
-    (FixedProjection(4), (3,)),
     (LinearResidual("he_normal"), (3,)),
     (ResidualDense(4), FRAMES),
     (ResidualDenseStack(3, depth=2, output_initializer="he_normal"), (3,)),

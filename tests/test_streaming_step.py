@@ -20,7 +20,6 @@ from keras_rin.export._cell_step import CellStep
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import FixedProjection
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import ResidualDense
@@ -428,7 +427,6 @@ BETWEEN = {
     "ResidualDenseStack": lambda h: ResidualDenseStack(
         2, depth=2, output_initializer=NORMAL
     )(h),
-    "FixedProjection": lambda h: FixedProjection(WIDTH)(h),
     "around a GRU": lambda h: layers.Add()(
         [h, layers.GRU(WIDTH, return_sequences=True)(h)]
     ),

@@ -148,7 +148,6 @@ _TABLE = {
         keras.layers.Activation,
         keras.layers.Dense,
         keras.layers.Masking,
-        ours.FixedProjection,
         ours.LinearResidual,
         ours.ResidualDense,
         ours.ResidualDenseStack,

@@ -1,7 +1,6 @@
 """Recurrent and residual layers parametrized by an offset from the identity."""
 
 from keras_rin.layers._deep_transition_rin_cell import DeepTransitionRINCell
-from keras_rin.layers._fixed_projection import FixedProjection
 from keras_rin.layers._linear_residual import LinearResidual
 from keras_rin.layers._noisy_rnn import NoisyRNN
 from keras_rin.layers._residual_conv2d import ResidualConv2D
@@ -13,7 +12,6 @@ from keras_rin.layers._rin_cell import RINCell
 __all__ = [
     "RIN",
     "DeepTransitionRINCell",
-    "FixedProjection",
     "LinearResidual",
     "NoisyRNN",
     "RINCell",

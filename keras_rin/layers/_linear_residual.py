@@ -54,8 +54,7 @@ class LinearResidual(keras.layers.Layer):
         Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If the number of features is undefined or differs from
-            that of earlier calls.
+        ValueError: If the number of features is undefined.
 
     Example:
 

@@ -16,25 +16,26 @@ class ResidualBranch(keras.layers.Layer):
     """Base class of residual layers with two kernels: weights and options.
 
     The residual branch consists of a first kernel, a bias, an activation and
-    a second kernel, the output kernel. The shapes and the formula are in the
-    docstrings of `ResidualDense`, `ResidualDenseStack` and `ResidualConv2D`.
+    a second kernel, the output kernel. `ResidualDense` documents the options,
+    its shapes and formula; `ResidualDenseStack` and `ResidualConv2D` have
+    theirs.
     """
 
     def __init__(
         self,
         *,
-        activation: str | Callable | None,
-        use_bias: bool,
-        kernel_initializer: str | Initializer | None,
-        bias_initializer: str | Initializer,
-        kernel_regularizer: str | Regularizer | None,
-        bias_regularizer: str | Regularizer | None,
-        activity_regularizer: str | Regularizer | None,
-        kernel_constraint: str | Constraint | None,
-        bias_constraint: str | Constraint | None,
-        output_initializer: str | Initializer | None,
-        output_regularizer: str | Regularizer | None,
-        output_constraint: str | Constraint | None,
+        activation: str | Callable | None = "relu",
+        use_bias: bool = True,
+        kernel_initializer: str | Initializer | None = None,
+        bias_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        bias_regularizer: str | Regularizer | None = None,
+        activity_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        bias_constraint: str | Constraint | None = None,
+        output_initializer: str | Initializer | None = None,
+        output_regularizer: str | Regularizer | None = None,
+        output_constraint: str | Constraint | None = None,
         **kwargs: Any,
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
@@ -96,13 +97,6 @@ class ResidualBranch(keras.layers.Layer):
             "output_regularizer": regularizer(self.output_regularizer),
             "output_constraint": constraint(self.output_constraint),
         }
-
-    @classmethod
-    def from_config(cls, config):
-        if "width" in config:  # older files have this name for the units
-            config = dict(config)
-            config["units"] = config.pop("width")
-        return super().from_config(config)
 
 
 def _initializer(identifier):

@@ -1,13 +1,9 @@
 """ResidualConv2D: x + C2(activation(C1 x))."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
-from keras.constraints import Constraint
-from keras.initializers import Initializer
-from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.layers._residual_branch import ResidualBranch
@@ -41,25 +37,13 @@ class ResidualConv2D(ResidualBranch):
             width must be divisible by them. Defaults to 1.
         data_format: `"channels_last"` or `"channels_first"`. Defaults to
             `None`: `keras.config.image_data_format()`.
-        activation: Activation function between the convolutions. Defaults to
-            `"relu"`. If you pass `None`, no activation is applied.
-        use_bias: Boolean, whether C1 uses a bias vector. Defaults to `True`.
-        kernel_initializer: Initializer of the kernel of C1. Defaults to
-            `None`: `SmallVarianceNormal`.
-        bias_initializer: Initializer of b. Defaults to `"zeros"`.
-        kernel_regularizer: Regularizer of the kernel of C1. Defaults to
-            `None`.
-        bias_regularizer: Regularizer of b. Defaults to `None`.
-        activity_regularizer: Regularizer of the output. Defaults to `None`.
-        kernel_constraint: Constraint on the kernel of C1. Defaults to `None`.
-        bias_constraint: Constraint on b. Defaults to `None`.
-        output_initializer: Initializer of the kernel of C2. Defaults to
-            `None`: `SmallVarianceNormal`. `"zeros"` makes the block equal to
-            its shortcut.
-        output_regularizer: Regularizer of the kernel of C2. Defaults to
-            `None`.
-        output_constraint: Constraint on the kernel of C2. Defaults to `None`.
-        **kwargs: `name`, `dtype`, `trainable`.
+        **options: The other arguments of `ResidualDense`, for the kernels of
+            C1 (`kernel`) and C2 (`output`): `activation`, `use_bias`,
+            `kernel_initializer`, `bias_initializer`, `kernel_regularizer`,
+            `bias_regularizer`, `activity_regularizer`, `kernel_constraint`,
+            `bias_constraint`, `output_initializer` (`"zeros"` makes the block
+            equal to its shortcut), `output_regularizer`,
+            `output_constraint`, `name`, `dtype`, `trainable`.
 
     Call arguments:
         x: Tensor of shape `(batch, height, width, channels)`, or
@@ -73,11 +57,9 @@ class ResidualConv2D(ResidualBranch):
     Raises:
         ValueError: If `filters`, `kernel_size` or `strides` does not consist
             of positive integers, if `data_format` is neither of the two, if
-            the activation, an initializer, a regularizer or a constraint is
-            unknown to Keras, if the input has more channels than `filters`,
-            or if its height or width is not divisible by `strides`. If a size
-            is undefined until TensorFlow runs the graph, TensorFlow raises its
-            own error.
+            the input has more channels than `filters`, or if its height or
+            width is not divisible by `strides`. If a size is undefined until
+            TensorFlow runs the graph, TensorFlow raises its own error.
 
     Example:
 
@@ -97,35 +79,9 @@ class ResidualConv2D(ResidualBranch):
         strides: int | tuple[int, int] = 1,
         *,
         data_format: str | None = None,
-        activation: str | Callable | None = "relu",
-        use_bias: bool = True,
-        kernel_initializer: str | Initializer | None = None,
-        bias_initializer: str | Initializer = "zeros",
-        kernel_regularizer: str | Regularizer | None = None,
-        bias_regularizer: str | Regularizer | None = None,
-        activity_regularizer: str | Regularizer | None = None,
-        kernel_constraint: str | Constraint | None = None,
-        bias_constraint: str | Constraint | None = None,
-        output_initializer: str | Initializer | None = None,
-        output_regularizer: str | Regularizer | None = None,
-        output_constraint: str | Constraint | None = None,
-        **kwargs: Any,
+        **options: Any,
     ):
-        super().__init__(
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            output_initializer=output_initializer,
-            output_regularizer=output_regularizer,
-            output_constraint=output_constraint,
-            **kwargs,
-        )
+        super().__init__(**options)
         self.filters = _arguments.integer("filters", filters)
         self.kernel_size = _pair("kernel_size", kernel_size)
         self.strides = _pair("strides", strides)

@@ -53,10 +53,8 @@ class ResidualDense(ResidualBranch):
         Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If `units` is not a positive integer, if the activation,
-            an initializer, a regularizer or a constraint is unknown to Keras,
-            or if the number of features is undefined or differs from that of
-            earlier calls.
+        ValueError: If `units` is not a positive integer, or if the number of
+            features is undefined.
 
     Example:
 

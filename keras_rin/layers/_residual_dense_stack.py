@@ -5,9 +5,7 @@ from typing import Any
 
 import keras
 from keras import ops
-from keras.constraints import Constraint
 from keras.initializers import Initializer
-from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.layers._residual_branch import ResidualBranch
@@ -26,31 +24,27 @@ class ResidualDenseStack(ResidualBranch):
     The trainable weights are, in this order, `kernel` U
     `(depth, features, units)`, `output_kernel` V `(depth, units, features)`
     and `bias` b `(depth, units)`. Each initializer, regularizer and constraint
-    takes the weight of all blocks at once. With the default initialization,
-    V = 0, the layer is the identity map.
+    takes the weight of all blocks at once: in a constraint, axis 0 is that of
+    the blocks, and `keras.constraints.MaxNorm(2, axis=1)` limits the weights
+    of each hidden unit. With the default initialization, V = 0, the layer is
+    the identity map.
 
     Args:
         units: Positive integer, number of hidden units of each block.
         activation: Activation function of the hidden units. Defaults to
-            `"relu"`. If you pass `None`, no activation is applied.
+            `"relu"`.
         use_bias: Boolean, whether the hidden units use bias vectors. Defaults
             to `True`.
+        depth: Positive integer, number of residual blocks.
         kernel_initializer: Initializer of U. Defaults to `"he_normal"`. Keras
             counts the leading axis as part of the fan-in, so the variance is
             2 / (depth * features).
-        bias_initializer: Initializer of b. Defaults to `"zeros"`.
-        kernel_regularizer: Regularizer of U. Defaults to `None`.
-        bias_regularizer: Regularizer of b. Defaults to `None`.
-        activity_regularizer: Regularizer of the output. Defaults to `None`.
-        kernel_constraint: Constraint on U. Axis 0 is that of the blocks:
-            `keras.constraints.MaxNorm(2, axis=1)` limits the weights of each
-            hidden unit. Defaults to `None`.
-        bias_constraint: Constraint on b. Defaults to `None`.
-        depth: Positive integer, number of residual blocks.
         output_initializer: Initializer of V. Defaults to `"zeros"`.
-        output_regularizer: Regularizer of V. Defaults to `None`.
-        output_constraint: Constraint on V. Defaults to `None`.
-        **kwargs: `name`, `dtype`, `trainable`.
+        **options: The other arguments of `ResidualDense`: `bias_initializer`,
+            `kernel_regularizer`,
+            `bias_regularizer`, `activity_regularizer`, `kernel_constraint`,
+            `bias_constraint`, `output_regularizer`, `output_constraint`,
+            `name`, `dtype`, `trainable`.
 
     Call arguments:
         x: Tensor of shape `(..., features)`.
@@ -59,10 +53,8 @@ class ResidualDenseStack(ResidualBranch):
         Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If `units` or `depth` is not a positive integer, if the
-            activation, an initializer, a regularizer or a constraint is
-            unknown to Keras, or if the number of features is undefined or
-            differs from that of earlier calls.
+        ValueError: If `units` or `depth` is not a positive integer, or if the
+            number of features is undefined.
 
     Example:
 
@@ -80,34 +72,18 @@ class ResidualDenseStack(ResidualBranch):
         units: int,
         activation: str | Callable | None = "relu",
         use_bias: bool = True,
-        kernel_initializer: str | Initializer = "he_normal",
-        bias_initializer: str | Initializer = "zeros",
-        kernel_regularizer: str | Regularizer | None = None,
-        bias_regularizer: str | Regularizer | None = None,
-        activity_regularizer: str | Regularizer | None = None,
-        kernel_constraint: str | Constraint | None = None,
-        bias_constraint: str | Constraint | None = None,
         *,
         depth: int,
+        kernel_initializer: str | Initializer = "he_normal",
         output_initializer: str | Initializer = "zeros",
-        output_regularizer: str | Regularizer | None = None,
-        output_constraint: str | Constraint | None = None,
-        **kwargs: Any,
+        **options: Any,
     ):
         super().__init__(
             activation=activation,
             use_bias=use_bias,
             kernel_initializer=kernel_initializer or "he_normal",
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
             output_initializer=output_initializer or "zeros",
-            output_regularizer=output_regularizer,
-            output_constraint=output_constraint,
-            **kwargs,
+            **options,
         )
         self.supports_masking = True
         # On TensorFlow, XLA has no gradient of `keras.ops.scan`, and the

@@ -7,7 +7,6 @@ from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
-from keras_rin.layers import FixedProjection
 from keras_rin.layers import ResidualConv2D
 
 
@@ -29,9 +28,10 @@ def residual_convnet(
     stage of `blocks` residual blocks x + C2(relu(C1 x)) with that many
     channels (`keras_rin.layers.ResidualConv2D`), where the first block of
     every stage after the first has stride 2; a global average pooling; and a
-    random projection to the classes that is not trained
-    (`keras_rin.layers.FixedProjection`). All trainable weights are in the
-    convolutions.
+    random projection to the classes that is not trained, a
+    `keras.layers.Dense` of weights with variance 1 / channels, which preserves
+    the mean square. All trainable weights are in the convolutions; setting
+    `model.trainable = True` would train the projection as well.
 
     The defaults are the CIFAR-10 network of the paper: 55 convolutions with
     13,538,736 weights. The paper does not say whether the convolutions have
@@ -72,10 +72,10 @@ def residual_convnet(
         variance 1.
 
     Raises:
-        ValueError: If `num_classes`, `stem_filters`, `filters` or `blocks` does
-            not consist of positive integers, if `filters` is empty or
-            decreases, if `input_shape` does not have three entries, or if its
-            height or width is not divisible by the strides.
+        ValueError: If `stem_filters`, `filters` or `blocks` does not consist
+            of positive integers, if `filters` is empty or decreases, or if
+            `input_shape` does not have three entries, with height and width
+            divisible by the strides.
 
     Example:
 
@@ -89,7 +89,6 @@ def residual_convnet(
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv
         1611.04231), table 1.
     """
-    _arguments.integer("num_classes", num_classes)
     _arguments.integer("blocks", blocks)
     _check_filters(stem_filters, filters)
     _check_input_shape(input_shape, len(filters))
@@ -122,7 +121,16 @@ def residual_convnet(
                 name=f"stage{stage + 1}_block{block + 1}",
             )(x)
     x = keras.layers.GlobalAveragePooling2D(name="mean")(x)
-    logits = FixedProjection(num_classes, name="logits")(x)
+    logits = keras.layers.Dense(
+        num_classes,
+        use_bias=False,
+        # The paper does not say how its projection is drawn.
+        kernel_initializer=keras.initializers.VarianceScaling(
+            1.0, "fan_in", "untruncated_normal"
+        ),
+        trainable=False,
+        name="logits",
+    )(x)
     return keras.Model(images, logits, name=name)
 
 
