@@ -7,11 +7,12 @@
 The first line is the network and the schedule of the paper on CIFAR-10, for a
 GPU; --small is a network for two cores. Prints the accuracy, draws the learning
 curve, and saves the best model on validation data. The same command with
---resume continues after the last whole epoch, to the same weights, bit for bit,
-as one run.
+--resume continues after the last whole epoch.
 """
 
+import csv
 import pathlib
+import shutil
 
 import keras
 import numpy as np
@@ -43,8 +44,6 @@ SMALL = {
     "learning_rate": 0.003,
     "drops": [12_000, 17_000],
 }
-# Flags on which the weights of a run depend: --resume refuses other values.
-KEPT = ["seed", "dataset", "image_folder", "small", "augment", "flip"]
 
 FLAGS = flags.FLAGS
 
@@ -78,12 +77,8 @@ def read_folder(part):
     return np.round(images).astype("uint8"), np.array(labels)
 
 
-def batches(x, y, size, first, epochs):
-    """Those of the epochs from `first` on, each in an order of its own.
-
-    What is drawn depends on the seed, the number of the epoch and the image
-    alone, so that a training that resumes sees what it would have seen.
-    """
+def batches(x, y, size):
+    """Those of one epoch after another, each in an order of its own."""
     x, y = tf.constant(x), tf.constant(y)
 
     def epoch(number):
@@ -97,7 +92,7 @@ def batches(x, y, size, first, epochs):
         images = slices(rows).map(image_and_label, tf.data.AUTOTUNE)
         return standardized(images, size)
 
-    return tf.data.Dataset.range(first, epochs).flat_map(epoch)
+    return tf.data.Dataset.counter().flat_map(epoch)
 
 
 def moved(image, seed):
@@ -140,31 +135,45 @@ def build(shape, classes, options, initializer=SmallVarianceNormal):
     return model
 
 
+def validation_accuracies(log):
+    """The value of each epoch in the file of a CSVLogger."""
+    if not log.exists():
+        return []
+    with log.open() as lines:
+        rows = csv.DictReader(lines)
+        return [float(row["val_accuracy"]) for row in rows]
+
+
 def train(splits, options, folder):
     """The best model on validation data, and the accuracy after each epoch."""
     keras.utils.set_random_seed(FLAGS.seed)
     (x, y), validation, test = splits
     size, epochs = options["batch_size"], FLAGS.epochs or options["epochs"]
     model = build(x.shape[1:], int(y.max()) + 1, options)
-    file, checkpoint = folder / "best.keras", folder / "training.npz"
+    folder.mkdir(parents=True, exist_ok=True)
+    file, log = folder / "best.keras", folder / "log.csv"
+    backups = folder / "backup"
     if not FLAGS.resume:
-        checkpoint.unlink(missing_ok=True)
-    resumable = callbacks.ResumableTraining(
-        checkpoint, {flag: FLAGS[flag].value for flag in KEPT}
+        log.unlink(missing_ok=True)
+        shutil.rmtree(backups, ignore_errors=True)
+    checkpoint = keras.callbacks.ModelCheckpoint(
+        file,
+        "val_accuracy",
+        mode="max",
+        save_best_only=True,
+        initial_value_threshold=max(validation_accuracies(log), default=None),
     )
-    history = resumable.history
-    best = max(history.get("val_accuracy", []), default=None)
-    keep_best = callbacks.KeepBest(file, "val_accuracy", "max", best)
+    backup = keras.callbacks.BackupAndRestore(backups, delete_checkpoint=False)
+    logger = keras.callbacks.CSVLogger(log, append=True)
     model.fit(
-        batches(x, y, size, resumable.epoch, epochs),
+        batches(x, y, size),
         steps_per_epoch=-(-len(y) // size),
-        initial_epoch=resumable.epoch,
         epochs=epochs,
         validation_data=standardized(slices(validation), size),
-        callbacks=[callbacks.RestoreOnNaN(), keep_best, resumable],
+        callbacks=[callbacks.RestoreOnNaN(), checkpoint, logger, backup],
         verbose=2,
     )
-    return keras.models.load_model(file), history["val_accuracy"]
+    return keras.models.load_model(file), validation_accuracies(log)
 
 
 def main(argv):

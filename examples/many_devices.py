@@ -8,8 +8,8 @@
 The first line uses all devices, the second splits the CPU into two, for a
 test. On JAX the devices may be those of several machines: each runs the third
 line with its own --process. All generate the same data, and each trains on its
-share of a batch: the losses are those of one device. With --resume a command
-continues after the last whole epoch.
+share of a batch: the losses are those of one device. On one machine the same
+command continues a training that ended early, after its last whole epoch.
 """
 
 import contextlib
@@ -24,13 +24,10 @@ from absl import app
 from absl import flags
 from tabulate import tabulate
 
-from keras_rin.callbacks import ResumableTraining
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
 FLAGS = flags.FLAGS
-# Flags on which the weights depend: --resume refuses other values.
-KEPT = ["units", "samples", "length"]
 
 
 def join():
@@ -42,27 +39,6 @@ def join():
     keras.distribution.initialize(*place)
 
 
-def share_newest(path):
-    """Gives all processes the newest checkpoint that one of them has.
-
-    A process may die after another wrote and before it did, and a machine may
-    come back with an empty disk.
-    """
-    from jax.experimental import multihost_utils
-
-    content = path.read_bytes() if path.exists() else b""
-    epoch = ResumableTraining(path).epoch
-    sizes = multihost_utils.process_allgather(np.array([epoch, len(content)]))
-    newest = max(range(len(sizes)), key=lambda number: tuple(sizes[number]))
-    mine = np.resize(np.frombuffer(content, "uint8"), sizes[newest, 1])
-    has_newest = FLAGS.process == newest
-    shared = multihost_utils.broadcast_one_to_all(mine, is_source=has_newest)
-    if shared.size:
-        new = path.with_suffix(".new")
-        new.write_bytes(shared.tobytes())
-        new.replace(path)
-
-
 @contextlib.contextmanager
 def failing_together():
     """An error within, as where another process has gone, ends this one."""
@@ -72,7 +48,7 @@ def failing_together():
         traceback.print_exc()
         print(
             "A process has failed, this one or another. Start all of them "
-            "again with --resume to continue after the last whole epoch.",
+            "again.",
             file=sys.stderr,
             flush=True,
         )
@@ -102,21 +78,22 @@ def mirrored_strategy():
     return tf.distribute.MirroredStrategy(tf.config.list_logical_devices(kind))
 
 
-def train(folder, checkpoint):
+def train(folder):
     rng = np.random.default_rng(0)
     x, y = adding.generate(rng, FLAGS.samples, FLAGS.length)
     with distribute():
         layers = RIN(FLAGS.units), keras.layers.Dense(1)
         model = keras.Sequential([keras.Input((None, 2)), *layers])
         model.compile(keras.optimizers.Adam(1e-3), "mse")
-    settings = {name: FLAGS[name].value for name in KEPT}
-    resumable = ResumableTraining(checkpoint, settings)
-    epochs = {"initial_epoch": resumable.epoch, "epochs": FLAGS.epochs}
+    # Several processes would resume from different epochs.
+    alone = FLAGS.processes == 1
+    backup = keras.callbacks.BackupAndRestore(folder / "backup")
     options = {"batch_size": 64, "shuffle": False, "verbose": 2}
-    model.fit(x, y, callbacks=[resumable], **epochs, **options)
+    options |= {"epochs": FLAGS.epochs, "callbacks": [backup] if alone else []}
+    history = model.fit(x, y, **options)
     # All processes have to take part where the weights are gathered.
     model.save(folder / f"model-{FLAGS.process}.keras")
-    return resumable.history["loss"]
+    return history
 
 
 def main(argv):
@@ -124,19 +101,16 @@ def main(argv):
         raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
-    checkpoint = folder / f"training-{FLAGS.process}.npz"
-    if not FLAGS.resume:
-        checkpoint.unlink(missing_ok=True)
     keras.utils.set_random_seed(0)
     if FLAGS.processes > 1:
         join()
-        share_newest(checkpoint)
         with failing_together():
-            losses = train(folder, checkpoint)
+            history = train(folder)
     else:
-        losses = train(folder, checkpoint)
+        history = train(folder)
     if FLAGS.process == 0:
-        rows = [[epoch, f"{loss:.4f}"] for epoch, loss in enumerate(losses, 1)]
+        losses = zip(history.epoch, history.history["loss"], strict=True)
+        rows = [[epoch + 1, f"{loss:.4f}"] for epoch, loss in losses]
         print(tabulate(rows, ["epoch", "loss"], "github"))
 
 
@@ -150,7 +124,6 @@ if __name__ == "__main__":
     flags.DEFINE_integer("samples", 2_000, "Training samples.", 1)
     flags.DEFINE_integer("length", 50, "Time steps.", 2)
     flags.DEFINE_integer("epochs", 2, "Epochs of training.", 1)
-    flags.DEFINE_bool("resume", False, "Continue an earlier run in OUTPUT.")
     flags.register_validator("output", str.strip, "Name a folder.")
     flags.register_multi_flags_validator(
         ["process", "processes"],

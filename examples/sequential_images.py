@@ -7,8 +7,7 @@
 Writes a table of accuracies on test data, the learning curves, the best model
 of each layer on validation data, and the best RIN of all as `.keras` file and
 as SavedModel, which is loaded back and compared. Ctrl-C ends the training and
-keeps what is finished. The same command with --resume continues after the last
-whole epoch, also after a kill, to the same weights, bit for bit, as one run.
+keeps what is finished.
 """
 
 import pathlib
@@ -42,9 +41,6 @@ LAYERS = {
     "SimpleRNN": keras.layers.SimpleRNN,
     "LSTM": keras.layers.LSTM,
 }
-# Flags on which the weights of a run depend: --resume refuses other values.
-KEPT = ["seed", "dataset", "permute", "rows", "units", "batch_size"]
-KEPT += ["learning_rate"]
 
 FLAGS = flags.FLAGS
 
@@ -87,25 +83,6 @@ def sequences(images):
     return sequential_pixels.generate(images, order)
 
 
-def batches(x, y, first):
-    """Those of the epochs from `first` on, each in an order of its own.
-
-    The order depends on the seed and the number of the epoch alone, so that a
-    training that resumes sees what it would have seen.
-    """
-    x, y = tf.constant(x), tf.constant(y)
-
-    def epoch(number):
-        rows = tf.random.experimental.stateless_shuffle(
-            tf.range(len(y)), [FLAGS.seed, number]
-        )
-        rows = tf.data.Dataset.from_tensor_slices(rows).batch(FLAGS.batch_size)
-        return rows.map(lambda rows: (tf.gather(x, rows), tf.gather(y, rows)))
-
-    epochs = tf.data.Dataset.range(first, FLAGS.epochs).flat_map(epoch)
-    return epochs.prefetch(tf.data.AUTOTUNE)
-
-
 def build(name, features, classes):
     layer, read_out = LAYERS[name](FLAGS.units), keras.layers.Dense(classes)
     model = keras.Sequential([keras.Input((None, features)), layer, read_out])
@@ -120,26 +97,20 @@ def train(name, splits, file):
     keras.utils.set_random_seed(FLAGS.seed)
     (x, y), validation, test = splits
     model = build(name, x.shape[-1], int(test[1].max()) + 1)
-    settings = {flag: FLAGS[flag].value for flag in KEPT}
-    resumable = callbacks.ResumableTraining(file.with_suffix(".npz"), settings)
-    history, label, finished = resumable.history, name, True
-    best = max(history.get("val_accuracy", []), default=None)
-    keep_best = callbacks.KeepBest(file, "val_accuracy", "max", best)
+    file.unlink(missing_ok=True)
+    label, finished = name, True
+    checkpoint = keras.callbacks.ModelCheckpoint(
+        file, "val_accuracy", mode="max", save_best_only=True
+    )
     progress = TqdmCallback(verbose=0, desc=name)
     try:
         model.fit(
-            batches(x, y, resumable.epoch),
-            steps_per_epoch=-(-len(y) // FLAGS.batch_size),
-            initial_epoch=resumable.epoch,
-            epochs=FLAGS.epochs,
+            x,
+            y,
+            FLAGS.batch_size,
+            FLAGS.epochs,
             validation_data=validation,
-            validation_batch_size=FLAGS.batch_size,
-            callbacks=[
-                callbacks.RestoreOnNaN(),
-                keep_best,
-                resumable,
-                progress,
-            ],
+            callbacks=[callbacks.RestoreOnNaN(), checkpoint, progress],
             verbose=0,
         )
     except KeyboardInterrupt:
@@ -148,6 +119,7 @@ def train(name, splits, file):
     except FloatingPointError as error:
         label = f"{name} (diverged)"
         print(f"\n{name}: {error}", file=sys.stderr)
+    history = model.history.history
     if file.exists():
         model = keras.models.load_model(file)
     score = model.evaluate(*test, FLAGS.batch_size, verbose=0)[1]
@@ -179,9 +151,6 @@ def main(argv):
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     splits, runs, models = load(), [], folder / "models"
-    if models.exists() and not FLAGS.resume:
-        shutil.rmtree(folder / "models_before", ignore_errors=True)
-        models.rename(folder / "models_before")
     for layer in FLAGS.layers:
         run = train(layer, splits, models / f"{layer}-{FLAGS.seed}.keras")
         runs += [run] if run["validation"] else []
@@ -223,7 +192,6 @@ if __name__ == "__main__":
     flags.DEFINE_integer("batch_size", 32, "Batch size.", 1)
     flags.DEFINE_float("learning_rate", 0.001, "Learning rate of Adam.")
     flags.DEFINE_integer("seed", 0, "Seed of weights and data.", 0, 2**32 - 1)
-    flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
     flags.register_validator("output", str.strip, "Name a folder.")
     flags.register_validator(
         "layers", lambda v: len({*v}) == len(v), "Give each layer once."
