@@ -6,9 +6,9 @@ import pytest
 from references import drawn_lines
 
 from keras_rin import plots
-from keras_rin.diagnostics._fixed_points import FixedPoints
-from keras_rin.diagnostics._hidden_chain import HiddenChain
-from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
+from keras_rin.diagnostics import FixedPoints
+from keras_rin.diagnostics import HiddenChain
+from keras_rin.diagnostics import LyapunovSpectrum
 
 pytestmark = pytest.mark.one_backend
 
@@ -52,7 +52,6 @@ PLOTS = {
     plots.plot_gradient_norms: {"RIN": [0.1, 0.5, 1.0]},
     plots.plot_learning_curves: {"RIN": [[3, 2, 1], [5, 2, 0]]},
 }
-OF_CURVES = [plot for plot, data in PLOTS.items() if isinstance(data, dict)]
 
 
 @pytest.mark.parametrize("plot", PLOTS)
@@ -65,44 +64,90 @@ def test_it_draws_with_labels_where_it_is_told_to(plot, tmp_path):
     assert (tmp_path / "picture.png").stat().st_size > 5000
 
 
-def test_lines_differ_and_the_first_ones_without_colour():
-    curves = {str(k): [k, k] for k in range(30)}
-    drawn = plots.plot_memory_curves(curves).axes[0].get_lines()
-    dashes = [str(line._dash_pattern) for line in drawn]
-    colours = [line.get_color() for line in drawn]
-    assert len(set(dashes[:5])) == 5
-    assert len(set(zip(colours, dashes, strict=True))) == 30
+OF_NAMES = [plot for plot, data in PLOTS.items() if isinstance(data, dict)]
+OTHER_GATES = CHAIN._replace(mean_weight={"input": np.zeros(3)})
+REFUSED = [
+    *((plot, [data], "`") for plot in OF_NAMES for data in ({}, [1, 2], None)),
+    (plots.plot_memory_curves, [{"a": np.eye(3)}], r"`curves\['a'\]` .* shape"),
+    (plots.plot_memory_curves, [{"a": [1], "b": 1.0}], r"`curves\['b'\]`"),
+    (plots.plot_gradient_norms, [{"a": [[1.0]]}], r"`norms\['a'\]` .* shape"),
+    (plots.plot_learning_curves, [{"a": np.ones((2, 2, 2))}], "shape"),
+    (
+        plots.plot_learning_curves,
+        [{"a": [[1], 2]}],
+        r"`curves\['a'\]` .* shape",
+    ),
+    (plots.plot_learning_curves, [{"a": "abc"}], r"`curves\['a'\]` .* numbers"),
+    (plots.plot_jacobian_spectra, [{"a": "b"}], r"`eigenvalues\['a'\]`"),
+    (plots.plot_lyapunov_spectra, [{"a": [0.1]}], ".LyapunovSpectrum`"),
+    (plots.plot_lyapunov_spectra, [SPECTRUM], "`spectra` must be a non-empty"),
+    (plots.plot_hidden_chain, [np.eye(3)], ".HiddenChain`"),
+    (plots.plot_hidden_chain, [[]], "same gates"),
+    (plots.plot_hidden_chain, [[CHAIN, OTHER_GATES]], "same gates"),
+    (plots.plot_fixed_points, [POINTS.states], ".FixedPoints`"),
+    (plots.plot_fixed_points, [POINTS, np.ones((5, 3))], "batch.*time"),
+    (plots.plot_fixed_points, [POINTS, np.ones((1, 5, 2))], "batch.*time.* 3"),
+    (plots.plot_fixed_points, [POINTS, np.full((1, 5, 3), np.nan)], "finite"),
+    (plots.plot_fixed_points, [POINTS._replace(members=[])], "has no point"),
+    (plots.plot_eigenvalues, [np.ones((2, 3))], "must be a square matrix"),
+]
 
 
-def test_a_layer_has_one_style_in_whatever_order():
-    runs = {"LSTM": [1, 2], "mine": [2, 1], "RIN": [3, 2], "RIN, chain": [2, 2]}
-    drawn = [
-        plots.plot_learning_curves(curves).axes[0].get_lines()
-        for curves in (runs, dict(reversed(runs.items())))
-    ]
-    first, second = (
-        {
-            line.get_label(): (line.get_color(), str(line._dash_pattern))
-            for line in lines
-        }
-        for lines in drawn
-    )
-    known = first.keys() - {"mine"}
-    assert {k: first[k] for k in known} == {k: second[k] for k in known}
-    assert len(set(first.values())) == len(set(second.values())) == 4
+@pytest.mark.parametrize("plot, arguments, message", REFUSED)
+def test_other_shapes_are_refused_before_anything_is_drawn(
+    plot, arguments, message
+):
+    ax = matplotlib.figure.Figure().subplots()
+    with pytest.raises(ValueError, match=f"{message}.*Received"):
+        plot(*arguments, ax=ax)
+    assert not ax.get_lines() and not ax.get_xlabel()
 
 
-@pytest.mark.parametrize("plot", OF_CURVES)
-@pytest.mark.parametrize("curves", [{}, [1, 2], None])
-def test_curves_must_have_names(plot, curves):
-    with pytest.raises(ValueError, match="must be a non-empty dict of arrays"):
-        plot(curves)
+@pytest.mark.parametrize(
+    "plot, options",
+    [
+        (plots.plot_hidden_chain, {"reach": 0}),
+        (plots.plot_eigenvalues, {"points": 1}),
+        (plots.plot_eigenvalues, {"points": 2.5}),
+        (plots.plot_eigenvalues, {"levels": np.zeros((1, 2))}),
+    ],
+)
+def test_options_are_checked(plot, options):
+    (name,) = options
+    with pytest.raises(ValueError, match=f"`{name}` must"):
+        plot(PLOTS[plot], **options)
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"keras-rin\[plots\]"):
         plots.plot_learning_curves({"RIN": [[1.0, 0.5]]}, ylabel="loss")
+
+
+def looks(figure):
+    """The color and the dashes of each line, by label."""
+    return {
+        line.get_label(): (line.get_color(), str(line._dash_pattern))
+        for line in figure.axes[0].get_lines()
+    }
+
+
+def test_lines_differ_and_the_first_ones_without_color():
+    curves = {str(k): [k, k] for k in range(30)}
+    drawn = list(looks(plots.plot_memory_curves(curves)).values())
+    assert len(set(drawn)) == 30
+    assert len({dashes for _, dashes in drawn[:5]}) == 5
+
+
+def test_a_layer_has_one_style_in_whatever_order():
+    runs = {"LSTM": [1, 2], "mine": [2, 1], "RIN": [3, 2], "RIN, chain": [2, 2]}
+    first, second = (
+        looks(plots.plot_learning_curves(curves))
+        for curves in (runs, dict(reversed(runs.items())))
+    )
+    known = first.keys() - {"mine"}
+    assert {k: first[k] for k in known} == {k: second[k] for k in known}
+    assert len(set(first.values())) == len(set(second.values())) == 4
 
 
 @pytest.mark.parametrize(
@@ -112,9 +157,11 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         # Backwards and, on a logarithmic axis, without zeros.
         ("gradient_norms", [0, 0.5, 1], [[0, 1, 2], [1, 0.5, np.nan]]),
         ("learning_curves", [3.0, 2.0], [[1, 2], [3, 2]]),
+        ("learning_curves", [[3, 2], [5, 2], [4, np.nan]], [[1, 2], [4, 2]]),
         # A run that ends early counts as far as it went.
         ("learning_curves", [[3], [5, 2, 1], []], [[1, 2, 3], [4, 2, 1]]),
         ("jacobian_spectra", [[0.5, 0.25 + 1j]], [[0.5, 0.25], [0, 1]]),
+        ("lyapunov_spectra", SPECTRUM, [[1, 2, 3], [0, -1, np.nan]]),
     ],
 )
 def test_a_line_shows_the_data(plot, data, expected):
@@ -132,19 +179,25 @@ def test_a_cross_marks_where_the_gradient_becomes_zero():
     assert crosses == [[[1, 0.5]]]
 
 
-def band_at(figure, x):
-    """Where the band begins and ends there."""
+SECOND = CHAIN._replace(mean_weight={"cell": np.array([0.3, 0.2, 0.5])})
+ERROR = np.std([0.9, 0.5], ddof=1) / np.sqrt(2)
+
+
+@pytest.mark.parametrize(
+    "plot, data, x, expected",
+    [
+        ("learning_curves", {"RIN": [[3, 2], [5, 2], [4, np.nan]]}, 1, [3, 5]),
+        ("learning_curves", {"RIN": [[3, 2], [5, 2], [4, np.nan]]}, 2, [2, 2]),
+        ("lyapunov_spectra", {"RIN": SPECTRUM}, 2, [-1.2, -0.8]),
+        ("hidden_chain", CHAIN, 0, [0.15, 0.25]),
+        ("hidden_chain", [CHAIN, SECOND], 1, [0.7 - ERROR, 0.7 + ERROR]),
+    ],
+)
+def test_the_band_is_the_range_or_one_standard_error(plot, data, x, expected):
+    figure = getattr(plots, f"plot_{plot}")(data)
     vertices = figure.axes[0].collections[0].get_paths()[0].vertices
     y = vertices[vertices[:, 0] == x, 1]
-    return [y.min(), y.max()]
-
-
-def test_learning_curves_show_median_and_range():
-    runs = [[3, 2], [5, 2], [4, np.nan]]
-    figure = plots.plot_learning_curves({"RIN": runs}, baseline=2.5)
-    np.testing.assert_array_equal(drawn_lines(figure)["RIN"], [[1, 2], [4, 2]])
-    assert band_at(figure, 1) == [3, 5]
-    assert band_at(figure, 2) == [2, 2]
+    np.testing.assert_allclose([y.min(), y.max()], expected)
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 20])
@@ -154,54 +207,31 @@ def test_ticks_are_whole_epochs(epochs):
     assert [tick % 1 for tick in ticks] == [0] * len(ticks)
 
 
-def test_the_hidden_chain_has_a_band_of_its_standard_error():
-    figure = plots.plot_hidden_chain(CHAIN)
-    weights = drawn_lines(figure)["cell"][1]
-    np.testing.assert_array_equal(weights, [0.1, 0.2, 0.9])
-    np.testing.assert_allclose(band_at(figure, 0), [0.15, 0.25])
-
-
-def test_several_networks_have_the_standard_error_between_them():
-    second = CHAIN._replace(mean_weight={"cell": np.array([0.3, 0.2, 0.5])})
-    figure = plots.plot_hidden_chain([CHAIN, second], reach=1)
-    np.testing.assert_allclose(drawn_lines(figure)["cell"][1], [0.2, 0.2, 0.7])
-    error = np.std([0.9, 0.5], ddof=1) / np.sqrt(2)
-    np.testing.assert_allclose(band_at(figure, 1), [0.7 - error, 0.7 + error])
-
-
 def test_the_hidden_chain_is_drawn_as_far_as_it_reaches():
-    for reach in (1, 20):
-        drawn = drawn_lines(plots.plot_hidden_chain(CHAIN, reach=reach))
-        np.testing.assert_array_equal(drawn["cell"][0], [-1, 0, 1])
-    with pytest.raises(ValueError, match="`reach` must be"):
-        plots.plot_hidden_chain(CHAIN, reach=0)
-
-
-def test_lyapunov_spectra_have_a_band_and_no_infinity():
-    figure = plots.plot_lyapunov_spectra({"RIN": SPECTRUM})
-    exponents = drawn_lines(figure)["RIN"]
-    np.testing.assert_array_equal(exponents, [[1, 2, 3], [0, -1, np.nan]])
-    np.testing.assert_allclose(band_at(figure, 2), [-1.2, -0.8])
+    wide = CHAIN._replace(
+        difference=np.arange(-2, 3),
+        mean_weight={"cell": np.array([0, 0.1, 0.2, 0.9, 1])},
+        standard_error={"cell": np.zeros(5)},
+        order=np.arange(3),
+    )
+    for networks, reach in (([CHAIN, wide], 20), (wide, 1)):
+        figure = plots.plot_hidden_chain(networks, reach=reach)
+        expected = [[-1, 0, 1], [0.1, 0.2, 0.9]]
+        np.testing.assert_allclose(drawn_lines(figure)["cell"], expected)
 
 
 def contour(figure):
     return figure.axes[0].collections[0].get_paths()[-1].vertices
 
 
-def test_around_a_normal_matrix_pseudospectra_are_discs():
-    figure = plots.plot_eigenvalues([[0.0]], levels=[-0.5], points=81)
-    radius = np.linalg.norm(contour(figure), axis=1)
-    np.testing.assert_allclose(radius, 10**-0.5, rtol=0.01)
-
-
-def test_a_large_entry_off_the_diagonal_widens_them():
+@pytest.mark.parametrize("b", [0.0, 4.0])
+def test_pseudospectra_are_discs_which_non_normality_widens(b):
     """The distance of z I - [[0, b], [0, 0]] from singular, by its norm."""
-    b, level = 4.0, -0.5
+    level = -0.5
     figure = plots.plot_eigenvalues([[0, b], [0, 0]], levels=[level], points=81)
     z = np.linalg.norm(contour(figure), axis=1)
-    # sigma_min^2 + sigma_max^2 = 2 z^2 + b^2, sigma_min sigma_max = z^2
-    total = 2 * z**2 + b**2
-    smallest = np.sqrt((total - np.sqrt(total**2 - 4 * z**4)) / 2)
+    # sigma_max - sigma_min = b, sigma_max sigma_min = z^2
+    smallest = (np.sqrt(b**2 + 4 * z**2) - b) / 2
     np.testing.assert_allclose(smallest, 10**level, rtol=0.03)
 
 
@@ -215,30 +245,13 @@ def test_the_contours_of_a_long_chain_are_in_the_frame(gain):
     assert np.ptp(np.arctan2(*contour(figure).T)) > 6  # all around
 
 
-def test_eigenvalues_stand_where_they_are():
-    drawn = plots.plot_eigenvalues(np.diag([0.5, -2.0]), levels=())
-    *_, points = drawn.axes[0].get_lines()
+def test_eigenvalues_stand_where_they_are_and_levels_have_labels():
+    matrix = np.diag([0.5, -2.0])
+    *_, points = plots.plot_eigenvalues(matrix, levels=()).axes[0].get_lines()
     np.testing.assert_allclose(sorted(points.get_xdata()), [-2, 0.5])
-
-
-def test_levels_that_are_no_integers_have_labels_of_their_own():
-    figure = plots.plot_eigenvalues(np.eye(2), levels=(-1.5, -0.5))
+    figure = plots.plot_eigenvalues(matrix, levels=(-1.5, -0.5))
     labels = {text.get_text() for text in figure.axes[0].texts}
-    assert labels
-    assert labels <= {"$10^{-1.5}$", "$10^{-0.5}$"}
-
-
-@pytest.mark.parametrize(
-    "matrix, points, message",
-    [
-        (np.eye(2), 1, "`points` must be an integer of at"),
-        (np.eye(2), 2.5, "`points` must be an integer of at"),
-        (np.ones((2, 3)), 9, "must be a square matrix"),
-    ],
-)
-def test_pseudospectra_need_a_grid_and_a_square_matrix(matrix, points, message):
-    with pytest.raises(ValueError, match=message):
-        plots.plot_eigenvalues(matrix, points=points)
+    assert labels and labels <= {"$10^{-1.5}$", "$10^{-0.5}$"}
 
 
 def distances(points):
@@ -289,8 +302,3 @@ def test_kinds_of_points_have_a_label_each():
         "source, 2 unstable (1)",
         "continuum of dimension 1 (1)",
     ]
-
-
-def test_with_nothing_to_draw_it_says_so():
-    with pytest.raises(ValueError, match="`fixed_points` has no point"):
-        plots.plot_fixed_points(POINTS._replace(members=[]))

@@ -1,5 +1,6 @@
 """Plots of curves by name: memory, gradient norms, weights, learning."""
 
+import functools
 from collections.abc import Mapping
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin.diagnostics import HiddenChain
+from keras_rin.diagnostics import LyapunovSpectrum
 from keras_rin.plots import _drawing
 
 if TYPE_CHECKING:
@@ -27,10 +29,10 @@ def plot_memory_curves(
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
-        The matplotlib `Figure`.
+        The `Figure`.
 
     Raises:
-        ValueError: If `curves` is not a dict with at least one curve.
+        ValueError: If `curves` is no such dict, or empty.
 
     Example:
 
@@ -38,15 +40,11 @@ def plot_memory_curves(
     >>> figure = keras_rin.plots.plot_memory_curves(curves)
     >>> figure.savefig(path)
     """
+    curves = _drawing.named("curves", curves, _drawing.curve)
     axes = _drawing.axes(ax)
-    for name, curve in _drawing.named("curves", curves).items():
-        axes.plot(
-            np.arange(len(curve)), curve, label=name, **_drawing.style(name)
-        )
-    axes.set_xlabel("lag k (time steps)")
-    axes.set_ylabel("Fisher memory J(k)")
-    axes.legend()
-    return axes.figure
+    for name, curve in curves.items():
+        axes.plot(curve, label=name, **_drawing.style(name))
+    return _drawing.labeled(axes, "lag k (time steps)", "Fisher memory J(k)")
 
 
 def plot_gradient_norms(
@@ -63,10 +61,10 @@ def plot_gradient_norms(
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
-        The matplotlib `Figure`.
+        The `Figure`.
 
     Raises:
-        ValueError: If `norms` is not a dict with at least one curve.
+        ValueError: If `norms` is no such dict, or empty.
 
     Example:
 
@@ -74,19 +72,18 @@ def plot_gradient_norms(
     >>> figure = keras_rin.plots.plot_gradient_norms(norms)
     >>> figure.savefig(path)
     """
+    norms = _drawing.named("norms", norms, _drawing.curve)
     axes = _drawing.axes(ax)
-    for name, norm in _drawing.named("norms", norms).items():
-        by_lag = np.asarray(norm)[::-1]
+    for name, norm in norms.items():
+        by_lag = norm[::-1]
         drawn = np.where(by_lag > 0, by_lag, np.nan)
         (line,) = axes.plot(drawn, label=name, **_drawing.style(name))
-        if not by_lag[-1]:
+        if not by_lag[-1:].all():
             last = np.flatnonzero(by_lag)[-1:]
             axes.plot(last, by_lag[last], "x", color=line.get_color())
     axes.set_yscale("log")
-    axes.set_xlabel("lag T - t (time steps)")
-    axes.set_ylabel(r"gradient norm $\|\partial h_T / \partial s_t\|$")
-    axes.legend()
-    return axes.figure
+    ylabel = r"gradient norm $\|\partial h_T / \partial s_t\|$"
+    return _drawing.labeled(axes, "lag T - t (time steps)", ylabel)
 
 
 def plot_hidden_chain(
@@ -99,7 +96,7 @@ def plot_hidden_chain(
 
     Args:
         hidden_chain: The result of `keras_rin.diagnostics.hidden_chain`, or a
-            list of results for several networks.
+            list of results for several networks with the same gates.
         reach: Positive integer, largest order difference to draw. Few pairs of
             units have a large difference. Defaults to `None`: all.
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
@@ -109,7 +106,8 @@ def plot_hidden_chain(
         units for one network, over networks for a list.
 
     Raises:
-        ValueError: If `reach` is not a positive integer.
+        ValueError: If `hidden_chain` is no such result or list, or `reach` is
+            not a positive integer.
 
     Example:
 
@@ -119,36 +117,36 @@ def plot_hidden_chain(
     >>> figure = keras_rin.plots.plot_hidden_chain(hidden_chain)
     >>> figure.savefig(path)
     """
-    axes = _drawing.axes(ax)
-    networks = (
-        hidden_chain if isinstance(hidden_chain, list) else [hidden_chain]
-    )
+    is_list = isinstance(hidden_chain, list)
+    networks = hidden_chain if is_list else [hidden_chain]
+    for network in networks:
+        _drawing.result(HiddenChain, "hidden_chain", network)
+    gates = {tuple(network.mean_weight) for network in networks}
+    if len(gates) != 1:
+        raise ValueError(
+            "`hidden_chain` must be of networks with the same gates. "
+            f"Received: networks with {len(gates)} sets of gates"
+        )
     largest = min(len(network.order) for network in networks) - 1
     reach = largest if reach is None else _arguments.integer("reach", reach)
     reach = min(reach, largest)
-    difference = np.arange(-reach, reach + 1)
+    axes = _drawing.axes(ax)
     for gate in networks[0].mean_weight:
         means = [
-            _within_reach(network, network.mean_weight[gate], reach)
+            network.mean_weight[gate][np.abs(network.difference) <= reach]
             for network in networks
         ]
         if len(networks) > 1:
             error = np.std(means, axis=0, ddof=1) / np.sqrt(len(networks))
         else:
-            error = networks[0].standard_error[gate]
-            error = _within_reach(networks[0], error, reach)
-        error = np.nan_to_num(error)
-        mean = np.mean(means, axis=0)
+            is_within = np.abs(networks[0].difference) <= reach
+            error = networks[0].standard_error[gate][is_within]
+        mean, error = np.mean(means, axis=0), np.nan_to_num(error)
+        difference = np.arange(-reach, reach + 1)
         _drawing.band(axes, difference, mean - error, mean, mean + error, gate)
     axes.axvline(0, color="grey", linewidth=0.8)
-    axes.set_xlabel("order difference, receiver - sender (units)")
-    axes.set_ylabel("mean weight")
-    axes.legend()
-    return axes.figure
-
-
-def _within_reach(network, profile, reach):
-    return profile[np.abs(network.difference) <= reach]
+    xlabel = "order difference, receiver - sender (units)"
+    return _drawing.labeled(axes, xlabel, "mean weight")
 
 
 def plot_learning_curves(
@@ -172,10 +170,10 @@ def plot_learning_curves(
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
-        The matplotlib `Figure`.
+        The `Figure`.
 
     Raises:
-        ValueError: If `curves` is not a dict with at least one curve.
+        ValueError: If `curves` is no such dict, or empty.
 
     Example:
 
@@ -183,10 +181,9 @@ def plot_learning_curves(
     >>> figure = keras_rin.plots.plot_learning_curves(curves, baseline=1)
     >>> figure.savefig(path)
     """
+    curves = _drawing.named("curves", curves, _scores_by_epoch)
     axes = _drawing.axes(ax)
-    for name, runs in _drawing.named("curves", curves).items():
-        runs = [runs] if np.ndim(runs[0]) == 0 else runs
-        by_epoch = list(zip_longest(*runs, fillvalue=np.nan))
+    for name, by_epoch in curves.items():
         epochs = np.arange(1, len(by_epoch) + 1)
         low, middle, high = (
             [np.nanquantile(scores, quantile) for scores in by_epoch]
@@ -196,7 +193,52 @@ def plot_learning_curves(
     if baseline is not None:
         axes.axhline(baseline, color="grey", linewidth=0.8)
     axes.locator_params(axis="x", integer=True, min_n_ticks=1)
-    axes.set_xlabel("epoch")
-    axes.set_ylabel(ylabel)
-    axes.legend()
-    return axes.figure
+    return _drawing.labeled(axes, "epoch", ylabel)
+
+
+def _scores_by_epoch(name, runs):
+    """For each epoch the scores of the runs, NaN of those that have ended."""
+    runs = list(runs) if np.iterable(runs) else [runs]
+    runs = runs if any(map(np.ndim, runs)) else [runs]
+    runs = [_drawing.curve(name, run) for run in runs]
+    return list(zip_longest(*runs, fillvalue=np.nan))
+
+
+def plot_lyapunov_spectra(
+    spectra: Mapping[str, LyapunovSpectrum], *, ax: "Axes | None" = None
+) -> "Figure":
+    """Plots the Lyapunov exponents of several networks against their index.
+
+    Args:
+        spectra: Dict of results of `keras_rin.diagnostics.lyapunov_spectrum`
+            by name. The band is one standard error over sequences. Exponents
+            of -inf are not drawn.
+        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
+
+    Returns:
+        The `Figure`.
+
+    Raises:
+        ValueError: If `spectra` is no such dict, or empty.
+
+    Example:
+
+    >>> layer = keras.layers.GRU(8)
+    >>> layer.build((None, None, 1))
+    >>> x = np.random.default_rng(0).normal(size=(4, 50, 1))
+    >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(layer, x)
+    >>> figure = keras_rin.plots.plot_lyapunov_spectra({"GRU": spectrum})
+    >>> figure.savefig(path)
+    """
+    is_spectrum = functools.partial(_drawing.result, LyapunovSpectrum)
+    spectra = _drawing.named("spectra", spectra, is_spectrum)
+    axes = _drawing.axes(ax)
+    axes.axhline(0, color="grey", linewidth=0.8)
+    for name, spectrum in spectra.items():
+        exponents = spectrum.exponents
+        middle = np.where(np.isfinite(exponents), exponents, np.nan)
+        error = np.nan_to_num(spectrum.standard_error)
+        index = np.arange(1, len(exponents) + 1)
+        _drawing.band(axes, index, middle - error, middle, middle + error, name)
+    ylabel = "Lyapunov exponent (1 / time step)"
+    return _drawing.labeled(axes, "index i", ylabel)

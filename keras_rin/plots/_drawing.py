@@ -1,7 +1,9 @@
-"""Axes, bands and names, of all plots alike."""
+"""Axes, lines and checks that the plots share."""
 
 from collections.abc import Mapping
 from typing import Any
+
+from keras_rin import _arguments
 
 # One style for each layer and initialization in every picture, in colors
 # that differ without red or green.
@@ -58,10 +60,35 @@ def band(ax, x, low, middle, high, label):
     ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, lw=0)
 
 
-def named(name, curves):
-    if not isinstance(curves, Mapping) or not curves:
+def labeled(ax, xlabel, ylabel):
+    """The figure of the axes, with labels and a legend."""
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.legend()
+    return ax.figure
+
+
+def named(name, values, checked) -> dict[str, Any]:
+    """A dict that is not empty; `checked` takes the name of each value too."""
+    if not isinstance(values, Mapping) or not values:
         raise ValueError(
-            f"`{name}` must be a non-empty dict of arrays by name. "
-            f"Received: {name}={curves!r}"
+            f"`{name}` must be a non-empty dict by name. "
+            f"Received: {name}={values!r}"
         )
-    return curves
+    return {k: checked(f"{name}[{k!r}]", value) for k, value in values.items()}
+
+
+def curve(name, values):
+    array = _arguments.real_array(name, values)
+    _arguments.check_shape(name, array.shape, ("length",))
+    return array
+
+
+def result(kind, name, value):
+    """The value, if it is what a diagnostic returns."""
+    if not isinstance(value, kind):
+        raise ValueError(
+            f"`{name}` must be a `keras_rin.diagnostics.{kind.__name__}`. "
+            f"Received: {name} of {type(value)}"
+        )
+    return value

@@ -1,5 +1,6 @@
-"""Plots of eigenvalues and of Lyapunov exponents."""
+"""Plots of eigenvalues and pseudospectra."""
 
+import itertools
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin.diagnostics import LyapunovSpectrum
 from keras_rin.plots import _drawing
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ def plot_eigenvalues(
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
-        The matplotlib `Figure`.
+        The `Figure`.
 
     Raises:
         ValueError: If `recurrent_matrix` is not square, real and finite, or
-            `points` is not such an integer.
+            if `levels` or `points` are not as above.
 
     Example:
 
@@ -58,6 +58,7 @@ def plot_eigenvalues(
     """
     matrix = _arguments.square_matrix("recurrent_matrix", recurrent_matrix)
     points = _arguments.integer("points", points, at_least=2)
+    levels = _drawing.curve("levels", levels)
     axes = _drawing.axes(ax)
     spectrum = np.linalg.eigvals(matrix)
     side = 1.2 * max(1, np.abs(spectrum).max())
@@ -110,10 +111,10 @@ def plot_jacobian_spectra(
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
-        The matplotlib `Figure`.
+        The `Figure`.
 
     Raises:
-        ValueError: If `eigenvalues` is not a dict with at least one array.
+        ValueError: If `eigenvalues` is no such dict, or empty.
 
     Example:
 
@@ -121,17 +122,14 @@ def plot_jacobian_spectra(
     >>> figure = keras_rin.plots.plot_jacobian_spectra(eigenvalues)
     >>> figure.savefig(path)
     """
+    eigenvalues = _drawing.named("eigenvalues", eigenvalues, _complex_numbers)
     axes = _drawing.axes(ax)
     _unit_circle(axes)
-    markers = [".", "x", "^", "s", "+"]
-    for k, (name, values) in enumerate(
-        _drawing.named("eigenvalues", eigenvalues).items()
-    ):
-        values = np.ravel(values)
+    markers = itertools.cycle(".x^s+")
+    for name, values in eigenvalues.items():
         axes.plot(
-            values.real,
-            values.imag,
-            markers[k % 5],
+            *values,
+            next(markers),
             markersize=4,
             markerfacecolor="none",
             label=name,
@@ -141,45 +139,11 @@ def plot_jacobian_spectra(
     return axes.figure
 
 
-def plot_lyapunov_spectra(
-    spectra: Mapping[str, LyapunovSpectrum], *, ax: "Axes | None" = None
-) -> "Figure":
-    """Plots the Lyapunov exponents of several networks against their index.
-
-    Args:
-        spectra: Dict of results of `keras_rin.diagnostics.lyapunov_spectrum`
-            by name. The band is one standard error over sequences. Exponents
-            of -inf are not drawn.
-        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
-
-    Returns:
-        The matplotlib `Figure`.
-
-    Raises:
-        ValueError: If `spectra` is not a dict with at least one result.
-
-    Example:
-
-    >>> layer = keras.layers.GRU(8)
-    >>> layer.build((None, None, 1))
-    >>> x = np.random.default_rng(0).normal(size=(4, 50, 1))
-    >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(layer, x)
-    >>> figure = keras_rin.plots.plot_lyapunov_spectra({"GRU": spectrum})
-    >>> figure.savefig(path)
-    """
-    axes = _drawing.axes(ax)
-    axes.axhline(0, color="grey", linewidth=0.8)
-    for name, spectrum in _drawing.named("spectra", spectra).items():
-        index = np.arange(1, len(spectrum.exponents) + 1)
-        middle = np.where(
-            np.isfinite(spectrum.exponents), spectrum.exponents, np.nan
-        )
-        error = np.nan_to_num(spectrum.standard_error)
-        _drawing.band(axes, index, middle - error, middle, middle + error, name)
-    axes.set_xlabel("index i")
-    axes.set_ylabel("Lyapunov exponent (1 / time step)")
-    axes.legend()
-    return axes.figure
+def _complex_numbers(name, values):
+    """The real and the imaginary parts."""
+    values = np.ravel(values)
+    parts = values.real, values.imag
+    return [_arguments.real_array(name, part) for part in parts]
 
 
 def _unit_circle(axes):

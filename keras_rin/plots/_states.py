@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keras_rin import _arguments
 from keras_rin.diagnostics import FixedPoints
 from keras_rin.plots import _drawing
 
@@ -35,10 +36,11 @@ def plot_fixed_points(
         ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
 
     Returns:
-        The matplotlib `Figure`.
+        The `Figure`.
 
     Raises:
-        ValueError: If there are neither fixed points nor trajectories.
+        ValueError: If there are neither fixed points nor trajectories, or if
+            one of the two is not as above.
 
     Example:
 
@@ -53,13 +55,18 @@ def plot_fixed_points(
     >>> figure = keras_rin.plots.plot_fixed_points(fixed_points, states)
     >>> figure.savefig(path)
     """
-    axes = _drawing.axes(ax)
-    lines = np.asarray([] if trajectories is None else trajectories, "float64")
-    if not len(lines) and not len(fixed_points.members):
+    _drawing.result(FixedPoints, "fixed_points", fixed_points)
+    lines = np.zeros((0, 0, fixed_points.states.shape[1]))
+    if trajectories is not None:
+        expected = "batch", "time", lines.shape[-1]
+        lines = _arguments.finite_array("trajectories", trajectories)
+        _arguments.check_shape("trajectories", lines.shape, expected)
+    if not len(lines) and not fixed_points.members:
         raise ValueError(
             "`fixed_points` has no point: pass `trajectories` to draw them. "
             "Received: trajectories=None"
         )
+    axes = _drawing.axes(ax)
     states = np.concatenate([*lines, *fixed_points.members])
     center = states.mean(axis=0)
     _, _, components = np.linalg.svd(states - center, full_matrices=False)
