@@ -9,10 +9,7 @@ from keras_rin import _version
 
 
 def needs_keras(oldest, reason):
-    """A mark: older versions of Keras cannot do what is tested.
-
-    The study `versions` counts the reasons.
-    """
+    """A mark: older versions of Keras cannot do what is tested."""
     return pytest.mark.skipif(keras_before(oldest), reason=reason)
 
 
