@@ -11,18 +11,11 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin._functional_calls import has_masked_steps
-from keras_rin._functional_calls import mask_or_ones
-from keras_rin._functional_calls import merge_steps
 from keras_rin._functional_calls import order_by_inputs
-from keras_rin._functional_calls import record_calls
-from keras_rin._layer_walk import hidden_states
+from keras_rin._layer_inputs import recurrent_inputs
+from keras_rin._layer_walk import cell_of
 from keras_rin._layer_walk import is_functional
-from keras_rin._layer_walk import layers_within
-from keras_rin._layer_walk import restore_after
-from keras_rin._layer_walk import wrapped_layers
-
-CHUNK = 2**20  # number of values that are converted to float64 at a time
+from keras_rin._layer_walk import recurrent_layers
 
 
 def adapt(
@@ -92,38 +85,86 @@ def adapt(
     if steps is not None:
         steps = _arguments.integer("steps", steps)
     batch_size = _arguments.integer("batch_size", batch_size)
-    cells = _checked_cells(layer)
-    mask = None if mask is None else _checked_mask(mask, data, layer)
-    _check_data(data, layer, cells)
-    size = batch_size if is_functional(layer) else None
-    inputs = layer.inputs if is_functional(layer) else []
-
-    def batches():
-        pairs = _batches(data, mask, size, inputs)
-        return itertools.islice(pairs, steps)
-
-    with _only_biases_change(layer, [cell.bias for cell in cells]):
-        _adapt_layer(layer, batches)
-
-
-def _checked_cells(layer):
-    """The cells to adapt, each of which is built and has a bias of its own."""
     if not isinstance(layer, keras.layers.Layer):
         raise ValueError(
             "`layer` must be a recurrent layer or a model. "
             f"Received: layer={layer!r}"
         )
     _check_built(layer)
-    cells = list(_cells(layer))
+    mask = None if mask is None else _checked_mask(mask, data, layer)
+
+    def batches():
+        pairs = _batches(layer, data, mask, batch_size)
+        return itertools.islice(pairs, steps)
+
+    layer_inputs = [
+        (inner, inner_batches)
+        for inner, inner_batches in recurrent_inputs(layer, batches)
+        if _is_centered(inner)
+    ]
+    cells = [cell_of(inner) for inner, _ in layer_inputs]
     _check_skipped(layer, cells)
+    _check_cells(layer, cells)
+    _check_data(data, layer, cells)
+    with _restored_after_error([cell.bias for cell in cells]):
+        for cell, (inner, inner_batches) in zip(
+            cells, layer_inputs, strict=True
+        ):
+            means = _feature_means(inner_batches(), cell, inner.name)
+            kernel = np.asarray(ops.convert_to_numpy(cell.kernel), "float64")
+            cell.bias.assign(-means @ kernel)
+
+
+def _is_centered(layer):
+    """Whether a recurrent layer has a drive x W + b to center."""
+    return isinstance(cell_of(layer), keras.layers.SimpleRNNCell)
+
+
+def _check_built(layer):
+    if not layer.built:
+        raise ValueError(
+            f"{layer.name} has no weights yet: add a keras.Input to the "
+            "model, or call the layer on data, before `adapt`."
+        )
+
+
+def _check_skipped(layer, cells):
+    """Names the layers within another layer, whose inputs are unknown."""
+    skipped = ", ".join(
+        inner.name
+        for inner in recurrent_layers(layer)
+        if _is_centered(inner)
+        and not any(cell_of(inner) is cell for cell in cells)
+    )
+    if not cells:
+        remedy = f" whose inputs are known: adapt {skipped} one by one"
+        raise ValueError(
+            f"{layer.name} has no RIN or SimpleRNN layer to adapt"
+            f"{remedy * bool(skipped)}. Received: layer={layer}"
+        )
+    if skipped:
+        warnings.warn(
+            f"Layers of {layer.name} are not adapted: {skipped}, since their "
+            "inputs within another layer are unknown. Adapt each by "
+            "keras_rin.adapt(layer, its_inputs).",
+            stacklevel=3,
+        )
+
+
+def _check_cells(layer, cells):
     for number, cell in enumerate(cells):
-        _check_cell(cell)
+        _check_built(cell)
+        if not cell.use_bias:
+            raise ValueError(
+                f"{cell.name} has no bias to adapt (use_bias=False): add an "
+                "adapted keras.layers.Normalization before it."
+            )
         if any(cell is previous for previous in cells[:number]):
             raise ValueError(
-                f"{cell.name} is the cell of several layers, and has one bias "
-                f"for all of them. Received: layer={layer}"
+                f"{cell.name} must be called exactly once, since it has one "
+                "bias: neither twice by a model nor by several layers. "
+                f"Received: layer={layer}"
             )
-    return cells
 
 
 def _check_data(data, layer, cells):
@@ -140,69 +181,6 @@ def _check_data(data, layer, cells):
         )
 
 
-def _cells(layer):
-    """All cells inside that have a drive x W + b to center."""
-    if is_functional(layer):
-        inner = layer.layers
-    elif isinstance(layer, keras.layers.StackedRNNCells):
-        inner = layer.cells
-    elif isinstance(getattr(layer, "cell", None), keras.layers.Layer):
-        inner = [layer.cell]
-    else:
-        inner = wrapped_layers(layer)
-    if isinstance(layer, keras.layers.SimpleRNNCell):
-        yield layer
-    for inner_layer in inner:
-        yield from _cells(inner_layer)
-
-
-def _check_skipped(layer, cells):
-    skipped = ", ".join(_skipped_names(layer, cells))
-    if not cells:
-        remedy = f" whose inputs are known: adapt {skipped} one by one"
-        raise ValueError(
-            f"{layer.name} has no RIN or SimpleRNN layer to adapt"
-            f"{remedy * bool(skipped)}. Received: layer={layer}"
-        )
-    if skipped:
-        warnings.warn(
-            f"Layers of {layer.name} are not adapted: {skipped}, since their "
-            "inputs within another layer are unknown. Adapt each by "
-            "keras_rin.adapt(layer, its_inputs).",
-            stacklevel=2,
-        )
-
-
-def _skipped_names(layer, cells):
-    """Names of the recurrent layers within that have none of these cells."""
-    known = set(map(id, cells))
-    for inner in layers_within(layer, is_leaf=_is_recurrent):
-        if _is_recurrent(inner) and not known & set(map(id, _cells(inner))):
-            yield inner.name
-
-
-def _is_recurrent(layer):
-    kinds = (keras.layers.RNN, keras.layers.SimpleRNNCell)
-    return isinstance(layer, kinds) and any(_cells(layer))
-
-
-def _check_built(layer):
-    if not layer.built:
-        raise ValueError(
-            f"{layer.name} has no weights yet: add a keras.Input to the "
-            "model, or call the layer on data, before `adapt`."
-        )
-
-
-def _check_cell(cell):
-    _check_built(cell)
-    if not cell.use_bias:
-        raise ValueError(
-            f"{cell.name} has no bias to adapt (use_bias=False): add an "
-            "adapted keras.layers.Normalization before it."
-        )
-
-
 def _checked_mask(mask, data, layer):
     wraps = isinstance(layer, keras.layers.TimeDistributed)
     if wraps or is_functional(layer) or not _is_array(data):
@@ -215,126 +193,55 @@ def _checked_mask(mask, data, layer):
     return mask
 
 
-@contextlib.contextmanager
-def _only_biases_change(layer, biases):
-    """Restores the states and, after an error, the biases."""
-    bias_ids = set(map(id, biases))  # not trainable in a frozen layer
-    states = [
-        variable
-        for variable in (
-            *layer.variables,
-            *layer.metrics_variables,
-            *hidden_states(layer),
-        )
-        if not variable.trainable and id(variable) not in bias_ids
-    ]
-    with restore_after([*biases, *states]) as copies:
-        yield
-        del copies[: len(biases)]
-
-
-def _adapt_layer(layer, batches):
-    """Adapts all cells within a layer.
-
-    `batches()` returns a new iterator over pairs of inputs and mask.
-    """
-    if is_functional(layer):
-        layers = [inner for inner in layer.layers if any(_cells(inner))]
-        inputs, calls = record_calls(layers, layer)
-        for inner, layer_calls in zip(layers, calls, strict=True):
-            _adapt_layer(
-                inner, _layer_inputs(inner, inputs, layer_calls, batches)
-            )
-    elif isinstance(layer, keras.layers.TimeDistributed):
-        _adapt_layer(
-            layer.layer, lambda: itertools.starmap(merge_steps, batches())
-        )
-    elif inner_layers := wrapped_layers(layer):
-        for inner in inner_layers:
-            _adapt_layer(inner, batches)
-    else:
-        _adapt_cells(layer, batches)
-
-
-def _layer_inputs(layer, inputs, calls, batches):
-    """The inputs of `layer` in a model, with their mask."""
-    if len(calls) != 1:
-        raise ValueError(
-            f"{layer.name} must be called exactly once by its model, for its "
-            f"inputs to be known. Received: {len(calls)} calls"
-        )
-    ((tensors, masks),) = calls
-    unchanged = len(inputs) == len(tensors) == 1 and tensors[0] is inputs[0]
-    if unchanged and masks == [None]:
-        return batches  # without a copy
-    masks = list(map(mask_or_ones, tensors, masks))
-    outputs = [_unwrap_single(tensors), _unwrap_single(masks)]
-    preceding_model = keras.Model(_unwrap_single(inputs), outputs)
-    # It returns the masks itself, so Keras need not warn of losing them.
-    preceding_model.supports_masking = True
-
-    def input_batches():
-        with restore_after(hidden_states(preceding_model)):
-            for data, mask in batches():
-                # Only a model inside another one has a mask here.
-                if has_masked_steps(mask):
-                    yield preceding_model(data, training=False, mask=mask)
-                else:
-                    yield preceding_model.predict_on_batch(data)
-
-    return input_batches
-
-
-def _adapt_cells(layer, batches):
-    cell = getattr(layer, "cell", layer)
-    stack = getattr(cell, "cells", [cell])
-    backwards = getattr(layer, "go_backwards", False)
-    for number, stacked_cell in enumerate(stack):
-        for cell in _cells(stacked_cell):
-            inputs = _stack_outputs(stack[:number], batches, backwards)
-            means = _feature_means(inputs, cell, layer.name)
-            kernel = np.asarray(ops.convert_to_numpy(cell.kernel), "float64")
-            cell.bias.assign(-means @ kernel)
-
-
-def _stack_outputs(cells, batches, backwards):
-    """The outputs of the lower cells of a stack, in their order."""
-    if not cells:
-        yield from batches()
+def _batches(layer, data, mask, batch_size):
+    """Pairs of inputs and masks, as lists; arrays are split into batches."""
+    inputs = layer.inputs if is_functional(layer) else []
+    arrays = (dict, list, tuple) if len(inputs) > 1 else dict
+    if _is_array(data) or isinstance(data, arrays):
+        data = order_by_inputs(inputs, data)
+        for start in range(0, len(data[0]), batch_size):
+            part = slice(start, start + batch_size)
+            x = [array[part] for array in data]
+            yield x, None if mask is None else [mask[part]]
         return
-    dtype = cells[0].compute_dtype
-    features = keras.Input((None, cells[0].kernel.shape[0]), dtype=dtype)
-    mask = keras.Input((None,), dtype="bool")
-    outputs = features
-    for cell in cells:
-        layer = keras.layers.RNN(
-            cell, return_sequences=True, dtype=cell.dtype_policy
-        )
-        outputs = layer(outputs, mask=mask)
-    stack_model = keras.Model([features, mask], outputs)
-    for x, is_unmasked in batches():
-        if is_unmasked is None:
-            is_unmasked = np.ones(x.shape[:2], "bool")
-        if backwards:
-            x, is_unmasked = (
-                np.flip(ops.convert_to_numpy(array), 1)
-                for array in (x, is_unmasked)
-            )
-        yield stack_model.predict_on_batch([x, is_unmasked]), is_unmasked
+    if isinstance(data, keras.utils.PyDataset):
+        # Its own iterator does not end in Keras 3.6.
+        numbers = itertools.islice(itertools.count(), data.num_batches)
+        data = map(data.__getitem__, numbers)
+    for batch in data:
+        x = keras.utils.unpack_x_y_sample_weight(batch)[0]
+        yield order_by_inputs(inputs, x), None
+
+
+def _is_array(data):
+    return isinstance(data, np.ndarray) or ops.is_tensor(data)
+
+
+@contextlib.contextmanager
+def _restored_after_error(biases):
+    values = [ops.copy(bias.value) for bias in biases]
+    try:
+        yield
+    except BaseException:
+        for bias, value in zip(biases, values, strict=True):
+            bias.assign(value)
+        raise
 
 
 def _feature_means(batches, cell, name):
     """The mean of each feature over the unmasked time steps."""
     features = cell.kernel.shape[0]
     total, count = np.zeros(features), 0
-    for x, mask in batches:
-        x = _checked_array(x, features, name)
-        weights = np.ones(x.shape[:2])
-        if mask is not None:
-            weights = np.asarray(ops.convert_to_numpy(mask), "float64")
-            x = np.where(weights[..., None], x, 0)
-        total += weights.reshape(-1) @ x.reshape(-1, features).astype("float64")
-        count += weights.sum()
+    with contextlib.closing(batches):
+        for x, mask in batches:
+            x = _checked_array(x, features, name)
+            weights = np.ones(x.shape[:2])
+            if mask is not None:
+                weights = np.asarray(ops.convert_to_numpy(mask), "float64")
+                x = np.where(weights[..., None], x, 0)
+            x = x.reshape(-1, features).astype("float64")
+            total += weights.reshape(-1) @ x
+            count += weights.sum()
     not_finite = np.flatnonzero(~np.isfinite(total)).tolist()
     if not_finite or not count:
         fault = "no time step"
@@ -360,39 +267,3 @@ def _checked_array(x, features, name):
             f"Received: data of dtype {dtype}"
         )
     return ops.convert_to_numpy(x)
-
-
-def _is_array(data):
-    return isinstance(data, np.ndarray) or keras.ops.is_tensor(data)
-
-
-def _unwrap_single(values):
-    """The value of a list of length 1, a longer list unchanged.
-
-    On Torch, `predict_on_batch` does not take a single array for a model that
-    was created with a list of length 1.
-    """
-    return values[0] if len(values) == 1 else values
-
-
-def _batches(data, mask, size, inputs):
-    """Pairs of inputs and mask; arrays are split into batches."""
-    kinds = (dict, list, tuple) if len(inputs) > 1 else dict
-    if not (_is_array(data) or isinstance(data, kinds)):
-        if isinstance(data, keras.utils.PyDataset):
-            # Its own iterator does not end in Keras 3.6.
-            data = itertools.islice(
-                map(data.__getitem__, itertools.count()), data.num_batches
-            )
-        for batch in data:
-            x = keras.utils.unpack_x_y_sample_weight(batch)[0]
-            yield _unwrap_single(order_by_inputs(inputs, x)), None
-        return
-    data = _unwrap_single(order_by_inputs(inputs, data))
-    array = keras.tree.flatten(data)[0]
-    if size is None:
-        size = max(1, CHUNK // max(1, int(np.prod(array.shape[1:]))))
-    for start in range(0, len(array), size):
-        part = slice(start, start + size)
-        x = keras.tree.map_structure(lambda array, part=part: array[part], data)
-        yield x, None if mask is None else mask[part]

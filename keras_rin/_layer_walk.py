@@ -1,4 +1,4 @@
-"""The layers within a layer or model, and their variables."""
+"""The layers within a layer or model: the recurrent ones, and their states."""
 
 import contextlib
 from collections.abc import Iterable
@@ -6,17 +6,6 @@ from typing import Any
 
 import keras
 from keras import ops
-
-
-def hidden_states(layer):
-    """The states of the stateful recurrent layers within, each once."""
-    states_by_id = {
-        id(state): state
-        for inner in layers_within(layer)
-        if isinstance(inner, keras.layers.RNN)
-        for state in keras.tree.flatten(getattr(inner, "states", None) or [])
-    }
-    return list(states_by_id.values())
 
 
 def layers_within(layer, is_leaf=lambda layer: False):
@@ -44,30 +33,70 @@ def layers_within(layer, is_leaf=lambda layer: False):
     return layers
 
 
+def recurrent_layers(layer):
+    """The recurrent layers within, and the cells of a stack."""
+    return [
+        inner
+        for inner in layers_within(layer, is_leaf=is_recurrent)
+        if is_recurrent(inner)
+    ]
+
+
+def is_recurrent(layer):
+    """Whether a layer has one recurrent cell, or is one."""
+    cell = cell_of(layer)
+    is_stack = isinstance(cell, keras.layers.StackedRNNCells)
+    return hasattr(cell, "state_size") and not is_stack
+
+
+def cell_of(layer):
+    """The cell or stack of cells of a layer, and of a cell within a cell."""
+    while isinstance(getattr(layer, "cell", None), keras.layers.Layer):
+        layer = layer.cell
+    return layer
+
+
 def is_functional(layer):
     """Whether a layer is a Sequential or functional model with known inputs."""
     return hasattr(layer, "layers") and bool(getattr(layer, "inputs", None))
 
 
-def wrapped_layers(layer):
-    """The layers that a wrapper of Keras for recurrent layers calls."""
-    if isinstance(layer, keras.layers.Bidirectional):
-        return [layer.forward_layer, layer.backward_layer]
-    if isinstance(layer, keras.layers.TimeDistributed):
-        return [layer.layer]
-    return []
+def features(cell):
+    """The number of features that a cell reads, `None` if it is unknown."""
+    return getattr(getattr(cell, "kernel", None), "shape", [None])[0]
+
+
+def hidden_states(layer):
+    """The states of the stateful recurrent layers within, each once."""
+    states_by_id = {
+        id(state): state
+        for inner in layers_within(layer)
+        if isinstance(inner, keras.layers.RNN)
+        for state in keras.tree.flatten(getattr(inner, "states", None) or [])
+    }
+    return list(states_by_id.values())
 
 
 @contextlib.contextmanager
-def restore_after(variables):
-    """Restores the variables at the end of the `with` block.
-
-    It yields a list of pairs of a variable and its value. A pair that the
-    block deletes from the list is not restored.
-    """
+def undisturbed(layer):
+    """Leaves random and hidden states, metrics and masks as they were."""
+    variables = [v for v in layer.variables if not v.trainable]
+    variables += [*layer.metrics_variables, *hidden_states(layer)]
     copies = [(variable, ops.copy(variable.value)) for variable in variables]
     try:
-        yield copies
+        with _forked_torch_generator():
+            yield
     finally:
         for variable, value in copies:
             variable.assign(value)
+        for name in ("reset_dropout_mask", "reset_recurrent_dropout_mask"):
+            getattr(layer, name, lambda: None)()
+
+
+def _forked_torch_generator():
+    """Restores Torch's generator, of which Keras draws dropout without seed."""
+    if keras.backend.backend() != "torch":
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.random.fork_rng()

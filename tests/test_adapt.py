@@ -479,7 +479,7 @@ REFUSED = {
     "no bias": (lambda: built(RIN(4, use_bias=False)), "Normalization"),
     "gates": (lambda: built(keras.layers.LSTM(4)), "no RIN or SimpleRNN"),
     "called twice": (called_twice, "called exactly once"),
-    "shared cell": (shared_cell, "the cell of several layers"),
+    "shared cell": (shared_cell, "by several layers"),
     "subclassed": (Subclassed, "one by one"),
     "inside another layer": (
         lambda: sequential(Around(RIN(4))),

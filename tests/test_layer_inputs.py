@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from references import Around
 
-from keras_rin.diagnostics._layer_inputs import LayerInputs
+from keras_rin.diagnostics._layer_inputs import first_inputs
 from keras_rin.layers import RIN
 
 pytestmark = pytest.mark.one_backend
@@ -26,7 +26,7 @@ def x(rng):
 
 def assert_reads(model, x, expected):
     """`expected` has (layer, x, mask) in the order of the model."""
-    calls = list(LayerInputs(model)(x))
+    calls = [(layer, *read()) for layer, read in first_inputs(model, x)]
     assert [layer for layer, *_ in calls] == [layer for layer, *_ in expected]
     for (_, x, mask), (_, expected_x, expected_mask) in zip(
         calls, expected, strict=True
@@ -98,6 +98,22 @@ def test_a_model_inside_gets_no_mask_where_there_is_none(x):
     assert_reads(model, x, [(rin, 4 * x, np.ones((4, 6), bool))])
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_cell_of_a_stack_reads_the_outputs_of_those_before(backwards, x):
+    cells = [keras.layers.GRUCell(3), keras.layers.SimpleRNNCell(2)]
+    stack = keras.layers.RNN(cells, go_backwards=backwards)
+    steps = np.arange(6)[None] < [[6], [4], [3], [1]]
+    x[~steps] = 0
+    model = sequential(keras.layers.Masking(), stack)
+    order = np.s_[:, ::-1] if backwards else np.s_[:]
+    below = keras.layers.RNN(cells[0], return_sequences=True)
+    x, steps = x[order], steps[order]
+    states = below(x.copy(), mask=keras.ops.array(steps.copy()))
+    assert_reads(
+        model, x[order], [(cells[0], x, steps), (cells[1], states, steps)]
+    )
+
+
 def test_those_of_a_layer_of_ones_own_are_unknown(x):
-    inputs = LayerInputs(sequential(Around(keras.layers.SimpleRNN(1))))
-    assert inputs.layers == list(inputs(x)) == []
+    model = sequential(Around(keras.layers.SimpleRNN(1)))
+    assert first_inputs(model, x) == []

@@ -404,15 +404,11 @@ def around_a_layer():
 
 
 def test_layers_whose_inputs_are_unknown_are_named_once():
-    cells = [layers.GRUCell(2, name="gru"), layers.SimpleRNNCell(2)]
-    stack = layers.RNN(cells, return_sequences=True)
-    model = model_of(
-        keras.Input((6, 2)), around_a_layer(), stack, RIN(3, name="rin")
-    )
+    model = model_of(keras.Input((6, 2)), around_a_layer(), RIN(3, name="rin"))
     with pytest.warns(UserWarning) as caught:
         logs = logs_of(model, x=X)
     message = warning_of(caught)
-    assert f"drift of inside, gru, {cells[1].name} are not" in message
+    assert "drift of inside are not" in message
     assert "gradient_norms(layer, its_inputs)" in message
     assert {name[:3] for name in logs if "gradient" in name} == {"rin"}
 

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin import diagnostics
-from keras_rin._layer_walk import layers_within
+from keras_rin._layer_walk import recurrent_layers
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
-from keras_rin.diagnostics._layer_inputs import LayerInputs
+from keras_rin.diagnostics._layer_inputs import first_inputs
 
 THRESHOLD = 0.01
 # Default RINs that the inputs move by 17 learn to add, by 34 about a third of
@@ -223,9 +223,11 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         return self._named_layers
 
     def _find_layers(self):
-        has_matrices = _recurrent_matrices.has_matrices
-        within = layers_within(self.model, is_leaf=has_matrices)
-        layers = [layer for layer in within if has_matrices(layer)]
+        layers = [
+            layer
+            for layer in recurrent_layers(self.model)
+            if _recurrent_matrices.has_matrices(layer)
+        ]
         if not layers:
             raise ValueError(
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
@@ -244,13 +246,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         """The name, layer, inputs and mask of each recurrent layer."""
         names = {id(layer): name for name, layer in self._layers()}
         if self._inputs is None:
-            self._inputs = LayerInputs(self.model)
-            known = set(map(id, self._inputs.layers))
+            self._inputs = first_inputs(self.model, self.x)
+            known = {id(layer) for layer, _ in self._inputs}
             _warn_of_unknown_inputs(
                 [name for key, name in names.items() if key not in known]
             )
-        for layer, x, mask in self._inputs(self.x):
-            yield names[id(layer)], layer, x, mask
+        for layer, read in self._inputs:
+            yield names[id(layer)], layer, *read()
 
 
 def _warn_of_unknown_inputs(names):

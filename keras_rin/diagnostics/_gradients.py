@@ -6,6 +6,7 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
+from keras_rin._layer_walk import undisturbed
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _sequences
@@ -88,7 +89,7 @@ def gradient_norms(
     unmasked = np.repeat(unmasked, count, axis=0)
     dtype = "float64" if cell.compute_dtype == "float64" else "float32"
     shape = sequences.shape[1] + 1, len(sequences), sum(sizes)
-    with _cells.undisturbed(cell), _autodiff.float64_allowed(dtype):
+    with undisturbed(cell), _autodiff.float64_allowed(dtype):
         inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
         _, (gradient,) = _autodiff.value_and_gradients(
             lambda points: _project_last(cell, inputs, unmasked, points[0], v),

@@ -8,6 +8,8 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
+from keras_rin import _layer_walk
+from keras_rin._layer_walk import undisturbed
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics import _sequences
@@ -116,7 +118,7 @@ def hidden_chain(
 
 def _pulse_response(layer, steps, pulse):
     cell = _cells.built_cell(layer)
-    features = _cells.features(cell)
+    features = _layer_walk.features(cell)
     if features is None:
         raise ValueError(
             f"{layer.name} has no input kernel, which takes the pulse. "
@@ -124,7 +126,7 @@ def _pulse_response(layer, steps, pulse):
         )
     x = np.zeros((1, steps + 1, features))
     x[0, 0] = _checked_pulse(pulse, features, cell, layer)
-    with _cells.undisturbed(cell):
+    with undisturbed(cell):
         rnn = keras.layers.RNN(
             cell, return_sequences=True, dtype=cell.dtype_policy
         )

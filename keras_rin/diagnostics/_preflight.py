@@ -10,7 +10,7 @@ from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics._baseline_loss import baseline_loss
 from keras_rin.diagnostics._gradients import gradient_norms
-from keras_rin.diagnostics._layer_inputs import LayerInputs
+from keras_rin.diagnostics._layer_inputs import first_inputs
 from keras_rin.diagnostics._preflight_arguments import check_model
 from keras_rin.diagnostics._preflight_arguments import first_samples
 from keras_rin.diagnostics._preflight_report import Finding
@@ -89,7 +89,9 @@ def preflight(
     check_model(model)
     inputs, targets, all_targets = first_samples(model, x, y, batch_size)
     inputs = inputs[0] if len(inputs) == 1 else inputs
-    layer_inputs = list(LayerInputs(model)(inputs))
+    layer_inputs = [
+        (layer, *read()) for layer, read in first_inputs(model, inputs)
+    ]
     report = Preflight(
         layers=tuple(
             _layer_preflight(layer, x, mask) for layer, x, mask in layer_inputs

@@ -7,7 +7,7 @@ from keras import ops
 from keras_rin import _arguments
 from keras_rin._functional_calls import order_by_inputs
 from keras_rin.diagnostics._baseline_loss import loss_name
-from keras_rin.diagnostics._layer_inputs import LayerInputs
+from keras_rin.diagnostics._layer_inputs import first_inputs
 
 
 def check_model(model):
@@ -21,7 +21,7 @@ def check_model(model):
             "`model` must be compiled with a loss and an optimizer. "
             f"Received: model={model!r}"
         )
-    if not LayerInputs(model).layers:
+    if not first_inputs(model, model.inputs):
         raise ValueError(
             "`model` must have a recurrent layer whose inputs are known. "
             f"Received: a model with {model.layers}"

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
+from keras_rin._layer_walk import undisturbed
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics import _sequences
@@ -190,7 +191,7 @@ def state_norms(
     outputs = [sizes, ops.sum(shares**2, axis=-1)]
     model = keras.Model([inputs, input_mask], outputs)
     total = np.zeros(x.shape[1] + 1)
-    with _cells.undisturbed(cell):
+    with undisturbed(cell):
         for start in range(0, len(x), BATCH):
             part = slice(start, start + BATCH)
             batch = [x[part].astype(dtype), unmasked[part]]

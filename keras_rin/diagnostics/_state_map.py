@@ -10,7 +10,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rin import _layer_walk
 from keras_rin._layer_walk import layers_within
+from keras_rin._layer_walk import undisturbed
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics._closed_form_jacobians import GatedCell
@@ -54,7 +56,7 @@ def state_map(cell, dtype):
     computes in `dtype` for a while, and is afterwards as before.
     """
     unit = unit_step(cell)
-    with _cells.undisturbed(cell):
+    with undisturbed(cell):
         mapped_cell = _copy(cell) or cell
         allowed = _autodiff.float64_allowed(dtype)
         with allowed, _computing_in(dtype, mapped_cell):
@@ -67,7 +69,7 @@ def _copy(cell):
     The config of a class of your own may lack what the step needs, so one
     step of both cells is compared.
     """
-    features = _cells.features(cell)
+    features = _layer_walk.features(cell)
     if features is None:
         return None
     random_state = random.getstate()  # seeds of initializers are drawn from it
@@ -86,7 +88,7 @@ def _copy(cell):
 def _random_step(cell):
     rng = np.random.default_rng(0)
     states = rng.normal(size=(4, sum(sizes(cell))))
-    inputs = rng.normal(size=(4, _cells.features(cell)))
+    inputs = rng.normal(size=(4, _layer_walk.features(cell)))
     tensors = [
         ops.cast(array, cell.compute_dtype) for array in (states, inputs)
     ]

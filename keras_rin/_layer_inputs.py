@@ -1,0 +1,154 @@
+"""What the recurrent layers of a model read."""
+
+import functools
+import itertools
+import operator
+
+import keras
+from keras import ops
+
+from keras_rin._functional_calls import record_calls
+from keras_rin._layer_walk import cell_of
+from keras_rin._layer_walk import features
+from keras_rin._layer_walk import is_functional
+from keras_rin._layer_walk import is_recurrent
+from keras_rin._layer_walk import recurrent_layers
+from keras_rin._layer_walk import undisturbed
+
+
+def recurrent_inputs(layer, batches):
+    """Pairs of a recurrent layer within `layer` and what it reads.
+
+    `batches()` returns an iterator over what `layer` reads: pairs of a list
+    of arrays and a list of their masks, or `None`. What the layer within
+    reads is such a function too, whose pairs have one array and one mask or
+    `None`. It calls the layers before when it is iterated over, with the
+    weights that they have then, and leaves their states as they are.
+
+    A layer comes once for each of its calls, after those before it in the
+    model. Known are the inputs within Sequential and functional models,
+    `Bidirectional`, `TimeDistributed` and stacks of cells.
+    """
+    cell = cell_of(layer)
+    if is_functional(layer):
+        inputs, calls, _ = record_calls(layer)
+        for inner, args, kwargs, _ in calls:
+            if recurrent_layers(inner):
+                call = _inputs_of_call(args, kwargs)
+                yield from recurrent_inputs(
+                    inner, _passed_on(inputs, *call, batches)
+                )
+    elif isinstance(layer, keras.layers.Bidirectional):
+        for inner in (layer.forward_layer, layer.backward_layer):
+            yield from recurrent_inputs(inner, batches)
+    elif isinstance(layer, keras.layers.TimeDistributed):
+        yield from recurrent_inputs(
+            layer.layer, lambda: itertools.starmap(_merge_steps, batches())
+        )
+    elif isinstance(cell, keras.layers.StackedRNNCells):
+        if getattr(layer, "go_backwards", False):
+            batches = _reversed(batches)
+        yield from _stack_inputs(cell, batches)
+    elif is_recurrent(layer):
+        yield (
+            layer,
+            lambda: ((x, masks and masks[0]) for (x, *_), masks in batches()),
+        )
+
+
+def _stack_inputs(stack, batches):
+    for cell in stack.cells:
+        yield from recurrent_inputs(cell, batches)
+        x = keras.Input((None, features(cell)), dtype=cell.compute_dtype)
+        layer = keras.layers.RNN(
+            cell, return_sequences=True, dtype=cell.dtype_policy
+        )
+        batches = _passed_on([x], [layer(x)], [None], batches)
+
+
+def _inputs_of_call(args, kwargs):
+    """The input tensors of a layer and their masks, where one may be `None`."""
+    tensors = keras.tree.flatten(next(iter([*args, *kwargs.values()])))
+    masks = kwargs.get("mask")
+    masks = [None] * len(tensors) if masks is None else masks
+    return tensors, keras.tree.flatten(masks)
+
+
+def _passed_on(inputs, tensors, masks, batches):
+    """What reaches `tensors` of a model with these inputs."""
+    is_unchanged = len(inputs) == len(tensors) and all(
+        map(operator.is_, inputs, tensors)
+    )
+    if is_unchanged and not any(mask is not None for mask in masks):
+        return batches  # without a copy
+
+    @functools.cache
+    def preceding_model():
+        ones = _MaskOrOnes()
+        known_masks = [
+            ones(tensor) if mask is None else mask
+            for tensor, mask in zip(tensors, masks, strict=False)
+        ]
+        model = keras.Model(inputs, [tensors, known_masks])
+        # It returns the masks itself, so Keras need not warn of losing them.
+        model.supports_masking = True
+        return model
+
+    def passed_batches():
+        model = preceding_model()
+        with undisturbed(model):
+            for x, mask in batches():
+                # Only a model inside another one has a mask here.
+                if _has_masked_steps(mask):
+                    yield model(x, training=False, mask=mask)
+                else:
+                    yield model.predict_on_batch(x)
+
+    return passed_batches
+
+
+class _MaskOrOnes(keras.layers.Layer):
+    """The mask that Keras passes with the input; ones if there is none."""
+
+    def __init__(self):
+        super().__init__()
+        self.supports_masking = True
+
+    def call(self, inputs, mask=None):
+        if mask is None:
+            mask = ops.ones(ops.shape(inputs)[:2], "bool")
+        return mask
+
+
+def _has_masked_steps(masks):
+    return masks is not None and not all(
+        ops.convert_to_numpy(mask).all() for mask in masks
+    )
+
+
+def _reversed(batches):
+    def reversed_batches():
+        for x, masks in batches():
+            yield (
+                [ops.flip(array, 1) for array in x],
+                masks and [ops.flip(mask, 1) for mask in masks],
+            )
+
+    return reversed_batches
+
+
+def _merge_steps(x, masks):
+    """The inputs that `TimeDistributed` passes to its layer, as one batch.
+
+    A mask has an axis for the time steps of a slice, which a recurrent layer
+    needs, unless it is made of ones for inputs without a mask.
+    """
+
+    def merge_axes(array):
+        array = ops.convert_to_numpy(array)
+        return array.reshape(-1, *array.shape[2:])
+
+    has_slice_steps = masks is not None and len(masks[0].shape) > 2
+    return [*map(merge_axes, x)], (
+        [*map(merge_axes, masks)] if has_slice_steps else None
+    )
