@@ -48,8 +48,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
       beyond double precision;
 
     and with `x`, for the first call of each recurrent layer of a Sequential
-    or functional model, also in `Bidirectional`, `TimeDistributed` or a model
-    inside. In another layer, such as one of your own, or in a stack of cells
+    or functional model, also in `Bidirectional`, `TimeDistributed`, a stack
+    of cells or a model inside. In another layer, such as one of your own,
     inputs are unknown, and a warning names the layer:
 
     - `gradient_at_start`: the norm of the gradient of the last state with
