@@ -8,9 +8,9 @@ Both write network.h and, with clang and wasm-ld, network.wasm beside it.
 
 The networks are those of the study `short_then_longer`: of each layer the seed
 whose loss over 30,000 steps is nearest to the median, RIN's 7 and GRU's 0. In
-studies/, `train` of its measure.py saves them:
+studies/, `train` of its ladder.py saves them:
 
-    python -c "from short_then_longer.measure import train
+    python -c "from short_then_longer.ladder import train
     train('RIN', 7, file='rin.keras')"
 """
 

@@ -10,7 +10,7 @@ three seeds; kB is the size of the LiteRT file of the run with the lowest
 training loss. An accuracy of 40 recordings changes by 0.025 with one of them.
 The seconds of an epoch are a median, on two cores. The microseconds of a step,
 which the example also prints, differ by a factor of two from start to start;
-[streaming](../streaming/README.md) measures them with care.
+[streaming](../exports/README.md) measures them with care.
 
 Each layer's own learning rate has the highest accuracy in cross-validation on
 the training recordings, of which four parts are left out in turn, each with
@@ -22,7 +22,6 @@ import pathlib
 import tempfile
 
 import numpy as np
-from archive.data import parts
 from tqdm import tqdm
 
 from engine import record
@@ -30,6 +29,7 @@ from engine.measurement import Variant
 from engine.measurement import example
 from engine.measurement import groups
 from engine.measurement import spread
+from engine.recordings import parts
 
 RATES = (0.001, 0.003, 0.01, 0.03)
 SHARED = 0.003

@@ -42,11 +42,11 @@ import itertools
 
 import keras
 import numpy as np
-from archive import data
 from keras import ops
 from scipy import stats
 
 from engine import record
+from engine import recordings as data
 from engine.many_models import ManyModels
 from engine.many_models import initial_weights
 from engine.measurement import Variant

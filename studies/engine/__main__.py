@@ -3,7 +3,7 @@
     python -m engine run adding        # the missing runs, then the page
     python -m engine estimate adding   # how long would these take?
     python -m engine pages             # all pages, from stored runs
-    python -m engine measure exports   # a study that is a measure.py
+    python -m engine measure peers     # a program of a study
 
 A study is a folder with a protocol.toml, here or elsewhere. Each run is stored
 in its runs.jsonl when it ends, diverged or not, and is not made again.
@@ -43,8 +43,8 @@ def parser():
         )
     pages = commands.add_parser("pages", help="Write pages from stored runs.")
     _add_flag(pages, "--pictures", "Draw all pictures as well.")
-    measure = commands.add_parser("measure", help="Run a measure.py.")
-    measure.add_argument("study", help="Name of its folder.")
+    measure = commands.add_parser("measure", help="Run a program of a study.")
+    measure.add_argument("study", help="Its name, STUDY or STUDY/PART.")
     measure.add_argument("--variant", default="", help="What to measure.")
     measure.add_argument("--output", help="Another folder to write to.")
     _add_flag(measure, "--smallest", "Check with the smallest settings.")

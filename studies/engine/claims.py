@@ -98,9 +98,9 @@ class Claim:
         if self.finding in findings.COMPUTED:
             return findings.COMPUTED[self.finding]()
         if self.results:
-            path = record.STUDIES / self.results / "results.json"
+            results = record.of_program(self.results)
             name = self.finding.rpartition(".")[2]
-            return findings.OF_RESULTS[name](record.read(path))
+            return findings.OF_RESULTS[name](results)
         if self.finding:
             finding = findings.OF_RUNS[self.finding]
             return finding(self.study, self.where) if self.study.runs else []

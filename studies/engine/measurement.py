@@ -1,8 +1,10 @@
-"""A study that is one script, measure.py: its results and its page.
+"""Programs of studies: what they measure, and what a page says of it.
 
-The script has its question and its method as docstring, a function `measure`
+A program has its question and its method as docstring, a function `measure`
 that returns the results, a function `tables`, and in capitals, where needed,
-PICTURES, VARIANTS and SMALLEST; see `Measurement`.
+PICTURES, VARIANTS and SMALLEST; see `Measurement`. The page of a study with one
+program, measure.py, is made of it. A study of several parts has a program for
+each, NAME.py, which writes its part of the page between the marks of its name.
 """
 
 import dataclasses
@@ -41,10 +43,10 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """What measure.py measures, and how its page shows that.
+    """What a program measures, and how a page shows that.
 
     Attributes:
-        folder: That of measure.py.
+        folder: That of the study.
         text: Its docstring: the question, then the method.
         measure: Function that returns the results. Its argument `partial`, if
             it has one, is the file for the runs of `PartialRuns`, or None; it
@@ -58,6 +60,8 @@ class Measurement:
             caption alone is that of a figure of `measure`.
         variants: {name: Variant}; results of the first are in results.json,
             of one with a name in results_NAME.json.
+        part: Name of the program, if the study has several; it stands in the
+            names of the files of results.
         smallest: Settings that show within seconds whether it runs.
     """
 
@@ -70,31 +74,35 @@ class Measurement:
         default_factory=lambda: {"": Variant()}
     )
     smallest: Mapping = dataclasses.field(default_factory=dict)
+    part: str = ""
 
     @classmethod
     def of(cls, name):
-        """The study of a folder of this name."""
-        if not (record.STUDIES / name / "measure.py").exists():
-            sys.exit(f"There is no {record.STUDIES / name / 'measure.py'}.")
-        module = importlib.import_module(f"{name}.measure")
+        """The program of a study, by its name, FOLDER or FOLDER/PART."""
+        study, _, part = name.partition("/")
+        path = record.STUDIES / study / f"{part or 'measure'}.py"
+        if not path.exists():
+            sys.exit(f"There is no {path}. Programs: {', '.join(programs())}.")
+        module = importlib.import_module(f"{study}.{path.stem}")
         optional = {
             name: getattr(module, name.upper())
             for name in ("pictures", "variants", "smallest")
             if hasattr(module, name.upper())
         }
-        folder = pathlib.Path(module.__file__).parent
         functions = module.measure, module.tables
-        return cls(folder, module.__doc__, *functions, **optional)
+        return cls(
+            path.parent, module.__doc__, *functions, **optional, part=part
+        )
 
     def run(self, output=None, variant="", smallest=False, page=False):
         """Measures and writes results, pictures and page.
 
-        With `page` these are made of the stored results.
+        With `page` pictures and page are made of the stored results.
         """
         logging.set_verbosity(logging.ERROR)
         output = record.output_folder(output or self.folder)
         for name in self.variants if page else [variant]:
-            path = output / _file("results", name, "json")
+            path = output / self._file("results.json", name)
             if page:
                 results, figures = record.read(path), {}
             else:
@@ -104,8 +112,11 @@ class Measurement:
                     self._partial(name).unlink(missing_ok=True)
             if results is not None:
                 self._draw(results, figures, output, name)
-        text = self.page(output)
-        record.write_text(output / "README.md", text)
+        text, path = self.page(output), output / "README.md"
+        if self.part:
+            record.insert(path, self.part, text)
+        else:
+            record.write_text(path, text)
         print(text)
 
     def results(self, name="", smallest=False):
@@ -127,7 +138,12 @@ class Measurement:
 
     def _partial(self, variant):
         """The file of the finished runs of a measurement under way."""
-        return self.folder / _file("partial", variant, "jsonl")
+        return self.folder / self._file("partial.jsonl", variant)
+
+    def _file(self, name, variant):
+        """The name of a file of this part and variant."""
+        stem, _, suffix = name.partition(".")
+        return "_".join(filter(None, [stem, self.part, variant])) + f".{suffix}"
 
     def _draw(self, results, figures, folder, variant):
         for picture, draw in self.pictures.items():
@@ -137,15 +153,16 @@ class Measurement:
                 record.write_picture(path, figure)
 
     def page(self, folder):
-        """README.md of the results in a folder."""
+        """README.md of the results in a folder, or the part of it."""
         question, _, method = self.text.partition("\n\n")
-        title = self.folder.name.replace("_", " ")
-        parts = [f"# {title}", f"**{question}**", method.strip()]
+        level = "##" if self.part else "#"
+        title = (self.part or self.folder.name).replace("_", " ")
+        parts = [f"{level} {title}", f"**{question}**", method.strip()]
         for name, variant in self.variants.items():
-            results = record.read(folder / _file("results", name, "json"))
+            results = record.read(folder / self._file("results.json", name))
             if results is None:
                 continue
-            parts += [f"## {variant.title}"] * bool(variant.title)
+            parts += [f"{level}# {variant.title}"] * bool(variant.title)
             parts += [self._command(name), _made_by(results)]
             for caption, table in self.tables(results).items():
                 parts += [f"{caption}:", table.strip()]
@@ -157,10 +174,21 @@ class Measurement:
 
     def _command(self, name):
         backend = self.variants[name].backend
-        line = f"python -m engine measure {self.folder.name}"
+        program = "/".join(filter(None, [self.folder.name, self.part]))
+        line = f"python -m engine measure {program}"
         if backend != "tensorflow":
             line = f"KERAS_BACKEND={backend} {line}"
         return f"    {line}" + f" --variant={name}" * bool(name)
+
+
+def programs():
+    """The names of all programs, as `Measurement.of` takes them."""
+    paths = sorted(record.STUDIES.glob("[a-z]*/*.py"))
+    return [
+        path.parent.name + f"/{path.stem}" * (path.stem != "measure")
+        for path in paths
+        if "\ndef measure(" in path.read_text()
+    ]
 
 
 def _caption(draw):
@@ -169,13 +197,9 @@ def _caption(draw):
 
 
 def picture_file(picture, variant):
-    """The name of the file of a picture, of a variant of its study."""
+    """The name of the file of a picture, of a variant of its program."""
     stem, _, suffix = picture.partition(".")
-    return _file(stem, variant, suffix or "png")
-
-
-def _file(stem, variant, suffix):
-    return f"{stem}_{variant}.{suffix}" if variant else f"{stem}.{suffix}"
+    return "_".join(filter(None, [stem, variant])) + f".{suffix or 'png'}"
 
 
 def _made_by(results):

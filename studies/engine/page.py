@@ -66,7 +66,8 @@ def _rows(claim):
         summary = ": ".join(filter(None, [part.condition, part.summary]))
         parts = []
     if claim.results:
-        summary += f" ([{claim.results}](../{claim.results}/README.md))"
+        study = claim.results.partition("/")[0]
+        summary += f" ([{study}](../{study}/README.md))"
     rows = [[claim.statement, summary, f"**{claim.verdict}**"]]
     rows.append([f"*{source}*", f"*{claim.published}*", ""])
     for part in parts:
@@ -200,13 +201,6 @@ def write_all(studies):
         every += asserted
         path = record.STUDIES / study.protocol.name / "README.md"
         record.write_text(path, of(study, asserted))
-    _insert(record.STUDIES / "README.md", "studies", of_index(studies))
-    _insert(CLAIMS, "claims", of_claims(every))
-    _insert(CLAIMS, "comparisons", of_comparisons(every))
-
-
-def _insert(path, name, table):
-    """Replaces the table between two marks of a page."""
-    place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    text = path.read_text()
-    record.write_text(path, place.sub(rf"\g<1>{table}\g<2>", text))
+    record.insert(record.STUDIES / "README.md", "studies", of_index(studies))
+    record.insert(CLAIMS, "claims", of_claims(every))
+    record.insert(CLAIMS, "comparisons", of_comparisons(every))

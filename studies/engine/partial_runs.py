@@ -1,4 +1,4 @@
-"""Runs of a measure.py, each stored when it ends, so that a kill loses one."""
+"""Runs of a program, each stored when it ends, so that a kill loses one."""
 
 import collections
 import json

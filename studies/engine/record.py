@@ -28,6 +28,12 @@ def read(path):
     return json.loads(path.read_text()) if path.exists() else None
 
 
+def of_program(name):
+    """The results of a program of a study, STUDY or STUDY/PART."""
+    study, *part = name.split("/")
+    return read(STUDIES / study / ("_".join(["results", *part]) + ".json"))
+
+
 def write(path, record):
     """Replaces a file by a record and what made it; returns the record."""
     text = json.dumps({**made_by(), **record})
@@ -38,6 +44,18 @@ def write(path, record):
 def write_text(path, text):
     with replacing(path) as new:
         new.write_text(text)
+
+
+def insert(path, name, text):
+    """Replaces what stands between the marks of a name in a page.
+
+    Marks that are missing are added at the end.
+    """
+    page = path.read_text() if path.exists() else ""
+    first, last = f"<!-- {name} -->\n", "<!-- end -->"
+    before, _, after = page.partition(first)
+    _, _, after = after.partition(last)
+    write_text(path, "".join([before, first, text, last, after or "\n"]))
 
 
 def write_picture(path, figure):

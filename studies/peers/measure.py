@@ -23,7 +23,6 @@ import itertools
 
 import keras
 import numpy as np
-from short_then_longer.measure import test
 
 from engine import models
 from engine import record
@@ -96,6 +95,16 @@ def add(updates, units, tests, name, rate, seed):
     model.fit(x, y, batch_size=BATCH, epochs=epochs, verbose=0)
     weights = model.layers[1].count_params()
     return {"weights": weights, "tests": test(model, tests)}
+
+
+def test(model, tests):
+    """{length: the normalized loss, the mean over new sequences}."""
+    losses = {}
+    for length, samples in tests.items():
+        x, y = adding.generate(np.random.default_rng(length), samples, length)
+        loss = model.evaluate(x, y, samples, verbose=0)
+        losses[str(length)] = {"mean": loss / adding.baseline_loss()}
+    return losses
 
 
 def recognition(data, names, epochs, units):

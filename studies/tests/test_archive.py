@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from archive import measure as archive
-from archive.data import Recordings
-from archive.data import framed
+
+from engine.recordings import Recordings
+from engine.recordings import framed
 
 
 def run(fold, rates=archive.RATES, others=()):

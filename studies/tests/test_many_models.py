@@ -4,11 +4,10 @@ import keras
 import numpy as np
 import pytest
 from archive import measure as archive
-from archive.data import Recordings
 from keras import ops
-from ladder import measure as ladder
 
 from engine.many_models import ManyModels
+from engine.recordings import Recordings
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="JAX trains many models"
@@ -59,16 +58,3 @@ def test_a_model_is_trained_as_keras_does(architecture):
     for arrays, expected in zip(trained, model.get_weights(), strict=True):
         np.testing.assert_allclose(arrays[0], expected, atol=1e-6)
         assert np.abs(arrays[1] - expected).max() > 1e-3
-
-
-def test_a_long_sequence_in_chunks_has_the_loss_of_keras():
-    make = ladder.LAYERS["RIN"]
-    model = ladder.build(make)
-    weights = [array[None] for array in model.get_weights()]
-    run_chunk = ladder.tested_in_chunks(make)
-    tested = ladder.test(run_chunk, weights, 30, 10)
-    x, y = ladder.adding.generate(np.random.default_rng(30), ladder.SAMPLES, 30)
-    outputs = model.predict(ladder.normalized(x), verbose=0)
-    losses = np.square(outputs - y)[:, 0] / ladder.BASELINE
-    np.testing.assert_allclose(tested["mean"], [losses.mean()], rtol=1e-4)
-    assert tested["above 1"] == [np.sum(losses > 1)]

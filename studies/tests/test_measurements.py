@@ -1,4 +1,4 @@
-"""Each measure.py runs, and its page is made of what is stored."""
+"""Each program runs, and its page is made of what is stored."""
 
 import dataclasses
 import pathlib
@@ -15,17 +15,15 @@ from engine.measurement import Measurement
 from engine.measurement import Variant
 from engine.partial_runs import PartialRuns
 
-NAMES = sorted(path.parent.name for path in record.STUDIES.glob("*/measure.py"))
+NAMES = measurement.programs()
 PROGRAMS = {  # that a study runs
-    "endless_stream": ["gcc"],
-    "kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
-    "runtimes": ["gcc"],
+    "devices/endless_stream": ["gcc"],
+    "devices/kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
+    "devices/runtimes": ["gcc"],
 }
-# Those that need reports of pytest are tested as a page, or are made of
-# functions that test_many_models.py calls.
+# Those that need reports of pytest are tested as a page.
 ELSEWHERE = {
     "backends",
-    "ladder",
     "robustness",
     "tutorial",
     "versions",
@@ -34,11 +32,15 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_is_made_of_the_stored_results(name):
-    page = Measurement.of(name).page(record.STUDIES / name)
-    stored = (record.STUDIES / name / "README.md").read_text()
-    assert page == stored, f"run python -m engine measure {name} --page"
+    measured = Measurement.of(name)
+    page, folder = measured.page(measured.folder), measured.folder
+    stored = (folder / "README.md").read_text()
+    if measured.part:
+        assert f"<!-- {measured.part} -->\n{page}<!-- end -->" in stored
+    else:
+        assert page == stored, f"run python -m engine measure {name} --page"
     for picture in re.findall(r"\]\((\w+\.(?:png|svg))\)", page):
-        assert (record.STUDIES / name / picture).exists()
+        assert (folder / picture).exists()
 
 
 @pytest.mark.exhaustive
@@ -119,6 +121,26 @@ def test_a_page_has_a_part_for_each_variant(squares, tmp_path, capsys):
         picture.unlink()
     squares.run(tmp_path, page=True)
     assert [picture.exists() for picture in pictures] == [True, False]
+
+
+def test_a_part_is_written_between_its_marks(squares, tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("# Powers\n\n<!-- roots -->\nold\n<!-- end -->\n")
+    part = dataclasses.replace(squares, part="roots", pictures={})
+    part.run(tmp_path)
+    part.run(tmp_path, "five")
+    files = "README.md", "results_roots.json", "results_roots_five.json"
+    assert {path.name for path in tmp_path.iterdir()} == {*files}
+    other = dataclasses.replace(part, part="squares")
+    other.run(tmp_path)
+    text = page.read_text()
+    assert text == (
+        f"# Powers\n\n<!-- roots -->\n{part.page(tmp_path)}<!-- end -->\n"
+        f"<!-- squares -->\n{other.page(tmp_path)}<!-- end -->\n"
+    )
+    assert "\n## roots\n\n**What is n^2?**\n" in text
+    assert "\n### Five\n" in text
+    assert "measure all_squares/roots --variant=five\n" in text
 
 
 def test_a_study_that_does_not_exist_is_refused():

@@ -4,9 +4,9 @@ import pathlib
 import re
 
 import keras
-from short_then_longer.measure import LADDER
-from short_then_longer.measure import SMALLEST
-from short_then_longer.measure import train
+from short_then_longer.ladder import LADDER
+from short_then_longer.ladder import SMALLEST
+from short_then_longer.ladder import train
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
 

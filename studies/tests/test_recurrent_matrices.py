@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from memory_curves.measure import NETWORKS
-from memory_curves.measure import first_signal_r2
+from recurrent_matrices.memory_curves import NETWORKS
+from recurrent_matrices.memory_curves import first_signal_r2
 
 
 @pytest.mark.parametrize("network", ["chain", "orthogonal"])

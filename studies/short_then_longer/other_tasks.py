@@ -1,10 +1,10 @@
 """Does training on short sequences first help on tasks other than adding?
 
-On the adding problem it decides whether a RIN is right at any length ([short
-then longer](../short_then_longer/README.md)). Five tasks of another kind:
-copying five symbols over 60 steps, three flip-flops over 200, characters of
-tiny Shakespeare in windows of 200, and the recordings of GunPoint, 150 steps,
-and BasicMotions, 100, normalized. A network has one recurrent layer, a RIN of
+On the adding problem it decides whether a RIN is right at any length
+([ladder](#ladder)). Five tasks of another kind: copying five symbols over 60
+steps, three flip-flops over 200, characters of tiny Shakespeare in windows of
+200, and the recordings of GunPoint, 150 steps, and BasicMotions, 100,
+normalized. A network has one recurrent layer, a RIN of
 32 units or one with about as many weights, and a linear read-out: at every
 step, of recordings after the last.
 
@@ -27,10 +27,10 @@ import types
 
 import keras
 import numpy as np
-from archive import data as archive
 from keras import ops
 
 from engine import data
+from engine import recordings
 from engine.many_models import ManyModels
 from engine.many_models import initial_weights
 from engine.measurement import Variant
@@ -103,7 +103,7 @@ def draw(task, divisor, rng):
         loss = keras.losses.mean_squared_error
         baseline = flip_flop.baseline_loss()
         return data.Data(splits, 3, loss, loss, baseline, every_step=True)
-    parts = archive.read(task)
+    parts = recordings.read(task)
     splits = [(part.x[:, ::divisor], part.y) for part in parts]
     classes = int(parts[0].y.max()) + 1
     baseline = 1 - 1 / classes

@@ -1,7 +1,7 @@
 """Why does a rare long sequence diverge, and what do longer sequences change?
 
-RIN(50) learns the adding problem by the recipe of [short then
-longer](../short_then_longer/README.md). After each length it reads 100
+RIN(50) learns the adding problem by the recipe of the
+[ladder](#ladder). After each length it reads 100
 sequences of 30,000 steps, and every 250 steps the units that are active, h > 0,
 are noted. As long as they stay the same, the recurrence is linear: the hidden
 state is multiplied by the block of V of these units. A spectral radius r of
@@ -12,8 +12,8 @@ if its loss is above that of a constant prediction.
 
 import keras
 import numpy as np
-from short_then_longer.measure import LADDER
-from short_then_longer.measure import climb
+from short_then_longer.ladder import LADDER
+from short_then_longer.ladder import climb
 
 from engine import record
 from engine.partial_runs import PartialRuns

@@ -1,6 +1,6 @@
 """Recordings of the UCR and UEA archives that come with Python packages.
 
-    python -m archive.data FOLDER
+    python -m engine.recordings FOLDER
 
 writes them into FOLDER as arrays, for a machine where the packages are not
 installed: `ARCHIVE_DIR=FOLDER python -m engine measure archive`. Eight data

@@ -37,7 +37,6 @@ import pathlib
 
 import numpy as np
 import tensorflow as tf
-from activity.measure import parts
 
 from engine import exported
 from engine import pictures
@@ -49,8 +48,9 @@ from engine.measurement import spread_of
 from engine.models import LAYERS
 from engine.models import normalized
 from engine.partial_runs import PartialRuns
+from engine.recordings import parts
 
-RUNS = pathlib.Path(__file__).parent / "partial.jsonl"
+RUNS = pathlib.Path(__file__).parent / "partial_endless_stream.jsonl"
 TRAININGS = tuple(
     f"{name}{trained}"
     for name in ("zero states", "pairs", "stateful")

@@ -53,7 +53,9 @@ BATCH = 50
 PANEL = 4.8, 3.8  # inches, for two side by side, and for a phone
 # A loss that counts as low, of each length.
 LOW = {5_000: 0.01, 10_000: 0.02, 30_000: 0.05, 100_000: 0.1}
-GRADIENT_NORMS = record.STUDIES / "gradient_horizons" / "results.json"
+GRADIENT_NORMS = (
+    record.STUDIES / "recurrent_matrices" / "results_gradient_horizons.json"
+)
 
 
 def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, partial=None):

@@ -1,7 +1,7 @@
 """Does one time step give the same in every runtime?
 
 A RIN of 64 units is trained as in [endless
-stream](../endless_stream/README.md), *pairs, all steps*, at a learning rate of
+stream](#endless-stream), *pairs, all steps*, at a learning rate of
 0.01, with seed 0. Each format of `export_streaming` runs in its own interpreter
 or compiler, one step after another along one stream of 20 test recordings,
 2,000 steps. The difference is that from Keras's outputs of the whole stream,
@@ -15,7 +15,7 @@ import json
 import numpy as np
 import onnxruntime
 from ai_edge_litert.interpreter import Interpreter
-from endless_stream import measure as endless_stream
+from devices import endless_stream
 
 from engine import exported
 from engine import record

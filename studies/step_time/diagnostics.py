@@ -12,13 +12,13 @@ import statistics
 
 import keras
 import numpy as np
-from fixed_points import measure as fixed_points
 from tqdm import tqdm
 
 from engine import record
 from engine import steps
 from engine import timing
 from engine.measurement import Variant
+from engine.measurement import example
 from engine.models import LAYERS
 from keras_rin import diagnostics
 from keras_rin.callbacks import RecurrentDiagnostics
@@ -98,11 +98,12 @@ def built(name, units):
 
 def prepare_fixed_points(name, units, searches):
     """Trains a layer; the call searches from near its trajectories."""
-    network = "RIN, tanh" if name == "RIN" else name
-    model, _ = fixed_points.train(network, 0, 40 * searches // 64 + 1, units)
-    layer = model.layers[0]
-    rng = np.random.default_rng(0)
-    *_, states = fixed_points.EXAMPLE.states_near(layer, rng, searches)
+    options = {"activation": "tanh"} if name == "RIN" else {}
+    keras.utils.set_random_seed(0)
+    layer = LAYERS[name](units, return_sequences=True, **options)
+    rng, flip_flop = np.random.default_rng(0), example("fixed_points")
+    flip_flop.train(layer, 0.005, 40 * searches // 64 + 1, rng, verbose=0)
+    *_, states = flip_flop.states_near(layer, rng, searches)
     return functools.partial(diagnostics.fixed_points, layer, states)
 
 

@@ -1,6 +1,6 @@
 """Which layer has the highest accuracy in as many kB of a microcontroller?
 
-The networks of [endless stream](../endless_stream/README.md) in three sizes:
+The networks of [endless stream](#endless-stream) in three sizes:
 with at most as many weights as a RIN of 16, 32 and 64 units. Each has the
 training, *pairs, all steps* or *stateful, all steps*, and the learning rate of
 the highest accuracy on the parts left out. Accuracy is the mean over all steps
@@ -23,7 +23,7 @@ import re
 import subprocess
 
 import numpy as np
-from endless_stream import measure as endless_stream
+from devices import endless_stream
 
 from engine import exported
 from engine import pictures
