@@ -34,9 +34,9 @@ def recurrent_inputs(layer, batches):
         inputs, calls, _ = record_calls(layer)
         for inner, args, kwargs, _ in calls:
             if recurrent_layers(inner):
-                call = _inputs_of_call(args, kwargs)
+                tensors, masks = _inputs_of_call(args, kwargs)
                 yield from recurrent_inputs(
-                    inner, _passed_on(inputs, *call, batches)
+                    inner, _passed_on(inputs, tensors, masks, batches)
                 )
     elif isinstance(layer, keras.layers.Bidirectional):
         for inner in (layer.forward_layer, layer.backward_layer):
@@ -97,10 +97,11 @@ def _passed_on(inputs, tensors, masks, batches):
     def passed_batches():
         model = preceding_model()
         with undisturbed(model):
-            for x, mask in batches():
-                # Only a model inside another one has a mask here.
-                if _has_masked_steps(mask):
-                    yield model(x, training=False, mask=mask)
+            for x, masks in batches():
+                # Only a model inside another one has masks here.
+                if _has_masked_steps(masks):
+                    masks = [*map(ops.convert_to_tensor, masks)]
+                    yield model(x, training=False, mask=masks)
                 else:
                     yield model.predict_on_batch(x)
 
