@@ -279,7 +279,7 @@ def _cube(points, outputs):
 
 def draw_sizes():
     """Accuracy over the size of the LiteRT files of the study `exports`."""
-    results = ROOT / "studies" / "exports" / "results.json"
+    results = ROOT / "studies" / "exports" / "results_formats.json"
     figure, axes = subplots(6.5, 3.8)
     for run in json.loads(results.read_text())["records"]:
         if "LiteRT" not in run["format"]:

@@ -21,20 +21,20 @@ with JAX. All recurrent layers with a ReLU are one architecture with different
 initial weights: an IRNN, whose V is trained, is a RIN that begins at U = 0 with
 small W.
 
-Four more parts ran on a CPU. GRU and LSTM with as many weights were trained
-for as many updates as take them as long as 1,000 take a RIN, by the seconds of
-an epoch in [activity](../activity/README.md). Where cross-validation chose an
-end of the grid for a RIN, SimpleRNN, or GRU or LSTM with as many weights, the
-next rate, 0.0003 or 0.1, was tried as well. And RIN, GRU and LSTM with as many
-weights were trained on PLAID and ACSF1, the electric current of appliances, of
-up to 1,344 and 1,460 time steps: as they are, three seeds, and in frames, of
-which each has 20 time steps as its channels, ten seeds. There a RIN is tried at
-0.0003 as well and GRU and LSTM at 0.1; all rates are shown and none is chosen.
+RIN, GRU and LSTM with as many weights were also trained on PLAID and ACSF1, the
+electric current of appliances, of up to 1,344 and 1,460 time steps: as they
+are, three seeds, and in frames, of which each has 20 time steps as its
+channels, ten seeds. There a RIN is tried at 0.0003 as well and GRU and LSTM at
+0.1; all rates are shown and none is chosen.
 
 Three classifiers of sktime are the alternatives without a recurrent layer: the
 nearest neighbor by Euclidean distance and after dynamic time warping, and
 MiniRocket with three seeds, which needs the package numba. Shorter recordings
 have zeros behind their ends.
+
+Two more parts changed no verdict, and were removed: the next rate, 0.0003 or
+0.1, where cross-validation chose an end of the grid; and GRU and LSTM after as
+many updates as take as long as 1,000 of a RIN.
 """
 
 import functools
@@ -66,17 +66,6 @@ LONG = "PLAID", "ACSF1"
 DATA = tuple(name for name in data.PACKAGES if name not in LONG)
 GATED = "GRU, as many weights", "LSTM, as many weights"
 PREDICTED = 32  # recordings in a batch of predictions
-# The data sets whose accuracies at all rates are shown.
-RATE_TABLE = ("BasicMotions", "GunPoint")
-PUBLISHED_ERRORS = (
-    ("ItalyPowerDemand", 0.0447, 0.0496),
-    ("GunPoint", 0.0867, 0.0933),
-    ("ArrowHead", 0.2000, 0.2971),
-    ("PickupGestureWiimoteZ", 0.4400, 0.3400),
-    ("OSULeaf", 0.4793, 0.4091),
-    ("PLAID", 0.4767, 0.1639),
-    ("ACSF1", 0.4600, 0.3600),
-)
 RATES = (0.001, 0.003, 0.01, 0.03)
 BELOW, ABOVE = 0.0003, 0.1  # the rates beyond the ends of RATES
 READ_OUTS = ("last state", "mean of states")
@@ -115,13 +104,6 @@ for gated in keras.layers.GRU, keras.layers.LSTM:
         ARCHITECTURES[name] = {name: layer}
 
 
-def rates_beyond(name, architecture):
-    """The rate beyond that end of RATES that the first runs chose, if any."""
-    for of in outcomes(first_runs()):
-        if (of["data"], of["model"]) == (name, architecture):
-            return {RATES[0]: [BELOW], RATES[-1]: [ABOVE]}.get(of["rate"], [])
-
-
 def rates_of_long(name, architecture):
     """A RIN needs lower rates for them than the gated layers."""
     return (BELOW, *RATES) if architecture == "RIN" else (*RATES, ABOVE)
@@ -137,39 +119,11 @@ def measure(
 ):
     if classifiers:
         return {"classifiers": [classify(name) for name in names]}
-    runs = PartialRuns(partial, ("data", "architecture"))
-    cases = itertools.product(names, architectures)
-    runs = runs.complete(
-        [case for case in cases if rates(*case)],
+    runs = PartialRuns(partial, ("data", "architecture")).complete(
+        itertools.product(names, architectures),
         lambda *case: train(*case, rates=rates(*case), **sizes),
     )
-    return {"beyond" if rates is rates_beyond else "runs": runs}
-
-
-@functools.cache  # each case asks what they chose
-def first_runs():
-    """Those of all architectures and RATES."""
-    return record.read(record.STUDIES / "archive" / "results.json")["runs"]
-
-
-def with_rates_beyond(runs):
-    """The first runs of the models of `runs`, with their rates too."""
-    more = {
-        (run["data"], model): counts
-        for run in runs
-        for model, counts in run["models"].items()
-    }
-    models, joined = {model for _, model in more}, []
-    for run in first_runs():
-        with_more = {}
-        for model, counts in run["models"].items():
-            if model in models:
-                counts = counts | more.get((run["data"], model), {})
-                # Stable: the last state stays before the mean of states.
-                cases = sorted(counts, key=rate_of)
-                with_more[model] = {case: counts[case] for case in cases}
-        joined.append(run | {"models": with_more})
-    return joined
+    return {"runs": runs}
 
 
 def rate_of(case):
@@ -187,7 +141,6 @@ def train(
     rates=RATES,
     models=None,
     frame=1,
-    equal_time=False,
 ):
     """Trains the first `models` of an architecture, or all, on a data set.
 
@@ -200,8 +153,6 @@ def train(
     recordings, test = (data.framed(of, frame) for of in data.read(name))
     layers = ARCHITECTURES[architecture]
     layers = dict(itertools.islice(layers.items(), models))
-    if equal_time:
-        updates = round(updates * seconds_of_rin_over(architecture))
     layer = next(iter(layers.values()))
     if architecture.endswith("as many weights"):
         units = as_many_weights(layer, units, recordings.x.shape[-1])
@@ -243,19 +194,8 @@ def train(
     weights = dict.fromkeys(layers, count)
     return {
         "models": results,
-        "sizes": {"test": len(test.y), "weights": weights, "updates": updates},
+        "sizes": {"test": len(test.y), "weights": weights},
     }
-
-
-def seconds_of_rin_over(architecture):
-    """The seconds of an epoch of a RIN over those of a layer, in `activity`."""
-    results = record.read(record.STUDIES / "activity" / "results.json")
-    seconds = {
-        # The first run compiles.
-        of["layer"]: np.median([run["seconds"] for run in of["runs"][1:]])
-        for of in results["layers"]
-    }
-    return seconds["RIN"] / seconds[architecture.partition(",")[0]]
 
 
 def build(layer, units, recordings):
@@ -353,7 +293,6 @@ def outcomes(runs):
 
     - its `model`, `data`, and number of `weights` of the recurrent layer,
     - `rate` and `read_out` that cross-validation chose,
-    - `updates`, how many trained it,
     - `accuracies`, an array of the test accuracies of the seeds with them,
     - `end`, whether this rate is the lowest or highest that was tried,
     - `by_case`, {rate and read-out: test accuracies},
@@ -374,7 +313,6 @@ def outcomes(runs):
             values = {"accuracies": by_case[best], "by_case": by_case}
             values |= {"rate": rate_of(best), "read_out": best.split(", ")[1]}
             values["end"] = values["rate"] in (min(rates), max(rates))
-            values["updates"] = run["sizes"].get("updates", UPDATES)
             every = (n for kinds in counts.values() for n in kinds.values())
             values["diverged"] = sum(n.count(-1) for n in every)
             values["weights"] = run["sizes"]["weights"][model]
@@ -386,31 +324,15 @@ def tables(results):
     if "classifiers" in results:
         return {
             "Accuracy on the test set (median, lowest to highest of "
-            "the seeds)": classifier_table(results["classifiers"]),
-            "Published accuracies of the nearest neighbor (Dau et al., 2018, "
-            "The UCR time series archive)": published_table(),
+            "the seeds)": classifier_table(results["classifiers"])
         }
-    if "beyond" in results:
-        runs = with_rates_beyond(results["beyond"])
-        return verdict_tables(groups(outcomes(runs), "model"))
     reached = outcomes(results["runs"])
     if reached[0]["data"] in LONG:
         return {
             "Test accuracy at each learning rate (median, lowest to highest of "
-            "the seeds)": rate_table(reached, LONG, READ_OUTS)
+            "the seeds)": rate_table(reached)
         }
     models = groups(reached, "model")
-    if "RIN" not in models:
-        rin = groups(outcomes(first_runs()), "model")["RIN"]
-        rin = {of["data"]: of for of in rin}
-        models = {"RIN": [rin[name] for name in names_of(models)], **models}
-    return verdict_tables(models) | {
-        "Test accuracy at each learning rate, last state read (median, lowest "
-        "to highest of the seeds)": rate_table(reached, RATE_TABLE),
-    }
-
-
-def verdict_tables(models):
     return {
         "Mean test accuracy of ten seeds": accuracy_table(models),
         "RIN minus another model: the mean difference over the data sets, with "
@@ -430,12 +352,11 @@ def accuracy_table(models):
     }
     ranks = stats.rankdata(-np.array(list(means.values())), axis=0).mean(axis=1)
     rows = [
-        [model, f"{models[model][0]['updates']:,}"]
-        + [f"{np.mean(values):.3f}", f"{rank:.1f}"]
+        [model, f"{np.mean(values):.3f}", f"{rank:.1f}"]
         + [f"{value:.3f}" for value in values]
         for (model, values), rank in zip(means.items(), ranks, strict=True)
     ]
-    header = ["model", "updates", "mean", "mean rank", *names_of(models)]
+    header = ["model", "mean", "mean rank", *names_of(models)]
     return record.markdown(header, rows)
 
 
@@ -474,28 +395,22 @@ def choice_table(models):
     return record.markdown(header, rows)
 
 
-def rate_table(reached, names, read_outs=READ_OUTS[:1]):
-    by_data = groups(reached, "data")
-    rows = [
-        of | {"shown": how}
-        for name in names
-        for of in by_data.get(name, [])
-        for how in read_outs
-    ]
-    columns = {"data": "{data}", "model": "{model}"}
-    if len(read_outs) > 1:
-        columns["read-out"] = "{shown}"
-    words = len(columns)
-    columns["weights"] = "{weights:,}"
-    for tried in sorted(
-        {rate_of(case) for of in rows for case in of["by_case"]}
-    ):
-        columns[f"{tried:g}"] = functools.partial(accuracy_cell, tried)
-    return record.table(columns, rows, words=words)
+def rate_table(reached):
+    rows = [of | {"shown": how} for of in reached for how in READ_OUTS]
+    rows.sort(key=lambda of: LONG.index(of["data"]))
+    columns = {
+        "data": "{data}",
+        "model": "{model}",
+        "read-out": "{shown}",
+        "weights": "{weights:,}",
+    }
+    for rate in (BELOW, *RATES, ABOVE):
+        columns[f"{rate:g}"] = functools.partial(accuracy_cell, rate)
+    return record.table(columns, rows, words=3)
 
 
-def accuracy_cell(tried, of):
-    case = f"{tried:g}, {of['shown']}"
+def accuracy_cell(rate, of):
+    case = f"{rate:g}, {of['shown']}"
     return spread(of["by_case"][case]) if case in of["by_case"] else ""
 
 
@@ -509,30 +424,10 @@ def classifier_table(classifiers):
     return record.markdown(header, rows)
 
 
-def published_table():
-    rows = [
-        [name, f"{1 - euclidean:.3f}", f"{1 - warped:.3f}"]
-        for name, euclidean, warped in PUBLISHED_ERRORS
-    ]
-    header = ["data", "Euclidean distance", "dynamic time warping"]
-    return record.markdown(header, rows)
-
-
 OF_LONG = {"names": LONG, "architectures": ("RIN", *GATED), "models": 1}
 OF_LONG |= {"folds": 0, "rates": rates_of_long}
 VARIANTS = {
     "": Variant("Recurrent layers", backend="jax"),
-    "equal_time": Variant(
-        "Gated layers in the training time of a RIN",
-        {"architectures": GATED, "equal_time": True},
-        "jax",
-    ),
-    "beyond": Variant(
-        "Rates beyond the ends",
-        {"architectures": ("RIN", "SimpleRNN", *GATED)}
-        | {"models": 1, "rates": rates_beyond},
-        "jax",
-    ),
     "long": Variant(
         "Recordings of up to 1,460 time steps", OF_LONG | {"seeds": 3}, "jax"
     ),

@@ -18,9 +18,8 @@ steps:
   `stateful=True` carries from update to update, without a gradient.
 
 A network that was trained from zero states also runs with resets: *at each
-change*, which an application rarely knows; *every 100 steps*, at any phase of
-the activities; and *two states in turn*, each reset every 100 steps, 50 steps
-apart, where the output is that of the older state.
+change*, which an application rarely knows, and *every 100 steps*, at any phase
+of the activities. Two states that are reset in turn are no better.
 
 The layers have about as many weights as a RIN of 64 units. Adam has
 `beta_2=0.99, global_clipnorm=1.0` and cosine decay. The learning rate, of four,
@@ -57,7 +56,7 @@ TRAININGS = tuple(
     for trained in ("", ", all steps")
 )
 RATES = (0.001, 0.003, 0.01, 0.03)
-RESETS = ("never", "at each change", "every 100 steps", "two states in turn")
+RESETS = ("never", "at each change", "every 100 steps")
 WEIGHTS = ("float32", "int8")
 STEPS, BATCH, EPOCHS, UPDATES = 100, 16, 8, 25
 FOLDS = 4
@@ -141,34 +140,25 @@ def classes(stream, x, reset):
     It is -1 where an output is not finite.
     """
 
-    def named(resets):
-        y = stream(x, resets)
-        return np.where(np.isfinite(y).all(-1), y.argmax(-1), -1)
-
     steps = np.arange(x.shape[1])
     # A phase of its own for each stream, none of them that of the activities.
     phases = np.linspace(0, STEPS, len(x), endpoint=False, dtype=int)[:, None]
-    age = (steps + phases + STEPS // (2 * len(x))) % STEPS
-    if reset == "never":
-        return named(False)
-    if reset == "at each change":
-        return named(steps[None] % STEPS == 0)
-    if reset == "every 100 steps":
-        return named(age == 0)
-    halfway = age >= STEPS // 2
-    return np.where(halfway, named(age == STEPS // 2), named(age == 0))
+    resets = {
+        "never": False,
+        "at each change": steps[None] % STEPS == 0,
+        "every 100 steps": (steps + phases + STEPS // (2 * len(x))) % STEPS
+        == 0,
+    }
+    y = stream(x, resets[reset])
+    return np.where(np.isfinite(y).all(-1), y.argmax(-1), -1)
 
 
-def accuracies(stream, x, labels, reset, curves):
-    """Mean accuracy; curves are after a change, and over the whole stream."""
+def accuracies(stream, x, labels, reset):
+    """Mean accuracy, and that of each step after a change."""
     right = classes(stream, x, reset) == np.repeat(labels, STEPS, axis=1)
     right = right.reshape(*labels.shape, STEPS)[:, 1:]
-    scores = {"mean": float(right.mean())}
-    if curves:
-        tenths = np.array_split(right, min(10, right.shape[1]), axis=1)
-        scores["steps"] = np.round(right.mean((0, 1)), 3).tolist()
-        scores["tenths"] = [round(float(part.mean()), 3) for part in tenths]
-    return scores
+    steps = np.round(right.mean((0, 1)), 3).tolist()
+    return {"mean": float(right.mean()), "steps": steps}
 
 
 def measure(
@@ -236,12 +226,11 @@ def run(epochs, test, layer, units, training, rate, fold, seed):
     x, labels = streams_of(x_test, y_test, count, length, rng)
     results = {"parameters": model.count_params(), "diverged": diverged}
     for weights in WEIGHTS if fold < 0 else WEIGHTS[:1]:
-        curves = fold < 0 and weights == "float32"
         options = {"format": "c", "weights": weights}
         with exported.streaming_file(model, "rin.h", **options) as path:
             stream = exported.c_program(path, count)
             results[weights] = {
-                reset: accuracies(stream, x, labels, reset, curves)
+                reset: accuracies(stream, x, labels, reset)
                 for reset in resets_of(training, fold)
             }
     return results
@@ -298,20 +287,15 @@ def draw(results):
 
 
 def tables(results):
-    """Accuracies without and with resets, and in choosing the rates."""
     trainings = dict.fromkeys(run["training"] for run in results["runs"])
     from_zero = [name for name in trainings if name.startswith("zero states")]
     never = [(name, RESETS[0]) for name in trainings]
-    with_resets = itertools.product(from_zero, RESETS[1:])
-    columns = {name: name for name in ("layer", "training", "reset")}
+    with_resets = list(itertools.product(from_zero, RESETS[1:]))
     return {
         "Never reset: median (lowest to highest) of the seeds, and medians at "
         "steps after a change": accuracy_table(results, never),
         "Trained from zero states, and reset by the application": (
             accuracy_table(results, with_resets)
-        ),
-        "Mean accuracy on the parts left out, and the rate chosen": (
-            rate_table(results, columns)
         ),
     }
 
@@ -321,8 +305,9 @@ def accuracy_table(results, variants):
     columns |= {"rate": first("rate", "g"), "all steps": spread_of("mean")}
     columns["int8"] = spread_of("int8 mean")
     for step in AFTER:
-        columns[f"after {step}"] = median_of("steps", step - 1)
-    columns["last tenth of the stream"] = median_of("tenths", -1)
+        columns[f"after {step}"] = lambda runs, place=step - 1: (
+            f"{np.median([run['steps'][place] for run in runs]):.3f}"
+        )
     layers = dict.fromkeys(run["layer"] for run in results["runs"])
     rows = []
     for layer, (training, reset) in itertools.product(layers, variants):
@@ -337,31 +322,11 @@ def scores(run, reset):
     return run | run["float32"][reset] | {"reset": reset, "int8 mean": int8}
 
 
-def median_of(key, place):
-    """The column of the median over runs, of one of the values of each."""
-    return lambda runs: f"{np.median([run[key][place] for run in runs]):.3f}"
-
-
-def left_out_mean(results, best, rate):
-    """The mean accuracy on the parts left out, and the runs that diverged."""
-    values = {name: best[name] for name in FIELDS[:3]}
-    runs = select(results["left out"], **values, rate=rate)
-    mean = np.mean([run["float32"][best["reset"]]["mean"] for run in runs])
-    diverged = sum(run["diverged"] for run in runs)
-    return mean, f", {diverged} of {len(runs)} diverged" if diverged else ""
-
-
-def rate_table(results, columns):
-    """The columns are {header: name of a value of what was chosen}."""
-    rates = sorted({run["rate"] for run in results["left out"]})
-    rows = []
-    for best in results["chosen"]:
-        means = (left_out_mean(results, best, rate) for rate in rates)
-        cells = [f"{mean:.3f}{note}" for mean, note in means]
-        names = [str(best[name]) for name in columns.values()]
-        rows.append([*names, *cells, f"{best['rate']:g}"])
-    header = [*columns, *(f"{rate:g}" for rate in rates), "rate"]
-    return record.markdown(header, rows, words=len(columns))
+def left_out_accuracy(results, best):
+    """The mean accuracy on the parts left out, of what was chosen."""
+    values = {name: best[name] for name in FIELDS[:4]}
+    runs = select(results["left out"], **values)
+    return np.mean([run["float32"][best["reset"]]["mean"] for run in runs])
 
 
 PICTURES = {"trainings.svg": draw}

@@ -17,6 +17,7 @@ of a step, compiled with `-O2`, are counted by QEMU; a Cortex-M4 takes one or
 more cycles for each.
 """
 
+import functools
 import itertools
 import pathlib
 import re
@@ -104,10 +105,7 @@ def compile_board(folder, *options):
 def best_training(results, layer, units):
     """That of the highest accuracy on the parts left out, at its own rate."""
     chosen = endless_stream.select(results["chosen"], layer=layer, units=units)
-
-    def accuracy(best):
-        return endless_stream.left_out_mean(results, best, best["rate"])[0]
-
+    accuracy = functools.partial(endless_stream.left_out_accuracy, results)
     return max(chosen, key=accuracy)["training"]
 
 
@@ -126,7 +124,9 @@ def points(results, layer, weights):
 
 
 def draw(results):
-    """Accuracy over flash and RAM (median and range of the seeds)."""
+    """Accuracy over flash and RAM (median and range of the seeds, of which a
+    range that ends below the axis has runs that diverged).
+    """
     panels = (
         ("flash", "float32", "Flash, float32 weights"),
         ("flash", "int8", "Flash, int8 weights"),
@@ -150,23 +150,14 @@ def draw(results):
 
 
 def plot_sizes(axes, rows, kind, layer):
-    """Median and range of the seeds; a seed below the axis is counted."""
+    """Median and range of the seeds."""
     unit = 1 if kind == "RAM" else 1000
     accuracies = np.array([row["accuracies"] for row in rows])
     x = [row[kind] / unit for row in rows]
     middle = np.median(accuracies, axis=1)
     axes.plot(x, middle, marker="o", label=layer, **pictures.STYLES[layer])
-    color, low = pictures.STYLES[layer]["color"], LIMITS[0]
-    for at, median, seeds in zip(x, middle, accuracies, strict=True):
-        shown = seeds[seeds > low]
-        if len(shown):
-            axes.plot([at] * 2, [shown.min(), shown.max()], color=color)
-        if len(shown) < len(seeds):
-            note = f"{len(seeds) - len(shown)} of {len(seeds)} below {low}"
-            style = {"ha": "center", "fontsize": 8, "color": color}
-            arrow = {"arrowstyle": "-", "color": color, "alpha": 0.4}
-            ends = (at, median), (at, low + 0.003)
-            axes.annotate(note, *ends, arrowprops=arrow, **style)
+    low, high = accuracies.min(axis=1), accuracies.max(axis=1)
+    axes.vlines(x, low, high, color=pictures.STYLES[layer]["color"])
 
 
 def tables(results):
@@ -186,16 +177,8 @@ def tables(results):
     layers = dict.fromkeys(size["layer"] for size in results["bytes"])
     cases = itertools.product(layers, endless_stream.WEIGHTS)
     rows = itertools.chain(*(points(results, *case) for case in cases))
-    names = {"layer": "layer", "weights of a RIN of": "units"}
-    names["training"] = "training"
-    return {
-        "Accuracy, and what a program for a Cortex-M4F grows by": (
-            record.table(columns, rows, words=2)
-        ),
-        "Mean accuracy on the parts left out, and the rate chosen": (
-            endless_stream.rate_table(results, names)
-        ),
-    }
+    caption = "Accuracy, and what a program for a Cortex-M4F grows by"
+    return {caption: record.table(columns, rows, words=2)}
 
 
 PICTURES = {"kilobytes.svg": draw}

@@ -47,12 +47,6 @@ def in_new_process(function, *arguments, environment=None):
         os.environ.update(before)
 
 
-def in_this_process(function, *arguments, environment=None):
-    """What a function returns, for a test that has no time for a new one."""
-    del environment
-    return function(*arguments)
-
-
 def peak_growth(call):
     """MiB that a call needs at most above the memory in use before, on Linux.
 

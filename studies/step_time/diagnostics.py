@@ -1,9 +1,9 @@
-"""How long do the diagnostics take, and how much memory?
+"""How long do the diagnostics take?
 
-Each diagnostic is called several times in two processes of its own, one that
-is timed and one whose memory is measured: what a call needs at most above the
-memory in use before, its result included. A callback's share is the part of
-the time of `fit` that it takes by its own count.
+Each diagnostic is called several times, a matrix being that of a chain; the
+networks whose fixed points are searched learned the flip-flop task. A
+callback's share is the part of the time of `fit` that it takes by its own
+count.
 """
 
 import functools
@@ -37,53 +37,58 @@ CALLBACKS = {
 
 
 def of_matrices(units):
-    """{diagnostic: function that returns the call to measure}, of a chain."""
+    """Yields the name of a diagnostic and a call of it."""
     chain = np.asarray(Chain(1.02)((units, units)), "float64")
-    return {name: prepared(name, chain) for name in OF_MATRICES}
+    for name in OF_MATRICES:
+        yield name, functools.partial(getattr(diagnostics, name), chain)
 
 
 def of_layers(units):
     """The same of layers, on 4 sequences of 100 time steps."""
-    x, calls = inputs(4, 100), {}
+    x = inputs(4, 100)
     for name in ("SimpleRNN", "LSTM"):
         layer = built(name, units)
-        norms = prepared("gradient_norms", layer, x)
-        calls[f"hidden_chain, {name}"] = prepared("hidden_chain", layer)
-        calls[f"gradient_norms, {name}, 100 steps"] = norms
-    return calls
+        yield (
+            f"hidden_chain, {name}",
+            functools.partial(diagnostics.hidden_chain, layer),
+        )
+        yield (
+            f"gradient_norms, {name}, 100 steps",
+            functools.partial(diagnostics.gradient_norms, layer, x),
+        )
 
 
 def of_dynamics(
-    _, names=LAYERS, units=100, batch=16, steps=784, searches=1000, wide=256
+    units, names=LAYERS, batch=16, steps=784, searches=1000, wide=256, long=2000
 ):
     """The same of dynamics, for states of the size in the name."""
-    long = 2_000 if wide > 6 else 10
-    x, sequence, calls = inputs(batch, steps), inputs(1, long), {}
+    x, sequence = inputs(batch, steps), inputs(1, long)
     for name in names:
-        layer, large = built(name, units), built(name, wide)
         size = f"{name}, {units} units"
-        calls[f"Jacobians, {size}, {batch} x {steps} steps"] = prepared(
-            "state_jacobians", layer, x
+        layer = built(name, units)
+        yield (
+            f"Jacobians, {size}, {batch} x {steps} steps",
+            functools.partial(diagnostics.state_jacobians, layer, x),
         )
         if name != "SimpleRNN":
-            calls[f"fixed points, {size}, {searches} searches"] = (
-                functools.partial(prepare_fixed_points, name, units, searches)
+            trained = trained_and_states(name, units, searches)
+            yield (
+                f"fixed points, {size}, {searches} searches",
+                functools.partial(diagnostics.fixed_points, *trained),
             )
         counts = {"largest": 1, "all": None}
         if name == "LSTM":  # has two states for each unit
             counts[f"{wide} largest"] = wide
+        layer = built(name, wide)
         for which, count in counts.items():
-            key = f"{which} Lyapunov exponents, {name}, {wide} units"
-            calls[f"{key}, {long} steps"] = prepared(
-                "lyapunov_spectrum", large, sequence, exponents=count
+            yield (
+                f"{which} Lyapunov exponents, {name}, {wide} units, {long} "
+                "steps",
+                functools.partial(
+                    *(diagnostics.lyapunov_spectrum, layer, sequence),
+                    exponents=count,
+                ),
             )
-    return calls
-
-
-def prepared(name, *arguments, **options):
-    """The function that returns a call which needs no preparation."""
-    diagnostic = getattr(diagnostics, name)
-    return lambda: functools.partial(diagnostic, *arguments, **options)
 
 
 def inputs(batch, steps):
@@ -96,45 +101,25 @@ def built(name, units):
     return layer
 
 
-def prepare_fixed_points(name, units, searches):
-    """Trains a layer; the call searches from near its trajectories."""
+def trained_and_states(name, units, searches):
+    """A trained layer, and states near its trajectories."""
     options = {"activation": "tanh"} if name == "RIN" else {}
     keras.utils.set_random_seed(0)
     layer = LAYERS[name](units, return_sequences=True, **options)
     rng, flip_flop = np.random.default_rng(0), example("fixed_points")
     flip_flop.train(layer, 0.005, 40 * searches // 64 + 1, rng, verbose=0)
     *_, states = flip_flop.states_near(layer, rng, searches)
-    return functools.partial(diagnostics.fixed_points, layer, states)
+    return layer, states
 
 
-SMALL = {"names": ["GRU"], "batch": 2, "steps": 5, "searches": 3, "wide": 6}
 PARTS = {
     "matrices": of_matrices,
     "layers": of_layers,
     "dynamics": of_dynamics,
-    "small dynamics": functools.partial(of_dynamics, units=4, **SMALL),
+    "small dynamics": lambda units: of_dynamics(
+        4, ["GRU"], batch=2, steps=5, searches=3, wide=6, long=10
+    ),
 }
-
-
-@functools.cache
-def prepared_call(part, units, name):
-    return PARTS[part](units)[name]()
-
-
-def seconds_of_calls(part, units, repeats, name):
-    calls = {name: prepared_call(part, units, name)}
-    return [ms / 1e3 for ms in timing.in_turns(calls, repeats)[name]]
-
-
-def memory_of_calls(part, units, repeats, name):
-    """MiB that one of the calls needs at most, its result included."""
-    call = prepared_call(part, units, name)
-
-    def calls():
-        for _ in range(repeats):
-            call()
-
-    return round(timing.peak_growth(calls))
 
 
 def callback_share(units, epochs, options):
@@ -150,29 +135,19 @@ def callback_share(units, epochs, options):
 
 
 def measure(
-    parts=("matrices", "layers"),
-    units=512,
-    repeats=3,
-    callback_units=100,
-    callback_epochs=(10, 100),
-    callbacks=tuple(CALLBACKS),
-    separately=True,
+    parts=("matrices", "layers"), units=512, repeats=3, epochs=(10, 100)
 ):
-    cases = [(part, name) for part in parts for name in PARTS[part](units)]
-    seconds, memory = {}, {}
-    process = timing.in_new_process if separately else timing.in_this_process
-    returns_memory = {"environment": timing.RETURNS_MEMORY}
-    for part, name in tqdm(cases):
-        case = part, units, repeats, name
-        seconds[name] = process(seconds_of_calls, *case)
-        memory[name] = process(memory_of_calls, *case, **returns_memory)
-    shares = {name: {} for name in callbacks if callback_epochs}
-    for name, epochs in itertools.product(shares, callback_epochs):
-        share = callback_share(callback_units, epochs, CALLBACKS[name])
-        shares[name][str(epochs)] = share
+    seconds = {}
+    for part in parts:
+        for name, call in tqdm(PARTS[part](units)):
+            ms = timing.in_turns({name: call}, repeats)[name]
+            seconds[name] = [value / 1e3 for value in ms]
+    shares = {name: {} for name in CALLBACKS if epochs}
+    for name, count in itertools.product(shares, epochs):
+        share = callback_share(100, count, CALLBACKS[name])
+        shares[name][str(count)] = share
     units = None if parts == ["dynamics"] else units
-    results = {"units": units, "seconds": seconds, "memory_mib": memory}
-    return results | {"shares": shares}
+    return {"units": units, "seconds": seconds, "shares": shares}
 
 
 def tables(results):
@@ -181,10 +156,10 @@ def tables(results):
         f"diagnostic{size}": lambda row: row[0],
         "median, s": lambda row: f"{statistics.median(row[1]):.2g}",
         "range, s": lambda row: f"{min(row[1]):.2g} to {max(row[1]):.2g}",
-        "memory, MiB": lambda row: str(results["memory_mib"][row[0]]),
     }
-    calls = results["seconds"].items()
-    tables = {"Time and memory of a call": record.table(columns, calls)}
+    tables = {
+        "Time of a call": record.table(columns, results["seconds"].items())
+    }
     if results["shares"]:
         columns = {"share of training time": lambda row: row[0]}
         for n in next(iter(results["shares"].values())):
@@ -198,13 +173,11 @@ VARIANTS = {
     "": Variant("512 units, and the callback"),
     "2000": Variant(
         "2,000 units, one call each",
-        {"parts": ["matrices"], "units": 2000, "repeats": 1}
-        | {"callback_epochs": ()},
+        {"parts": ["matrices"], "units": 2000, "repeats": 1, "epochs": ()},
     ),
     "dynamics": Variant(
-        "Dynamics", {"parts": ["dynamics"], "callback_epochs": ()}
+        "Dynamics", {"parts": ["dynamics"], "units": 100, "epochs": ()}
     ),
 }
 SMALLEST = {"parts": ["matrices", "small dynamics"], "units": 8, "repeats": 1}
-SMALLEST |= {"callback_units": 8, "callback_epochs": (2,), "separately": False}
-SMALLEST["callbacks"] = ("with `x` and `lyapunov`",)
+SMALLEST["epochs"] = (2,)

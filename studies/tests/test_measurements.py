@@ -21,13 +21,6 @@ PROGRAMS = {  # that a study runs
     "devices/kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
     "devices/runtimes": ["gcc"],
 }
-# Those that need reports of pytest are tested as a page.
-ELSEWHERE = {
-    "backends",
-    "robustness",
-    "tutorial",
-    "versions",
-}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,7 +37,7 @@ def test_a_page_is_made_of_the_stored_results(name):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", sorted(set(NAMES) - ELSEWHERE))
+@pytest.mark.parametrize("name", NAMES)
 def test_the_smallest_settings_run(name, tmp_path):
     for program in PROGRAMS.get(name, []):
         if not shutil.which(program):
