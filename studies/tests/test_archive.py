@@ -9,53 +9,39 @@ from archive import measure as archive
 from engine.recordings import Recordings
 from engine.recordings import framed
 
+CASES = [*itertools.product(archive.RATES, archive.READ_OUTS)]
 
-def run(fold, rates=archive.RATES, others=()):
-    """Counts, of the left out part `fold[rate]`."""
-    cases = itertools.product(rates, archive.READ_OUTS)
+
+def run(right):
+    """Counts of a run, of the left out part `right[rate, read-out]`."""
     counts = {
-        f"{rate:g}, {how}": {"fold": [fold[rate]], "test": [number, number]}
-        for number, (rate, how) in enumerate(cases)
+        f"{rate:g}, {how}": {
+            "fold": [right.get((rate, how), 3)],
+            "test": [number, -1],
+        }
+        for number, (rate, how) in enumerate(CASES)
     }
-    return {
-        "data": "A",
-        "architecture": "gated",
-        "models": {"GRU": counts} | {name: counts for name in others},
-        "sizes": {"test": 10, "weights": {"GRU": 3, "LSTM": 3}},
-    }
-
-
-FIRST = run({0.001: 4, 0.003: 3, 0.01: 2, 0.03: -1}, others=["LSTM"])
+    sizes = {"test": 10, "weights": {"GRU": 3}}
+    return {"data": "A", "models": {"GRU": counts}, "sizes": sizes}
 
 
 @pytest.mark.parametrize(
-    ("rate", "right", "chosen", "end"),
+    ("right", "chosen", "end"),
     [
-        (0.0003, 5, 0.0003, True),
-        (0.0003, 4, 0.0003, True),  # a tie
-        (0.0003, 3, 0.001, False),
-        (0.1, 5, 0.1, True),
-        (0.1, 4, 0.001, True),  # a tie
+        ({}, 0, True),  # a tie
+        ({(0.001, "mean of states"): 4}, 1, True),
+        ({(0.01, "last state"): 4}, 4, False),
+        ({(0.03, "last state"): 4, (0.003, "last state"): 4}, 2, False),
+        ({case: -1 for case in CASES[:7]}, 7, True),
     ],
 )
-def test_a_rate_beyond_an_end_is_one_more(
-    rate, right, chosen, end, monkeypatch
-):
-    monkeypatch.setattr(archive, "first_runs", lambda: [FIRST])
-    beyond = run({rate: right}, [rate])
-    (of,) = archive.outcomes(archive.with_rates_beyond([beyond]))
-    assert of["model"] == "GRU"
-    assert (of["rate"], of["read_out"]) == (chosen, "last state")
+def test_the_rate_and_read_out_are_the_first_of_the_best(right, chosen, end):
+    (of,) = archive.outcomes([run(right)])
+    assert (of["rate"], of["read_out"]) == CASES[chosen]
     assert of["end"] == end
-    assert len(of["by_case"]) == 2 * (len(archive.RATES) + 1)
-    np.testing.assert_allclose(of["by_case"]["0.01, mean of states"], 0.5)
-
-
-def test_a_run_that_diverged_has_no_right_answer():
-    of, _ = archive.outcomes([FIRST])
-    assert (of["rate"], of["diverged"]) == (0.001, 2)
-    assert of["accuracies"] == pytest.approx([0, 0])
-    assert of["end"]
+    # A run that diverged has no right answer.
+    assert of["accuracies"] == pytest.approx([chosen / 10, 0])
+    assert of["diverged"] == 8 + sum(count == -1 for count in right.values())
 
 
 def test_a_frame_has_the_time_steps_in_their_order():
