@@ -96,28 +96,6 @@ def test_wrong_arguments_are_named(initializer, name, values):
             initializer(**{name: value})
 
 
-@pytest.mark.parametrize(
-    "initializer, name",
-    [
-        (Chain(1e39), "gain"),
-        (ChainIdentity(1e39, 0), "chain_gain"),
-        (ChainIdentity(0, -1e39), "identity_gain"),
-        (FeedbackChain(1e39, 0), "gain"),
-        (FeedbackChain(0, 1e39), "feedback"),
-        (Ramp(1e39), "limit"),
-    ],
-)
-def test_a_weight_beyond_the_dtype_is_named(initializer, name):
-    """Infinity times the zeros beside it would be NaN."""
-    with pytest.raises(ValueError, match=f"`{name}` of .*dtype=float32"):
-        initializer((3, 3))
-    with pytest.raises(ValueError, match=f"`{name}` of .*dtype=float16"):
-        initializer((3, 3), "float16")
-    with pytest.raises(ValueError, match="floating dtype.*dtype=int32"):
-        initializer((3, 3), "int32")
-    assert np.isfinite(as_numpy(initializer, 3, "float64")).all()
-
-
 @pytest.mark.parametrize("units", [1, 2, 7])
 def test_each_matrix_is_its_formula(units):
     row = np.arange(units)
@@ -153,12 +131,6 @@ def test_offset_makes_its_initializer_the_effective_matrix(initializer):
     layer = built(RIN(5, recurrent_initializer=Offset(initializer)))
     expected = as_numpy(initializer, 5)
     assert_same(layer.effective_recurrent_kernel, expected)
-
-
-@pytest.mark.parametrize("start", [Offset, PerGate])
-def test_no_initializer_at_all_is_refused(start):
-    with pytest.raises(ValueError, match="Received: initializer=None"):
-        start(None)
 
 
 @pytest.mark.parametrize(
@@ -224,46 +196,30 @@ def test_gates_draw_different_numbers(wrap, seed):
     assert len(np.unique(kernel)) == 36
 
 
-def test_a_seeded_start_draws_the_same_again():
-    start = PerGate(keras.initializers.Orthogonal(seed=7))
-    assert_same(start((3, 12)), start((3, 12)))
-
-
-@pytest.mark.parametrize("shape", [(3, 13), ()])
-def test_gates_that_do_not_divide_the_kernel_are_refused(shape):
-    with pytest.raises(ValueError, match="last axis.*Received: shape="):
-        PerGate()(shape)
-
-
-def test_a_list_must_have_one_start_a_gate():
-    with pytest.raises(ValueError, match="gates=4.*Received: 3 initializers"):
-        PerGate([Chain(), Chain(), Chain()])
-
-
-@pytest.mark.parametrize(
-    ("layer", "gates"), [(keras.layers.LSTM, 4), (keras.layers.GRU, 3)]
-)
-@pytest.mark.parametrize("units", [5, 8])
-def test_the_error_of_a_chain_names_per_gate(layer, gates, units):
-    with pytest.raises(
-        ValueError,
-        match=rf"{layer.__name__}.*PerGate\(Chain\(...\), gates={gates}\)",
-    ):
-        built(layer(units, recurrent_initializer=Chain()))
+def test_a_seeded_initializer_draws_the_same_again():
+    initializer = PerGate(keras.initializers.Orthogonal(seed=7))
+    assert_same(initializer((3, 12)), initializer((3, 12)))
 
 
 @pytest.mark.one_backend
 @pytest.mark.parametrize(
-    ("layer", "gates", "wrong"),
-    [(keras.layers.LSTM, 4, 3), (keras.layers.GRU, 3, 4)],
+    "refused, message",
+    [
+        (lambda: Offset(None), "Received: initializer=None"),
+        (lambda: PerGate(None), "Received: initializer=None"),
+        (lambda: PerGate([Chain()] * 3), "gates=4.*Received: 3 initializers"),
+        (lambda: PerGate()((3, 13)), "last axis.*4 gates, a GRU 3.*Received"),
+        (lambda: PerGate()(()), "last axis.*Received: shape="),
+        (lambda: SmallVarianceNormal()((3,)), "kernels of.*Received: shape="),
+        (
+            lambda: built(keras.layers.GRU(5, recurrent_initializer=Chain())),
+            r"a GRU pass PerGate\(Chain\(...\), gates=4\) or gates=3",
+        ),
+    ],
 )
-@pytest.mark.parametrize("units", [5, 8, 9, 12])
-def test_the_error_names_the_gates_of_the_layer(layer, gates, wrong, units):
-    start = PerGate(Chain(), gates=wrong)
-    with pytest.raises(
-        ValueError, match=rf"{layer.__name__}.*PerGate\(..., gates={gates}\)"
-    ):
-        built(layer(units, recurrent_initializer=start))
+def test_what_cannot_be_initialized_is_refused(refused, message):
+    with pytest.raises(ValueError, match=message):
+        refused()
 
 
 @pytest.mark.one_backend
@@ -291,14 +247,6 @@ def test_small_variance_draws_anew_unless_it_has_a_seed():
     assert_same(seeded(shape), SmallVarianceNormal(seed=1)(shape))
     config = keras.initializers.serialize(seeded)
     assert_same(keras.initializers.deserialize(config)(shape), seeded(shape))
-
-
-@pytest.mark.parametrize("shape", [(), (3,)])
-def test_small_variance_refuses_what_is_no_kernel(shape):
-    with pytest.raises(
-        ValueError, match="initializes kernels.*Received: shape="
-    ):
-        SmallVarianceNormal()(shape)
 
 
 HALF = pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -344,21 +292,6 @@ def test_an_offset_keeps_digits_that_the_effective_matrix_loses(dtype):
     offset = Offset(ChainIdentity(0.5, 0.999))((3, 3), dtype)
     exact = 0.5 * np.eye(3, k=1) - 0.001 * np.eye(3)
     np.testing.assert_allclose(as_float64(offset), exact, rtol=5e-3)
-
-
-@pytest.mark.parametrize(
-    "initializer",
-    [
-        Offset(Chain(1e5)),
-        PerGate([Chain(1e5)], gates=1),
-        Offset(PerGate([Chain(1e5)], gates=1)),
-    ],
-    ids=["Offset", "PerGate", "both"],
-)
-def test_a_weight_beyond_float16_is_still_refused(initializer):
-    with pytest.raises(ValueError, match="`gain` of Chain .*dtype=float16"):
-        initializer((3, 3), "float16")
-    assert np.isfinite(as_float64(initializer((3, 3), "bfloat16"))).all()
 
 
 BOTH = {"kernel_initializer": ORTHOGONAL, "output_initializer": ORTHOGONAL}

@@ -26,8 +26,8 @@ class Chain(keras.initializers.Initializer):
             Defaults to 1.
 
     Raises:
-        ValueError: If `gain` is negative or not finite, if a weight is
-            beyond the range of the dtype, or if the shape is not square.
+        ValueError: If `gain` is negative or not finite, or if the requested
+            shape is not square.
 
     Example:
 
@@ -47,7 +47,7 @@ class Chain(keras.initializers.Initializer):
         self.gain = _arguments.finite_number("gain", gain, at_least=0)
 
     def __call__(self, shape, dtype=None):
-        return _chain(self, shape, dtype, "gain")
+        return self.gain * _square.diagonal(self, shape, dtype, 1)
 
     def get_config(self):
         return {"gain": self.gain}
@@ -97,8 +97,8 @@ class ChainIdentity(keras.initializers.Initializer):
         )
 
     def __call__(self, shape, dtype=None):
-        chain = _chain(self, shape, dtype, "chain_gain")
-        return chain + _square.diagonal(self, shape, dtype, 0, "identity_gain")
+        chain = self.chain_gain * _square.diagonal(self, shape, dtype, 1)
+        return chain + self.identity_gain * _square.diagonal(self, shape, dtype)
 
     def get_config(self):
         return {
@@ -125,8 +125,8 @@ class FeedbackChain(keras.initializers.Initializer):
             previous one. Defaults to 0.04.
 
     Raises:
-        ValueError: If a weight is negative or not finite, if a weight is
-            beyond the range of the dtype, or if the shape is not square.
+        ValueError: If a weight is negative or not finite, or if the requested
+            shape is not square.
 
     Example:
 
@@ -148,8 +148,8 @@ class FeedbackChain(keras.initializers.Initializer):
         )
 
     def __call__(self, shape, dtype=None):
-        chain = _chain(self, shape, dtype, "gain")
-        return chain + _square.diagonal(self, shape, dtype, -1, "feedback")
+        chain = self.gain * _square.diagonal(self, shape, dtype, 1)
+        return chain + self.feedback * _square.diagonal(self, shape, dtype, -1)
 
     def get_config(self):
         return {"gain": self.gain, "feedback": self.feedback}
@@ -169,8 +169,8 @@ class Ramp(keras.initializers.Initializer):
         limit: Finite number, at least 0: largest weight. Defaults to 0.01.
 
     Raises:
-        ValueError: If `limit` is negative or not finite, if a weight is
-            beyond the range of the dtype, or if the shape is not square.
+        ValueError: If `limit` is negative or not finite, or if the requested
+            shape is not square.
 
     Example:
 
@@ -191,15 +191,9 @@ class Ramp(keras.initializers.Initializer):
     def __call__(self, shape, dtype=None):
         units = _square.checked_units(self, shape)
         dtype = keras.backend.standardize_dtype(dtype)
-        limit = _square.checked_number(self, "limit", dtype)
         wide = dtype if dtype == "float64" else "float32"
         position = ops.arange(units, dtype=wide) / max(units - 1, 1)
-        return ops.cast(limit * (position - position[:, None]), dtype)
+        return ops.cast(self.limit * (position - position[:, None]), dtype)
 
     def get_config(self):
         return {"limit": self.limit}
-
-
-def _chain(initializer, shape, dtype, attribute):
-    """A chain whose weights are an attribute of the initializer."""
-    return _square.diagonal(initializer, shape, dtype, 1, attribute)

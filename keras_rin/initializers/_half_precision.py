@@ -1,33 +1,21 @@
-"""Initializers of weights of half precision, computed in float32."""
+"""Initializers of weights of half precision, computed in float32.
+
+Neither TensorFlow nor JAX decomposes a matrix of bfloat16, as an orthogonal
+initializer does, and V - I would lose digits in it.
+"""
 
 import functools
 
 import keras
 from keras import ops
 
-from keras_rin.initializers import _square
 
-HALF = ("bfloat16", "float16")
-
-
-def draw(initializer, shape, dtype):
-    """The values of an initializer, computed in `compute_dtype`."""
+def draw(initializer, shape, dtype, shift=0.0):
+    """The values of an initializer minus `shift`, both at least in float32."""
     dtype = keras.backend.standardize_dtype(dtype)
-    wide = compute_dtype(initializer, dtype)
-    return ops.cast(initializer(shape, dtype=wide), dtype)
-
-
-def compute_dtype(initializer, dtype):
-    """float32 for a half precision, any other dtype itself.
-
-    Neither TensorFlow nor JAX decomposes a matrix of bfloat16, as an
-    orthogonal initializer does, and V - I would lose digits in it.
-    """
-    if dtype not in HALF:
-        return dtype
-    # The cast would turn a number beyond the range into infinity.
-    _square.check_range(initializer, dtype)
-    return "float32"
+    wide = "float32" if dtype in ("bfloat16", "float16") else dtype
+    values = initializer(shape, dtype=wide) - ops.cast(shift, wide)
+    return ops.cast(values, dtype)
 
 
 def in_float32_if_orthogonal(initializer):

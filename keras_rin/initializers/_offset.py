@@ -1,7 +1,6 @@
 """Offset: an initializer of the effective matrix of a layer that stores U."""
 
 import keras
-from keras import ops
 from keras.initializers import Initializer
 
 from keras_rin.initializers import _half_precision
@@ -40,10 +39,8 @@ class Offset(keras.initializers.Initializer):
         self.initializer = known(initializer)
 
     def __call__(self, shape, dtype=None):
-        dtype = keras.backend.standardize_dtype(dtype)
-        wide = _half_precision.compute_dtype(self, dtype)
-        identity = _square.diagonal(self, shape, wide)
-        return ops.cast(self.initializer(shape, dtype=wide) - identity, dtype)
+        identity = _square.diagonal(self, shape, "float32")
+        return _half_precision.draw(self.initializer, shape, dtype, identity)
 
     def get_config(self):
         return {"initializer": keras.initializers.serialize(self.initializer)}

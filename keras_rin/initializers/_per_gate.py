@@ -6,7 +6,6 @@ from keras.initializers import Initializer
 
 from keras_rin import _arguments
 from keras_rin.initializers import _half_precision
-from keras_rin.initializers import _square
 from keras_rin.initializers._offset import Offset
 from keras_rin.initializers._offset import known
 
@@ -74,17 +73,12 @@ class PerGate(keras.initializers.Initializer):
                 f"PerGate(gates={self.gates}) needs a kernel whose last axis "
                 f"is divisible by {self.gates}: an LSTM has 4 gates, a GRU 3. "
                 f"Received: shape={tuple(shape)}"
-                f"{_square.gates_hint(shape, '...')}"
             )
         gate_shape = (*shape[:-1], shape[-1] // self.gates)
-        try:
-            kernels = [
-                _half_precision.draw(initializer, gate_shape, dtype)
-                for initializer in self._gate_initializers()
-            ]
-        except ValueError as error:
-            hint = _square.gates_hint(shape, "...")
-            raise ValueError(f"{error}{hint}") from error
+        kernels = [
+            _half_precision.draw(initializer, gate_shape, dtype)
+            for initializer in self._gate_initializers()
+        ]
         return ops.concatenate(kernels, axis=-1)
 
     def _gate_initializers(self):
