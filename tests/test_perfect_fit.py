@@ -3,7 +3,6 @@ import sys
 import keras
 import numpy as np
 import pytest
-from cases import diagonal
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -19,13 +18,9 @@ pytestmark = pytest.mark.one_backend
 
 def labels(model, x):
     """An independent pass in float64, by the formula of the docstring."""
-    *rescaling, normalization, _, _, _ = model.layers
-    mean = np.float64(normalization.mean)
-    for layer in rescaling:
-        x = np.float32(x) * np.float64(layer.scale)
+    mean = np.float64(model.layers[0].mean)
     a, kernel, output, bias, w, b = (np.float64(v) for v in model.get_weights())
-    x = x if rescaling else np.float32(x)
-    h = (x - mean) @ a
+    h = (np.float32(x) - mean) @ a
     for u, v, s in zip(kernel, output, bias, strict=True):
         h = h + np.maximum(h @ u + s, 0) @ v
     assert np.isfinite(h).all()
@@ -63,40 +58,11 @@ def test_every_point_gets_its_label(data):
     assert_fits(model, x, y)
 
 
-@pytest.mark.parametrize(
-    "scale, place", diagonal([1e-36, 1e-30, 1e31, 2e37, 7e37], [0, 2])
-)
-def test_data_of_any_scale_of_float32_are_fitted(scale, place):
-    rng = np.random.default_rng(4)
-    x = (rng.uniform(-2, 2, size=(30, 3)) + place) * scale
-    y = rng.integers(4, size=30)
-    model, margin = perfect_fit(x, y)
-    assert margin > 1e-6
-    assert_fits(model, x, y)
-
-
-@pytest.mark.parametrize("scale", [1e-39, 1e-44])
-def test_numbers_that_are_0_to_processors_tell_no_points_apart(scale):
-    x, y = np.arange(1.0, 9)[:, None] * scale, np.arange(8) % 2
-    with pytest.raises(ValueError, match="1.2e-38 are 0 in float32"):
-        perfect_fit(x, y)
-    # They do no harm where another feature tells the points apart.
-    x = np.column_stack([x, np.arange(8)])
-    assert_fits(perfect_fit(x, y).model, x, y)
-
-
 @pytest.mark.parametrize("copies", [1, 2])
 def test_points_that_rounding_makes_one_are_named(copies):
     x = np.repeat(2.0 ** np.arange(-60, 60), copies)[:, None]
     y = np.arange(len(x)) // copies % 2
-    with pytest.raises(ValueError, match=r"no width suffices.*close to x\["):
-        perfect_fit(x, y)
-
-
-@pytest.mark.parametrize("label", [2**20, 10**9, 2**63])
-def test_a_class_far_from_the_others_is_no_output_for_each_between(label):
-    x, y = np.eye(2), np.array([0, label], "uint64")
-    with pytest.raises(ValueError, match=rf"unique.*y\[1\]={label}"):
+    with pytest.raises(ValueError, match=r"this fit fails.*close to x\["):
         perfect_fit(x, y)
 
 
@@ -224,7 +190,7 @@ def test_the_width_asked_for_is_the_width_given(thousand):
 def test_a_width_that_float32_cannot_hold_is_refused_with_one_it_can():
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(800, 20)), rng.integers(2, size=800)
-    message = "at width 2, `width=7` suffices.*x.[0-9]"
+    message = "fails at width 2.*x.[0-9].*up to 21.*width=2"
     with pytest.raises(ValueError, match=message):
         perfect_fit(x, y, width=2)
     assert perfect_fit(x, y, width=7).model
@@ -232,7 +198,7 @@ def test_a_width_that_float32_cannot_hold_is_refused_with_one_it_can():
 
 def test_points_too_close_for_float32_are_named():
     x = np.array([[0.0, 0], [1, 0], [1, 2e-7], [5, 5]])
-    with pytest.raises(ValueError, match="no width suffices.*x.[12]]"):
+    with pytest.raises(ValueError, match="fails at width 4: .*x.[12]]"):
         perfect_fit(x, np.array([0, 1, 0, 1]))
 
 
@@ -252,9 +218,8 @@ def test_identical_points_with_two_labels_are_named():
         (np.ones(3), [0, 1, 2], "`x` must be of shape"),
         (np.ones((0, 3)), [], "`x` must be of shape"),
         (np.ones((3, 0)), [0, 1, 2], "`x` must be of shape"),
-        ([[0.0], [np.nan]], [0, 1], r"`x` must be finite.*x\[1\]=\[nan\]"),
-        ([[np.inf], [0.0]], [0, 1], r"`x` must be finite.*x\[0\]=\[inf\]"),
-        ([[0.0], [1e39]], [0, 1], r"`x` must be finite.*x\[1\]=\[inf\]"),
+        ([[0.0], [np.nan]], [0, 1], "finite in float32.*1 of 2"),
+        ([[0.0], [1e39]], [0, 1], "finite in float32.*1 of 2"),
         ([[0.0], [1.0]], [0, 1, 0], r"`y` must be integers.*shape \(3,\)"),
         ([[0.0], [1.0]], [[0], [1]], r"`y` must be integers.*shape \(2, 1\)"),
         ([[0.0], [1.0]], [0.0, 1.0], "`y` must be integers.*float64"),

@@ -13,10 +13,8 @@ from keras_rin.layers._residual_dense_stack import ResidualDenseStack
 MOST_UNITS = 64  # largest number of neurons in a residual block
 SUFFICIENT_MARGIN = 1e-3  # a margin that is sufficient in float32
 LARGEST_SHARE = 0.25  # of the distance of two labels, taken by rounding
-MOST_CLASSES = 2**20  # largest number: each is a column of the last kernel
 BATCH_SIZE = 1024  # number of points at a time, on which a network is tested
-# Beyond 2^100 and 2^-100 the weights would leave the range of float32.
-LARGEST_EXPONENT, EXPONENT_STEP = 100, 64
+SMALLEST_DEVIATION = 1e-30  # a smaller one needs a weight beyond float32
 
 
 class PerfectFit(typing.NamedTuple):
@@ -40,7 +38,7 @@ def perfect_fit(
 ) -> PerfectFit:
     """Computes the weights of a network that classifies every point correctly.
 
-    h_0 = (c x - mean) A,  h_{i+1} = h_i + relu(h_i U_i + s_i) V_i,
+    h_0 = (x - mean) A,  h_{i+1} = h_i + relu(h_i U_i + s_i) V_i,
     logits = h_depth W + b
 
     Nothing is trained, and labels and points are arbitrary: only points with
@@ -52,20 +50,15 @@ def perfect_fit(
     The number of weights is about n (2 width + 1). With the default width,
     which is ln(n) unless float32 needs more, that is the n ln(n) of the
     theorem, times about 2.2. The network is computed in float64, with each
-    threshold in the middle of its gap. The points are standardized and can be
-    of any scale: c is 1, or a power of 2 if the largest number of x is beyond
-    2^100 or below 2^-100. Numbers below 1.2e-38, which most processors treat
-    as 0 in float32, are set to 0.
-
-    The network is run on all its points before it is returned, on the current
-    backend and device. On a device with less precise products, compare the
-    margin with that precision.
+    threshold in the middle of its gap, for standardized points. It is run on
+    all of them before it is returned, on the current backend and device. On a
+    device with less precise products, compare the margin with that precision.
 
     Args:
         x: Array of finite numbers of shape `(n, features)`, converted to
             float32.
-        y: Integer array of shape `(n,)`, the classes, from 0 and below 2^20.
-            The network has one output per class.
+        y: Integer array of shape `(n,)`, the classes, from 0 upwards. The
+            network has one output per class.
         width: Integer of at least 2, dimensionality of h. Defaults to `None`:
             the smallest width from about ln(n) upwards that suffices in
             float32.
@@ -74,12 +67,10 @@ def perfect_fit(
         A `PerfectFit`, a named tuple `(model, margin)`.
 
     Raises:
-        ValueError: If `x` or `y` has another shape or type; if `x` has
-            numbers that are not finite in float32; if points that are
-            identical in float32 have different labels; if the margin is too
-            small for float32, in which case the message names a sufficient
-            width; or if the network misclassifies a point on the current
-            device.
+        ValueError: If `x` or `y` has another shape or type; if points that
+            are identical in float32 have different labels; if the margin is
+            too small for float32 at this width; or if the network
+            misclassifies a point on the current device.
 
     Example:
 
@@ -98,38 +89,31 @@ def perfect_fit(
     x, y = _checked_points(x), np.asarray(y)
     _check_labels(y, x)
     points, labels, first_indices = _distinct(x, y)
-    cloud, widths = _Cloud(points, labels), _candidate_widths(*points.shape)
-    first_width = widths[0] if width is None else width
+    cloud = _Cloud(points, labels)
+    widths = [width] if width else _candidate_widths(*points.shape)
     try:
-        stack = _separating_stack(cloud, first_width)
+        stack = _narrowest_stack(cloud, widths)
     except _TooNarrow as error:
-        wider = [number for number in widths if number > first_width]
-        wider_stack = _narrowest_stack(cloud, wider)
-        if width is not None or wider_stack is None:
-            message = _width_error(
-                first_width, error, wider_stack, first_indices
-            )
-            raise ValueError(message) from None
-        stack = wider_stack
+        raise ValueError(
+            f"In float32 this fit fails at width {widths[-1]}: another point "
+            f"is too close to x[{first_indices[error.point]}], which rounding "
+            f"may move by {min(error.share, 1):.2g} of the distance to "
+            f"another class; {LARGEST_SHARE} is allowed. A larger width may "
+            f"suffice, up to {points.shape[1] + 1}. Received: width={width}"
+        ) from None
     model = _model(cloud, stack)
     _check_predictions(model, points, labels, first_indices)
     return PerfectFit(model, float(stack.margin))
 
 
 def _checked_points(x):
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore"):
         x = _arguments.real_array("x", x).astype("float32")
-    x[np.abs(x) < np.finfo("float32").tiny] = 0
-    if x.ndim != 2 or 0 in x.shape:
+    if x.ndim != 2 or 0 in x.shape or not np.isfinite(x).all():
         raise ValueError(
-            "`x` must be of shape (n, features) with at least one of each. "
-            f"Received: x of shape {x.shape}"
-        )
-    finite = np.isfinite(x).all(axis=1)
-    if not finite.all():
-        raise ValueError(
-            "`x` must be finite in float32. Received: "
-            f"x[{finite.argmin()}]={x[finite.argmin()]}"
+            "`x` must be of shape (n, features) with at least one of each, "
+            f"and finite in float32. Received: x of shape {x.shape}, "
+            f"{np.isfinite(x).sum()} of {x.size} numbers finite"
         )
     return x
 
@@ -144,13 +128,6 @@ def _check_labels(y, x):
         raise ValueError(
             "`y` must be classes from 0 upwards. "
             f"Received: y[{y.argmin()}]={y.min()}"
-        )
-    if y.max() >= MOST_CLASSES:
-        raise ValueError(
-            f"`y` must be classes below {MOST_CLASSES}, because the network "
-            "has an output for each: numpy.unique(y, return_inverse=True) "
-            "numbers them consecutively. "
-            f"Received: y[{y.argmax()}]={y.max()}"
         )
 
 
@@ -167,8 +144,7 @@ def _distinct(x, y):
         raise ValueError(
             "Identical points must have the same label. Received: "
             f"x[{j}] and x[{i}] are the same in float32, y[{j}]={y[j]} and "
-            f"y[{i}]={y[i]}. Numbers below 1.2e-38 are 0 in float32: if all "
-            "are that small, multiply x"
+            f"y[{i}]={y[i]}"
         )
     return points.astype("float64"), y[first], first
 
@@ -186,15 +162,10 @@ class _Cloud:
 
     def __init__(self, points, labels):
         self.labels, self.classes = labels, int(labels.max()) + 1
-        exponent = np.frexp(np.abs(points).max())[1]
-        steps = np.sign(exponent) * (abs(exponent) > LARGEST_EXPONENT)
-        self.factor = float(2.0 ** (-EXPONENT_STEP * steps))
-        points = points * self.factor
         # The network subtracts the mean in float32.
         self.mean = points.mean(axis=0).astype("float32")
         centered = points - self.mean
-        # A feature of tiny variance would need a weight beyond float32.
-        deviation = np.maximum(centered.std(axis=0), 2.0**-LARGEST_EXPONENT)
+        deviation = np.maximum(centered.std(axis=0), SMALLEST_DEVIATION)
         self.weights = np.where(np.ptp(centered, axis=0) > 0, 1 / deviation, 0)
         self.points = centered * self.weights
 
@@ -304,11 +275,9 @@ def _corners(classes, k):
 def _model(cloud, stack):
     """Projection, residual blocks and the choice of the nearest corner."""
     depth, width, units = stack.kernel.shape
-    rescaling = keras.layers.Rescaling(cloud.factor, dtype="float32")
     model = keras.Sequential(
         [
             keras.Input((len(cloud.mean),), dtype="float32"),
-            *([] if cloud.factor == 1 else [rescaling]),
             keras.layers.Normalization(
                 mean=cloud.mean,
                 variance=np.ones_like(cloud.mean),
@@ -356,28 +325,15 @@ def _check_predictions(model, points, labels, first_indices):
                 f"gives x[{first_indices[i]}] the class "
                 f"{predictions[wrong[0]]} instead of {labels[i]}. Possible "
                 "reasons are features of very different scales and products "
-                "of less than float32 precision. Received: numbers in x of "
-                f"magnitudes from {np.abs(points).min():.2g} to "
-                f"{np.abs(points).max():.2g}"
+                "of less than float32 precision."
             )
 
 
 def _narrowest_stack(cloud, widths):
-    """The stack of the first width that suffices, `None` if none does."""
+    """The stack of the first width that suffices in float32."""
     for width in widths:
         try:
             return _separating_stack(cloud, width)
         except _TooNarrow:
-            continue
-
-
-def _width_error(width, error, wider_stack, first_indices):
-    remedy = "no width suffices"
-    if wider_stack:
-        remedy = f"`width={wider_stack.kernel.shape[1]}` suffices"
-    return (
-        f"In float32 this fit fails at width {width}, {remedy}: another "
-        f"point is too close to x[{first_indices[error.point]}], which "
-        f"rounding may move by {min(error.share, 1):.2g} of the distance to "
-        f"another class; {LARGEST_SHARE} is allowed. Received: width={width}"
-    )
+            if width == widths[-1]:
+                raise
