@@ -155,6 +155,10 @@ SMALL = {
     "one of class 0": (np.full((1, 2), 7.0), [0]),
     "one of class 3": (np.full((1, 2), 7.0), [3]),
     "one four times": (np.full((4, 2), 7.0), [2] * 4),
+    "features 18 digits apart, each of which is needed": (
+        np.stack(np.meshgrid([0, 1e-9, 3e-9], [0, 1e9, 3e9]), -1).reshape(9, 2),
+        np.arange(9),
+    ),
     "features of any scale and without a difference": (
         np.random.default_rng(1).normal(size=(40, 4)) * [1e-9, 1, 1e9, 0]
         + [0, 0, 0, 5],
