@@ -117,6 +117,27 @@ def _tensorflow_scan(step, carry, length, reverse):
     return carry, outputs.stack()
 
 
+def require_batch_size(layer, sequences):
+    """The sequences, as many as a stateful layer has states."""
+    size = keras.tree.flatten(layer.states)[0].shape[0]
+    message = f"{layer.name} is stateful with a batch size of {size}. Received:"
+    received = sequences.shape[0]
+    if isinstance(received, int) and received != size:
+        raise ValueError(f"{message} a batch size of {received}")
+    if received is not None:
+        return sequences
+    import tensorflow as tf
+
+    # TensorFlow would broadcast a batch of one sequence, such as the last one
+    # of an epoch. XLA drops assertions, but not the size of a reshape.
+    received, *others = tf.unstack(tf.shape(sequences))
+    check = tf.debugging.Assert(received == size, [message, received])
+    with tf.control_dependencies([check]):
+        checked = tf.reshape(sequences, (size, *others), "stateful_batch_size")
+    checked.set_shape((size, *sequences.shape[1:]))
+    return checked
+
+
 def first_derivative_only(gradient, *dependencies):
     """The gradient, which raises an error if it is differentiated."""
     if keras.backend.backend() != "tensorflow":

@@ -4,9 +4,7 @@
 sequence in pieces, and through a piece in time steps. The inputs of a piece are
 projected at once, and the gradients of W, b and U are products over a piece:
 a time step is one matrix product and the activation, in either direction, and
-only the hidden states of all steps are kept in memory. `RIN` looks
-`identity_recurrence` up in this module at every call, so that a version for a
-device can be bound to that name.
+only the hidden states of all steps are kept in memory.
 """
 
 from operator import methodcaller
@@ -71,30 +69,14 @@ def identity_recurrence(
     return_sequences=True,
     compiled=False,
 ):
-    """Computes h_t = phi(x_t W + b + h_{t-1} + h_{t-1} U) for a whole sequence.
+    """The hidden states h_1 to h_T `(batch, time, units)`, or h_T.
 
-    Args:
-        x: Tensor of shape `(batch, time, features)`, the inputs.
-        kernel: Tensor or variable of shape `(features, units)`, W.
-        bias: Tensor or variable of shape `(units,)`, b.
-        initial_state: Tensor of shape `(batch, units)`, h_0.
-        offset: Tensor or variable of shape `(units, units)`, U.
-        activation: Activation function phi, a key of `PULLBACKS`.
-        mask: Boolean tensor of shape `(batch, time)`. Time steps where it is
-            `False` leave the hidden state unchanged. Defaults to `None`.
-        return_sequences: Boolean, whether to return all hidden states.
-            Defaults to `True`.
-        compiled: Boolean, whether TensorFlow compiles the loops with XLA even
-            if the model is not compiled: in a graph that is differentiated,
-            if the number of time steps is known. Defaults to `False`.
-
-    Returns:
-        The hidden states h_1 to h_T `(batch, time, units)`, or h_T.
-
-    Raises:
-        NotImplementedError: If a second derivative is computed, or on JAX a
-            forward-mode derivative.
-        LookupError: On TensorFlow, in the same cases.
+    `x` is x `(batch, time, features)`, `kernel` W `(features, units)`, `bias` b
+    `(units,)`, `initial_state` h_0 `(batch, units)`, `offset` U `(units,
+    units)`, and `activation` phi, a key of `PULLBACKS`. Time steps where `mask`
+    `(batch, time)` is `False` leave the hidden state unchanged. With `compiled`
+    TensorFlow compiles the loops with XLA even if the model is not compiled:
+    in a graph that is differentiated, if the number of time steps is known.
     """
     batch, time, _ = ops.shape(x)
     units, pieces = offset.shape[1], _count_pieces(x.shape[1])

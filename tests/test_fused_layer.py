@@ -12,7 +12,6 @@ from cases import table
 from references import MASKS
 from references import assert_same
 
-from keras_rin import _recurrence
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -171,22 +170,6 @@ def test_only_training_compiles_by_itself(training, differentiated, loops):
     functions = graph.as_graph_def().library.function
     compiled = [f for f in functions if f.attr["_XlaMustCompile"].b]
     assert len(compiled) == loops
-
-
-def test_a_replaced_recurrence_is_the_one_that_runs(rng, monkeypatch):
-    x = rng.normal(size=(2, 5, 4)).astype("float32")
-    layer = RIN(3, fused=True)
-    expected = layer(x)
-    calls = []
-
-    def kernel(*args, **kwargs):
-        calls.append(args)
-        return original(*args, **kwargs)
-
-    original = _recurrence.identity_recurrence
-    monkeypatch.setattr(_recurrence, "identity_recurrence", kernel)
-    assert_same(layer(x), expected)
-    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(

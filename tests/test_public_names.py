@@ -97,9 +97,7 @@ def test_the_docstring_fits_the_signature(name):
     }
     if parameters:
         arguments = section(item, "Attributes" if name in RESULTS else "Args")
-        documented = set(re.findall(r"^    (\w+): ", arguments, re.M))
-        of_every_layer = set(re.findall(r"`(\w+)`", arguments.split("**")[-1]))
-        assert parameters.keys() <= documented | of_every_layer
+        assert parameters.keys() <= described_arguments(arguments)
     if name not in RESULTS and parameters.keys() - {"args"}:
         for argument, default in documented_defaults(item):
             if argument in parameters:
@@ -110,6 +108,16 @@ def test_the_docstring_fits_the_signature(name):
         assert parameter.annotation is not parameter.empty, parameter
     if not inspect.isclass(item):
         assert signature.return_annotation is not signature.empty
+
+
+def described_arguments(arguments):
+    """The arguments in a section, and in that of a layer it refers to."""
+    names = set(re.findall(r"^    (\w+): ", arguments, re.M))
+    names |= set(re.findall(r"`(\w+)`", arguments.split("**")[-1]))
+    for other in re.findall(r"\bare\s+those\s+of\s+`(\w+)`", arguments):
+        layer = getattr(keras_rin.layers, other)
+        names |= described_arguments(section(layer, "Args"))
+    return names
 
 
 def documented_defaults(item):
@@ -126,13 +134,13 @@ def test_a_class_is_registered_with_the_arguments_of_its_config(name):
     item = CLASSES[name]
     registered = keras.saving.get_registered_name(item)
     assert registered == f"keras_rin>{item.__name__}"
-    arguments, _, options = section(item, "Args").partition("**")
+    arguments = section(item, "Args")
     documented = re.findall(r"^    (\w+): ", arguments, re.M)
     config = set(make(item).get_config())
     if issubclass(item, keras.optimizers.Adam):
         config -= set(keras.optimizers.Adam().get_config()) - {"learning_rate"}
     assert set(documented) - {"activity_regularizer"} <= config
-    described = {*documented, *re.findall(r"`(\w+)`", options)}
+    described = described_arguments(arguments)
     assert config - {"name", "dtype", "trainable"} <= described
 
 

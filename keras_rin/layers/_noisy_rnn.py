@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_rin import _arguments
+from keras_rin._backends import require_batch_size
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -17,7 +18,7 @@ class NoisyRNN(keras.layers.RNN):
     The noise is part of the recurrence: noise added at one time step is
     propagated to all later ones, as in the theory of Fisher memory. It is
     added in training and in inference. For an LSTM cell it is added to h and
-    not to c.
+    not to c. Call arguments and outputs are those of `keras.layers.RNN`.
 
     On a CPU, XLA generates random numbers slowly: compile a model with this
     layer with `jit_compile=False` there.
@@ -31,35 +32,14 @@ class NoisyRNN(keras.layers.RNN):
         seed: Integer, random seed of the noise. With a seed, both directions
             of a `keras.layers.Bidirectional` have the same noise. Defaults to
             `None`.
-        return_sequences: Boolean, whether to return the full sequence of
-            outputs or the last output. Defaults to `False`.
-        return_state: Boolean, whether to return the last states in addition
-            to the output. Defaults to `False`.
-        go_backwards: Boolean, whether to process the sequence in reverse
-            order. Defaults to `False`.
-        stateful: Boolean, whether the last states of a batch are the initial
-            states of the next batch. Defaults to `False`.
-        unroll: Boolean, whether to unroll the loop. Defaults to `False`.
-        zero_output_for_mask: Boolean, whether the outputs of masked time
-            steps are zeros. Defaults to `False`.
-        **kwargs: `name`, `dtype`, `trainable`.
-
-    Call arguments:
-        sequences: Tensor of shape `(batch, time, features)`.
-        initial_state: List of tensors, the initial states of the cell.
-            Defaults to `None`: zeros, or the last states of the previous
-            batch if `stateful`.
-        mask: Boolean tensor of shape `(batch, time)`. Time steps where it is
-            `False` leave the states unchanged. Defaults to `None`.
-        training: Boolean, whether to apply dropout. Defaults to `False`.
-
-    Returns:
-        The same as `keras.layers.RNN`.
+        **kwargs: `name`, `dtype`, `trainable`, and the options of a sequence,
+            which are those of `RIN`: `return_sequences`, `return_state`,
+            `go_backwards`, `stateful`, `unroll`, `zero_output_for_mask`.
 
     Raises:
-        ValueError: If `stddev` is negative or not finite, if `cell` is a
-            stack of cells, or if the input is not `(batch, time, features)`
-            or has another number of features than in earlier calls.
+        ValueError: If `stddev` is negative or not finite.
+        ValueError: If `cell` is a stack of cells.
+        ValueError: If the batch size of a stateful layer changes.
 
     Example:
 
@@ -93,13 +73,13 @@ class NoisyRNN(keras.layers.RNN):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def build(self, sequences_shape, initial_state_shape=None):
-        features = _arguments.checked_features(self.name, sequences_shape)
-        noise = keras.tree.flatten(self.cell.output_size)[0]
-        shape = (*sequences_shape[:-1], features + noise)
-        super().build(shape, initial_state_shape)
+        super().build(sequences_shape, initial_state_shape)
+        features = sequences_shape[-1]
         self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
+        if self.stateful:
+            sequences = require_batch_size(self, sequences)
         noise = self.stddev * keras.random.normal(
             (*ops.shape(sequences)[:2], self.cell.output_size),
             dtype=self.compute_dtype,
@@ -142,9 +122,8 @@ class _NoisyCell(keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        *axes, width = input_shape
         if not self.cell.built:  # a loaded cell is already built
-            self.cell.build((*axes, width - self.output_size))
+            self.cell.build(input_shape)
         self.built = True
 
     def get_initial_state(self, batch_size=None):

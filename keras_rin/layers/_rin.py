@@ -11,7 +11,8 @@ from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
-from keras_rin import _recurrence
+from keras_rin._backends import require_batch_size
+from keras_rin._recurrence import identity_recurrence
 from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._fused_support import unsupported_options
 from keras_rin.layers._fused_support import uses_fused_recurrence
@@ -98,15 +99,14 @@ class RIN(keras.layers.RNN):
         also the last hidden state `(batch, units)`.
 
     Raises:
-        ValueError: If an argument of the cell is invalid (see `RINCell`), if
-            the input is not `(batch, time, features)`, has no time steps, or
-            has another number of features than in earlier calls, if the shape
-            of `mask` or `initial_state` does not match the input, if
-            `initial_state` is a list of another number of tensors than one,
-            if `stateful` is used without a fixed batch size, if `fused=True`
-            is combined with an unsupported option, or if a mask is passed
-            to a layer with both `unroll` and `zero_output_for_mask`, for
-            which Keras returns wrong outputs.
+        ValueError: If an argument of the cell is invalid (see `RINCell`).
+        ValueError: If `fused=True` does not support another option.
+        ValueError: If the shape of `mask` or `initial_state` does not match
+            the input.
+        ValueError: If a mask is passed to a layer with both `unroll` and
+            `zero_output_for_mask`, for which Keras returns wrong outputs.
+        ValueError: If the batch size of a stateful layer changes; in a graph
+            of TensorFlow an `InvalidArgumentError`.
         NotImplementedError: If a gradient of the fused recurrence is
             differentiated, or a forward-mode derivative computed;
             `LookupError` on TensorFlow.
@@ -124,21 +124,7 @@ class RIN(keras.layers.RNN):
     True
 
     Over more than about a hundred time steps, normalize the inputs and clip
-    the gradients:
-
-    >>> x, y = keras_rin.tasks.adding.generate(
-    ...     np.random.default_rng(0), samples=500, length=200
-    ... )
-    >>> normalization = keras.layers.Normalization()
-    >>> normalization.adapt(x)
-    >>> model = keras.Sequential(
-    ...     [normalization, keras_rin.layers.RIN(50), keras.layers.Dense(1)]
-    ... )
-    >>> optimizer = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
-    >>> model.compile(optimizer, "mse")
-    >>> history = model.fit(x, y, batch_size=50, verbose=0)
-    >>> model.predict(x, verbose=0).shape
-    (500, 1)
+    the gradients, as with `keras.optimizers.Adam(global_clipnorm=1.0)`.
 
     Reference:
         Hu, Huber, Anumula and Liu, 2018, Overcoming the vanishing gradient
@@ -217,11 +203,13 @@ class RIN(keras.layers.RNN):
             )
 
     def build(self, sequences_shape, initial_state_shape=None):
-        features = _arguments.checked_features(self.name, sequences_shape)
         super().build(sequences_shape, initial_state_shape)
+        features = sequences_shape[-1]
         self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
+        if self.stateful:
+            sequences = require_batch_size(self, sequences)
         self._check_call(sequences, initial_state, mask)
         # Dropout draws its mask in the dtype of the inputs, which must not be
         # an integer type.
@@ -230,19 +218,6 @@ class RIN(keras.layers.RNN):
 
     def _check_call(self, sequences, initial_state, mask):
         batch, time, _ = sequences.shape
-        if time == 0:
-            raise ValueError(
-                f"{self.name} needs at least one time step. "
-                f"Received: sequences of shape {tuple(sequences.shape)}"
-            )
-        if self.stateful:
-            # Older versions of Keras broadcast a batch of one sample.
-            size = self.states[0].shape[0]
-            if _arguments.known_to_differ(batch, size):
-                raise ValueError(
-                    f"{self.name} is stateful with a batch size of {size}. "
-                    f"Received: sequences of shape {tuple(sequences.shape)}"
-                )
         if mask is not None:
             _arguments.check_shape("mask", ops.shape(mask), (batch, time))
             if self.unroll and self.zero_output_for_mask:
@@ -255,8 +230,8 @@ class RIN(keras.layers.RNN):
             states = keras.tree.flatten(initial_state)
             if len(states) != 1:
                 raise ValueError(
-                    "`initial_state` must be one tensor, or a list of one: a "
-                    f"RIN has one hidden state. Received: {len(states)} tensors"
+                    "`initial_state` must be one tensor, or a list of one. "
+                    f"Received: {len(states)} tensors"
                 )
             shape = ops.shape(states[0])
             _arguments.check_shape("initial_state", shape, (batch, self.units))
@@ -270,7 +245,7 @@ class RIN(keras.layers.RNN):
             x = x * dropout_mask[:, None]
         if mask is not None:
             mask = self._in_processing_order(ops.cast(mask, "bool"))
-        states = _recurrence.identity_recurrence(
+        states = identity_recurrence(
             x,
             self.cell.kernel,
             self.cell.bias if self.use_bias else ops.zeros(self.units, x.dtype),
@@ -330,11 +305,10 @@ class RIN(keras.layers.RNN):
             A built `RIN`.
 
         Raises:
-            ValueError: If `layer` is not a `SimpleRNN` or is not built, if
-                `kwargs` replaces `units` or `use_bias`, or if it has recurrent
-                dropout or another regularizer or constraint on its recurrent
-                kernel, which have no exact counterpart, and `kwargs` does not
-                replace it.
+            ValueError: If `layer` is not a built `SimpleRNN`.
+            ValueError: If `layer` has recurrent dropout or another regularizer
+                or constraint on its recurrent kernel, which have no exact
+                counterpart, and `kwargs` does not replace it.
 
         Example:
 
