@@ -22,19 +22,13 @@ def integer(name, value, at_least=1):
 
 def finite_number(name, value, at_least=-math.inf, at_most=math.inf):
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (is_number and _is_finite(value) and at_least <= value <= at_most):
+    in_range = is_number and at_least <= value <= at_most
+    if not (in_range and math.isfinite(value)):
         raise ValueError(
             f"`{name}` must be a finite number in [{at_least}, {at_most}]. "
             f"Received: {name}={value!r}"
         )
     return float(value)
-
-
-def _is_finite(value):
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond float64
-        return False
 
 
 def generator(name, value, seed=None) -> np.random.Generator:
@@ -83,13 +77,12 @@ def real_array(name, value) -> np.ndarray:
         array = np.asarray(value)
         if array.dtype.kind in "cSUmM" or np.ma.is_masked(value):
             raise TypeError(f"numbers are not of {array.dtype}, or masked")
-        with np.errstate(over="ignore"):
-            return array.astype("float64")
+        return array.astype("float64")
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise ValueError(
             f"`{name}` must contain finite real numbers. "
-            f"Received: {name} of {getattr(value, 'dtype', type(value))}, "
-            f"which is no array of real numbers ({error})"
+            f"Received: {name} of {getattr(value, 'dtype', type(value))} "
+            f"({error})"
         ) from error
 
 
@@ -98,8 +91,8 @@ def finite_array(name, value) -> np.ndarray:
     if not np.isfinite(array).all():
         raise ValueError(
             f"`{name}` must contain finite real numbers. "
-            f"Received: {name} of {getattr(value, 'dtype', array.dtype)}, "
-            f"{np.isfinite(array).sum()} of {array.size} finite"
+            f"Received: {name} of {np.isfinite(array).sum()} finite numbers "
+            f"among {array.size}"
         )
     return array
 

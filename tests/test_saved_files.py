@@ -43,11 +43,6 @@ JUNK = [
 ]
 
 
-OF_RELEASES = pytest.mark.parametrize(
-    "file", FIXTURES, ids=lambda file: f"{file.parent.name}-{file.stem}"
-)
-
-
 def model_of_a_release(file):
     metadata = json.loads(zipfile.ZipFile(file).read("metadata.json"))
     try:
@@ -58,7 +53,9 @@ def model_of_a_release(file):
         pytest.skip("an older Keras need not read files of a newer one")
 
 
-@OF_RELEASES
+@pytest.mark.parametrize(
+    "file", FIXTURES, ids=lambda file: f"{file.parent.name}-{file.stem}"
+)
 def test_a_file_of_a_release_still_answers_the_same(file):
     model = model_of_a_release(file)  # skipped before a file is opened
     with np.load(file.with_suffix(".npz")) as data:

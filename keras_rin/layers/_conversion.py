@@ -50,11 +50,6 @@ def convert_layer(source, source_class, target_class, *, to_offset, overrides):
             f"{source.name} has no weights yet: build it, or call it on data, "
             "before converting it."
         )
-    for name in overrides.keys() & {"units", "use_bias"}:
-        raise ValueError(
-            f"`{name}` cannot be replaced, because the weights of "
-            f"{source.name} are copied. Received: {name}={overrides[name]!r}"
-        )
     options = _converted_options(source, cell, to_offset)
     options = {**options, **overrides}
     for name, value in options.items():

@@ -20,7 +20,8 @@ class DeepTransitionRINCell(RINCell):
     without an input and doubles the depth of a time step. Both recurrent
     matrices are stored as offsets from the identity, and the options of the
     recurrent kernel apply to U_1 and to U_2. To process sequences, wrap the
-    cell: `keras.layers.RNN(DeepTransitionRINCell(units))`.
+    cell: `keras.layers.RNN(DeepTransitionRINCell(units))`. It is called as
+    `RINCell` is.
 
     The equations are in an appendix of the paper that was not available. This
     is the deep transition of Pascanu et al., which the text of the paper
@@ -33,47 +34,19 @@ class DeepTransitionRINCell(RINCell):
 
     Args:
         units: Positive integer, dimensionality of the hidden state and of the
-            output.
-        activation: Activation function of both transitions. Defaults to
-            `"relu"`. If you pass `None`, no activation is applied.
-        use_bias: Boolean, whether the cell uses the bias vectors b_1 and b_2.
-            Defaults to `True`.
-        kernel_initializer: Initializer of W. Defaults to
-            `"glorot_uniform"`, as in `SimpleRNNCell`; the paper initializes W
-            in the same way as U_1.
+            output. All arguments are those of `RIN`, and options of a bias
+            apply to b_1 and to b_2.
         recurrent_initializer: Initializer of the offsets U_1 and U_2. A random
             initializer draws different values for the two, even if it has a
             seed. Defaults to `None`: a normal distribution with standard
             deviation 0.001, as in the paper.
-        bias_initializer: Initializer of b_1 and b_2. Defaults to `"zeros"`.
-        kernel_regularizer: Regularizer of W. Defaults to `None`.
-        recurrent_regularizer: Regularizer of U_1 and of U_2. Defaults to
-            `None`.
-        bias_regularizer: Regularizer of b_1 and of b_2. Defaults to `None`.
-        kernel_constraint: Constraint on W. Defaults to `None`.
-        recurrent_constraint: Constraint on U_1 and on U_2. Defaults to
-            `None`.
-        bias_constraint: Constraint on b_1 and on b_2. Defaults to `None`.
-        dropout: Float in [0, 1], fraction of the inputs to drop. Defaults to
-            0.
         recurrent_dropout: Float in [0, 1], fraction of the hidden state to
             drop in the product h_{t-1} U_1. The identity path and a_t are
             never dropped. Defaults to 0.
-        seed: Integer, random seed of the dropout masks. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`.
 
-    Call arguments:
-        inputs: Tensor of shape `(batch, features)`.
-        states: Tensor of shape `(batch, units)`, or a list that contains it.
-        training: Boolean, whether to apply dropout. Defaults to `False`.
-
-    Returns:
-        The output h_t `(batch, units)` and the new hidden state, which is the
-        same tensor, in a list if `states` is a list.
-
     Raises:
-        ValueError: If `units` is not a positive integer, or if `dropout` or
-            `recurrent_dropout` is outside [0, 1].
+        ValueError: As for `RINCell`.
 
     Example:
 

@@ -13,14 +13,9 @@ from keras_rin.initializers import _half_precision
 from keras_rin.layers import _saved_weights
 from keras_rin.layers._offset_options import warn_about_effective_options
 
-DENSE_COUNTERPART = _saved_weights.Counterpart(
-    keras_class="Dense",
-    keras_layer_name="dense",
-    offset_layer_name="linear_residual",
-    weight="kernel",
-    conversion="Load the file into a model with "
-    "keras.layers.Dense(use_bias=False) in place of LinearResidual, and set "
-    "the kernel A = W - I.",
+CONVERSION = (
+    "Load the effective matrix of a Dense into "
+    "`keras.layers.Dense(use_bias=False)`, and set the kernel A = W - I."
 )
 
 
@@ -100,9 +95,7 @@ class LinearResidual(keras.layers.Layer):
         _saved_weights.mark(store)
 
     def load_own_variables(self, store):
-        weights = _saved_weights.checked_offset_weights(
-            self, store, DENSE_COUNTERPART
-        )
+        weights = _saved_weights.without_mark(self, store, CONVERSION)
         super().load_own_variables(weights)
 
     def call(self, x):

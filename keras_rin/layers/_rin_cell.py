@@ -15,14 +15,10 @@ from keras_rin.layers import _saved_weights
 from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._offset_options import warn_about_effective_options
 
-SIMPLE_RNN_CELL_COUNTERPART = _saved_weights.Counterpart(
-    keras_class="SimpleRNNCell",
-    keras_layer_name="simple_rnn_cell",
-    offset_layer_name="rin_cell",
-    weight="recurrent_kernel",
-    conversion="Load the file into a model with keras.layers.SimpleRNN (or "
-    "SimpleRNNCell) in place of RIN (or RINCell), and convert its layers with "
-    "`RIN.from_simple_rnn` (or `RINCell.from_simple_rnn_cell`).",
+CONVERSION = (
+    "Load the effective matrix of a SimpleRNN into `keras.layers.SimpleRNN` "
+    "(or `SimpleRNNCell`), and convert the layer with `RIN.from_simple_rnn` "
+    "(or the cell with `RINCell.from_simple_rnn_cell`)."
 )
 
 
@@ -47,34 +43,7 @@ class RINCell(keras.layers.SimpleRNNCell):
 
     Args:
         units: Positive integer, dimensionality of the hidden state and of the
-            output.
-        activation: Activation function. Defaults to `"relu"`. If you pass
-            `None`, no activation is applied.
-        use_bias: Boolean, whether the cell uses a bias vector. Defaults to
-            `True`.
-        kernel_initializer: Initializer of W. Defaults to
-            `"glorot_uniform"`, as in `SimpleRNNCell`; the paper initializes W
-            in the same way as U.
-        recurrent_initializer: Initializer of the offset U. Defaults to
-            `None`: a normal distribution with standard deviation 0.001, as in
-            the paper. `"zeros"` makes V the identity matrix, the
-            initialization of an IRNN.
-        bias_initializer: Initializer of b. Defaults to `"zeros"`.
-        kernel_regularizer: Regularizer of W. Defaults to `None`.
-        recurrent_regularizer: Regularizer of the offset U. Defaults to
-            `None`.
-        bias_regularizer: Regularizer of b. Defaults to `None`.
-        kernel_constraint: Constraint on W. Defaults to `None`.
-        recurrent_constraint: Constraint on the offset U. Defaults to `None`.
-        bias_constraint: Constraint on b. Defaults to `None`.
-        dropout: Float in [0, 1], fraction of the inputs to drop. Defaults to
-            0.
-        recurrent_dropout: Float in [0, 1], fraction of the hidden state to
-            drop in the product h_{t-1} U. The identity path is never dropped:
-            one mask is used for all time steps, and the units that it scales
-            up would grow exponentially with the sequence length. Defaults to
-            0.
-        seed: Integer, random seed of the dropout masks. Defaults to `None`.
+            output. All arguments are those of `RIN`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
@@ -87,8 +56,8 @@ class RINCell(keras.layers.SimpleRNNCell):
         same tensor, in a list if `states` is a list.
 
     Raises:
-        ValueError: If `units` is not a positive integer, or if `dropout` or
-            `recurrent_dropout` is outside [0, 1].
+        ValueError: If `units` is not a positive integer.
+        ValueError: If `dropout` or `recurrent_dropout` is outside [0, 1].
 
     Example:
 
@@ -121,11 +90,8 @@ class RINCell(keras.layers.SimpleRNNCell):
         seed: int | None = None,
         **kwargs: Any,
     ):
-        for name, rate in (
-            ("dropout", dropout),
-            ("recurrent_dropout", recurrent_dropout),
-        ):
-            _arguments.finite_number(name, rate, 0, 1)
+        _arguments.finite_number("dropout", dropout, 0, 1)
+        _arguments.finite_number("recurrent_dropout", recurrent_dropout, 0, 1)
         super().__init__(
             _arguments.integer("units", units),
             activation=activation,
@@ -166,10 +132,6 @@ class RINCell(keras.layers.SimpleRNNCell):
         Raises:
             ValueError: See `RIN.from_simple_rnn`.
         """
-        if cls is not RINCell:
-            raise ValueError(
-                f"The new cell must be a RINCell. Received: {cls.__name__}"
-            )
         return convert_layer(
             cell,
             keras.layers.SimpleRNNCell,
@@ -217,12 +179,7 @@ class RINCell(keras.layers.SimpleRNNCell):
         _saved_weights.mark(store)
 
     def load_own_variables(self, store):
-        # A subclass with more weights cannot be confused with SimpleRNNCell.
-        has_same_weights = len(self.weights) == 2 + self.use_bias
-        counterpart = SIMPLE_RNN_CELL_COUNTERPART if has_same_weights else None
-        weights = _saved_weights.checked_offset_weights(
-            self, store, counterpart
-        )
+        weights = _saved_weights.without_mark(self, store, CONVERSION)
         super().load_own_variables(weights)
 
     def _project_inputs(self, x):
