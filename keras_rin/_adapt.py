@@ -11,11 +11,11 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin._functional_calls import order_by_inputs
-from keras_rin._layer_inputs import recurrent_inputs
-from keras_rin._layer_walk import cell_of
-from keras_rin._layer_walk import is_functional
-from keras_rin._layer_walk import recurrent_layers
+from keras_rin._layer_walk.functional_calls import order_by_inputs
+from keras_rin._layer_walk.layers import cell_of
+from keras_rin._layer_walk.layers import is_functional
+from keras_rin._layer_walk.layers import recurrent_layers
+from keras_rin._layer_walk.recurrent_inputs import recurrent_inputs
 
 
 def adapt(

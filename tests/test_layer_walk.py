@@ -2,9 +2,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_rin._functional_calls import order_by_inputs
-from keras_rin._layer_walk import hidden_states
-from keras_rin._layer_walk import layers_within
+from keras_rin._layer_walk.functional_calls import order_by_inputs
+from keras_rin._layer_walk.layers import hidden_states
+from keras_rin._layer_walk.layers import layers_within
 
 pytestmark = pytest.mark.one_backend
 

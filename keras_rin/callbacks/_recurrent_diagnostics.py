@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin import diagnostics
-from keras_rin._layer_walk import recurrent_layers
+from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics._layer_inputs import first_inputs

@@ -5,7 +5,7 @@ import collections
 import keras
 import numpy as np
 
-from keras_rin._layer_walk import hidden_states
+from keras_rin._layer_walk.layers import hidden_states
 
 
 class RestoreOnNaN(keras.callbacks.Callback):

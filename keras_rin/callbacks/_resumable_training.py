@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_rin import _callers
 from keras_rin import _files
-from keras_rin._layer_walk import hidden_states
+from keras_rin._layer_walk.layers import hidden_states
 from keras_rin.callbacks import _checkpoint
 from keras_rin.callbacks import _model_description
 

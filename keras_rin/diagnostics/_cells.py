@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_rin._layer_walk import cell_of
-from keras_rin._layer_walk import is_recurrent
+from keras_rin._layer_walk.layers import cell_of
+from keras_rin._layer_walk.layers import is_recurrent
 
 
 def built_cell(layer):

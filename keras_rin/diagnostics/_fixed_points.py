@@ -8,7 +8,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin import _layer_walk
+from keras_rin._layer_walk.layers import feature_count
 from keras_rin.diagnostics import _jacobians
 from keras_rin.diagnostics import _spectrum
 from keras_rin.diagnostics._fixed_point_search import Search
@@ -217,7 +217,7 @@ class _Point(typing.NamedTuple):
 
 
 def _constant_input(cell, x):
-    features = _layer_walk.features(cell)
+    features = feature_count(cell)
     if x is None:
         return np.zeros(features or 1)
     x = _arguments.real_array("x", x)

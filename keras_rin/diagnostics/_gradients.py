@@ -6,7 +6,7 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin._layer_walk import undisturbed
+from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _sequences

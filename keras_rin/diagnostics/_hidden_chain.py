@@ -8,8 +8,8 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin import _layer_walk
-from keras_rin._layer_walk import undisturbed
+from keras_rin._layer_walk.layers import feature_count
+from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics import _sequences
@@ -118,7 +118,7 @@ def hidden_chain(
 
 def _pulse_response(layer, steps, pulse):
     cell = _cells.built_cell(layer)
-    features = _layer_walk.features(cell)
+    features = feature_count(cell)
     if features is None:
         raise ValueError(
             f"{layer.name} has no input kernel, which takes the pulse. "

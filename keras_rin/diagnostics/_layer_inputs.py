@@ -3,9 +3,9 @@
 import numpy as np
 from keras import ops
 
-from keras_rin._functional_calls import order_by_inputs
-from keras_rin._layer_inputs import recurrent_inputs
-from keras_rin._layer_walk import is_functional
+from keras_rin._layer_walk.functional_calls import order_by_inputs
+from keras_rin._layer_walk.layers import is_functional
+from keras_rin._layer_walk.recurrent_inputs import recurrent_inputs
 from keras_rin.diagnostics._recurrent_matrices import has_matrices
 
 

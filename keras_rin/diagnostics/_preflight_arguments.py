@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_rin import _arguments
-from keras_rin._functional_calls import order_by_inputs
+from keras_rin._layer_walk.functional_calls import order_by_inputs
 from keras_rin.diagnostics._baseline_loss import loss_name
 from keras_rin.diagnostics._layer_inputs import first_inputs
 

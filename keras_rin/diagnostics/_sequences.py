@@ -4,14 +4,14 @@ import numpy as np
 from keras import ops
 
 from keras_rin import _arguments
-from keras_rin import _layer_walk
+from keras_rin._layer_walk.layers import feature_count
 from keras_rin.diagnostics import _cells
 
 
 def sequences(x, layer) -> np.ndarray:
     """The sequences in the order in which a layer reads them, in float64."""
     cell = _cells.built_cell(layer)
-    expected = _layer_walk.features(cell)
+    expected = feature_count(cell)
     x = _arguments.real_array("x", x)
     has_valid_shape = x.ndim == 3 and expected in (None, x.shape[-1])
     if (

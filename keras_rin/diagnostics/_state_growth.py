@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
-from keras_rin._layer_walk import undisturbed
+from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics import _sequences

@@ -10,9 +10,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_rin import _layer_walk
-from keras_rin._layer_walk import layers_within
-from keras_rin._layer_walk import undisturbed
+from keras_rin._layer_walk.layers import feature_count
+from keras_rin._layer_walk.layers import layers_within
+from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics._closed_form_jacobians import GatedCell
@@ -69,7 +69,7 @@ def _copy(cell):
     The config of a class of your own may lack what the step needs, so one
     step of both cells is compared.
     """
-    features = _layer_walk.features(cell)
+    features = feature_count(cell)
     if features is None:
         return None
     random_state = random.getstate()  # seeds of initializers are drawn from it
@@ -88,7 +88,7 @@ def _copy(cell):
 def _random_step(cell):
     rng = np.random.default_rng(0)
     states = rng.normal(size=(4, sum(sizes(cell))))
-    inputs = rng.normal(size=(4, _layer_walk.features(cell)))
+    inputs = rng.normal(size=(4, feature_count(cell)))
     tensors = [
         ops.cast(array, cell.compute_dtype) for array in (states, inputs)
     ]

@@ -1,11 +1,9 @@
-"""The layers within a layer or model: the recurrent ones, and their states."""
+"""The layers within a layer or model, the recurrent ones among them."""
 
-import contextlib
 from collections.abc import Iterable
 from typing import Any
 
 import keras
-from keras import ops
 
 
 def layers_within(layer, is_leaf=lambda layer: False):
@@ -61,7 +59,7 @@ def is_functional(layer):
     return hasattr(layer, "layers") and bool(getattr(layer, "inputs", None))
 
 
-def features(cell):
+def feature_count(cell):
     """The number of features that a cell reads, `None` if it is unknown."""
     return getattr(getattr(cell, "kernel", None), "shape", [None])[0]
 
@@ -75,28 +73,3 @@ def hidden_states(layer):
         for state in keras.tree.flatten(getattr(inner, "states", None) or [])
     }
     return list(states_by_id.values())
-
-
-@contextlib.contextmanager
-def undisturbed(layer):
-    """Leaves random and hidden states, metrics and masks as they were."""
-    variables = [v for v in layer.variables if not v.trainable]
-    variables += [*layer.metrics_variables, *hidden_states(layer)]
-    copies = [(variable, ops.copy(variable.value)) for variable in variables]
-    try:
-        with _forked_torch_generator():
-            yield
-    finally:
-        for variable, value in copies:
-            variable.assign(value)
-        for name in ("reset_dropout_mask", "reset_recurrent_dropout_mask"):
-            getattr(layer, name, lambda: None)()
-
-
-def _forked_torch_generator():
-    """Restores Torch's generator, of which Keras draws dropout without seed."""
-    if keras.backend.backend() != "torch":
-        return contextlib.nullcontext()
-    import torch
-
-    return torch.random.fork_rng()

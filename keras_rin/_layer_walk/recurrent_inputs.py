@@ -7,13 +7,13 @@ import operator
 import keras
 from keras import ops
 
-from keras_rin._functional_calls import record_calls
-from keras_rin._layer_walk import cell_of
-from keras_rin._layer_walk import features
-from keras_rin._layer_walk import is_functional
-from keras_rin._layer_walk import is_recurrent
-from keras_rin._layer_walk import recurrent_layers
-from keras_rin._layer_walk import undisturbed
+from keras_rin._layer_walk.functional_calls import record_calls
+from keras_rin._layer_walk.layers import cell_of
+from keras_rin._layer_walk.layers import feature_count
+from keras_rin._layer_walk.layers import is_functional
+from keras_rin._layer_walk.layers import is_recurrent
+from keras_rin._layer_walk.layers import recurrent_layers
+from keras_rin._layer_walk.undisturbed import undisturbed
 
 
 def recurrent_inputs(layer, batches):
@@ -59,7 +59,7 @@ def recurrent_inputs(layer, batches):
 def _stack_inputs(stack, batches):
     for cell in stack.cells:
         yield from recurrent_inputs(cell, batches)
-        x = keras.Input((None, features(cell)), dtype=cell.compute_dtype)
+        x = keras.Input((None, feature_count(cell)), dtype=cell.compute_dtype)
         layer = keras.layers.RNN(
             cell, return_sequences=True, dtype=cell.dtype_policy
         )

@@ -1,0 +1,1 @@
+"""The layers of a model, what recurrent ones read, and their state."""
