@@ -8,6 +8,7 @@ each, NAME.py, which writes its part of the page between the marks of its name.
 """
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import operator
@@ -213,6 +214,7 @@ def _made_by(results):
     return f"Recorded by `{results['command']}` with {made_with}."
 
 
+@functools.cache
 def example(name):
     """The functions of an example, which is no module of a package."""
     path = record.STUDIES.parent / "examples" / f"{name}.py"
@@ -226,9 +228,9 @@ def spread(values, digits=3):
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
-def groups(runs, key):
-    """{value: runs that have it}, in the order of the runs."""
-    return grouped(runs, operator.itemgetter(key))
+def groups(runs, *keys):
+    """{value: runs that have it}, or tuple of values, in the order of runs."""
+    return grouped(runs, operator.itemgetter(*keys))
 
 
 def first(key, form=""):

@@ -55,59 +55,41 @@ def train(optimizer, seed, samples, epochs, length):
     model.fit(*(x, y, 50, epochs), callbacks=[watch], shuffle=False, verbose=0)
     validation = adding.generate(rng, max(1, samples // 10), length)
     loss = model.evaluate(*validation, batch_size=500, verbose=0)
+    windows = np.array_split(watch.sizes, -(-len(watch.sizes) // WINDOW))
     return {
-        "sizes": watch.medians(watch.sizes),
-        "losses": watch.medians(watch.losses),
+        "sizes": [float(np.median(window)) for window in windows],
         "validation loss": loss / adding.baseline_loss(),
     }
 
 
 class Updates(keras.callbacks.Callback):
-    """The size of each update of a recurrent kernel, and the loss before it."""
+    """The size of each update of a recurrent kernel."""
 
     def __init__(self, layer):
         super().__init__()
-        self.layer = layer
-        self.sizes, self.losses = [], []
+        self.layer, self.sizes = layer, []
 
     def on_train_begin(self, logs=None):
         self.kernel = self.layer.get_weights()[1]
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.total, self.count = 0.0, 0
 
     def on_train_batch_end(self, batch, logs=None):
         before, self.kernel = self.kernel, self.layer.get_weights()[1]
         change = np.sqrt(np.mean(np.square(self.kernel - before)))
         self.sizes.append(float(change) / RATE)
-        # The logs have the mean loss of the epoch so far.
-        total, self.count = logs["loss"] * (batch + 1), batch + 1
-        self.losses.append((total - self.total) / adding.baseline_loss())
-        self.total = total
-
-    def medians(self, values):
-        windows = np.array_split(values, -(-len(values) // WINDOW))
-        return [float(np.median(window)) for window in windows]
 
 
 def draw(results):
-    """Size of the updates, and normalized training loss, over the updates
-    (median and range of five seeds).
-    """
-    figure, (above, below) = pictures.subplots(6.5, 7, 2, sharex=True)
+    """Size of the updates over the updates (median and range of five seeds)."""
+    figure, axes = pictures.subplots(6.5, 4)
     optimizers = groups(results["runs"], "optimizer")
     colors = pictures.ordered_colors(len(optimizers))
-    for (name, seeds), color in zip(optimizers.items(), colors, strict=True):
-        for axes, key in (above, "sizes"), (below, "losses"):
-            values = np.array([run[key] for run in seeds])
-            updates = WINDOW * (np.arange(values.shape[1]) + 0.5)
-            pictures.plot_range(axes, updates, values, name, color=color)
-    above.set(yscale="log", xlabel="update", ylabel="update size")
-    above.set_title("Adam remembers the first gradients", loc="left")
-    above.legend()
-    below.axhline(1, color="grey", linewidth=1)
-    below.set(yscale="log", xlabel="update", ylabel="normalized loss")
-    below.set_title("Loss of the same runs", loc="left")
+    for (name, runs), color in zip(optimizers.items(), colors, strict=True):
+        values = np.array([run["sizes"] for run in runs])
+        updates = WINDOW * (np.arange(values.shape[1]) + 0.5)
+        pictures.plot_range(axes, updates, values, name, color=color)
+    axes.set(yscale="log", xlabel="update", ylabel="update size")
+    axes.set_title("Adam remembers the first gradients", loc="left")
+    axes.legend()
     return figure
 
 

@@ -6,8 +6,6 @@ global norm of 1, and Adam with clipping, `beta_2=0.99`, warm-up to 0.003 and
 cosine decay. `preflight` looks at one batch; then the model is trained on the
 adding problem over 200 steps for 2,000 updates of batch 50. A model learned if
 its validation loss is at most half of the baseline, the loss of a constant.
-The runs are stored as they end, in `partial.jsonl`, and a second start goes on
-from there.
 """
 
 import collections
@@ -18,6 +16,7 @@ import keras
 import numpy as np
 
 from engine import record
+from engine.many_models import ADAM
 from engine.many_models import recipe
 from engine.models import normalized
 from engine.partial_runs import PartialRuns
@@ -63,13 +62,9 @@ def train(x, y, validation, *case):
     options = {"batch_size": BATCH, "epochs": EPOCHS, "verbose": 0}
     options |= {"callbacks": [keras.callbacks.TerminateOnNaN()]}
     history = model.fit(x, y, validation_data=validation, **options).history
-    baseline, norms = report.baseline_loss, report.layers[0].state_norms
+    baseline = adding.baseline_loss()
     return {
         "findings": [finding.remedy for finding in report.findings],
-        "loss at update 0": report.loss / baseline,
-        "gradient norm": report.gradient_norm,
-        "state norms": [float(norms[step]) for step in (1, -1)],
-        "first step": float(report.layers[0].gradient_norms[0]),
         "losses": [loss / baseline for loss in history["val_loss"]],
     }
 
@@ -82,18 +77,15 @@ def build(optimizer, inputs, layer, x, updates):
     else:
         read_out = keras.layers.Dense(1)
         model = keras.Sequential([keras.Input((None, 2)), layer, read_out])
-    model.compile(make_optimizers(updates)[optimizer], "mse")
+    adams = {
+        "adam": keras.optimizers.Adam(),
+        "clipped": keras.optimizers.Adam(global_clipnorm=1.0),
+        "clipped, warm-up and decay": keras.optimizers.Adam(
+            recipe(updates, 0.003), **ADAM
+        ),
+    }
+    model.compile(adams[optimizer], "mse")
     return model
-
-
-def make_optimizers(updates):
-    decay = recipe(updates, 0.003)
-    adams = (
-        keras.optimizers.Adam(),
-        keras.optimizers.Adam(global_clipnorm=1.0),
-        keras.optimizers.Adam(decay, beta_2=0.99, global_clipnorm=1.0),
-    )
-    return dict(zip(OPTIMIZERS, adams, strict=True))
 
 
 def final_loss(run):
@@ -101,42 +93,31 @@ def final_loss(run):
     return float(np.nan_to_num(run["losses"][-1], nan=np.inf))
 
 
-def learned(run):
-    """Whether the loss is at most half of the baseline."""
-    return final_loss(run) <= 0.5
-
-
 def tables(results):
-    runs = results["runs"]
-    counts = [
-        ["passed", *outcomes(run for run in runs if not run["findings"])],
-        ["warned of", *outcomes(run for run in runs if run["findings"])],
+    runs = sorted(results["runs"], key=final_loss)
+    counts = collections.Counter(
+        (bool(run["findings"]), final_loss(run) <= 0.5) for run in runs
+    )
+    verdicts = [
+        [name, str(counts[warned, True]), str(counts[warned, False])]
+        for warned, name in enumerate(("passed", "warned of"))
     ]
     columns = {
         "layer": "{layer}",
         "inputs": "{inputs}",
         "optimizer": "{optimizer}",
         "loss": lambda run: f"{run['losses'][-1]:.2g}",
-        "gradient norm at update 0": "{gradient norm:.2g}",
-        "norm of the last state": "{state norms[1]:.2g}",
-        "gradient norm at step 0": "{first step:.1g}",
         "line to write": lambda run: (
             "; ".join(map(short, run["findings"])) or "none"
         ),
     }
     return {
         "Models by the verdict before training": record.markdown(
-            ["", "learned", "did not"], counts
+            ["", "learned", "did not"], verdicts
         ),
-        "Loss over the baseline after training, and what `preflight` measured "
-        "before": record.table(columns, sorted(runs, key=final_loss), words=3),
+        "Loss over the baseline after training, and what `preflight` said "
+        "before": record.table(columns, runs, words=3),
     }
-
-
-def outcomes(runs):
-    """How many runs learned and how many did not, as cells."""
-    counts = collections.Counter(map(learned, runs))
-    return [str(counts[True]), str(counts[False])]
 
 
 def short(remedy):

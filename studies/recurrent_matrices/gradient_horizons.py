@@ -11,7 +11,6 @@ import numpy as np
 from engine import pictures
 from engine import record
 from keras_rin import diagnostics
-from keras_rin import plots
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
@@ -56,12 +55,17 @@ def tables(results):
 
 def draw(results):
     """Gradient norm over the lag."""
-    figure, axes = pictures.subplots(6.5, 4)
-    plots.plot_gradient_norms(results["sizes"], ax=axes)
-    title = "Gradients of the default RIN reach back a thousand steps"
-    axes.set_title(title, loc="left")
+    figure, axes = pictures.subplots(4.8, 3.8)
+    for layer in "RIN", "SimpleRNN", "LSTM":
+        norms = results["sizes"][layer][::-1]
+        axes.plot(norms, label=layer, **pictures.STYLES[layer])
+    axes.set(yscale="log", ylim=(1e-30, 1e5))
+    axes.set_xlabel("time steps back from the last one")
+    axes.set_ylabel("gradient norm before training")
+    axes.set_title("Gradients reach back a thousand steps", loc="left")
+    axes.legend()
     return figure
 
 
-PICTURES = {"gradient_horizons.svg": draw}
+PICTURES = {"gradients.svg": draw}
 SMALLEST = {"length": 2, "units": 1}

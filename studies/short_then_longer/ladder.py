@@ -53,9 +53,6 @@ BATCH = 50
 PANEL = 4.8, 3.8  # inches, for two side by side, and for a phone
 # A loss that counts as low, of each length.
 LOW = {5_000: 0.01, 10_000: 0.02, 30_000: 0.05, 100_000: 0.1}
-GRADIENT_NORMS = (
-    record.STUDIES / "recurrent_matrices" / "results_gradient_horizons.json"
-)
 
 
 def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, partial=None):
@@ -149,20 +146,6 @@ def rungs_figure(results):
     return figure
 
 
-def gradients_figure(results):
-    """Gradient norms before training."""
-    figure, axes = pictures.subplots(*PANEL)
-    norms = record.read(GRADIENT_NORMS)["sizes"]
-    for layer in "RIN", "SimpleRNN", "LSTM":
-        axes.plot(norms[layer][::-1], label=layer, **pictures.STYLES[layer])
-    axes.set(yscale="log", ylim=(1e-30, 1e5))
-    axes.set_xlabel("time steps back from the last one")
-    axes.set_ylabel("gradient norm before training")
-    axes.set_title("Gradients reach back a thousand steps", loc="left")
-    axes.legend()
-    return figure
-
-
 def layers_figure(results):
     """Normalized loss over the length of the test sequences after the last rung
     (median and range of the seeds).
@@ -244,7 +227,6 @@ def seconds(runs):
 
 PICTURES = {
     "rungs.svg": rungs_figure,
-    "gradients.svg": gradients_figure,
     "layers.svg": layers_figure,
 }
 SMALLEST = {"ladder": ((5, 2, 1e-3), (10, 2, 1e-4)), "tests": {5: 4, 10: 4}}

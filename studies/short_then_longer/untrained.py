@@ -6,7 +6,6 @@ of update 0: median (lowest to highest) of five seeds.
 """
 
 import itertools
-import statistics
 
 import keras
 import numpy as np
@@ -16,6 +15,7 @@ from tqdm import tqdm
 import keras_rin
 from engine import pictures
 from engine import record
+from engine.measurement import groups
 from engine.measurement import spread
 from keras_rin.diagnostics import state_norms
 from keras_rin.initializers import Offset
@@ -24,21 +24,13 @@ from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
 LENGTHS = (10, 30, 100, 300, 1_000, 3_000, 10_000)
-# In the order of MODELS: blue for RIN, with a dash for each remedy.
-SHADES = ["#0072b2", "#0072b2", "#56b4e9", "#56b4e9", "#009e73", "#e69f00"]
-DASHES = ["-", "--", "-", ":", "-.", "--"]
+# In the order of MODELS.
+SHADES = ["#0072b2", "#0072b2", "#009e73", "#e69f00"]
+DASHES = ["-", "--", "-.", "--"]
 PARTIAL = "RIN, normalized, partial identity"
-
-
-def rin_of_zeros(units):
-    return RIN(units, recurrent_initializer="zeros")
-
-
 MODELS = {
     "RIN": RIN,
     "RIN, adapted": RIN,
-    "RIN, adapted, U = 0": rin_of_zeros,
-    "RIN, adapted, U = 0, scaled": rin_of_zeros,
     PARTIAL: lambda n: RIN(n, recurrent_initializer=Offset(PartialIdentity())),
     "GRU": keras.layers.GRU,
 }
@@ -82,61 +74,55 @@ def build(name, x, units):
     model = keras.Sequential([keras.Input((None, 2)), layer, dense])
     if "adapted" in name:
         keras_rin.adapt(layer, x)
-    if "scaled" in name:  # W by the root of the length, the read-out by it
-        length = x.shape[1]
-        layer.cell.kernel.assign(layer.cell.kernel / length**0.5)
-        dense.kernel.assign(dense.kernel / length)
-        keras_rin.adapt(layer, x)
     return model
 
 
-def values(runs, key, name, length):
-    case = {"length": length, "model": name}
-    return [run[key] for run in runs if run | case == run]
-
-
 def tables(results):
-    runs = results["runs"]
-    lengths = sorted({run["length"] for run in runs})
-    lengths = [n for n in lengths if n in (10, 100, 1_000, 10_000)] or lengths
+    runs = groups(results["runs"], "model", "length")
+    lengths = [n for n in (10, 100, 1_000, 10_000) if ("RIN", n) in runs]
     header = ["model", *(f"{length:,} steps" for length in lengths)]
-    captions = {"Normalized loss": "loss", "Gradient norm": "gradient_norm"}
-    tables = {}
-    for caption, key in captions.items():
-        rows = [[values(runs, key, m, n) for n in lengths] for m in MODELS]
-        cells = [[spread(runs, 2) for runs in row] for row in rows]
-        rows = [[m, *row] for m, row in zip(MODELS, cells, strict=True)]
-        tables[caption] = record.markdown(header, rows)
-    return tables
+
+    def table(key):
+        rows = [
+            [model]
+            + [spread([r[key] for r in runs[model, n]], 2) for n in lengths]
+            for model in MODELS
+        ]
+        return record.markdown(header, rows)
+
+    return {
+        "Normalized loss": table("loss"),
+        "Gradient norm": table("gradient_norm"),
+    }
 
 
 def draw(results):
     """Norm of the hidden state over time; loss and gradient norm over the
     length.
     """
-    runs = results["runs"]
-    lengths = sorted({run["length"] for run in runs})
-    panel_length = 1_000 if 1_000 in lengths else lengths[-1]
-    figure, (states, *others) = pictures.subplots(6.5, 9, 3)
-    for name, color, dash in zip(MODELS, SHADES, DASHES, strict=True):
+    runs = groups(results["runs"], "model", "length")
+    lengths = sorted({length for _, length in runs})
+    shown = 1_000 if 1_000 in lengths else lengths[-1]
+    figure, (states, losses, gradients) = pictures.subplots(6.5, 9, 3)
+    for model, color, dash in zip(MODELS, SHADES, DASHES, strict=True):
         style = {"color": color, "linestyle": dash}
-        norms = values(runs, "state_norms", name, panel_length)
-        norms = np.median(norms, axis=0)
-        time = 1 + np.arange(len(norms)) * max(1, panel_length // 100)
-        states.loglog(time, norms, label=name, **style)
-        for axes, key in zip(others, ("loss", "gradient_norm"), strict=True):
-            medians = [
-                statistics.median(values(runs, key, name, length))
-                for length in lengths
-            ]
-            axes.loglog(lengths, medians, marker=".", **style)
+
+        def medians(key, length, model=model):
+            return np.median([r[key] for r in runs[model, length]], axis=0)
+
+        norms = medians("state_norms", shown)
+        time = 1 + np.arange(len(norms)) * max(1, shown // 100)
+        states.loglog(time, norms, label=model, **style)
+        for axes, key in (losses, "loss"), (gradients, "gradient_norm"):
+            values = [medians(key, length) for length in lengths]
+            axes.loglog(lengths, values, marker=".", **style)
     states.set_title("Centered inputs keep the state small", loc="left")
     states.set(xlabel="time step", ylabel="norm of the hidden state")
-    others[0].set(xlabel="sequence length", ylabel="normalized loss")
-    others[1].set(xlabel="sequence length", ylabel="gradient norm")
+    losses.set(xlabel="sequence length", ylabel="normalized loss")
+    gradients.set(xlabel="sequence length", ylabel="gradient norm")
     figure.legend(loc="outside upper center", ncols=2, fontsize="small")
     return figure
 
 
 PICTURES = {"state_growth.svg": draw}
-SMALLEST = {"lengths": (3,), "units": 1, "seeds": (0,)}
+SMALLEST = {"lengths": (10,), "units": 1, "seeds": (0,)}

@@ -19,7 +19,6 @@ NAMES = measurement.programs()
 PROGRAMS = {  # that a study runs
     "devices/endless_stream": ["gcc"],
     "devices/kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
-    "devices/runtimes": ["gcc"],
 }
 
 
