@@ -1,155 +1,379 @@
-"""What hooks add to the site: summaries, notebooks, the address."""
+"""The site: what its hooks add, and its page demo.md in a browser."""
 
+import functools
+import http.server
+import inspect
 import json
-import os
 import pathlib
 import re
+import shutil
 import subprocess
-import sys
+import threading
 import types
+import warnings
+import xml.etree.ElementTree as ElementTree
 
+import keras
+import markdown
+import numpy as np
 import pytest
 
 import keras_rin
-from docs import api_summaries
-from docs import notebooks
+from docs import demo_networks
+from docs import mathematics
 from docs import study_pages
+from keras_rin.tasks import adding
 
 pytestmark = pytest.mark.one_backend
 
-DOCS = pathlib.Path(__file__).parents[1] / "docs"
-API = sorted((DOCS / "api").glob("*.md"))
+ROOT = pathlib.Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+FILES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = {page: page.read_text() for page in FILES}
+CODE = re.compile(r"^```.*?^```$|^    .*?$|`[^`\n]*`", re.M | re.S)
+STEPS = 5_000
 
 
-def page_of(uri):
-    return types.SimpleNamespace(
-        file=types.SimpleNamespace(src_uri=uri), meta={}
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the whole site; a warning stops its build."""
+    pytest.importorskip("material", reason="needs mkdocs-material")
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    folder = tmp_path_factory.mktemp("site")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = load_config(
+            str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(folder)
+        )
+        config.plugins.on_startup(command="build", dirty=False)
+        build(config)
+    return folder
+
+
+def public_names(module):
+    """Names of classes and functions, also of the public modules within."""
+    for name in getattr(module, "__all__", vars(module)):
+        item = getattr(module, name)
+        if inspect.ismodule(item) and item.__name__.startswith("keras_rin"):
+            yield from public_names(item)
+        elif getattr(item, "__module__", "").startswith("keras_rin"):
+            yield f"{module.__name__}.{name}"
+
+
+@pytest.mark.runtime
+def test_the_site_is_built_and_shows_every_public_name(site):
+    names = {n for n in public_names(keras_rin) if "._" not in n}
+    html = "".join(page.read_text() for page in site.glob("api/*.html"))
+    assert names <= set(re.findall(r'id="(keras_rin\.[\w.]+)"', html))
+    assert len(names) > 60
+    index = (site / "index.html").read_text()
+    assert 'href="studies/short_then_longer/index.html"' in index
+    code = (site / "tutorial.ipynb").read_text()
+    cells = json.loads(code)["cells"]
+    source = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    blocks = re.findall(
+        r"```python\n(.*?)\n```", PAGES[DOCS / "tutorial.md"], re.S
+    )
+    assert len(source) == len(blocks) + 1
+    assert all(map(str.startswith, source[1:], blocks))
+
+
+@pytest.mark.runtime
+def test_the_site_loads_nothing_from_other_servers(site):
+    tag = re.compile(
+        r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=[\"']?http"
+    )
+    for page in site.rglob("*.html"):
+        assert not tag.search(page.read_text()), page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_formula_of_a_page_is_set(page):
+    text = CODE.sub("", PAGES[page])
+    latex = re.findall(
+        r"^\$\$\n.*?\n\$\$$|\$(?=\S)[^$\n]*(?<=\S)\$", text, re.M | re.S
+    )
+    html = markdown.markdown(
+        text,
+        extensions=["pymdownx.arithmatex", "tables"],
+        extension_configs={"pymdownx.arithmatex": {"generic": True}},
+    )
+    html = mathematics.on_page_content(html)
+    formulas = re.findall("<math.*?</math>", html, re.S)
+    assert len(formulas) == len(latex) == html.count("arithmatex")
+    for formula in formulas:
+        tree = ElementTree.fromstring(formula)
+        assert "\\" not in "".join(tree.itertext()), "an unknown command"
+
+
+def test_formulas_have_their_symbols_and_prices_stay():
+    text = r"It costs $5 or $6, but <span class='arithmatex'>"
+    assert mathematics.on_page_content(text) == text
+    content = '<span class="arithmatex">\\(\\frac{1}{k &lt; n}\\)</span> b'
+    html = mathematics.on_page_content(content)
+    assert "<mfrac><mrow><mn>1</mn></mrow>" in html and html.endswith(" b")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_line_with_a_number_and_a_full_stop_is_of_a_list(page):
+    """Elsewhere Markdown makes a list of it, which begins in a sentence."""
+    text = re.sub(
+        r"^```.*?^```$|<!--.*?-->", "", PAGES[page], flags=re.M | re.S
+    )
+    previous, lines = 0, text.splitlines()
+    for before, line in zip(["", *lines], lines, strict=False):
+        if number := re.match(r" {0,3}(\d+)\. ", line):
+            begins = int(number[1]) == 1 and not before.strip()
+            assert begins or int(number[1]) == previous + 1, line
+            previous = int(number[1])
+
+
+def test_pages_and_searches_know_guides_and_the_address():
+    config = types.SimpleNamespace(repo_url="https://a.b/c")
+    for uri, boost in {"a.md": None, "studies/a/README.md": 0.2}.items():
+        file = types.SimpleNamespace(src_uri=uri)
+        page = types.SimpleNamespace(file=file, meta={})
+        linked = study_pages.on_page_markdown(
+            "a copy of the source", page, config
+        )
+        assert linked == "[a copy of the source](https://a.b/c)"
+        assert page.meta.get("search", {}).get("boost") == boost
+
+
+# The demonstration.
+
+
+def test_the_key_of_the_demonstration_has_the_colors_of_the_curves():
+    page = PAGES[DOCS / "demo.md"]
+    sections = re.findall(r"<section .*?</section>", page, re.S)
+    assert len(sections) == len(demo_networks.NAMES)
+    for section in sections:
+        curve = re.search(r'data-color="(.*?)"', section)[1]
+        assert f'<i style="background: rgb({curve})">' in section
+
+
+def test_a_site_without_compilers_says_so(monkeypatch):
+    file = types.SimpleNamespace(src_uri="demo.md")
+    page = types.SimpleNamespace(file=file)
+    text = PAGES[DOCS / "demo.md"]
+    monkeypatch.setattr(demo_networks, "can_compile", lambda: False)
+    assert demo_networks.MISSING in demo_networks.on_page_markdown(text, page)
+    monkeypatch.setattr(demo_networks, "can_compile", lambda: True)
+    assert demo_networks.on_page_markdown(text, page) == text
+
+
+def needs(*programs):
+    """A mark: the test runs where these programs are installed."""
+    missing = [program for program in programs if not shutil.which(program)]
+    return pytest.mark.skipif(
+        bool(missing), reason=f"needs {', '.join(missing)}"
     )
 
 
-@pytest.mark.parametrize("path", API, ids=lambda path: path.stem)
-def test_every_name_of_the_api_has_a_summary(path):
-    names = re.findall(r"^::: (\S+)$", path.read_text(), re.M)
-    page = page_of(f"api/{path.name}")
-    rows = api_summaries.on_page_markdown(path.read_text(), page).split("\n")
-    for name in names if len(names) > 1 else []:
-        (row,) = [row for row in rows if f"](#{name})" in row]
-        value = keras_rin
-        for part in name.split(".")[1:]:
-            value = getattr(value, part)
-        first = value.__doc__.strip().splitlines()[0]
-        assert row.endswith(f"| {first} |")
+def answers(name, x):
+    """y of Keras at each step of x (steps, 2), in float64.
+
+    A RIN adds its rounding errors up: Keras is off by 7e-5 in float32.
+    """
+    network = keras.saving.load_model(
+        demo_networks.FOLDER / name / "network.keras"
+    )
+    model = keras.Sequential([keras.Input((None, 2), dtype="float64")])
+    for layer in network.layers:
+        config = {**layer.get_config(), "dtype": "float64"}
+        if "return_sequences" in config:
+            config["return_sequences"] = True
+        model.add(type(layer).from_config(config))
+        model.layers[-1].set_weights(layer.get_weights())
+    model.layers[0].finalize_state()
+    return model.predict(x[None].astype("float64"), verbose=0)[0, :, 0]
 
 
-def made(name, address=""):
-    """The code and the prose of the notebook of a page or an example."""
-    if name in notebooks.EXAMPLES:
-        cells = notebooks.example_cells(name)
-    else:
-        cells = notebooks.page_cells((DOCS / f"{name}.md").read_text())
-    cells = json.loads(notebooks.notebook(cells, address))["cells"]
-    return [
-        [c["source"] for c in cells if c["cell_type"] == kind]
-        for kind in ("code", "markdown")
-    ]
+JAVASCRIPT = """
+const fs = require("fs");
+const [wasm] = process.argv.slice(1);
+const functions = { expf: Math.exp, tanhf: Math.tanh };
+WebAssembly.instantiate(fs.readFileSync(wasm), { env: functions }).then(
+  ({ instance: { exports } }) => {
+    const memory = exports.memory.buffer;
+    const x = new Float32Array(memory, exports.x(), 2);
+    const y = new Float32Array(memory, exports.y(), 1);
+    const inputs = JSON.parse(fs.readFileSync(0));
+    const outputs = [];
+    exports.step(); // forgotten by reset
+    exports.reset();
+    for (const input of inputs) {
+      x.set(input);
+      exports.step();
+      outputs.push(y[0]);
+    }
+    console.log(JSON.stringify(outputs));
+  },
+);
+"""
 
 
-@pytest.mark.parametrize("name", notebooks.PAGES)
-def test_a_notebook_has_the_code_of_its_page(name):
-    text = (DOCS / f"{name}.md").read_text()
-    code, prose = made(name)
-    blocks = re.findall(r"^```python\n(.*?)\n```$", text, re.M | re.S)
-    assert len(code) == len(blocks) + 1 > 1
-    for cell, block in zip(code[1:], blocks, strict=True):
-        figures = re.findall(r"(\w+)\.savefig", block)
-        assert cell == "\n".join([block, *figures])
-    assert not re.search(r"invisible|\.md|\.svg", "\n".join(prose))
-
-
-@pytest.mark.parametrize("name", notebooks.EXAMPLES)
-def test_a_notebook_has_the_code_of_its_example(name):
-    program = (DOCS.parent / "examples" / f"{name}.py").read_text()
-    code, prose = made(name)
-    lines = "\n".join(code[1:-2]).split()
-    expected = program.replace("app.run(main)", "").split('"""', 2)
-    before, _, after = expected[2].partition('if __name__ == "__main__":')
-    assert lines == (before + after).split()
-    assert expected[1] in prose[0]
-
-
-LESS = {  # {text: text with less work}
-    "count=400": "count=10",
-    'FLAGS(["fixed_points"])': 'FLAGS(["", "--network=GRU", "--updates=2"])',
-}
-
-
-@pytest.mark.exhaustive
-def test_the_notebook_of_an_example_runs(tmp_path):
-    code = "\n\n\n".join(made("fixed_points")[0])
-    for text, less in LESS.items():
-        assert text in code
-        code = code.replace(text, less)
-    # A kernel of Jupyter would install a hundred files for these cells, which
-    # are for IPython only.
-    cells = [c for c in code.split("\n\n\n") if not re.match("%|from IPy", c)]
-    run = "import json, sys\nfor c in json.load(sys.stdin): exec(c, globals())"
-    finished = subprocess.run(
-        [sys.executable, "-c", run],
-        input=json.dumps(cells),
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(DOCS.parent)},
+def answers_in_node(wasm, x):
+    run = subprocess.run(
+        ["node", "-e", JAVASCRIPT, wasm],
+        input=json.dumps(x.tolist()),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert re.search(r"\| +stable fixed points ", finished.stdout)
-    picture = tmp_path / "runs" / "fixed_points" / "fixed_points.png"
-    assert picture.stat().st_size > 10_000
+    return np.array(json.loads(run.stdout))
 
 
-def test_a_notebook_installs_from_the_address():
-    first = made("tutorial", "https://a.b/c")[0][0]
-    assert first.split("\n")[0].endswith("git+https://a.b/c'")
+@needs("clang", "wasm-ld", "node")
+@pytest.mark.runtime
+@pytest.mark.parametrize("name", demo_networks.NAMES)
+def test_each_module_equals_keras(name, rng, tmp_path):
+    x = adding.generate(rng, 1, STEPS)[0][0]
+    wasm = tmp_path / "network.wasm"
+    wasm.write_bytes(demo_networks.network_files(name, True)["network.wasm"])
+    y = answers_in_node(wasm, x)
+    np.testing.assert_allclose(y, answers(name, x), atol=1e-5)
+    assert abs(y[-1] - (x[:, 0] * x[:, 1]).sum()) < 0.1  # it adds
 
 
-@pytest.mark.parametrize(
-    "address, path",
-    [
-        ("", None),
-        ("https://a.b/c/d", None),
-        ("https://github.com/a/b-c.d", "a/b-c.d"),
-        ("https://github.com/a/b.git", "a/b"),
-    ],
-)
-@pytest.mark.parametrize("name", ["tutorial", "examples"])
-def test_a_button_opens_the_notebook_in_colab(name, address, path):
-    config = types.SimpleNamespace(repo_url=address, remote_branch="gh-pages")
-    text = (DOCS / f"{name}.md").read_text()
-    page = page_of(f"{name}.md")
-    text = notebooks.on_page_markdown(text, page, config)
-    names = notebooks.EXAMPLES if name == "examples" else [name]
-    for notebook in names:
-        assert f"also a [notebook]({notebook}.ipynb)." in text
-    buttons = re.findall(r'class="md-button" href="([^"]+)"', text)
-    assert buttons == [
-        f"https://colab.research.google.com/github/{path}/blob/gh-pages/"
-        f"{notebook}.ipynb"
-        for notebook in names
-        if path
+@pytest.fixture(scope="module")
+def address(site):
+    """The address of a server of the site."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    handler = functools.partial(Handler, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright"
+    )
+    path = shutil.which("chromium")
+    if not path:
+        pytest.skip("needs chromium")
+    with playwright.sync_playwright() as engine:
+        browser = engine.chromium.launch(
+            executable_path=path, args=["--no-sandbox"]
+        )
+        yield browser
+        browser.close()
+
+
+# The page draws its numbers with Math.random.
+RANDOM = """
+let state = 1;
+Math.random = () => {
+  state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+  return state / 2 ** 32;
+};
+"""
+
+
+def random_numbers(count):
+    numbers, state = [], 1
+    for _ in range(count):
+        state = (state * 1664525 + 1013904223) % 2**32
+        numbers.append(state / 2**32)
+    return np.array(numbers, "float32")
+
+
+def shown(page):
+    """The step, the marks and the answers that a paused page shows."""
+    marks = page.locator("#demo-marks data").all()
+    names = page.locator("#demo section")
+    return (
+        int(page.inner_text("#demo-step").replace(",", "")),
+        [int(mark.get_attribute("data-step")) for mark in marks],
+        [
+            float(section.locator("data").get_attribute("value"))
+            for section in names.all()
+        ],
+    )
+
+
+@pytest.mark.exhaustive
+@pytest.mark.runtime
+def test_the_page_equals_keras(address, browser):
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    errors, requests = [], []
+    page.on("pageerror", lambda error: errors.append(error))
+    page.on("request", lambda request: requests.append(request.url))
+    page.add_init_script(RANDOM)
+    page.goto(f"{address}/demo.html")
+    page.wait_for_selector("#demo-mark:enabled")
+    page.focus("#demo-speed")
+    page.keyboard.press("End")
+    for _ in range(8):  # at this speed it pauses soon after it is told to
+        page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#demo-speed-text") == "1,000 steps a second"
+    for marks in 1, 2:
+        page.focus("#demo-mark")
+        page.keyboard.press("Enter")
+        page.wait_for_function(
+            f"document.querySelectorAll('#demo-marks data').length == {marks}"
+        )
+    page.wait_for_function(
+        "+document.querySelector('#demo-step').textContent.replace(',', '')"
+        f" >= {STEPS}",
+        timeout=60_000,
+    )
+    page.focus("#demo-run")
+    page.keyboard.press("Space")
+    assert "Paused at step" in page.inner_text("#demo-status")
+    steps, marks, y = shown(page)
+    x = np.zeros((steps, 2), "float32")
+    x[:, 0] = random_numbers(steps)
+    x[np.array(marks) - 1, 1] = 1
+    assert len(marks) == 2 and steps >= STEPS
+    names = [
+        re.search(r"demo/(\w+)/", section.get_attribute("data-wasm"))[1]
+        for section in page.locator("#demo section").all()
     ]
+    assert sorted(names) == demo_networks.NAMES
+    expected = [answers(name, x)[-1] for name in names]
+    # Marks and steps depend on the moment: more rounding than in Node.js.
+    np.testing.assert_allclose(y, expected, atol=1e-4)
+    assert not errors
+    assert all(url.startswith(address) for url in requests)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_the_address_is_set_in_one_place():
-    config = types.SimpleNamespace(repo_url="https://a.b/c")
-    page, text = page_of("index.md"), "In a copy of the source:"
-    linked = study_pages.on_page_markdown(text, page, config)
-    assert linked == "In [a copy of the source](https://a.b/c):"
+# The opaque colors of the latest answers, and those of the key.
+COLORS = """() => {
+  const { height } = document.querySelector("#demo-answers");
+  const context = document.querySelector("#demo-answers").getContext("2d");
+  const { data } = context.getImageData(299, 0, 1, height);
+  const rows = [...Array(height).keys()].map((row) =>
+    `rgb(${[...data.slice(4 * row, 4 * row + 3)].join(", ")})`);
+  const squares = [...document.querySelectorAll("#demo section i")];
+  return [rows, squares.map((key) => getComputedStyle(key).backgroundColor)];
+}"""
 
 
-def test_a_search_lists_guides_before_studies():
-    config = types.SimpleNamespace(repo_url="")
-    guide, study = page_of("choosing.md"), page_of("studies/adding/README.md")
-    for page in guide, study:
-        study_pages.on_page_markdown("", page, config)
-    assert "search" not in guide.meta
-    assert study.meta["search"]["boost"] < 1
+@pytest.mark.exhaustive
+@pytest.mark.runtime
+def test_the_page_is_paused_at_first_where_motion_is_reduced(address, browser):
+    page = browser.new_page(reduced_motion="reduce")
+    page.goto(f"{address}/demo.html")
+    page.wait_for_selector("#demo-mark:enabled")
+    page.click("#demo-mark")
+    page.click("#demo-one")
+    steps, marks, _ = shown(page)
+    assert (steps, marks) == (1, [1])
+    assert "Marked 0." in page.inner_text("#demo-status")
+    drawn, key = page.evaluate(COLORS)
+    assert set(key) <= set(drawn) and len({*key}) == len(demo_networks.NAMES)
+    page.click("#demo-one")
+    assert page.inner_text("#demo-status") == "Paused at step 2."
+    page.click("#demo-reset")
+    assert shown(page)[:2] == (0, [])

@@ -244,8 +244,10 @@ function toggle() {
   );
 }
 
+/* Makes a step and says so, unless it is one of those that are announced. */
 function oneStep() {
   run(false);
+  say(`Paused at step ${count(steps + 1)}.`);
   due = 1;
   makeSteps();
   draw();
