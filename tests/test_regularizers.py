@@ -34,7 +34,7 @@ def test_simple_rnn_at_the_identity_costs_nothing():
 
 
 def test_on_an_offset_it_would_pull_to_twice_the_identity():
-    with pytest.warns(UserWarning, match="2 I"):
+    with pytest.warns(UserWarning, match="meant for the matrix"):
         layer = RIN(
             5,
             recurrent_initializer="identity",

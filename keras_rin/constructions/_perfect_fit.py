@@ -13,7 +13,6 @@ from keras_rin.layers._residual_dense_stack import ResidualDenseStack
 MOST_UNITS = 64  # largest number of neurons in a residual block
 SUFFICIENT_MARGIN = 1e-3  # a margin that is sufficient in float32
 LARGEST_SHARE = 0.25  # of the distance of two labels, taken by rounding
-BATCH_SIZE = 1024  # number of points at a time, on which a network is tested
 SMALLEST_DEVIATION = 1e-30  # a smaller one needs a weight beyond float32
 
 
@@ -119,15 +118,14 @@ def _checked_points(x):
 
 
 def _check_labels(y, x):
-    if not np.issubdtype(y.dtype, np.integer) or y.shape != x.shape[:1]:
+    is_integer = np.issubdtype(y.dtype, np.integer)
+    if not is_integer or y.shape != x.shape[:1] or y.min() < 0:
         raise ValueError(
-            f"`y` must be integers of shape {x.shape[:1]}, one for each row "
-            f"of `x`. Received: y of shape {y.shape} and dtype {y.dtype}"
-        )
-    if y.min() < 0:
-        raise ValueError(
-            "`y` must be classes from 0 upwards. "
-            f"Received: y[{y.argmin()}]={y.min()}"
+            f"`y` must be integers of shape {x.shape[:1]}, one class for each "
+            "row of `x`, from 0 upwards. "
+            f"Received: y of shape {y.shape} and dtype {y.dtype}"
+            + f", y[{y.argmin()}]={y.min()}"
+            * bool(is_integer and y.size)
         )
 
 
@@ -312,21 +310,17 @@ def _model(cloud, stack):
 
 def _check_predictions(model, points, labels, first_indices):
     """Runs the network on its points, on the current backend and device."""
-    for start in range(0, len(points), BATCH_SIZE):
-        part = slice(start, start + BATCH_SIZE)
-        logits = model(points[part].astype("float32"), training=False)
-        logits = keras.ops.convert_to_numpy(logits)
-        predictions = np.where(np.isnan(logits).any(1), -1, logits.argmax(1))
-        wrong = np.flatnonzero(predictions != labels[part])
-        if wrong.size:
-            i = start + wrong[0]
-            raise ValueError(
-                "The network does not fit in the precision of this device: it "
-                f"gives x[{first_indices[i]}] the class "
-                f"{predictions[wrong[0]]} instead of {labels[i]}. Possible "
-                "reasons are features of very different scales and products "
-                "of less than float32 precision."
-            )
+    logits = model.predict(points.astype("float32"), verbose=0)
+    predictions = np.where(np.isnan(logits).any(1), -1, logits.argmax(1))
+    wrong = np.flatnonzero(predictions != labels)
+    if wrong.size:
+        raise ValueError(
+            "The network does not fit in the precision of this device: it "
+            f"gives x[{first_indices[wrong[0]]}] the class "
+            f"{predictions[wrong[0]]} instead of {labels[wrong[0]]}. Possible "
+            "reasons are features of very different scales and products of "
+            "less than float32 precision."
+        )
 
 
 def _narrowest_stack(cloud, widths):

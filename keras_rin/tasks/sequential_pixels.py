@@ -125,12 +125,8 @@ def _class_shares(labels):
 
 def _checked_order(order, steps):
     order = np.asarray(order)
-    is_integer_vector = (
-        np.issubdtype(order.dtype, np.integer) and order.ndim == 1
-    )
-    if not is_integer_vector or not np.array_equal(
-        np.sort(order), np.arange(steps)
-    ):
+    is_integer = np.issubdtype(order.dtype, np.integer)
+    if not is_integer or not np.array_equal(np.sort(order), np.arange(steps)):
         raise ValueError(
             f"`order` must be a permutation of the {steps} pixels. "
             f"Received: order of shape {order.shape} and dtype {order.dtype}"
