@@ -67,7 +67,7 @@ DATA = tuple(name for name in data.PACKAGES if name not in LONG)
 GATED = "GRU, as many weights", "LSTM, as many weights"
 PREDICTED = 32  # recordings in a batch of predictions
 RATES = (0.001, 0.003, 0.01, 0.03)
-BELOW, ABOVE = 0.0003, 0.1  # the rates beyond the ends of RATES
+LONG_RATES = (0.0003, *RATES, 0.1)
 READ_OUTS = ("last state", "mean of states")
 
 
@@ -104,31 +104,20 @@ for gated in keras.layers.GRU, keras.layers.LSTM:
         ARCHITECTURES[name] = {name: layer}
 
 
-def rates_of_long(name, architecture):
-    """A RIN needs lower rates for them than the gated layers."""
-    return (BELOW, *RATES) if architecture == "RIN" else (*RATES, ABOVE)
-
-
 def measure(
     names=DATA,
     architectures=ARCHITECTURES,
     partial=None,
     classifiers=False,
-    rates=lambda name, architecture: RATES,
     **sizes,
 ):
     if classifiers:
         return {"classifiers": [classify(name) for name in names]}
     runs = PartialRuns(partial, ("data", "architecture")).complete(
         itertools.product(names, architectures),
-        lambda *case: train(*case, rates=rates(*case), **sizes),
+        functools.partial(train, **sizes),
     )
     return {"runs": runs}
-
-
-def rate_of(case):
-    """The learning rate of a case, which is a rate and a read-out."""
-    return float(case.split(", ")[0])
 
 
 def train(
@@ -289,18 +278,15 @@ def as_sktime_reads(x, steps):
 
 
 def outcomes(runs):
-    """What each model reached on each data set, a dict of
+    """What each model reached on each data set, at a rate and a read-out.
 
-    - its `model`, `data`, and number of `weights` of the recurrent layer,
-    - `rate` and `read_out` that cross-validation chose,
-    - `accuracies`, an array of the test accuracies of the seeds with them,
-    - `end`, whether this rate is the lowest or highest that was tried,
-    - `by_case`, {rate and read-out: test accuracies},
-    - `diverged`, how many runs diverged over all rates and read-outs.
+    `accuracies` are those of the seeds on the test set with the rate and the
+    read-out that cross-validation chose, `by_case` those with all.
     """
     reached = []
     for run in runs:
         for model, counts in run["models"].items():
+            # A run that diverged, whose count is -1, is wrong throughout.
             right = {
                 case: {kind: np.clip(n, 0, None) for kind, n in kinds.items()}
                 for case, kinds in counts.items()
@@ -309,14 +295,10 @@ def outcomes(runs):
             best = max(right, key=lambda case: right[case]["fold"].sum())
             test = run["sizes"]["test"]
             by_case = {case: n["test"] / test for case, n in right.items()}
-            rates = [*map(rate_of, right)]
-            values = {"accuracies": by_case[best], "by_case": by_case}
-            values |= {"rate": rate_of(best), "read_out": best.split(", ")[1]}
-            values["end"] = values["rate"] in (min(rates), max(rates))
-            every = (n for kinds in counts.values() for n in kinds.values())
-            values["diverged"] = sum(n.count(-1) for n in every)
-            values["weights"] = run["sizes"]["weights"][model]
-            reached.append({"model": model, "data": run["data"], **values})
+            outcome = {"data": run["data"], "model": model, "chosen": best}
+            outcome["weights"] = run["sizes"]["weights"][model]
+            outcome |= {"accuracies": by_case[best], "by_case": by_case}
+            reached.append(outcome)
     return reached
 
 
@@ -338,8 +320,7 @@ def tables(results):
         "RIN minus another model: the mean difference over the data sets, with "
         "its 95 % t interval, and in how many a paired t interval over the "
         "seeds excludes 0": difference_table(models),
-        "Learning rate and read-out that cross-validation chose, how many of "
-        "the rates are an end of the grid, and how many runs diverged": (
+        "Learning rate and read-out that cross-validation chose": (
             choice_table(models)
         ),
     }
@@ -383,16 +364,11 @@ def difference_table(models):
 
 def choice_table(models):
     rows = [
-        [
-            model,
-            str(sum(of_data["end"] for of_data in reached)),
-            str(sum(of_data["diverged"] for of_data in reached)),
-            *(f"{of['rate']:g}, {of['read_out'].split()[0]}" for of in reached),
-        ]
+        [model, *(of["chosen"].removesuffix(" of states") for of in reached)]
         for model, reached in models.items()
     ]
-    header = ["model", "ends", "diverged", *names_of(models)]
-    return record.markdown(header, rows)
+    rows = [[cell.removesuffix(" state") for cell in row] for row in rows]
+    return record.markdown(["model", *names_of(models)], rows)
 
 
 def rate_table(reached):
@@ -404,7 +380,7 @@ def rate_table(reached):
         "read-out": "{shown}",
         "weights": "{weights:,}",
     }
-    for rate in (BELOW, *RATES, ABOVE):
+    for rate in LONG_RATES:
         columns[f"{rate:g}"] = functools.partial(accuracy_cell, rate)
     return record.table(columns, rows, words=3)
 
@@ -425,7 +401,7 @@ def classifier_table(classifiers):
 
 
 OF_LONG = {"names": LONG, "architectures": ("RIN", *GATED), "models": 1}
-OF_LONG |= {"folds": 0, "rates": rates_of_long}
+OF_LONG |= {"folds": 0, "rates": LONG_RATES}
 VARIANTS = {
     "": Variant("Recurrent layers", backend="jax"),
     "long": Variant(

@@ -251,10 +251,8 @@ def runs_of(results, reset, **values):
 PANELS = {
     "Zero states, never reset": ("zero states", "never"),
     "Zero states, reset every 100 steps": ("zero states", "every 100 steps"),
-    "Pairs": ("pairs", "never"),
     "Zero states, all steps": ("zero states, all steps", "never"),
     "Pairs, all steps": ("pairs, all steps", "never"),
-    "Stateful, all steps": ("stateful, all steps", "never"),
 }
 
 
@@ -262,7 +260,7 @@ def draw(results):
     """Accuracy at each step after a change of activity (median and range of the
     seeds); the grey line is the accuracy of chance.
     """
-    figure, rows = pictures.subplots(6.5, 7.5, 3, 2, sharex=True, sharey=True)
+    figure, rows = pictures.subplots(6.5, 5.2, 2, 2, sharex=True, sharey=True)
     # Fewer steps where the accuracy changes slowly, for a small file.
     drawn = np.r_[1:20:2, 20 : STEPS + 1 : 4]
     layers = dict.fromkeys(run["layer"] for run in results["runs"])

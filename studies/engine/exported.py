@@ -10,13 +10,11 @@ import subprocess
 import tempfile
 import time
 
-import keras
 import numpy as np
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
 from keras_rin.export import export_streaming
-from keras_rin.layers import RIN
 
 
 @contextlib.contextmanager
@@ -92,16 +90,3 @@ def c_program(header, streams):
         return y.reshape(x.shape[1], len(x), -1).swapaxes(0, 1)
 
     return run
-
-
-def load_model(path, features, classes):
-    """The model of a file; an untrained one if there is none, for a test.
-
-    All states at 0 would abort LiteRT's interpreter of int16 states.
-    """
-    if path is not None:
-        return keras.models.load_model(path)
-    rin = RIN(4, kernel_initializer="ones")
-    return keras.Sequential(
-        [keras.Input((None, features)), rin, keras.layers.Dense(classes)]
-    )

@@ -49,16 +49,13 @@ class Measurement:
     Attributes:
         folder: That of the study.
         text: Its docstring: the question, then the method.
-        measure: Function that returns the results. Its argument `partial`, if
-            it has one, is the file for the runs of `PartialRuns`, or None; it
-            is deleted when the results are stored.
-            Figures of what is not stored are the entry `figures` of the
-            results, {picture: figure}.
+        measure: Function that returns the results, with an entry `figures`,
+            {picture: figure}, of what is not stored. An argument `partial` is
+            the file for `PartialRuns`, or None; it is deleted in the end.
         tables: Function from a record of results to {caption: table}.
-        pictures: {picture: function}; a picture without a suffix is a PNG. The
-            function draws it from the results, and may return None; its
-            docstring is the caption. A figure may be the text of an SVG. A
-            caption alone is that of a figure of `measure`.
+        pictures: {file: function}. The function draws it from the results, and
+            may return None; its docstring is the caption. A caption alone is
+            that of a figure of `measure`.
         variants: {name: Variant}; results of the first are in results.json,
             of one with a name in results_NAME.json.
         part: Name of the program, if the study has several; it stands in the

@@ -1,18 +1,12 @@
 """Recordings of the UCR and UEA archives that come with Python packages.
 
-    python -m engine.recordings FOLDER
-
-writes them into FOLDER as arrays, for a machine where the packages are not
-installed: `ARCHIVE_DIR=FOLDER python -m engine measure archive`. Eight data
-sets come with sktime and two with aeon, of which only files are read: `pip
-install --no-deps aeon` suffices.
+Eight data sets come with sktime and two with aeon, of which only files are
+read: `pip install --no-deps aeon` suffices.
 """
 
 import functools
 import importlib.util
-import os
 import pathlib
-import sys
 from typing import NamedTuple
 
 import keras
@@ -50,7 +44,7 @@ class Recordings(NamedTuple):
 @functools.cache
 def read(name):
     """Recordings to train and to test on, normalized as those to train on."""
-    arrays = _stored(name) if "ARCHIVE_DIR" in os.environ else _installed(name)
+    arrays = _installed(name)
     parts = [
         Recordings(*(arrays[f"{part}_{key}"] for key in Recordings._fields))
         for part in ("train", "test")
@@ -86,11 +80,6 @@ def parts(labels, count):
     return numbers
 
 
-def _stored(name):
-    path = pathlib.Path(os.environ["ARCHIVE_DIR"], f"{name}.npz")
-    return dict(np.load(path))
-
-
 def _installed(name):
     from sktime.datasets import load_from_tsfile
 
@@ -120,10 +109,3 @@ def _finite(recording):
     if not steps[: steps.sum()].all():
         raise ValueError("A value is missing in the middle of a recording.")
     return recording[steps]
-
-
-if __name__ == "__main__":
-    folder = pathlib.Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in PACKAGES:
-        np.savez_compressed(folder / f"{name}.npz", **_installed(name))

@@ -189,12 +189,11 @@ def torch_layer(name):
     return make
 
 
-def in_low_precision():
-    """{name: maker} of layers in float32 and in bfloat16."""
+def in_bfloat16():
+    """{name: maker} of layers in mixed_bfloat16."""
     return {
-        f"{name}{label}": keras_layer(name, policy=policy)
+        f"{name}, bfloat16": keras_layer(name, policy="mixed_bfloat16")
         for name in ("RIN", "SimpleRNN", "LSTM")
-        for label, policy in (("", "float32"), (", bfloat16", "mixed_bfloat16"))
     }
 
 

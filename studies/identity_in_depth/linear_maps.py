@@ -19,7 +19,6 @@ from keras_rin.layers import LinearResidual
 SOLVED = 1e-10
 DEPTHS = 2, 4, 8, 16, 32, 64
 EVERY = 5  # steps between two looks at the loss
-LINE_STYLES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]
 
 
 def symmetric(*eigenvalues):
@@ -172,17 +171,14 @@ def step_count(steps):
 def draw(results):
     """Losses over steps, target by target."""
     figure, axes = pictures.subplots(6, 5)
-    # Each line has a style and a final marker of its own, also in grey.
-    for n, (name, run) in enumerate(results["targets"].items()):
-        losses = run["losses"]
-        axes.loglog(
-            EVERY * np.arange(1, len(losses) + 1),
-            np.maximum(losses, 1e-15),
-            linestyle=LINE_STYLES[n % 5],
-            marker="osv^DPX*<>"[n % 10],
-            markevery=[-1],
-            label=name,
-        )
+    # Each line has a final marker of its own, also in grey.
+    for marker, (name, run) in zip(
+        "osv^DPX*<>", results["targets"].items(), strict=False
+    ):
+        losses = np.maximum(run["losses"], 1e-15)
+        counts = EVERY * np.arange(1, len(losses) + 1)
+        style = {"marker": marker, "markevery": [-1], "label": name}
+        axes.loglog(counts, losses, **style)
     axes.set(xlabel="step", ylabel="loss")
     title = "A negative eigenvalue or half a turn is not learned"
     axes.set_title(title, loc="left")

@@ -36,11 +36,15 @@ CALLBACKS = {
 }
 
 
+def call(name, *arguments, **options):
+    return functools.partial(getattr(diagnostics, name), *arguments, **options)
+
+
 def of_matrices(units):
     """Yields the name of a diagnostic and a call of it."""
     chain = np.asarray(Chain(1.02)((units, units)), "float64")
     for name in OF_MATRICES:
-        yield name, functools.partial(getattr(diagnostics, name), chain)
+        yield name, call(name, chain)
 
 
 def of_layers(units):
@@ -48,14 +52,9 @@ def of_layers(units):
     x = inputs(4, 100)
     for name in ("SimpleRNN", "LSTM"):
         layer = built(name, units)
-        yield (
-            f"hidden_chain, {name}",
-            functools.partial(diagnostics.hidden_chain, layer),
-        )
-        yield (
-            f"gradient_norms, {name}, 100 steps",
-            functools.partial(diagnostics.gradient_norms, layer, x),
-        )
+        norms = call("gradient_norms", layer, x)
+        yield f"hidden_chain, {name}", call("hidden_chain", layer)
+        yield f"gradient_norms, {name}, 100 steps", norms
 
 
 def of_dynamics(
@@ -64,30 +63,20 @@ def of_dynamics(
     """The same of dynamics, for states of the size in the name."""
     x, sequence = inputs(batch, steps), inputs(1, long)
     for name in names:
-        size = f"{name}, {units} units"
-        layer = built(name, units)
-        yield (
-            f"Jacobians, {size}, {batch} x {steps} steps",
-            functools.partial(diagnostics.state_jacobians, layer, x),
-        )
+        size, layer = f"{name}, {units} units", built(name, units)
+        jacobians = call("state_jacobians", layer, x)
+        yield f"Jacobians, {size}, {batch} x {steps} steps", jacobians
         if name != "SimpleRNN":
-            trained = trained_and_states(name, units, searches)
-            yield (
-                f"fixed points, {size}, {searches} searches",
-                functools.partial(diagnostics.fixed_points, *trained),
-            )
+            search = call("fixed_points", *trained(name, units, searches))
+            yield f"fixed points, {size}, {searches} searches", search
         counts = {"largest": 1, "all": None}
         if name == "LSTM":  # has two states for each unit
             counts[f"{wide} largest"] = wide
-        layer = built(name, wide)
+        size, layer = f"{name}, {wide} units", built(name, wide)
         for which, count in counts.items():
             yield (
-                f"{which} Lyapunov exponents, {name}, {wide} units, {long} "
-                "steps",
-                functools.partial(
-                    *(diagnostics.lyapunov_spectrum, layer, sequence),
-                    exponents=count,
-                ),
+                f"{which} Lyapunov exponents, {size}, {long} steps",
+                call("lyapunov_spectrum", layer, sequence, exponents=count),
             )
 
 
@@ -101,7 +90,7 @@ def built(name, units):
     return layer
 
 
-def trained_and_states(name, units, searches):
+def trained(name, units, searches):
     """A trained layer, and states near its trajectories."""
     options = {"activation": "tanh"} if name == "RIN" else {}
     keras.utils.set_random_seed(0)
