@@ -17,11 +17,8 @@ from keras_rin.initializers import PerGate
 from keras_rin.initializers import Ramp
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import RIN
-from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import LinearResidual
-from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
-from keras_rin.layers import ResidualDenseStack
 
 SQUARE = [
     Chain(),
@@ -296,19 +293,13 @@ def test_an_offset_keeps_digits_that_the_effective_matrix_loses(dtype):
 
 BOTH = {"kernel_initializer": ORTHOGONAL, "output_initializer": ORTHOGONAL}
 OFFSET = {"recurrent_initializer": Offset(ORTHOGONAL)}
-# name: (layer without its dtype, its input shape, the orthogonal weights)
+# name: (layer without its dtype, its input shape, the orthogonal weights);
+# every layer of the package adds its weights as one of these does.
 LAYERS = {
     "RIN": (
         functools.partial(RIN, 4, kernel_initializer=ORTHOGONAL, **OFFSET),
         (5, 4),
         ["kernel", "recurrent_kernel"],
-    ),
-    "DeepTransitionRINCell": (
-        lambda dtype: keras.layers.RNN(
-            DeepTransitionRINCell(4, dtype=dtype, **OFFSET)
-        ),
-        (5, 4),
-        ["recurrent_kernel"],
     ),
     "LinearResidual": (
         functools.partial(
@@ -320,18 +311,6 @@ LAYERS = {
     "ResidualDense": (
         functools.partial(ResidualDense, 4, **BOTH),
         (4,),
-        ["kernel", "output_kernel"],
-    ),
-    "ResidualDenseStack": (
-        functools.partial(
-            ResidualDenseStack, 4, depth=2, kernel_initializer=ORTHOGONAL
-        ),
-        (4,),
-        ["kernel"],
-    ),
-    "ResidualConv2D": (
-        functools.partial(ResidualConv2D, 4, **BOTH),
-        (4, 4, 4),
         ["kernel", "output_kernel"],
     ),
 }
