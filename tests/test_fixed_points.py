@@ -167,7 +167,7 @@ def test_slow_points_are_no_fixed_points(rng):
         ({"x": [np.nan]}, "`x` must contain finite"),
         ({"initial_states": np.zeros((4, 3))}, "`initial_states` must have"),
         ({"initial_states": np.zeros(2)}, "`initial_states` must have"),
-        ({"initial_states": np.zeros((0, 2))}, "must not be empty"),
+        ({"initial_states": np.zeros((0, 2))}, "and not be empty"),
         (
             {"initial_states": [[np.inf, 0]]},
             "`initial_states` must contain fin",

@@ -124,12 +124,10 @@ def test_the_policy_is_that_of_the_layer():
 @pytest.mark.parametrize(
     "gain, arguments, error, message",
     [
-        (1, {"pulse": [1, 2]}, ValueError, r"`pulse` must be.*\(1,\)"),
-        (1, {"pulse": 1.0}, ValueError, r"`pulse` must be.*\(1,\)"),
-        (1, {"pulse": [[1.0]]}, ValueError, r"`pulse` must be.*\(1,\)"),
-        (1, {"pulse": [np.nan]}, ValueError, r"`pulse` must be.*\(1,\)"),
-        (1, {"pulse": [1j]}, ValueError, "`pulse` must"),
-        (1, {"pulse": "a"}, ValueError, "`pulse` must"),
+        (1, {"pulse": [1, 2]}, ValueError, r"`pulse` must have.*\(1,\)"),
+        (1, {"pulse": [[1.0]]}, ValueError, r"`pulse` must have.*\(1,\)"),
+        (1, {"pulse": [np.nan]}, ValueError, "`pulse` must contain"),
+        (1, {"pulse": [1e39]}, ValueError, "`pulse` must be finite in"),
         (1, {"pulse": [0.0]}, ValueError, "at least two.*Excited: 0"),
         (1e30, {}, ValueError, "is not finite.*steps=100"),
         (1, {"steps": 0}, ValueError, "`steps` must be an integer"),
@@ -140,9 +138,3 @@ def test_what_has_no_chain_is_refused(gain, arguments, error, message):
     layer = with_recurrence(gain * np.eye(3))
     with pytest.raises(error, match=message):
         hidden_chain(layer, **arguments)
-
-
-def test_a_pulse_beyond_the_dtype_is_refused():
-    layer = built(keras.layers.SimpleRNN(3), features=1)
-    with pytest.raises(ValueError, match="`pulse` must"):
-        hidden_chain(layer, pulse=[1e39])  # tanh makes 1 of infinity

@@ -102,36 +102,12 @@ def test_a_deep_transition_is_followed_through_both(rng):
     np.testing.assert_allclose(spread, h.std(axis=0), atol=error)
 
 
-def test_beyond_float64_the_drift_is_infinite():
-    initializer = keras.initializers.Constant(10.0)
-    layer = built(
-        RIN(1, kernel_initializer="ones", recurrent_initializer=initializer),
-        features=1,
-    )
-    assert np.isinf(input_drift(layer, np.ones((1, 1000, 1)))[0]).all()
-
-
-def test_what_returns_from_beyond_float64_is_a_number():
-    """V = [[0, g], [0, 0]]: nothing is left after two steps."""
-    layer = built(keras.layers.SimpleRNN(2, None), features=1)
-    layer.cell.set_weights(
-        [np.array([[1e30, 0]]), np.array([[0, 1e38], [0, 0]]), np.zeros(2)]
-    )
-    x = np.array([1e30, 3e30])[:, None, None] * np.ones((2, 10, 1))
-    drift, spread = input_drift(layer, x)
-    np.testing.assert_allclose(drift, [2e60, 2e98], rtol=1e-6)
-    np.testing.assert_allclose(spread, [1e60, 1e98], rtol=1e-6)
-
-
-def test_a_stable_rest_beside_an_infinite_one_is_finite():
-    layer = keras.layers.SimpleRNN(2, None, kernel_initializer="ones")
-    built(layer, features=1)
-    layer.cell.recurrent_kernel.assign(np.diag([1e30, 0.5]))
-    x = np.array([0.0, 2.0])[:, None, None] * np.ones((2, 40, 1))
-    drift, spread = input_drift(layer, x)
-    np.testing.assert_array_equal([drift[0], spread[0]], np.inf)
-    # Beside 1e1170 rounding leaves nothing of it: it is not made up either.
-    assert not np.isnan([drift[1], spread[1]]).any()
+def test_beyond_float64_drift_and_spread_are_infinite(rng):
+    """Also where infinite terms have both signs."""
+    layer = built(RIN(3, kernel_initializer="ones"), features=1)
+    layer.cell.recurrent_kernel.assign(10 * rng.normal(size=(3, 3)))
+    drift, spread = input_drift(layer, rng.normal(1, 1, size=(4, 1000, 1)))
+    assert np.isinf([drift, spread]).all()
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e25])
@@ -166,7 +142,7 @@ def test_a_cell_need_not_know_the_word_bias(rng):
     cell.state_size, cell.built = 3, True
     np.testing.assert_array_equal(input_drift(cell, x), expected)
     del cell.kernel
-    with pytest.raises(ValueError, match="has no input kernel"):
+    with pytest.raises(ValueError, match="with an input kernel"):
         input_drift(cell, x)
 
 

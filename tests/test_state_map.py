@@ -1,5 +1,3 @@
-import random
-
 import keras
 import numpy as np
 import pytest
@@ -77,39 +75,6 @@ def test_layers_within_the_cell_compute_in_float64_too():
             assert {layer.variable_dtype for layer in layers} == {"float32"}
             raise KeyError
     assert {layer.compute_dtype for layer in layers} == {"float32"}
-
-
-class GainCell(keras.layers.SimpleRNNCell):
-    """Its config does not have the gain, so that a copy would lose it."""
-
-    gain = 1.0
-
-    def call(self, inputs, states, training=False):
-        output, states = super().call(inputs, states, training=training)
-        return self.gain * output, [self.gain * state for state in states]
-
-
-def test_a_cell_of_keras_is_left_alone(rng):
-    cell = built(keras.layers.LSTM(3, dropout=0.5)).cell
-    before = random.getstate()
-    with _state_map.state_map(cell, "float64") as step:
-        assert cell.compute_dtype == "float32"
-        assert cell.activation is keras.activations.tanh
-        assert step.next(np.zeros((1, 6)), np.ones((1, 2))).dtype == "float64"
-    assert random.getstate() == before
-
-
-def test_what_a_config_lacks_is_not_lost(rng):
-    cell = GainCell(3)
-    cell.gain = 2.0
-    cell.build((None, 2))
-    states, x = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
-    kernel, recurrent, bias = (w.astype("float64") for w in cell.get_weights())
-    with _state_map.state_map(cell, "float64") as step:
-        actual = step.next(states, x)
-    expected = 2 * np.tanh(x @ kernel + states @ recurrent + bias)
-    np.testing.assert_allclose(actual, expected, atol=1e-12)
-    assert cell.compute_dtype == "float32"
 
 
 SELU = 1.0507009873554805, 1.6732632423543772

@@ -22,16 +22,17 @@ class Search:
         self._tolerance, self._iterations = tolerance, iterations
 
     def checked_states(self, states):
-        states = _arguments.real_array("initial_states", states)
-        if states.ndim != 2 or states.shape[1] != self._step.size:
+        states = _arguments.finite_array("initial_states", states)
+        if (
+            states.ndim != 2
+            or states.shape[1] != self._step.size
+            or not len(states)
+        ):
             raise ValueError(
                 "`initial_states` must have the shape (initial_states, "
-                f"{self._step.size}). Received: initial_states of shape "
-                f"{states.shape}"
+                f"{self._step.size}) and not be empty. "
+                f"Received: initial_states of shape {states.shape}"
             )
-        states = _arguments.finite_array("initial_states", states)
-        if not len(states):
-            raise ValueError("`initial_states` must not be empty.")
         if not np.isfinite(self._residuals(states)).all():
             raise ValueError(
                 f"{self._step.name} must map `initial_states` to finite "

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin._layer_walk.layers import feature_count
-from keras_rin.diagnostics import _jacobians
+from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _spectrum
 from keras_rin.diagnostics._fixed_point_search import Search
 from keras_rin.diagnostics._fixed_point_search import minus_identity
@@ -31,7 +31,8 @@ class FixedPoints(typing.NamedTuple):
     """What `fixed_points` returns, an entry for each fixed point.
 
     Stable points come first, the others by the number of expanding
-    directions.
+    directions. Directions that contract, are neutral and expand add up to the
+    size of the state.
 
     Attributes:
         states: Array `(points, state)`.
@@ -39,11 +40,9 @@ class FixedPoints(typing.NamedTuple):
         jacobians: Array `(points, state, state)`, J[i, j] = d F_i / d s_j.
         eigenvalues: Complex array `(points, state)`, those of the Jacobian,
             the largest modulus first.
-        contracting: Integer array `(points,)`, the number of directions that
-            contract.
-        neutral: Integer array `(points,)`, the number of neutral directions.
-        expanding: Integer array `(points,)`, the number of directions that
-            expand. The three numbers add up to the size of the state.
+        contracting: Integer array `(points,)`, the number of directions.
+        neutral: Integer array `(points,)`, the number of directions.
+        expanding: Integer array `(points,)`, the number of directions.
         dimension: Integer array `(points,)`, 0 for an isolated point, for a
             continuum the number of directions along it, all of them neutral.
         members: List of arrays `(members, state)`, the states of one
@@ -110,10 +109,9 @@ def fixed_points(
 
     Only what the searches reach is found: take initial states from where the
     network goes, such as a few hundred rows of `state_trajectories`, with some
-    noise added. Everything is computed in float64, whatever the dtype of the
-    layer, except for what a cell or an activation of your own computes in
-    float32. The cost is of order (initial states) * state^3 * iterations,
-    the memory of order (initial states) * state^2.
+    noise added. Everything is computed in float64 as in `state_trajectories`.
+    The cost is of order (initial states) * state^3 * iterations, the memory
+    of order (initial states) * state^2.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
@@ -137,12 +135,10 @@ def fixed_points(
         A `FixedPoints`, a named tuple.
 
     Raises:
-        ValueError: If the layer has no single cell or no weights yet, if its
-            weights are not finite, if `x` or `initial_states` has
-            another shape or is not finite, if `tolerance` or `distance` is
-            not positive, `iterations` no positive integer or
-            `modulus_tolerance` not in [0, 1], or if F is not finite at an
-            initial state.
+        ValueError: If the layer has several cells or no weights yet, or
+            weights that are not finite.
+        ValueError: If another argument is not as above.
+        ValueError: If F is not finite at an initial state.
 
     Example:
 
@@ -166,8 +162,11 @@ def fixed_points(
         Sussillo and Barak, 2013, Opening the black box: low-dimensional
         dynamics in high-dimensional recurrent neural networks.
     """
-    cell = _jacobians.checked_cell(layer)
-    x = _constant_input(cell, x)
+    cell = _cells.built_cell(layer)
+    _cells.check_weights(cell)
+    features = feature_count(cell) or np.size(x)
+    x = np.zeros(features) if x is None else x
+    x = _arguments.vector("x", x, features)
     smallest = np.finfo("float64").tiny
     tolerance = _arguments.finite_number("tolerance", tolerance, smallest)
     distance = _arguments.finite_number("distance", distance, smallest)
@@ -189,7 +188,7 @@ def fixed_points(
         _describe(roots, group, SAME_ROOT * distance, modulus_tolerance)
         for group in groups
     ]
-    return _sorted_points(roots, points, unconverged)
+    return _sorted_points(roots, sorted(points), unconverged)
 
 
 class _Roots(typing.NamedTuple):
@@ -214,14 +213,6 @@ class _Point(typing.NamedTuple):
     eigenvalues: np.ndarray
     members: np.ndarray
     searches: int
-
-
-def _constant_input(cell, x):
-    features = feature_count(cell)
-    if x is None:
-        return np.zeros(features or 1)
-    x = _arguments.real_array("x", x)
-    return _arguments.vector("x", x, features or x.size)
 
 
 def _distinct_roots(search, states, speeds, distance):
@@ -255,23 +246,29 @@ def _describe(roots, group, root_distance, modulus_tolerance):
     speed = (roots.speeds[group] / speed_scale(roots.states[group])).max()
     tolerance = max(modulus_tolerance, 4 * speed**0.25)
     jacobian = roots.jacobians[root]
-    eigenvalues, is_neutral = _eigenvalues(jacobian, tolerance)
+    singular_values = np.linalg.svd(minus_identity(jacobian), compute_uv=False)
+    # A Jordan block has more eigenvalues of 1 than directions it maps to
+    # themselves.
+    nullity = max(1, np.count_nonzero(singular_values <= tolerance))
+    # Rounding leaves a state s uncertain by eps |s| over the smallest singular
+    # value of J - I, or by sqrt(eps) |s| where this is 0, and J with it.
+    smallest = max(singular_values[-1], np.sqrt(_spectrum.ROUNDING))
+    error = _spectrum.ROUNDING * (len(jacobian) + 1 / smallest)
+    eigenvalues, is_neutral = _spectrum.neutral(jacobian, tolerance, error)
+    by_modulus = np.argsort(-np.abs(eigenvalues), kind="stable")
     is_expanding = ~is_neutral & (np.abs(eigenvalues) > 1)
     return _Point(
         expanding=is_expanding.sum(),
         neutral=is_neutral.sum(),
-        dimension=is_continuum * _null_dimension(jacobian, tolerance),
+        dimension=is_continuum * nullity,
         root=root,
-        eigenvalues=eigenvalues,
+        eigenvalues=eigenvalues[by_modulus],
         members=members,
         searches=roots.searches[group].sum(),
     )
 
 
 def _sorted_points(roots, points, unconverged):
-    """The `FixedPoints`, stable ones first."""
-    points = sorted(points, key=lambda point: point[:4])
-
     def column(field):
         return np.array([getattr(point, field) for point in points], int)
 
@@ -306,29 +303,6 @@ def _members(states, group, root_distance):
     return index, states[group if is_continuum else [index]], is_continuum
 
 
-def _eigenvalues(matrix, tolerance):
-    """The eigenvalues of a Jacobian by modulus, and which are neutral.
-
-    Rounding leaves a state s uncertain by eps |s| over the smallest singular
-    value of J - I, or by sqrt(eps) |s| where this is 0, and J with it.
-    """
-    smallest = np.linalg.svd(minus_identity(matrix), compute_uv=False)[-1]
-    smallest = max(smallest, np.sqrt(_spectrum.ROUNDING))
-    error = _spectrum.ROUNDING * (len(matrix) + 1 / smallest)
-    eigenvalues, neutral = _spectrum.neutral(matrix, tolerance, error)
-    order = np.argsort(-np.abs(eigenvalues), kind="stable")
-    return eigenvalues[order], neutral[order]
-
-
-def _null_dimension(matrix, tolerance):
-    """The number of directions that J maps to themselves, at least 1.
-
-    Not how many eigenvalues are 1, which are more in a Jordan block.
-    """
-    singular_values = np.linalg.svd(minus_identity(matrix), compute_uv=False)
-    return max(1, np.count_nonzero(singular_values <= tolerance))
-
-
 def _continua(roots, search):
     """An array of indices for each isolated root and for each continuum.
 
@@ -340,12 +314,9 @@ def _continua(roots, search):
     is_near_one = (np.abs(eigenvalues - 1) <= NEAR_ONE).any(axis=1)
     isolated = [np.array([root]) for root in np.flatnonzero(~is_near_one)]
     near = np.flatnonzero(is_near_one)
-    if len(near) == 0:
-        return isolated
-    if len(near) == 1:
-        return [*isolated, near]
-    distances = scipy.spatial.distance.pdist(states[near])
-    distances = scipy.spatial.distance.squareform(distances)
+    if len(near) < 2:
+        return isolated + [near] * len(near)
+    distances = scipy.spatial.distance.cdist(states[near], states[near])
     tree = scipy.sparse.csgraph.minimum_spanning_tree(distances).tocoo()
     first, second = states[near[tree.row]], states[near[tree.col]]
     between = first + BETWEEN * (second - first)

@@ -34,9 +34,7 @@ def gradient_norms(
 
     Args:
         layer: A built recurrent layer or cell of Keras.
-        x: Array `(batch, time, features)`, the sequences along which the
-            gradient runs back, from zero states and without dropout. With
-            `go_backwards=True` the layer reads them from their end.
+        x: Array `(batch, time, features)`, as in `state_trajectories`.
         mask: Boolean array `(batch, time)`. Time steps where it is `False`
             are left out, as by the layer: entry T - k is then k steps
             before the last one of each sequence that is not, and what is
@@ -55,11 +53,10 @@ def gradient_norms(
         rounded to float16, and 0 below 6e-8.
 
     Raises:
-        ValueError: If the layer has no single cell or no weights yet, if its
-            weights, its states along x or its gradient are NaN, if `x` has
-            another shape or is not finite in the dtype of the layer, if
-            `directions` is not a positive integer, or if `mask` has another
-            shape or is `False` everywhere.
+        ValueError: If the layer has several cells or no weights yet.
+        ValueError: If `x`, `mask` or `directions` is not as above, or `mask`
+            is `False` everywhere.
+        ValueError: If weights are not finite, or states or gradients NaN.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:
@@ -74,12 +71,9 @@ def gradient_norms(
     >>> norms.round(3)
     array([0.125, 0.25 , 0.5  , 1.   ])
     """
-    cell = _cells.built_cell(layer)
-    _cells.check_weights(cell)
+    cell, sequences, unmasked = _sequences.cell_and_sequences(layer, x, mask)
     directions = _arguments.integer("directions", directions)
     rng = _arguments.generator("rng", rng, seed=0)
-    sequences = _sequences.sequences(x, layer)
-    unmasked = _sequences.unmasked_steps(mask, sequences, layer)
     sequences, unmasked = _align_steps(sequences, unmasked)
     sizes = _state_map.sizes(cell)
     count = min(directions, sizes[0])
@@ -95,7 +89,7 @@ def gradient_norms(
             lambda points: _project_last(cell, inputs, unmasked, points[0], v),
             [ops.zeros(shape, dtype)],
         )
-    squares = np.asarray(ops.convert_to_numpy(gradient), "float64") ** 2
+    squares = _cells.float64(gradient) ** 2
     norms = np.sqrt(squares.sum(axis=2).mean(axis=1))
     if np.isnan(norms).any():
         raise ValueError(
@@ -109,29 +103,24 @@ def gradient_norms(
 def _align_steps(sequences, unmasked):
     """The time steps that count, moved to the end of each sequence."""
     has_steps = unmasked.any(axis=1)
-    sequences = _sequences.sorted_steps(
-        sequences[has_steps], unmasked[has_steps]
-    )
-    return sequences, np.sort(unmasked[has_steps], axis=1)
+    sequences, unmasked = sequences[has_steps], unmasked[has_steps]
+    sequences = _sequences.sorted_steps(sequences, unmasked)
+    return sequences, np.sort(unmasked, axis=1)
 
 
 def _project_last(cell, x, unmasked, nudges, v):
     """v . h_T, with one nudge added to the state after each step."""
     step = _state_map.flat_step(cell)
 
-    def nudged(states, nudge):
-        return states + ops.cast(nudge, cell.compute_dtype)
-
     def nudged_step(states, inputs):
         x_t, unmasked_t, nudge = inputs
         states = ops.where(unmasked_t, step(states, x_t), states)
-        return nudged(states, nudge), None
+        return states + ops.cast(nudge, cell.compute_dtype), None
 
     initial_state = _state_map.flat_initial_state(cell, len(x))
+    initial_state += ops.cast(nudges[0], cell.compute_dtype)
     unmasked = ops.convert_to_tensor(unmasked.T[..., None])
-    sequence = (ops.swapaxes(x, 0, 1), unmasked, nudges[1:])
-    states, _ = ops.scan(
-        nudged_step, nudged(initial_state, nudges[0]), sequence
-    )
+    sequence = ops.swapaxes(x, 0, 1), unmasked, nudges[1:]
+    states, _ = ops.scan(nudged_step, initial_state, sequence)
     last = ops.cast(states[:, : v.shape[1]], nudges.dtype)
     return ops.sum(last * ops.cast(v, nudges.dtype))

@@ -72,10 +72,11 @@ def hidden_chain(
         A `HiddenChain`, a named tuple.
 
     Raises:
-        ValueError: If the layer has no recurrent kernel or no weights yet,
-            if `pulse` has another shape or is not finite, if `steps` is not
-            a positive integer, or if the response is not finite or excites
-            fewer than two units.
+        ValueError: If the layer has no recurrent kernel, no input kernel or
+            no weights yet.
+        ValueError: If `steps` or `pulse` is not as above.
+        ValueError: If the response is not finite, or excites fewer than two
+            units.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:
@@ -124,34 +125,25 @@ def _pulse_response(layer, steps, pulse):
             f"{layer.name} has no input kernel, which takes the pulse. "
             f"Received: layer={layer}"
         )
-    x = np.zeros((1, steps + 1, features))
-    x[0, 0] = _checked_pulse(pulse, features, cell, layer)
-    with undisturbed(cell):
-        rnn = keras.layers.RNN(
-            cell, return_sequences=True, dtype=cell.dtype_policy
+    pulse = np.ones(features) if pulse is None else pulse
+    pulse = _arguments.vector("pulse", pulse, features)
+    if not _sequences.finite_in(cell.compute_dtype, pulse):
+        raise ValueError(
+            f"`pulse` must be finite in {cell.compute_dtype}. "
+            f"Received: pulse={pulse}"
         )
+    x = np.zeros((1, steps + 1, features))
+    x[0, 0] = pulse
+    rnn = keras.layers.RNN(cell, return_sequences=True, dtype=cell.dtype_policy)
+    with undisturbed(cell):
         response = rnn(ops.convert_to_tensor(x, cell.compute_dtype))
-    response = ops.convert_to_numpy(ops.cast(response, "float32"))[0]
+    response = _cells.float64(ops.cast(response, "float32"))[0]
     if not np.isfinite(response).all():
         raise ValueError(
             f"The response of {layer.name} to the pulse is not finite. "
             f"Received: steps={steps}"
         )
-    return response.astype("float64")
-
-
-def _checked_pulse(pulse, features, cell, layer):
-    pulse = np.ones(features) if pulse is None else pulse
-    pulse = _arguments.real_array("pulse", pulse)
-    if pulse.shape != (features,) or not _sequences.finite_in(
-        cell.compute_dtype, pulse
-    ):
-        raise ValueError(
-            f"`pulse` must be finite in {cell.compute_dtype} and of shape "
-            f"({features},), the features of {layer.name}. "
-            f"Received: pulse={pulse}"
-        )
-    return pulse
+    return response
 
 
 def _peak_order(activity, rng):
@@ -167,11 +159,14 @@ def _peak_order(activity, rng):
 
 
 def _mean_weights(matrix):
+    """Mean and standard error of each diagonal."""
     n = len(matrix)
     diagonals = [np.diagonal(matrix, k) for k in range(1 - n, n)]
-    mean = np.array([weights.mean() for weights in diagonals])
-    error = np.full(2 * n - 1, np.nan)
-    for index, weights in enumerate(diagonals):
-        if len(weights) > 1:
-            error[index] = weights.std(ddof=1) / np.sqrt(len(weights))
-    return mean, error
+    mean = [weights.mean() for weights in diagonals]
+    error = [
+        weights.std(ddof=1) / np.sqrt(len(weights))
+        if len(weights) > 1
+        else np.nan
+        for weights in diagonals
+    ]
+    return np.array(mean), np.array(error)

@@ -4,7 +4,6 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _sequences
 from keras_rin.diagnostics._state_map import state_map
 
@@ -42,11 +41,10 @@ def state_trajectories(
         `state` is the number of units, of an LSTM twice that number.
 
     Raises:
-        ValueError: If the layer has no single cell or no weights yet, if its
-            weights or its states along `x` are not finite, if `x` has
-            another shape or is not finite in the dtype of the layer, if `mask`
-            has another shape or is `False` everywhere, or if `dtype` is
-            another one.
+        ValueError: If the layer has several cells or no weights yet.
+        ValueError: If `x`, `mask` or `dtype` is not as above, or `mask` is
+            `False` everywhere.
+        ValueError: If weights or states are not finite.
 
     Example:
 
@@ -75,28 +73,25 @@ def state_jacobians(
 
     J_t = d s_t / d s_{t-1}, J_t[i, j] = d s_t[i] / d s_{t-1}[j]
 
-    s is the state of `state_trajectories`: h, and (h, c) of an LSTM. For a
-    linear SimpleRNN J_t is the transpose of its recurrent kernel, for a linear
-    RIN that of V = U + I. The gradient of a loss runs back through
-    J_T^T ... J_1^T: a singular value of J_t above 1 lets it grow, one below 1
-    lets it decay.
+    s is the state of `state_trajectories`. For a linear SimpleRNN J_t is the
+    transpose of its recurrent kernel, for a linear RIN that of V = U + I. The
+    gradient of a loss runs back through J_T^T ... J_1^T: a singular value of
+    J_t above 1 lets it grow, one below 1 lets it decay.
 
     In closed form for SimpleRNN, RIN, GRU and LSTM, at a cost of order batch
     time state^2; by automatic differentiation for any other cell, at one of
-    order batch time state^3. The result takes batch time state^2 numbers, for
-    16 sequences of 784 time steps and 100 units in float32 0.5 GB, of an LSTM
-    2 GB. What is computed on the way takes a few hundred MB at most;
-    `lyapunov_spectrum` needs no Jacobians.
+    order batch time state^3. The result has batch time state^2 numbers, for
+    16 sequences of 784 time steps and 100 units in float32 0.5 GB;
+    `lyapunov_spectrum` does not store them.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, as in `state_trajectories`.
         mask: Boolean array `(batch, time)`. A time step where it is `False`
-            leaves the state as it is, as in the layer, and J_t is the
-            identity. Defaults to `None`.
-        dtype: `"float32"` or `"float64"`, in which the cell computes whatever
-            the dtype of its weights. What a cell or an activation of your own
-            computes in float32 stays in float32. Defaults to `"float32"`.
+            leaves the state as it is, and J_t is the identity. Defaults to
+            `None`.
+        dtype: `"float32"` or `"float64"`, as in `state_trajectories`. Defaults
+            to `"float32"`.
 
     Returns:
         An array `(batch, time, state, state)` of this dtype.
@@ -129,20 +124,11 @@ def state_jacobians(
     return jacobians
 
 
-def checked_cell(layer):
-    """The one cell of a layer; ValueError if its weights are not finite."""
-    cell = _cells.built_cell(layer)
-    _cells.check_weights(cell)
-    return cell
-
-
 def cell_and_sequences(layer, x, mask, dtype):
-    """The cell of a layer, its sequences and which steps are not masked."""
+    """The cell of a layer, its sequences in `dtype`, and the unmasked steps."""
     if dtype not in DTYPES:
         raise ValueError(
             f"`dtype` must be one of {DTYPES}. Received: dtype={dtype!r}"
         )
-    cell = checked_cell(layer)
-    inputs = _sequences.sequences(x, layer)
-    unmasked = _sequences.unmasked_steps(mask, inputs, layer)
-    return cell, inputs.astype(dtype), unmasked
+    cell, x, unmasked = _sequences.cell_and_sequences(layer, x, mask)
+    return cell, x.astype(dtype), unmasked

@@ -58,10 +58,8 @@ def lyapunov_spectrum(
     has an exponent of -inf or, by rounding, of about -36 or below for each
     step in which it is.
 
-    Everything is computed in float64, whatever the dtype of the layer, except
-    for what a cell or an activation of your own computes in float32. The cost
-    is of order batch time state^2 exponents. What is computed on the way takes
-    a few hundred MB at most.
+    Everything is computed in float64 as in `state_trajectories`, at a cost of
+    order batch time state^2 exponents.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
@@ -83,9 +81,9 @@ def lyapunov_spectrum(
         A `LyapunovSpectrum`, a named tuple.
 
     Raises:
-        ValueError: As in `state_trajectories`; if `exponents` or `warmup` is
-            no such integer; if `mask` has another shape or is `False`
-            everywhere; or if J_t Q_{t-1} is not finite.
+        ValueError: As in `state_trajectories`.
+        ValueError: If `exponents` or `warmup` is no such integer.
+        ValueError: If J_t Q_{t-1} is not finite.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:
@@ -111,12 +109,13 @@ def lyapunov_spectrum(
     )
     lengths = unmasked.sum(axis=1)
     size = sum(_state_map.sizes(cell))
-    count = _checked_count(exponents, size, layer)
-    warmup = _checked_warmup(warmup, int(lengths.max()))
+    count = _integer("exponents", exponents, size, 1, size)
+    longest = int(lengths.max())
+    warmup = _integer("warmup", warmup, longest // 10, 0, longest - 1)
     rng = _arguments.generator("rng", rng, seed=0)
-    longest = np.argsort(-lengths, kind="stable")[: (lengths > warmup).sum()]
-    inputs = _sequences.sorted_steps(inputs[longest], ~unmasked[longest])
-    lengths = lengths[longest]
+    order = np.argsort(-lengths, kind="stable")[: (lengths > warmup).sum()]
+    inputs = _sequences.sorted_steps(inputs[order], ~unmasked[order])
+    lengths = lengths[order]
     basis = np.linalg.qr(rng.normal(size=(count, size)).T).Q
     with _state_map.state_map(cell, "float64") as step:
         by_sequence, by_step = _sum_growth(step, inputs, lengths, basis, warmup)
@@ -130,25 +129,15 @@ def lyapunov_spectrum(
     )
 
 
-def _checked_count(exponents, size, layer):
-    exponents = size if exponents is None else exponents
-    count = _arguments.integer("exponents", exponents)
-    if count > size:
+def _integer(name, value, default, least, most):
+    value = default if value is None else value
+    number = _arguments.integer(name, value, least)
+    if number > most:
         raise ValueError(
-            f"`exponents` must be at most {size}, the size of the state of "
-            f"{layer.name}. Received: exponents={exponents}"
+            f"`{name}` must be at most {most} for this layer, `x` and `mask`. "
+            f"Received: {name}={value}"
         )
-    return count
-
-
-def _checked_warmup(warmup, time):
-    warmup = time // 10 if warmup is None else warmup
-    if _arguments.integer("warmup", warmup, at_least=0) >= time:
-        raise ValueError(
-            f"`warmup` must be below the {time} time steps of `x`. "
-            f"Received: warmup={warmup}"
-        )
-    return warmup
+    return number
 
 
 def _sum_growth(step, inputs, lengths, basis, warmup):

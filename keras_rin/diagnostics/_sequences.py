@@ -8,6 +8,14 @@ from keras_rin._layer_walk.layers import feature_count
 from keras_rin.diagnostics import _cells
 
 
+def cell_and_sequences(layer, x, mask):
+    """The checked cell of a layer, its sequences, and the unmasked steps."""
+    cell = _cells.built_cell(layer)
+    _cells.check_weights(cell)
+    x = sequences(x, layer)
+    return cell, x, unmasked_steps(mask, x, layer)
+
+
 def sequences(x, layer) -> np.ndarray:
     """The sequences in the order in which a layer reads them, in float64."""
     cell = _cells.built_cell(layer)

@@ -11,8 +11,6 @@ from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics import _sequences
-from keras_rin.diagnostics import _spectrum
-from keras_rin.diagnostics._cells import float64
 
 BATCH = 32
 
@@ -21,9 +19,8 @@ class InputDrift(typing.NamedTuple):
     """What `input_drift` returns, in the units of the hidden state.
 
     Attributes:
-        drift: Array `(units,)`, the mean of the last state; inf beyond
-            float64.
-        spread: Array `(units,)`, its standard deviation; inf beyond float64.
+        drift: Array `(units,)`, the mean of the last state.
+        spread: Array `(units,)`, its standard deviation.
     """
 
     drift: np.ndarray
@@ -55,13 +52,15 @@ def input_drift(
 
     Returns:
         An `InputDrift`, a named tuple `(drift, spread)` of the mean and the
-        standard deviation after T time steps.
+        standard deviation after T time steps; inf where a sum is beyond
+        float64.
 
     Raises:
-        ValueError: If the layer has gates, several cells or no weights yet,
-            if its weights are not finite, if `x` has another shape or is
-            not finite in the dtype of the layer, or if `mask` has another
-            shape or is `False` everywhere.
+        ValueError: If the layer has gates, several cells, no input kernel or
+            no weights yet.
+        ValueError: If `x` or `mask` is not as above, or `mask` is `False`
+            everywhere.
+        ValueError: If weights are not finite.
 
     Example:
 
@@ -77,66 +76,42 @@ def input_drift(
     >>> bool(np.all(abs(drift) < 1e-3 * spread))
     True
     """
-    cell = _cells.built_cell(layer)
-    _cells.check_weights(cell)
-    x = _sequences.sequences(x, layer)
+    cell, x, unmasked = _sequences.cell_and_sequences(layer, x, mask)
     matrices = _recurrent_matrices.recurrent_matrices(cell)
-    if list(matrices) not in (["recurrent"], ["recurrent", "transition"]):
+    if "recurrent" not in matrices or not hasattr(cell, "kernel"):
         raise ValueError(
-            f"{layer.name} has gates, which bound its state: `input_drift` is "
-            f"for layers without gates. Received: layer={layer}"
+            "`input_drift` is for layers with an input kernel and without "
+            f"gates, which bound the state. Received: layer={layer}"
         )
-    if not hasattr(cell, "kernel"):
-        raise ValueError(
-            f"{layer.name} has no input kernel. Received: layer={layer}"
-        )
-    unmasked = _sequences.unmasked_steps(mask, x, layer)
     mean, covariance = _input_moments(cell, matrices, x[unmasked])
-    steps = int(unmasked.sum(axis=1).max())
-    effective = matrices["recurrent"]
-    if "transition" in matrices:
-        effective = effective @ matrices["transition"]
-    matrix, growth = _spectrum.scaled(effective)
-    drift = _power_sum(mean, lambda v: v @ matrix, growth, steps)
-    variance, exponent = _power_sum(
-        covariance, lambda c: matrix.T @ c @ matrix, 2 * growth, steps
+    transition = matrices.get("transition", np.eye(len(mean)))
+    effective = matrices["recurrent"] @ transition
+    drift, variance = np.zeros_like(mean), np.zeros_like(covariance)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(unmasked.sum(axis=1).max()):
+            drift = drift @ effective + mean
+            variance = effective.T @ variance @ effective + covariance
+        spread = np.sqrt(np.maximum(np.diag(variance), 0))
+    # Beyond float64, infinite terms of both signs make NaN.
+    return InputDrift(
+        *(np.where(np.isnan(array), np.inf, array) for array in (drift, spread))
     )
-    spread = np.sqrt(np.maximum(np.diag(variance), 0) * 2.0 ** (exponent % 2))
-    with np.errstate(over="ignore"):
-        return InputDrift(np.ldexp(*drift), np.ldexp(spread, exponent // 2))
 
 
 def _input_moments(cell, matrices, inputs):
     """Mean and covariance of what inputs `(steps, features)` add to a state."""
-    kernel = float64(cell.kernel)
+    kernel = _cells.float64(cell.kernel)
+    bias = getattr(cell, "bias", None)
     mean = inputs.mean(axis=0) @ kernel
-    has_bias = getattr(cell, "bias", None) is not None
-    if has_bias:
-        mean += float64(cell.bias)
+    mean += 0 if bias is None else _cells.float64(bias)
     factor = (inputs - inputs.mean(axis=0)) @ kernel
     covariance = factor.T @ factor / len(inputs)
     if "transition" in matrices:
         transition = matrices["transition"]
-        mean = mean @ transition
         covariance = transition.T @ covariance @ transition
-        if has_bias:
-            mean += float64(cell.transition_bias)
+        mean = mean @ transition
+        mean += 0 if bias is None else _cells.float64(cell.transition_bias)
     return mean, covariance
-
-
-def _power_sum(term, advance, growth, steps):
-    """The sum of a term after 0 to steps - 1 steps, and its power of 2.
-
-    A step times 2^growth is one of the layer; nothing overflows on the way.
-    """
-    term, start = _spectrum.scaled(term)
-    total, exponent = np.zeros_like(term), start
-    for _ in range(steps):
-        exponent += growth
-        total = advance(total) + np.ldexp(term, start - exponent)
-        total, change = _spectrum.scaled(total)
-        exponent += change
-    return total, exponent
 
 
 def state_norms(
@@ -149,21 +124,17 @@ def state_norms(
     Args:
         layer: A built recurrent layer or cell of Keras. Of an LSTM, h_t is
             the output, not c_t.
-        x: Array `(batch, time, features)`, finite: what the layer reads, from
-            a zero state and without dropout, with `go_backwards=True` from
-            its end.
-        mask: Boolean array `(batch, time)`. A time step where it is `False`
-            leaves the state as it is, as in the layer. Defaults to `None`.
+        x: Array `(batch, time, features)`, as in `state_trajectories`.
+        mask: Boolean array `(batch, time)`, as in `state_trajectories`.
+            Defaults to `None`.
 
     Returns:
         A float64 array `(time + 1,)`: entry t is norm_t, 0 at t = 0; inf
         where a state is beyond the dtype of the layer.
 
     Raises:
-        ValueError: If the layer has no single cell or no weights yet, if its
-            weights are not finite or its states become NaN, or if `x` has
-            another shape or is not finite in the dtype of the layer, or if
-            `mask` has another shape or is `False` everywhere.
+        ValueError: As in `state_trajectories`; states beyond the dtype of the
+            layer are refused if they become NaN.
 
     Example:
 
@@ -174,37 +145,24 @@ def state_norms(
     >>> keras_rin.diagnostics.state_norms(layer, np.ones((1, 3, 1))).round(3)
     array([0.   , 1.414, 2.828, 4.243])
     """
-    cell = _cells.built_cell(layer)
-    _cells.check_weights(cell)
-    x = _sequences.sequences(x, layer)
-    unmasked = _sequences.unmasked_steps(mask, x, layer)
+    cell, x, unmasked = _sequences.cell_and_sequences(layer, x, mask)
+    dtype = "float64" if cell.compute_dtype == "float64" else "float32"
     inputs = keras.Input(x.shape[1:], dtype=cell.compute_dtype)
     input_mask = keras.Input(x.shape[1:2], dtype="bool")
-    states = keras.layers.RNN(
-        cell, return_sequences=True, dtype=cell.dtype_policy
-    )(inputs, mask=input_mask)
-    # Squares of float32 leave its range long before the states do.
-    dtype = "float64" if cell.compute_dtype == "float64" else "float32"
-    states = ops.cast(states, dtype)
-    sizes = ops.max(ops.abs(states), axis=-1)
-    shares = states / ops.where(sizes > 0, sizes, 1.0)[..., None]
-    outputs = [sizes, ops.sum(shares**2, axis=-1)]
-    model = keras.Model([inputs, input_mask], outputs)
-    total = np.zeros(x.shape[1] + 1)
+    rnn = keras.layers.RNN(cell, return_sequences=True, dtype=cell.dtype_policy)
+    states = ops.cast(rnn(inputs, mask=input_mask), dtype)
+    model = keras.Model([inputs, input_mask], states)
+    squares = np.zeros(x.shape[1] + 1)
     with undisturbed(cell):
         for start in range(0, len(x), BATCH):
             part = slice(start, start + BATCH)
             batch = [x[part].astype(dtype), unmasked[part]]
-            sizes, shares = model.predict_on_batch(batch)
-            squares = (
-                np.where(sizes < np.inf, shares, 1)
-                * sizes.astype("float64") ** 2
-            )
-            total[1:] += squares.sum(axis=0)
-    if np.isnan(total).any():
+            states = model.predict_on_batch(batch).astype("float64")
+            squares[1:] += (states**2).sum(axis=(0, 2))
+    if np.isnan(squares).any():
         raise ValueError(
             f"The states of {layer.name} become NaN along `x`, beyond the "
             f"range of {cell.compute_dtype}. "
-            f"Received: NaN from step {np.isnan(total).argmax()} on"
+            f"Received: NaN from step {np.isnan(squares).argmax()} on"
         )
-    return np.sqrt(total / len(x))
+    return np.sqrt(squares / len(x))

@@ -4,17 +4,14 @@ s holds all that the cell hands on: h, and for an LSTM h and c side by side.
 """
 
 import contextlib
-import random
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_rin._layer_walk.layers import feature_count
 from keras_rin._layer_walk.layers import layers_within
 from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics._closed_form_jacobians import GatedCell
 from keras_rin.diagnostics._closed_form_jacobians import unit_step
 
@@ -50,68 +47,25 @@ def flat_initial_state(cell, rows):
 
 @contextlib.contextmanager
 def state_map(cell, dtype):
-    """The `StateMap` of a cell, which computes in `dtype`.
+    """The `StateMap` of a cell, which computes in `dtype` for a while.
 
-    The map is that of a copy of the cell. A cell that cannot be copied
-    computes in `dtype` for a while, and is afterwards as before.
+    Weights are cast as they are read, and everything is afterwards as before.
     """
-    unit = unit_step(cell)
-    with undisturbed(cell):
-        mapped_cell = _copy(cell) or cell
-        allowed = _autodiff.float64_allowed(dtype)
-        with allowed, _computing_in(dtype, mapped_cell):
-            yield StateMap(mapped_cell, dtype, unit)
-
-
-def _copy(cell):
-    """A cell of the same config and weights, `None` if it acts differently.
-
-    The config of a class of your own may lack what the step needs, so one
-    step of both cells is compared.
-    """
-    features = feature_count(cell)
-    if features is None:
-        return None
-    random_state = random.getstate()  # seeds of initializers are drawn from it
-    try:
-        copy = type(cell).from_config(cell.get_config())
-        copy.build((None, features))
-        copy.set_weights(cell.get_weights())
-        acts_alike = np.array_equal(_random_step(copy), _random_step(cell))
-    except Exception:  # whatever the methods of a user's class raise
-        return None
-    finally:
-        random.setstate(random_state)
-    return copy if acts_alike else None
-
-
-def _random_step(cell):
-    rng = np.random.default_rng(0)
-    states = rng.normal(size=(4, sum(sizes(cell))))
-    inputs = rng.normal(size=(4, feature_count(cell)))
-    tensors = [
-        ops.cast(array, cell.compute_dtype) for array in (states, inputs)
-    ]
-    new_states = flat_step(cell)(*tensors)
-    return _cells.float64(ops.cast(new_states, "float32"))
-
-
-@contextlib.contextmanager
-def _computing_in(dtype, cell):
-    """Weights are cast as they are read, and stay as they are."""
     previous = [
         (layer, name, getattr(layer, name))
         for layer in layers_within(cell)
         for name in ("dtype_policy", "activation", "recurrent_activation")
         if hasattr(layer, name)
     ]
-    try:
-        for layer, name, value in previous:
-            setattr(layer, name, _in_dtype(value, dtype))
-        yield
-    finally:
-        for layer, name, value in previous:
-            setattr(layer, name, value)
+    unit = unit_step(cell)
+    with undisturbed(cell), _autodiff.float64_allowed(dtype):
+        try:
+            for layer, name, value in previous:
+                setattr(layer, name, _in_dtype(value, dtype))
+            yield StateMap(cell, dtype, unit)
+        finally:
+            for layer, name, value in previous:
+                setattr(layer, name, value)
 
 
 def _in_dtype(value, dtype):
@@ -176,17 +130,14 @@ class StateMap:
             new = self.next(states[-1], x[:, t])
             states.append(np.where(unmasked[:, t, None], new, states[-1]))
         trajectory = np.stack(states, axis=1)
-        self.check(trajectory)
-        return trajectory
-
-    def check(self, states):
-        finite = np.isfinite(states).all(axis=(0, 2))
+        finite = np.isfinite(trajectory).all(axis=(0, 2))
         if not finite.all():
             raise ValueError(
                 f"The states of {self.name} along `x` must stay finite in "
                 f"{self.dtype}. Received: states that are not from step "
                 f"{finite.argmin()} on"
             )
+        return trajectory
 
     def _next(self, states, inputs):
         return [self._step(states, inputs)]
