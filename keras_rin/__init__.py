@@ -12,7 +12,6 @@ from keras_rin import export
 from keras_rin import initializers
 from keras_rin import layers
 from keras_rin import models
-from keras_rin import optimizers
 from keras_rin import plots
 from keras_rin import regularizers
 from keras_rin import tasks
@@ -29,7 +28,6 @@ __all__ = [
     "initializers",
     "layers",
     "models",
-    "optimizers",
     "plots",
     "regularizers",
     "tasks",

@@ -31,7 +31,6 @@ from keras_rin.layers import ResidualDense
 from keras_rin.layers import ResidualDenseStack
 from keras_rin.layers import RINCell
 from keras_rin.models import residual_convnet
-from keras_rin.optimizers import AdamWithMultipliers
 from keras_rin.regularizers import IdentityOffsetL2
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
@@ -79,7 +78,7 @@ MODELS = {
         ),
     ),
     "partial_identity": lambda: compiled(
-        AdamWithMultipliers(0.003, {"recurrent_kernel": 0.1}),
+        keras.optimizers.Adam(0.003),
         SEQUENCE,
         RIN(4, recurrent_initializer=Offset(PartialIdentity())),
     ),

@@ -95,7 +95,7 @@ def public_names(module):
 
 def test_what_is_no_api_is_private():
     names = list(public_names(keras_rin))
-    assert len(names) > 90
+    assert len(names) > 80
     for module, name in names:
         assert name in module.__all__, f"{module.__name__}.{name}"
 

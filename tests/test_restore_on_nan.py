@@ -1,152 +1,110 @@
+"""Training ends with finite weights, and no callback saves others."""
+
 import keras
 import numpy as np
 import pytest
-from cases import first_of
 from references import assert_same
 from references import to_numpy
 
 from keras_rin.callbacks import RestoreOnNaN
-from keras_rin.callbacks import ResumableTraining
 
 # Without a graph TensorFlow is sooner done with so few steps.
 EAGER = keras.backend.backend() == "tensorflow"
 
 
-def make(loss="mse", run_eagerly=EAGER, **kwargs):
+def make(steps_at_once=1, loss="mse", rate=0.01):
+    if steps_at_once > 1 and keras.backend.backend() == "torch":
+        pytest.skip("Keras runs one step at a time on Torch")
     keras.utils.set_random_seed(1)
-    model = keras.Sequential(
-        [
-            keras.Input((2,)),
-            keras.layers.Dense(3, "relu", name="first"),
-            keras.layers.Dense(1, name="second"),
-        ],
-        name="model",
+    first = keras.layers.Dense(3, "relu", name="first")
+    second = keras.layers.Dense(1, name="second")
+    model = keras.Sequential([keras.Input((2,)), first, second], name="model")
+    model.compile(
+        keras.optimizers.SGD(rate),
+        loss,
+        run_eagerly=EAGER and steps_at_once == 1,
+        steps_per_execution=steps_at_once,
     )
-    optimizer = keras.optimizers.Adam(0.01)
-    model.compile(optimizer, loss, run_eagerly=run_eagerly, **kwargs)
     return model
 
 
 def data(bad_step=None, bad=np.nan):
-    x = np.random.default_rng(0).normal(size=(24, 2)).astype("float32")
+    """Eight steps of four rows."""
+    x = np.random.default_rng(0).normal(size=(32, 2)).astype("float32")
     y = x[:, :1] + 1
     if bad_step is not None:
-        y[4 * bad_step] = bad
+        y[4 * bad_step - 4] = bad
     return x, y
 
 
-def fit(model, x, y, *callbacks, **kwargs):
-    return model.fit(
-        x,
-        y,
-        batch_size=4,
-        shuffle=False,
-        verbose=0,
-        callbacks=list(callbacks),
-        **kwargs,
-    )
+def fit(model, x, y, *callbacks, epochs=1):
+    options = {"batch_size": 4, "shuffle": False, "verbose": 0}
+    model.fit(x, y, callbacks=list(callbacks), epochs=epochs, **options)
 
 
 @pytest.mark.parametrize(
-    "step, bad, jit_compile",
-    first_of([(0, np.inf, False), (3, np.nan, False), (3, np.inf, True)], 2),
+    "bad_step, bad, steps_at_once, named",
+    [
+        (1, np.inf, 1, "step 1"),
+        (4, np.nan, 1, "step 4"),
+        (5, np.nan, 3, "steps 4 to 6"),
+        (8, np.inf, 3, "steps 7 to 8"),
+        (3, np.nan, 16, "steps 1 to 8"),
+        (8, np.nan, 7, "step 8"),
+    ],
 )
-def test_the_weights_are_those_before_the_step(step, bad, jit_compile):
-    if jit_compile and keras.backend.backend() == "torch":
-        pytest.skip("Torch's compiler is not there on every machine.")
-    x, y = data()
-    reference = make(run_eagerly=False)
-    if step:
-        fit(reference, x[: 4 * step], y[: 4 * step])
-    model = make(run_eagerly=False, jit_compile=jit_compile)
+def test_the_weights_are_those_before_the_steps_that_are_named(
+    bad_step, bad, steps_at_once, named
+):
+    reference, model = make(), make(steps_at_once)
+    steps_before = (bad_step - 1) // steps_at_once * steps_at_once
+    if steps_before:
+        fit(reference, *(array[: 4 * steps_before] for array in data()))
     with pytest.raises(
         FloatingPointError,
-        match=rf"Epoch 1, step {step + 1}: the loss is {bad}. The first weight "
-        r"not finite is model/\w+/kernel\.",
+        match=rf"Epoch 1, {named}: the loss is {bad}. The first weight not "
+        r"finite is model/\w+/kernel\. The model has the last finite weights",
     ):
-        fit(model, *data(step, bad), RestoreOnNaN())
+        fit(model, *data(bad_step, bad), RestoreOnNaN())
     assert_same(model.get_weights(), reference.get_weights(), 1e-6, 0)
 
 
-class BreaksAfter(keras.callbacks.Callback):
-    """Makes a weight not finite after a step, its loss still finite."""
+class SetsNaN(keras.callbacks.Callback):
+    """Makes a weight NaN after a step of the second epoch."""
 
-    def __init__(self, epoch, step, layer="first", weight="kernel"):
+    def __init__(self, step, layer="first", weight="kernel"):
         super().__init__()
-        self.place, self.layer, self.weight = (epoch, step), layer, weight
+        self.step, self.layer, self.weight = step, layer, weight
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch
-        self.at_begin = self.model.get_weights()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if (self.epoch + 1, batch + 1) == (2, self.step):
+            self.before = self.model.get_weights()
 
     def on_train_batch_end(self, batch, logs=None):
-        if (self.epoch, batch + 1) == self.place:
-            self.before = self.model.get_weights()
-        if (self.epoch, batch) == self.place:
+        if (self.epoch + 1, batch + 1) == (2, self.step):
             weight = getattr(self.model.get_layer(self.layer), self.weight)
             weight.assign(np.full(weight.shape, np.nan))
 
 
 def test_a_weight_lost_at_the_step_before_is_named():
-    model, breaks = make(), BreaksAfter(0, 2, "second", "bias")
-    with pytest.raises(
-        FloatingPointError, match="step 4: .* not finite is model/second/bias"
-    ):
-        fit(model, *data(), breaks, RestoreOnNaN())
-    for weight in model.get_weights():
-        assert np.isfinite(weight).all()
+    model, sets = make(), SetsNaN(3, "second", "bias")
+    words = "Epoch 2, step 4: .* not finite is model/second/bias"
+    with pytest.raises(FloatingPointError, match=words):
+        fit(model, *data(), sets, RestoreOnNaN(), epochs=2)
+    assert_same(model.get_weights(), sets.before, 0, 0)
 
 
-def test_without_finite_weights_it_says_so():
+def test_the_error_says_what_is_finite_and_what_is_not():
     model = make()
     model.get_layer("second").kernel.assign(np.full((3, 1), np.nan))
     with pytest.raises(FloatingPointError, match="no finite weights"):
         fit(model, *data(), RestoreOnNaN())
-
-
-def test_a_loss_that_reaches_no_weight_leaves_them_finite():
     model = make(loss=lambda y, answer: keras.ops.mean(0 * answer + y))
     with pytest.raises(FloatingPointError, match="All weights are finite"):
         fit(model, *data(1, np.inf), RestoreOnNaN())
-
-
-def test_the_file_of_a_training_keeps_the_last_good_epoch(tmp_path):
-    path = tmp_path / "state.npz"
-    x, y = data()
-
-    model = make()
-    fit(model, x, y, RestoreOnNaN(), ResumableTraining(path), epochs=2)
-    good = [to_numpy(v) for v in model.variables]
-    with pytest.raises(FloatingPointError, match="Epoch 3, step 4"):
-        fit(
-            make(),
-            *data(3),
-            RestoreOnNaN(),
-            ResumableTraining(path),
-            initial_epoch=2,
-            epochs=3,
-        )
-    model = make()
-    resumable = ResumableTraining(path)
-    fit(model, x, y, resumable, initial_epoch=2, epochs=2)
-    assert resumable.epoch == 2
-    assert_same(model.variables, good, 0, 0)
-
-
-@pytest.mark.parametrize("restore_first", [True, False])
-def test_after_a_resume_it_restores_what_was_resumed(tmp_path, restore_first):
-    path = tmp_path / "state.npz"
-    first = make()
-    fit(first, *data(), ResumableTraining(path), epochs=2)
-
-    def both():
-        two = [RestoreOnNaN(), ResumableTraining(path)]
-        return two if restore_first else two[::-1]
-
-    resumed = make()
-    with pytest.raises(FloatingPointError, match="Epoch 3, step 1: the loss"):
-        fit(resumed, *data(0), *both(), initial_epoch=2, epochs=3)
-    assert_same(resumed.get_weights(), first.get_weights(), 0, 0)
 
 
 def loss_that_sees_no_nan(y, answer):
@@ -155,28 +113,47 @@ def loss_that_sees_no_nan(y, answer):
     return keras.ops.mean((seen - y) ** 2)
 
 
+class Saver(keras.callbacks.Callback):
+    """Keeps what a callback would save at the end of an epoch."""
+
+    def on_train_begin(self, logs=None):
+        self.saved = self.model.get_weights()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.saved = self.model.get_weights()
+
+
 class StepsUnknown(keras.callbacks.Callback):
-    """What `fit` tells of a generator in its first epoch."""
+    """What `fit` tells of a generator."""
 
     def on_train_begin(self, logs=None):
         self.params["steps"] = None
 
 
-@pytest.mark.parametrize("steps", ["known", "unknown"])
-@pytest.mark.parametrize("step", [0, 5])
-def test_weights_are_looked_at_when_an_epoch_ends(tmp_path, step, steps):
-    model, breaks = make(loss_that_sees_no_nan), BreaksAfter(1, step)
-    saves = ResumableTraining(tmp_path / "state.npz")
-    callbacks = [saves, breaks, RestoreOnNaN()]
-    if steps == "unknown":
-        callbacks = [StepsUnknown(), breaks, RestoreOnNaN(), saves]
-    with pytest.raises(
-        FloatingPointError, match="Epoch 2.*not finite is model/first/kernel"
-    ):
-        fit(model, *data(), *callbacks, epochs=2)
-    expected = breaks.at_begin if step == 0 else breaks.before
-    assert_same(model.get_weights(), expected, 0, 0)
-    assert ResumableTraining(saves.path).epoch == 1
+@pytest.mark.parametrize("others", [[], [StepsUnknown()]], ids=len)
+@pytest.mark.parametrize("steps_at_once", [1, 3, 8, 16])
+def test_no_callback_saves_weights_that_are_not_finite(steps_at_once, others):
+    """The last update overflows; the loss of its step is finite."""
+    model, saver = make(steps_at_once, rate=1e38), Saver()
+    x, y = data()
+    x, y = np.zeros_like(x), np.zeros_like(y)
+    y[-4:] = 1e3
+    initial = model.get_weights()
+    with pytest.raises(FloatingPointError, match="Epoch 1, .*second/bias"):
+        fit(model, x, y, saver, *others, RestoreOnNaN())
+    assert_same(saver.saved, initial, 0, 0)
+    assert_same(model.get_weights(), initial, 0, 0)
+
+
+@pytest.mark.parametrize("step", [6, 8])
+def test_weights_that_the_loss_does_not_show_are_looked_at(step):
+    """At the end of an epoch; the model gets back the latest finite ones."""
+    model, saver = make(loss=loss_that_sees_no_nan), Saver()
+    sets = SetsNaN(step)
+    with pytest.raises(FloatingPointError, match="Epoch 2, step 8.*first/ker"):
+        fit(model, *data(), saver, sets, RestoreOnNaN(), epochs=2)
+    latest = sets.before if step == 8 else saver.saved
+    assert_same(model.get_weights(), latest, 0, 0)
 
 
 def test_the_states_of_a_stateful_layer_are_finite_too():

@@ -93,9 +93,6 @@ def broken_configs(name, values_of):
 
 def junk_of(item, key, value):
     """All of it for what the class itself reads, two for what Keras does."""
-    is_adam = issubclass(item, keras.optimizers.Adam)
-    if is_adam and key in keras.optimizers.Adam().get_config():
-        return JUNK[:2]
     if key == "dtype":  # Keras itself says AttributeError of an object
         return JUNK[:1]
     return JUNK[:2] if isinstance(value, dict | bool) else JUNK

@@ -9,36 +9,25 @@ from keras_rin._layer_walk.layers import hidden_states
 
 
 class RestoreOnNaN(keras.callbacks.Callback):
-    r"""Ends training at a loss not finite, with the last finite weights.
+    """Ends training at a loss not finite, with the last finite weights.
 
-    When the loss of a step is NaN or infinite, the model gets back the weights
-    it had before the first of them was not finite, and an error names the step
-    and the first weight that is not finite, in the order of the model: one
-    from an earlier step where there is one, else one that this step made.
+    When the loss of a step is NaN or infinite, the model gets back the last
+    finite weights and hidden states, and an error names the step and the first
+    weight that is not finite. `keras.callbacks.TerminateOnNaN` leaves the NaN
+    in the weights. As this callback raises within the step, no callback sees
+    the end of the epoch; one that saves within an epoch has to stand after it.
 
-    `keras.callbacks.TerminateOnNaN` leaves the NaN in the weights, and unless
-    it is asked to raise lets callbacks write them over what they had saved. As
-    this one raises within the step, no callback sees the end of the epoch.
+    After the last step of an epoch the weights are checked too: that update
+    may have overflowed, and on some processors a ReLU makes 0 of NaN, so that
+    weights below it can be NaN for an epoch. Where `fit` does not know the
+    number of steps, as of a generator, they are checked after each.
 
-    After each step the loss alone is looked at, after the last one of an epoch
-    the weights too: its update may have overflowed, and on some processors a
-    ReLU makes 0 of NaN, so that weights below it can be NaN for an epoch. Then
-    the model gets back those with which the epoch began. Where `fit` does not
-    know the number of steps, as in the first epoch of a generator, the weights
-    are checked in `on_epoch_end`, and this callback has to stand before those
-    that save.
-
-    The weights of the last two steps and of the beginning of the epoch are
-    kept: that takes three times their memory, and a copy of each at every
-    step, which tells where a step is short. They are taken when an epoch
-    begins, so this callback may stand before or after
-    `keras_rin.callbacks.ResumableTraining`. The variables of the optimizer
-    stay as the step left them: to train on, compile the model again, or start
-    from a file of `ResumableTraining`.
+    It keeps three copies of the weights and makes one at every step, or every
+    execution of `steps_per_execution`. The variables of the optimizer stay as
+    they are: to train on, compile the model again.
 
     Raises:
-        FloatingPointError: At a loss that is not finite, or weights that are
-            not at the end of an epoch.
+        FloatingPointError: If the loss or a checked weight is not finite.
 
     Example:
 
@@ -50,7 +39,7 @@ class RestoreOnNaN(keras.callbacks.Callback):
     >>> try:
     ...     model.fit(x, y, verbose=0, callbacks=[finite])
     ... except FloatingPointError as error:
-    ...     print(*str(error).split(". "), sep="\n")
+    ...     print(*str(error).split(". "), sep="\\n")
     Epoch 1, step 1: the loss is inf
     The first weight not finite is model/dense/kernel
     The model has the last finite weights.
@@ -62,18 +51,24 @@ class RestoreOnNaN(keras.callbacks.Callback):
         self._recent_copies: collections.deque = collections.deque(maxlen=2)
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._epoch, self._states = epoch, None
+        self._epoch, self._step = epoch, 0
+        self._states = hidden_states(self.model)
         self._epoch_copies = self._copy_variables()
         self._recent_copies.append(self._epoch_copies)
-        self._states = None  # the first step may build the model
 
     def on_train_batch_end(self, batch, logs=None):
+        first, total = self._step + 1, (self.params or {}).get("steps")
+        if first == 1:  # which may have built the model
+            self._states = hidden_states(self.model)
+        self._step += self.model.steps_per_execution
+        last = min(self._step, total or self._step)
+        steps = f"step {first}" if first == last else f"steps {first} to {last}"
         loss = (logs or {}).get("loss", 0.0)
-        when = f"Epoch {self._epoch + 1}, step {batch + 1}: the loss is {loss}"
+        when = f"Epoch {self._epoch + 1}, {steps}: the loss is {loss}"
         if not np.isfinite(loss):
             self._raise_not_finite(when)
         self._recent_copies.append(self._copy_variables())
-        if batch + 1 == (self.params or {}).get("steps"):
+        if total in (None, last):
             self._check_finite(self._recent_copies[-1], when)
 
     def on_epoch_end(self, epoch, logs=None):
@@ -89,8 +84,6 @@ class RestoreOnNaN(keras.callbacks.Callback):
         )
 
     def _copy_variables(self):
-        if self._states is None:
-            self._states = hidden_states(self.model)
         variables = self.model.weights + self._states
         return [(v, keras.ops.copy(v)) for v in variables]
 

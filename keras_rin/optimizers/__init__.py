@@ -1,5 +1,0 @@
-"""Optimizers with per-weight learning rates."""
-
-from keras_rin.optimizers._adam_with_multipliers import AdamWithMultipliers
-
-__all__ = ["AdamWithMultipliers"]

@@ -1,0 +1,171 @@
+"""What Keras's BackupAndRestore restores of a training, and what it does not.
+
+The page on saving lists the same. Keras may restore more one day: then a test
+fails here, and a line goes there.
+"""
+
+import contextlib
+import itertools
+import pathlib
+import signal
+
+import keras
+import numpy as np
+import pytest
+import scripts
+from references import to_numpy
+
+from keras_rin.layers import RIN
+from keras_rin.layers import NoisyRNN
+from keras_rin.layers import RINCell
+
+pytestmark = pytest.mark.one_backend
+X = np.random.default_rng(0).normal(size=(8, 5, 2)).astype("float32")
+
+
+class EndsIn(keras.callbacks.Callback):
+    """Calls a function after the first batch of an epoch, counted from 1."""
+
+    def __init__(self, epoch, end):
+        super().__init__()
+        self.last, self.end = epoch, end
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch + 1 == self.last:
+            self.on_train_batch_end = lambda batch, logs: self.end()
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def train(
+    folder,
+    epochs,
+    *callbacks,
+    layer=lambda: RIN(3),
+    shape=(None, None, 2),
+    rate=0.01,
+    data=None,
+    **options,
+):
+    """A new model, which trains on from what is in the folder."""
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential(
+        [keras.Input(batch_shape=shape), layer(), keras.layers.Dense(1)]
+    )
+    model.compile(keras.optimizers.Adam(rate), "mse", run_eagerly=True)
+    options = {"delete_checkpoint": False, **options}
+    backup = keras.callbacks.BackupAndRestore(folder, **options)
+    data = data or {"x": X, "y": X[:, 0, :1], "batch_size": 4}
+    data |= {"shuffle": False, "epochs": epochs, "verbose": 0}
+    with contextlib.suppress(KeyboardInterrupt):
+        model.fit(**data, callbacks=[backup, *callbacks])
+    return model
+
+
+def stream():
+    """Data that never end, two batches an epoch."""
+    batches = (X[n % 5 :][:4] for n in itertools.count())
+    return {"x": ((x, x[:, 0, :1]) for x in batches), "steps_per_epoch": 2}
+
+
+def values(model):
+    variables = model.variables + model.optimizer.variables
+    return [to_numpy(variable).tobytes() for variable in variables]
+
+
+def killed(folder):
+    train(folder, 3, EndsIn(2, scripts.die))
+
+
+def kill(folder):
+    process = scripts.FORKS.Process(target=killed, args=[folder])
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "end_in_the_second_epoch",
+    [
+        pytest.param(kill, marks=pytest.mark.exhaustive),
+        lambda folder: train(folder, 3, EndsIn(2, interrupt)),
+    ],
+    ids=["kill", "interrupt"],
+)
+def test_a_rin_resumes_after_the_last_whole_epoch(
+    tmp_path, end_in_the_second_epoch
+):
+    end_in_the_second_epoch(tmp_path)
+    model = train(tmp_path, 3, rate=0.5)  # the saved rate stays
+    assert model.history.epoch == [1, 2]  # the logs of the first are lost
+    assert values(model) == values(train(tmp_path / "whole", 3))
+
+
+LAYERS = {
+    "data": lambda: RIN(3),
+    "dropout": lambda: RIN(3, dropout=0.3, seed=1),
+    "noise": lambda: NoisyRNN(RINCell(3), 1.0, seed=1),
+    "states": lambda: RIN(3, stateful=True),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_data_random_and_hidden_states_begin_anew(tmp_path, name):
+    def trained(folder, epochs):
+        options = {"data": stream()} if name == "data" else {}
+        options |= {"layer": LAYERS[name], "shape": (4, 5, 2)}
+        return values(train(tmp_path / folder, epochs, **options))
+
+    assert trained("whole", 3) == trained("again", 3)
+    trained("ended", 1)
+    assert trained("ended", 3) != trained("whole", 3)
+
+
+def test_an_epoch_begins_with_its_first_batch_whatever_was_saved(tmp_path):
+    train(tmp_path, 3, EndsIn(2, interrupt), save_freq=1)
+    model = train(tmp_path, 3, save_freq=1)
+    assert int(model.optimizer.iterations) == 3 + 2 * 2
+
+
+def test_other_callbacks_begin_anew(tmp_path):
+    """With a loss that stays, each acts after two epochs without a gain."""
+
+    def trained(folder, epochs):
+        files = tmp_path / folder
+        stop = keras.callbacks.EarlyStopping("loss", patience=2)
+        model = train(
+            files / "backup",
+            epochs,
+            keras.callbacks.ModelCheckpoint(
+                files / "{epoch}.keras", "loss", save_best_only=True
+            ),
+            keras.callbacks.ReduceLROnPlateau("loss", patience=2),
+            stop,
+            rate=1e-12,
+        )
+        saved = sorted(file.stem for file in files.glob("*.keras"))
+        rate = float(model.optimizer.learning_rate)
+        return saved, stop.stopped_epoch, round(rate * 1e12, 1)
+
+    assert trained("whole", 3) == (["1"], 2, 0.1)
+    trained("ended", 1)
+    assert trained("ended", 3) == (["1", "2"], 0, 1.0)
+
+
+def test_another_model_of_the_same_shapes_is_not_refused(tmp_path):
+    train(tmp_path, 1)
+    model = train(tmp_path, 2, layer=lambda: RIN(3, activation="tanh"))
+    assert model.history.epoch == [1]
+
+
+def test_a_file_cut_off_is_an_error_unless_there_are_two(tmp_path):
+    for double, folder in ((False, "one"), (True, "two")):
+        train(tmp_path / folder, 2, double_checkpoint=double)
+        file = pathlib.Path(tmp_path, folder, "latest.weights.h5")
+        file.write_bytes(file.read_bytes()[:1_000])
+    with pytest.raises(OSError):
+        train(tmp_path / "one", 3)
+    model = train(tmp_path / "two", 3, double_checkpoint=True)
+    assert model.history.epoch == [1, 2]
