@@ -65,15 +65,6 @@ def test_the_totals_over_an_orthonormal_basis_sum_to_the_units(kind, rng):
     assert max(totals) <= 40
 
 
-@pytest.mark.parametrize("kind", STABLE)
-def test_the_curve_sums_to_the_total(kind, rng):
-    matrix, vector = STABLE[kind](rng, 20), rng.normal(size=20)
-    curve = fisher_memory_curve(matrix, input_vector=vector, lags=2_000)
-    assert curve.sum() == pytest.approx(
-        total_memory(matrix, input_vector=vector)
-    )
-
-
 @pytest.mark.parametrize("gain", [0.5, 1, 1.02, 2])
 def test_a_chain_has_its_closed_form_however_it_amplifies(gain):
     matrix, expected = chain(100, gain), chain_curve(100, gain)
@@ -149,46 +140,11 @@ def test_the_curve_is_that_of_a_simulation_of_the_noisy_network(kind, rng):
     np.testing.assert_allclose(simulated, curve, rtol=error, atol=1e-12)
 
 
-@pytest.mark.parametrize("horizon", [None, 13])
-def test_an_orthogonal_change_of_basis_changes_nothing(horizon, rng):
-    matrix, vector = chain(20, 1.1, 0.1), rng.normal(size=20)
-    basis = orthogonal(rng, 20)
-    turned = basis.T @ matrix @ basis
-    np.testing.assert_allclose(
-        fisher_memory_curve(
-            turned, input_vector=vector @ basis, horizon=horizon
-        ),
-        fisher_memory_curve(matrix, input_vector=vector, horizon=horizon),
-        rtol=1e-8,
-    )
-    np.testing.assert_allclose(
-        spatial_memory_matrix(turned, horizon=horizon),
-        basis.T @ spatial_memory_matrix(matrix, horizon=horizon) @ basis,
-        atol=1e-9,
-    )
-
-
 @pytest.mark.parametrize("horizon", [1, 10, 31])
 def test_an_isometry_remembers_every_step_alike(horizon, rng):
     curve = fisher_memory_curve(orthogonal(rng, 12), horizon=horizon)
     np.testing.assert_allclose(curve, np.full(horizon, 1 / horizon))
     assert total_memory(np.eye(12), horizon=horizon) == pytest.approx(1)
-
-
-def test_a_long_horizon_is_for_ever(rng):
-    matrix = gaussian(rng, 15)
-    np.testing.assert_allclose(
-        fisher_memory_curve(matrix, lags=40, horizon=2_000),
-        fisher_memory_curve(matrix, lags=40),
-    )
-
-
-@pytest.mark.parametrize(
-    "memory", [fisher_memory_curve, total_memory, spatial_memory_matrix]
-)
-def test_memory_is_inversely_proportional_to_the_noise(memory):
-    matrix = chain(10, 1.02, 0.1)
-    np.testing.assert_allclose(4 * memory(matrix, noise=4), memory(matrix))
 
 
 @pytest.mark.parametrize("power", [-150, 150])
@@ -205,15 +161,10 @@ def test_inputs_and_noise_may_be_far_from_1_together(power):
 def test_a_radius_that_double_precision_does_not_know_is_no_radius(rng):
     matrix = 0.9 * np.eye(50) + np.eye(50, k=1)
     basis = orthogonal(rng, 50)
-    with pytest.raises(ValueError, match=r"radius of 1.*, or 1.* by rounding"):
+    with pytest.raises(
+        ValueError, match=r"after a change by rounding.* of 1\.3"
+    ):
         total_memory(basis.T @ matrix @ basis)
-
-
-def test_a_radius_that_rounding_may_lift_to_1_is_refused(monkeypatch):
-    radii = "keras_rin.diagnostics._spectrum.radii"
-    monkeypatch.setattr(radii, lambda matrix: (0.9, 1.1))
-    with pytest.raises(ValueError, match="radius of 0.9, or 1.1 after"):
-        total_memory(0.9 * np.eye(2))
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "feedback chain"])
@@ -228,13 +179,6 @@ def test_no_input_is_remembered_better_than_the_optimal_one(kind, rng):
     for vector in (*directions, *(optimal + 1e-3 * directions)):
         vector /= np.linalg.norm(vector)
         assert total_memory(matrix, input_vector=vector) <= best
-
-
-@pytest.mark.parametrize("gain", [0.9, 1.02, 1.5])
-def test_the_best_input_of_a_chain_is_its_first_unit(gain):
-    np.testing.assert_allclose(
-        optimal_input_vector(chain(30, gain)), np.eye(30)[0], atol=1e-9
-    )
 
 
 @pytest.mark.parametrize("gain, digits", [(1.1, 12), (1.2, 11), (1.3, 7)])
@@ -277,11 +221,6 @@ def test_what_double_precision_cannot_hold_is_refused(matrix, horizon):
         ((1 - 1e-7) * np.eye(2), "radius below 1.* of 0.9999999$"),
         (np.diag([0.1, -1.5]), "spectral radius below 1.* of 1.5$"),
         (np.ones((2, 3)), r"`recurrent_matrix`.*square.*\(2, 3\)"),
-        (np.ones(4), r"`recurrent_matrix`.*square.*\(4,\)"),
-        (np.ones((0, 0)), r"`recurrent_matrix`.*square.*\(0, 0\)"),
-        (np.diag([0.1, np.nan]), "`recurrent_matrix`.*finite.*3 of 4"),
-        (np.diag([0.1, np.inf]), "`recurrent_matrix`.*finite.*3 of 4"),
-        (0.1j * np.eye(2), "`recurrent_matrix`.*real.*complex"),
     ],
 )
 def test_a_wrong_matrix_is_named(function, matrix, message):
@@ -294,7 +233,7 @@ def test_a_wrong_matrix_is_named(function, matrix, message):
     [
         ({"input_vector": np.ones(3)}, r"`input_vector`.*\(2,\).*\(3,\)"),
         ({"input_vector": np.ones((1, 2))}, r"`input_vector`.*\(1, 2\)"),
-        ({"input_vector": [1, np.nan]}, "`input_vector`.*1 of 2 finite"),
+        ({"input_vector": [1, np.nan]}, "`input_vector` must contain finite"),
         ({"noise": 0}, "`noise` must be above 0.*noise=0"),
         ({"noise": -1}, "`noise`.*noise=-1"),
         ({"noise": np.ones(2)}, "`noise`.*number"),

@@ -8,8 +8,6 @@ from scipy import optimize
 
 from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics import state_trajectories
-from keras_rin.diagnostics._fixed_point_search import Search
-from keras_rin.diagnostics._state_map import state_map
 from keras_rin.layers import RIN
 from keras_rin.tasks import flip_flop
 
@@ -207,12 +205,6 @@ def test_a_trained_flip_flop_has_a_stable_point_for_each_word(rng):
     assert len(np.unique(np.sign(words), axis=0)) == 4
 
 
-def test_eigenvalues_are_in_the_order_of_their_modulus(rng):
-    layer = simple_rnn(np.diag([0.3, -0.9, 0.5]))
-    points = fixed_points(layer, normal_states(rng, 3)).eigenvalues
-    np.testing.assert_allclose(points, [[-0.9, 0.5, 0.3]], rtol=1e-6)
-
-
 def test_the_speed_is_relative_to_the_size_of_the_state():
     cell = Map(lambda s: s + 1e-3)
     points = fixed_points(cell, [[1e6, 0.0]])
@@ -351,6 +343,43 @@ def test_a_chain_contracts_whatever_its_gain(rng, float64):
     assert counts(points) == [[20], [0], [0]] and points.stable.all()
 
 
+@pytest.mark.parametrize("r", [0.5, 1.5, 2.9, 3.5])
+def test_the_logistic_map_has_its_two_points(rng, r):
+    """x' = r x (1 - x): 0 of slope r, and 1 - 1 / r of slope 2 - r."""
+
+    def step(states):
+        x, y = keras.ops.split(states, 2, axis=-1)
+        return keras.ops.concatenate([r * x * (1 - x), 0.1 * y], axis=-1)
+
+    points = fixed_points(Map(step), normal_states(rng, 2))
+    order = np.argsort(np.abs(points.states[:, 0]))
+    expected = [[0, 0], [1 - 1 / r, 0]]
+    np.testing.assert_allclose(points.states[order], expected, atol=1e-8)
+    slopes = points.jacobians[order, 0, 0]
+    np.testing.assert_allclose(slopes, [r, 2 - r], atol=1e-7)
+    stable = np.abs([r, 2 - r]) < 1
+    np.testing.assert_array_equal(points.stable[order], stable)
+
+
+def test_the_henon_map_has_its_two_saddles(rng):
+    """x = 1 - 1.4 x^2 + 0.3 x, with eigenvalues l^2 + 2.8 x l - 0.3 = 0."""
+
+    def step(states):
+        x, y = keras.ops.split(states, 2, axis=-1)
+        new = [1 - 1.4 * x**2 + y, 0.3 * x]
+        return keras.ops.concatenate(new, axis=-1)
+
+    points = fixed_points(Map(step), normal_states(rng, 2))
+    roots = np.roots([1.4, 0.7, -1])
+    order = [np.abs(points.states[:, 0] - x).argmin() for x in roots]
+    expected = np.column_stack([roots, 0.3 * roots])
+    np.testing.assert_allclose(points.states[order], expected, atol=1e-8)
+    for x, eigenvalues in zip(roots, points.eigenvalues[order], strict=True):
+        expected = sorted(np.roots([1, 2.8 * x, -0.3]), key=abs, reverse=True)
+        np.testing.assert_allclose(eigenvalues, expected, atol=1e-7)
+    assert points.expanding.tolist() == points.contracting.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize(
     "matrix, dimension, neutral",
     [
@@ -372,36 +401,20 @@ def test_the_dimension_is_that_of_the_null_space(
     np.testing.assert_allclose(rest, np.zeros_like(rest), atol=1e-8)
 
 
-def search(rng, slopes, tolerance):
-    """Points where the searches end, before and after they are refined."""
-    layer = simple_rnn(np.diag(slopes))
-    initial_states = 0.5 * rng.normal(size=(20, len(slopes)))
-    with state_map(layer.cell, "float64") as step:
-        search = Search(step, np.zeros(1), tolerance, 100)
-        states, speeds = search.minimize(search.checked_states(initial_states))
-        assert search.has_converged(states, speeds).all()
-        return states, search.refine(states, speeds)
-
-
 def test_refining_brings_an_eigenvalue_of_1_within_3e_7(rng):
     """tanh(h) - h has a triple root at 0, tanh(h / 2) - h a single one."""
-    states, (refined, speeds) = search(rng, [1, 0.5], 1e-16)
-    assert np.tanh(states[:, 0]).max() ** 2 > 1e-6
-    assert np.tanh(refined[:, 0]).max() ** 2 < 3e-7
-    assert np.abs(refined[:, 1]).max() < 1e-10
-    assert speeds.max() < 1e-20
-
-
-def test_slow_points_that_are_asked_for_stay(rng):
-    states, (refined, _) = search(rng, [1, 0.5], 1e-8)
-    np.testing.assert_array_equal(states, refined)
+    layer = simple_rnn(np.diag([1, 0.5]))
+    points = fixed_points(layer, 0.5 * normal_states(rng, 2, 20))
+    assert np.abs(points.eigenvalues[:, 0] - 1).max() < 3e-7
+    assert np.abs(points.states[:, 1]).max() < 1e-10
+    slow = fixed_points(layer, 0.5 * normal_states(rng, 2, 20), tolerance=1e-8)
+    assert np.abs(slow.eigenvalues[:, 0] - 1).max() > 1e-6
 
 
 def test_refining_does_not_move_along_a_continuum(rng):
     """Where weights in float32 are off the identity by 1e-7."""
     layer = simple_rnn(np.diag([1 + 1.2e-7, 0.5]), None)
     states = 0.03 * rng.normal(size=(20, 2)) * [1, 0]
-    with state_map(layer.cell, "float64") as step:
-        search = Search(step, np.zeros(1), 1e-16, 100)
-        refined, _ = search.refine(states, search.minimize(states)[1])
-    np.testing.assert_allclose(refined, states, rtol=1e-6)
+    (members,) = fixed_points(layer, states).members
+    expected = np.sort(states[:, 0])
+    np.testing.assert_allclose(np.sort(members[:, 0]), expected, rtol=1e-6)

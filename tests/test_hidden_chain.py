@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from references import built
 from references import to_numpy
+from scipy import special
 
 from keras_rin.diagnostics import hidden_chain
 from keras_rin.initializers import Chain
@@ -78,12 +79,6 @@ def test_units_are_ordered_by_the_peak_of_their_absolute_response(rng):
     assert (np.diff(peaks) < 0).any()
 
 
-def test_a_response_below_zero_has_its_peak_where_it_is_lowest():
-    matrix = np.array([[0.5, 1, 0], [0, 0, -3], [0, 0, 0.5]])
-    chain = hidden_chain(entering_at(with_recurrence(matrix), 0), steps=9)
-    np.testing.assert_array_equal(chain.order, [0, 1, 2])
-
-
 def test_silent_units_are_left_out():
     layer = keras.layers.SimpleRNN(6, "relu", recurrent_initializer=Chain())
     built(layer, features=1)
@@ -138,3 +133,24 @@ def test_what_has_no_chain_is_refused(gain, arguments, error, message):
     layer = with_recurrence(gain * np.eye(3))
     with pytest.raises(error, match=message):
         hidden_chain(layer, **arguments)
+
+
+@pytest.mark.parametrize("leak", [0.3, 0.5, 0.75])
+def test_a_leaky_chain_is_found_in_its_order(rng, leak):
+    """Unit k responds by C(t, k) leak^(t - k), largest near k / (1 - leak)."""
+    order = rng.permutation(9)
+    chain = leak * np.eye(9) + np.eye(9, k=1)
+    matrix = np.zeros((9, 9))
+    matrix[np.ix_(order, order)] = chain
+    layer = entering_at(with_recurrence(matrix, RIN), order[0])
+    found = hidden_chain(layer)
+    t, k = np.arange(101)[:, None], np.arange(9)
+    expected = special.binom(t, k) * leak ** np.maximum(t - k, 0.0)
+    np.testing.assert_allclose(found.activity[:, order], expected, 1e-3, 1e-9)
+    peaks = found.activity.argmax(axis=0)[found.order]
+    assert (np.diff(peaks) >= 0).all() and peaks[0] == 0
+    if len(set(peaks)) == 9:  # no ties
+        np.testing.assert_array_equal(found.order, order)
+        weights = found.mean_weight["recurrent"]
+        expected = leak * (found.difference == 0) + (found.difference == 1)
+        np.testing.assert_allclose(weights, expected, atol=1e-7)

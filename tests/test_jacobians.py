@@ -3,13 +3,16 @@ import numpy as np
 import pytest
 from cases import first_of
 from cases import needs_keras
+from cases import one_backend_after
 from references import ACTIVATIONS
 from references import built
 from references import to_numpy
 from references import weights64
+from scipy import special
 
 import keras_rin
 from keras_rin.diagnostics import _closed_form_jacobians
+from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import state_jacobians
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.diagnostics._state_map import StateMap
@@ -250,3 +253,82 @@ class HalfGRUCell(keras.layers.GRUCell):
 )
 def test_other_cells_have_no_closed_form(cell):
     assert _closed_form_jacobians.unit_step(cell) is None
+
+
+class CountingCell(keras.layers.Layer):
+    """Begins at 5, and counts what it reads."""
+
+    state_size = output_size = 1
+
+    def get_initial_state(self, batch_size=None):
+        return [keras.ops.full((batch_size, 1), 5.0)]
+
+    def call(self, inputs, states, training=False):
+        return states[0], [states[0] + inputs]
+
+
+def test_a_trajectory_begins_where_the_cell_says():
+    states = state_trajectories(built(CountingCell(), 1), np.ones((2, 3, 1)))
+    np.testing.assert_array_equal(states[..., 0], [[5, 6, 7, 8]] * 2)
+
+
+class ForgettingCell(keras.layers.Layer):
+    """Its state is its input."""
+
+    state_size = output_size = 3
+
+    def call(self, inputs, states, training=False):
+        return inputs, [inputs]
+
+
+def test_a_step_that_ignores_the_state_has_the_derivative_0(rng):
+    cell, x = built(ForgettingCell(), 3), rng.normal(size=(2, 3, 3))
+    assert not state_jacobians(cell, x).any()
+    assert lyapunov_spectrum(cell, x, exponents=1).exponents == -np.inf
+
+
+@pytest.mark.one_backend
+def test_many_rows_are_as_few(rng):
+    """Those that one chunk does not hold."""
+    layer = built(keras.layers.SimpleRNN(64, "softmax"))
+    x = rng.normal(size=(1100, 1, 2))
+    jacobians = state_jacobians(layer, x)
+    for part in (slice(-2, None), slice(1023, 1025)):
+        few = state_jacobians(layer, x[part])
+        np.testing.assert_allclose(jacobians[part], few, atol=1e-6)
+
+
+EXACT = {
+    **ACTIVATIONS,
+    "exponential": np.exp,
+    "gelu": lambda z: z * special.ndtr(z),
+    "hard_sigmoid": lambda z: np.clip(z / 6 + 0.5, 0, 1),
+    "silu": lambda z: z * special.expit(z),
+    "softplus": lambda z: np.logaddexp(0, z),
+}
+
+
+def unit_of(activation):
+    layer = built(keras.layers.SimpleRNN(1, activation), features=1)
+    layer.set_weights([np.ones((1, 1)), np.ones((1, 1)), np.zeros(1)])
+    return layer
+
+
+@pytest.mark.parametrize("activation", one_backend_after(EXACT, 5))
+def test_activations_of_keras_are_computed_in_float64(activation):
+    z = np.linspace(-8, 8, 401)[:, None, None]
+    states = state_trajectories(unit_of(activation), z, dtype="float64")[:, 1]
+    np.testing.assert_allclose(states, EXACT[activation](z[:, 0]), 1e-14, 1e-14)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "leaky_relu", "tanh"])
+def test_slopes_of_activations_are_computed_in_float64(activation):
+    """J = phi'(z) where V = 1 and the state is 0."""
+    z = np.linspace(-4, 4, 32)[:, None, None]  # without 0, where there is none
+    slopes = state_jacobians(unit_of(activation), z, dtype="float64")
+    expected = {
+        "gelu": special.ndtr(z) + z * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi),
+        "leaky_relu": np.where(z > 0, 1, 0.2),
+        "tanh": 1 - np.tanh(z) ** 2,
+    }
+    np.testing.assert_allclose(slopes[:, 0], expected[activation], 1e-13, 1e-13)

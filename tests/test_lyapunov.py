@@ -185,12 +185,9 @@ def test_a_direction_that_is_lost_has_no_finite_exponent():
     "arguments, message",
     [
         ({"exponents": 3}, "`exponents` must be"),
-        ({"exponents": 0.5}, "`exponents` must be"),
-        ({"exponents": -1}, "`exponents` must be"),
         ({"exponents": 0}, "`exponents` must be"),
         ({"warmup": 8}, "`warmup` must be"),
         ({"warmup": -1}, "`warmup` must be"),
-        ({"warmup": 0.5}, "`warmup` must be"),
         ({"warmup": 3, "mask": np.arange(8)[None] < 3}, "at most 2 .*warmup=3"),
     ],
 )
@@ -200,12 +197,9 @@ def test_bad_arguments_are_named(arguments, message):
 
 
 @pytest.mark.one_backend
-def test_states_that_overflow_and_a_seed_are_refused():
-    x = np.ones((1, 20, 1))
+def test_states_that_overflow_are_refused():
     with pytest.raises(ValueError, match="must stay finite.*at step"):
-        lyapunov_spectrum(linear(1e30 * np.eye(2)), x)
-    with pytest.raises(TypeError, match="`rng` must be"):
-        lyapunov_spectrum(linear(np.eye(2)), x, rng=0)
+        lyapunov_spectrum(linear(1e30 * np.eye(2)), np.ones((1, 20, 1)))
 
 
 def test_noise_layers_are_analysed_without_their_noise():

@@ -41,6 +41,15 @@ def test_the_departure_of_a_chain_has_a_closed_form(gain, feedback, rng):
     assert henrici_departure(matrix) == pytest.approx(departure)
 
 
+@pytest.mark.parametrize("units", [2, 50, 300])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_radius_of_a_chain_with_feedback_has_a_closed_form(units, sign):
+    """LAPACK by itself finds 0.45 for the 0.398 of 300 units."""
+    matrix = 0.99 * np.eye(units, k=1) + sign * 0.04 * np.eye(units, k=-1)
+    radius = 2 * np.sqrt(0.99 * 0.04) * np.cos(np.pi / (units + 1))
+    assert spectral_radius(matrix) == pytest.approx(radius, rel=1e-12)
+
+
 @pytest.mark.parametrize("units", [1, 2, 5, 40])
 def test_the_numerical_radius_of_a_chain_is_a_cosine(units):
     radius = numerical_radius(3 * np.eye(units, k=1))
@@ -62,31 +71,10 @@ def test_the_largest_form_may_lie_at_any_angle(rng):
         assert numerical_radius(matrix) == pytest.approx(2, rel=1e-9)
 
 
-def test_no_unit_vector_exceeds_the_numerical_radius(rng):
-    matrix = rng.normal(size=(4, 4)) + 2 * np.eye(4, k=1)
-    radius = numerical_radius(matrix)
-    vectors = rng.normal(size=(50_000, 4)) + 1j * rng.normal(size=(50_000, 4))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    forms = np.abs(np.einsum("ni,ij,nj->n", vectors.conj(), matrix, vectors))
-    assert 0.97 * radius < forms.max() <= radius
-
-
 def test_a_chain_amplifies_until_its_end():
     sizes = transient_amplification(1.1 * np.eye(20, k=1))
     np.testing.assert_allclose(sizes[:20], 1.1 ** np.arange(20))
     assert sizes[20] == 0 and len(sizes) == 21
-
-
-@pytest.mark.parametrize("exponent", [-1000, 1010])
-@pytest.mark.parametrize(
-    "function", [spectral_radius, henrici_departure, numerical_radius]
-)
-def test_a_power_of_2_is_carried_through_exactly(function, exponent, rng):
-    matrix = rng.normal(size=(6, 6)) + 2 * np.eye(6, k=1)
-    scaled = function(np.ldexp(matrix, exponent))
-    np.testing.assert_allclose(
-        np.ldexp(scaled, -exponent), function(matrix), rtol=1e-12
-    )
 
 
 def test_an_identity_changes_no_departure(rng):
@@ -107,12 +95,6 @@ def test_a_response_beyond_float64_on_the_way_still_ends():
     np.testing.assert_allclose(
         sizes, [2**0.5 * 1e-300, 1e-100, 1e100, 1e300], rtol=1e-12
     )
-
-
-@pytest.mark.parametrize("size", [1e-200, 1e200])
-def test_a_response_keeps_its_size_where_squares_would_not(size):
-    sizes = transient_amplification(np.eye(3, k=1), input_vector=[size, 0, 0])
-    np.testing.assert_allclose(sizes, [size, size, size, 0], rtol=1e-15)
 
 
 def jordan_in_another_basis(rng, value, units=50):

@@ -37,17 +37,6 @@ def test_it_is_the_mean_and_spread_of_many_linear_networks(initializer, rng):
     np.testing.assert_allclose(spread, last.std(axis=0), atol=error)
 
 
-def test_at_the_identity_drift_grows_with_time_and_spread_with_its_root(rng):
-    layer = built(RIN(3, recurrent_initializer="zeros"), features=1)
-    x = rng.random((50, 400, 1))
-    (long, wide), (short, narrow) = (
-        input_drift(layer, np.tile(x[:, :100], (1, times, 1)))
-        for times in (4, 1)
-    )
-    np.testing.assert_allclose(long, 4 * short)
-    np.testing.assert_allclose(wide, 2 * narrow)
-
-
 def test_masked_time_steps_are_left_out(rng):
     layer = built(RIN(3, None, recurrent_initializer=STATES["noise"]))
     x = rng.random((6, 10, 2))

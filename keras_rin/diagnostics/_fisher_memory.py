@@ -60,12 +60,11 @@ def fisher_memory_curve(
         Array of shape `(lags,)`: J(0), J(1), ...
 
     Raises:
-        ValueError: If `recurrent_matrix` is not square, real and finite, or
-            has a spectral radius of 1 (within 1e-6, for float32) or more
-            while there is no `horizon`; if `input_vector` does not fit it;
-            if `noise` is not positive; if `lags` or `horizon` is below 1, or
-            `lags` above `horizon`; or if V amplifies so much, beyond 10^12
-            or so, that double precision cannot hold the result.
+        ValueError: If an argument is not as above.
+        ValueError: If the spectral radius is 1 (within 1e-6, for float32) or
+            more, without a `horizon`.
+        ValueError: If V amplifies so much, beyond 10^12 or so, that double
+            precision cannot hold the result.
 
     Example:
 
@@ -80,7 +79,9 @@ def fisher_memory_curve(
     noise = _noise_variance(noise)
     encoder, step, _ = _whitened_network(recurrent_matrix, horizon)
     lags = _number_of_lags(lags, horizon, len(step))
-    trace = _input_vector(input_vector, encoder) @ encoder
+    trace = (
+        _arguments.vector("input_vector", input_vector, len(encoder)) @ encoder
+    )
     trace = trace / np.sqrt(noise)
     curve = np.empty(lags)
     for lag in range(lags):
@@ -108,16 +109,14 @@ def total_memory(
         recurrent_matrix: Array V of shape `(units, units)`.
         input_vector: Array w of shape `(units,)`. Defaults to `None`: the
             first unit alone.
-        noise: Positive number, the variance of the noise that enters each
-            unit at each step. Defaults to 1.
-        horizon: Positive integer, the steps the network has run, from rest.
-            Defaults to `None`: it has always run.
+        noise: Positive number, the variance of the noise. Defaults to 1.
+        horizon: Positive integer, the steps since rest. Defaults to `None`.
 
     Returns:
         The total, a float.
 
     Raises:
-        ValueError: As in `fisher_memory_curve`.
+        ValueError: As in `fisher_memory_curve`, which has the reference.
 
     Example:
 
@@ -126,14 +125,12 @@ def total_memory(
     2.083
     >>> round(keras_rin.diagnostics.total_memory(0.9 * np.eye(4)), 3)
     1.0
-
-    Reference:
-        Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
-        systems.
     """
     noise = _noise_variance(noise)
     memory = spatial_memory_matrix(recurrent_matrix, horizon=horizon)
-    vector = _input_vector(input_vector, memory) / np.sqrt(noise)
+    vector = _arguments.vector(
+        "input_vector", input_vector, len(memory)
+    ) / np.sqrt(noise)
     return float(vector @ memory @ vector)
 
 
@@ -153,16 +150,14 @@ def spatial_memory_matrix(
 
     Args:
         recurrent_matrix: Array V of shape `(units, units)`.
-        noise: Positive number, the variance of the noise that enters each
-            unit at each step. Defaults to 1.
-        horizon: Positive integer, the steps the network has run, from rest.
-            Defaults to `None`: it has always run.
+        noise: Positive number, the variance of the noise. Defaults to 1.
+        horizon: Positive integer, the steps since rest. Defaults to `None`.
 
     Returns:
         Symmetric array of shape `(units, units)`.
 
     Raises:
-        ValueError: As in `fisher_memory_curve`.
+        ValueError: As in `fisher_memory_curve`, which has the reference.
 
     Example:
 
@@ -171,10 +166,6 @@ def spatial_memory_matrix(
     array([[1.833, 0.   , 0.   ],
            [0.   , 0.833, 0.   ],
            [0.   , 0.   , 0.333]])
-
-    Reference:
-        Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
-        systems.
     """
     noise = _noise_variance(noise)
     encoder, _, powers = _whitened_network(recurrent_matrix, horizon)
@@ -191,25 +182,20 @@ def optimal_input_vector(
 
     Args:
         recurrent_matrix: Array V of shape `(units, units)`.
-        horizon: Positive integer, the steps the network has run, from rest.
-            Defaults to `None`: it has always run.
+        horizon: Positive integer, the steps since rest. Defaults to `None`.
 
     Returns:
         Array of shape `(units,)` and length 1, its largest entry positive.
         Where several are best, as for normal matrices, one of them.
 
     Raises:
-        ValueError: As in `fisher_memory_curve`.
+        ValueError: As in `fisher_memory_curve`, which has the reference.
 
     Example:
 
     >>> chain = np.eye(3, k=1)
     >>> keras_rin.diagnostics.optimal_input_vector(chain).round(3)
     array([1., 0., 0.])
-
-    Reference:
-        Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
-        systems.
     """
     memory = spatial_memory_matrix(recurrent_matrix, horizon=horizon)
     vector = np.linalg.eigh(memory).eigenvectors[:, -1]
@@ -224,10 +210,6 @@ def _noise_variance(noise):
             "is infinite. Received: noise=0"
         )
     return noise
-
-
-def _input_vector(input_vector, matrix):
-    return _arguments.vector("input_vector", input_vector, len(matrix))
 
 
 def _number_of_lags(lags, horizon, units):
@@ -270,18 +252,13 @@ def _whitened_network(recurrent_matrix, horizon):
 def _number_of_steps(matrix, horizon):
     if horizon is not None:
         return _arguments.integer("horizon", horizon)
-    radius, perturbed_radius = _spectrum.radii(matrix)
-    if max(radius, perturbed_radius) >= 1 - 1e-6:
-        alternative = ""
-        if _spectrum.doubtful(radius, perturbed_radius):
-            alternative = (
-                f", or {perturbed_radius:.7g} after a change of V by rounding"
-            )
+    radius = _spectrum.radii(matrix).max()
+    if radius >= 1 - 1e-6:
         raise ValueError(
-            "`recurrent_matrix` must have a spectral radius below 1, so that "
-            "the noise decays, or pass `horizon`, the number of steps over "
-            "which it accumulates. "
-            f"Received: a spectral radius of {radius:.7g}{alternative}"
+            "`recurrent_matrix` must have a spectral radius below 1, also "
+            "after a change by rounding, so that the noise decays, or pass "
+            "`horizon`, the number of steps over which it accumulates. "
+            f"Received: a spectral radius of {radius:.7g}"
         )
     # The loops over steps end early, when the power of the matrix vanishes.
     return 2**60

@@ -49,10 +49,9 @@ def lyapunov_spectrum(
     0 two close states separate, and gradients explode; below 0 the state
     forgets where it began, after 1 / |exponent| time steps. The sign of an
     exponent is not determined within a few `standard_error` of 0, nor within
-    1e-7 if the weights are float32. An identity
-    recurrence without activation has exponents of 0, a linear one
-    log |eigenvalue| of its effective matrix. The sum of all exponents is the
-    mean of log |det J_t|.
+    1e-7 if the weights are float32. A linear recurrence has the exponents
+    log |eigenvalue| of its effective matrix, an identity 0. The sum of all
+    exponents is the mean of log |det J_t|.
 
     A direction that is lost in a time step, such as that of a ReLU unit at 0,
     has an exponent of -inf or, by rounding, of about -36 or below for each

@@ -195,8 +195,7 @@ def transient_amplification(
             1e-6 of it, as after the last step of a chain in another basis.
 
     Raises:
-        ValueError: If `recurrent_matrix` is not square, real and finite, if
-            `input_vector` does not fit it, or if `steps` is below 1.
+        ValueError: If an argument is not as above, or not finite.
 
     Example:
 
