@@ -130,70 +130,16 @@ def test_that_of_chains_is_right(matrix):
     assert not check_amplification(matrix, np.ones(len(matrix)))
 
 
-def exact_covariance(matrix, horizon):
-    """Summed, or from the Lyapunov equation C = I + W^T C W."""
-    units, exact = len(matrix), exactly(matrix)
-    identity = mpmath.eye(units)
-    if horizon is None:
-        left = mpmath.eye(units**2)
-        for i, j, k, m in np.ndindex(*[units] * 4):
-            left[i * units + j, k * units + m] -= exact[k, i] * exact[m, j]
-        flat = mpmath.lu_solve(left, mpmath.matrix(list(identity)))
-        return mpmath.matrix(units, units) + mpmath.matrix(
-            [list(flat[i * units : (i + 1) * units]) for i in range(units)]
-        )
-    total = mpmath.zeros(units)
-    for _ in range(horizon):
-        total = identity + exact.T * total * exact
-    return total
-
-
 def exact_curve(matrix, vector, horizon, lags):
-    covariance = exact_covariance(matrix, horizon)
+    covariance, exact = mpmath.zeros(len(matrix)), exactly(matrix)
+    for _ in range(horizon):
+        covariance = mpmath.eye(len(matrix)) + exact.T * covariance * exact
     trace, curve = mpmath.matrix(vector.tolist()), []
     for _ in range(lags):
         solved = mpmath.lu_solve(covariance, trace)
         curve.append(float((trace.T * solved)[0]))
-        trace = exactly(matrix).T * trace
+        trace = exact.T * trace
     return curve
-
-
-def stable(matrix, size):
-    return matrix * size / max(np.linalg.norm(matrix, 2), 1e-300)
-
-
-@pytest.mark.exhaustive
-@FEW
-@given(
-    matrix=matrices(TAME + WILD, scales=(0, 0)),
-    size=st.sampled_from([1e-200, 1e-9, 0.1, 0.9, 0.999]),
-    seed=st.integers(0, 10**6),
-)
-def test_memory_for_ever_solves_the_lyapunov_equation(matrix, size, seed):
-    matrix, units = stable(matrix, size), len(matrix)
-    vector = np.random.default_rng(seed).normal(size=units)
-    curve = exact_curve(matrix, vector, None, 5)
-    memory = fisher_memory_curve(matrix, input_vector=vector, lags=5)
-    np.testing.assert_allclose(memory, curve, rtol=1e-9, atol=1e-9 * curve[0])
-
-
-@pytest.mark.parametrize("horizon", [1, 2, 7, 12])
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        np.array([[1, 2, -1], [0.5, -1, 3], [2, 0, 1]]),
-        3 * np.eye(8, k=1) + 0.5 * np.eye(8),
-        16 * np.eye(6, k=1) + 0.25 * np.eye(6) + 0.125 * np.eye(6, k=-1),
-        np.diag([4, 0.25, -1]),
-    ],
-)
-def test_memory_of_a_finite_run_is_exact(matrix, horizon):
-    vector = np.arange(1.0, len(matrix) + 1)
-    np.testing.assert_allclose(
-        fisher_memory_curve(matrix, input_vector=vector, horizon=horizon),
-        exact_curve(matrix, vector, horizon, horizon),
-        rtol=1e-9,
-    )
 
 
 @FEW

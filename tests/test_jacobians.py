@@ -11,12 +11,9 @@ from references import weights64
 from scipy import special
 
 import keras_rin
-from keras_rin.diagnostics import _closed_form_jacobians
 from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import state_jacobians
 from keras_rin.diagnostics import state_trajectories
-from keras_rin.diagnostics._state_map import StateMap
-from keras_rin.diagnostics._state_map import state_map
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
 
@@ -202,57 +199,34 @@ def test_another_dtype_is_refused():
         )
 
 
-# That of cells without gates is compared with NumPy above.
-CLOSED_FORMS = [
-    (keras_rin.layers.RINCell, {}),
-    (keras.layers.LSTMCell, {"activation": "relu"}),
-    (
-        keras.layers.LSTMCell,
-        {"use_bias": False, "recurrent_activation": "hard_sigmoid"},
-    ),
-    (keras.layers.GRUCell, {}),
-    (keras.layers.GRUCell, {"use_bias": False, "activation": None}),
-]
-
-
-@pytest.mark.parametrize("kind, options", CLOSED_FORMS)
-def test_the_closed_form_is_the_automatic_derivative(rng, kind, options):
-    dtype, close = ("float64", 1e-14) if options else ("float32", 1e-5)
-    cell = kind(5, **options)
-    cell.build((None, 2))
-    for weight in cell.weights:
-        weight.assign(rng.normal(size=weight.shape))
-    assert _closed_form_jacobians.unit_step(cell)
-    with state_map(cell, dtype) as step:
-        states = rng.normal(size=(21, step.size)).astype(dtype)
-        inputs = rng.normal(size=(21, 2)).astype(dtype)
-        jacobians = step.jacobians(states, inputs)
-        expected = StateMap(step.cell, dtype).jacobians(states, inputs)
-    assert jacobians.dtype == dtype
-    np.testing.assert_allclose(
-        jacobians, expected, atol=1e-14 if options else 1e-5
-    )
-
-
-class HalfGRUCell(keras.layers.GRUCell):
-    def call(self, inputs, states, training=False):
-        y, new = super().call(inputs, states, training)
-        return 0.5 * y, [0.5 * keras.tree.flatten(new)[0]]
-
-
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
-    "cell",
+    "kind, options",
     [
-        keras.layers.LSTMCell(3, activation="softmax"),
-        keras.layers.GRUCell(3, reset_after=False),
-        HalfGRUCell(3),
-        keras.layers.SimpleRNNCell(3, activation="softmax"),
-        DeepTransitionRINCell(3),
+        (keras.layers.LSTMCell, {"activation": "relu"}),
+        (keras.layers.LSTMCell, {"use_bias": False, "activation": "softmax"}),
+        (
+            keras.layers.LSTMCell,
+            {"use_bias": False, "recurrent_activation": "hard_sigmoid"},
+        ),
+        (keras.layers.GRUCell, {"use_bias": False, "activation": None}),
+        (keras.layers.GRUCell, {"reset_after": False}),
+        (keras.layers.SimpleRNNCell, {"activation": "softmax"}),
     ],
-    ids=lambda cell: type(cell).__name__,
 )
-def test_other_cells_have_no_closed_form(cell):
-    assert _closed_form_jacobians.unit_step(cell) is None
+def test_a_cell_of_keras_is_as_a_class_of_ones_own(rng, kind, options):
+    """The second has no closed form, but automatic derivatives."""
+    cell, own = (
+        built(of(5, **options)) for of in (kind, type("Own", (kind,), {}))
+    )
+    weights = [rng.normal(size=w.shape) for w in cell.get_weights()]
+    cell.set_weights(weights)
+    own.set_weights(weights)
+    x = rng.normal(size=(3, 4, 2))
+    actual, expected = (
+        state_jacobians(of, x, dtype="float64") for of in (cell, own)
+    )
+    np.testing.assert_allclose(actual, expected, atol=1e-13)
 
 
 class CountingCell(keras.layers.Layer):

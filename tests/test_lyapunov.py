@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 from keras import ops
 from references import built
-from scipy import integrate
 
 import keras_rin
 from keras_rin.diagnostics import lyapunov_spectrum
@@ -88,42 +87,6 @@ def test_the_henon_map_has_its_known_exponents():
     assert error < 0.03
     np.testing.assert_allclose(spectrum.exponents, [0.419, -1.623], atol=error)
     np.testing.assert_allclose(spectrum.exponents.sum(), np.log(0.3))
-
-
-def gaussian_mean(function, size):
-    """E[function(size z)], z ~ N(0, 1)."""
-
-    def density(z):
-        return function(size * z) * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-
-    return integrate.quad(density, -10, 10)[0]
-
-
-def mean_field(gain):
-    """Largest and mean exponent of h_t = gain J tanh(h_{t-1}), many units."""
-    variance = 1.0
-    for _ in range(200):
-        variance = gain**2 * gaussian_mean(
-            lambda h: np.tanh(h) ** 2, np.sqrt(variance)
-        )
-    size = np.sqrt(variance)
-    slope = gaussian_mean(lambda h: (1 - np.tanh(h) ** 2) ** 2, size)
-    logarithm = gaussian_mean(lambda h: -2 * np.log(np.cosh(h)), size)
-    return np.log(gain**2 * slope) / 2, np.log(gain) - 0.5 + logarithm
-
-
-@pytest.mark.exhaustive
-def test_random_tanh_networks_have_those_of_mean_field_theory(rng):
-    """The slope acts before the matrix there, here after it: no difference."""
-    units, gain = 150, 3.0
-    layer = linear(gain * rng.normal(scale=units**-0.5, size=(units, units)))
-    layer.cell.activation = keras.activations.tanh
-    x = np.zeros((2, 400, 1))
-    x[:, 0] = [[1], [-1]]
-    largest, mean = mean_field(gain)
-    exponents = lyapunov_spectrum(layer, x).exponents
-    np.testing.assert_allclose(exponents[0], largest, rtol=0.1)
-    np.testing.assert_allclose(exponents.mean(), mean, rtol=0.05)
 
 
 @pytest.mark.one_backend

@@ -261,8 +261,10 @@ def distances(points):
 def test_fixed_points_are_projected_on_the_plane_of_the_trajectories(rng):
     """Rotated, points in a plane keep their distances, by kind."""
     rotation = np.linalg.qr(rng.normal(size=(3, 3))).Q
-    flat = rng.normal(size=(4, 6, 3)) * [3, 1, 0]
-    members = [states * [1, 1, 0] @ rotation for states in POINTS.members]
+    flat = rng.normal(size=(4, 6, 3)) * [3, 1, 0] + [0, 0, 5]
+    members = [
+        (states * [1, 1, 0] + [0, 0, 5]) @ rotation for states in POINTS.members
+    ]
     points = POINTS._replace(members=members)
     figure = plots.plot_fixed_points(points, flat @ rotation)
     kinds = ["stable (1)", "saddle, 2 unstable (1)"]
@@ -289,8 +291,8 @@ def test_states_of_one_number_are_drawn_on_a_line():
 
 def test_kinds_of_points_have_a_label_each():
     points = POINTS._replace(
-        contracting=np.array([2, 1, 0, 1, 0]),
-        neutral=np.array([0, 1, 2, 0, 0]),
+        contracting=np.array([2, 1, 0, 0, 0]),
+        neutral=np.array([0, 1, 2, 1, 0]),
         expanding=np.array([0, 0, 0, 1, 2]),
         dimension=np.array([0, 0, 1, 0, 0]),
         members=list(np.arange(10.0).reshape(5, 1, 2)),
