@@ -124,3 +124,20 @@ def test_a_layer_that_runs_backwards_reads_from_the_end(rng):
     grown = keras_rin.diagnostics.state_norms(layer, x)[-1]
     mean_square = np.mean(np.sum(to_numpy(layer(x)) ** 2, axis=1))
     np.testing.assert_allclose(grown, np.sqrt(mean_square), rtol=1e-5)
+
+
+class Unused(keras.layers.Dense):
+    """Has weights that its output does not depend on."""
+
+    def call(self, inputs, training=False):
+        return inputs
+
+
+def test_a_weight_without_a_gradient_has_the_gradient_0(rng):
+    model = keras.Sequential([RIN(2), Unused(2)])
+    x = rng.normal(size=(4, 3, 2))
+    model.build(x.shape)
+    model.compile("sgd", "mse")
+    report = keras_rin.diagnostics.preflight(model, x, np.ones((4, 2)))
+    norms = list(report.weight_gradient_norms.values())
+    assert norms[0] > 0 and norms[-2:] == [0, 0]

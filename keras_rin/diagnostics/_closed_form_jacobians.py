@@ -57,10 +57,8 @@ def unit_step(cell):
     if step is None or (step is gru and not cell.reset_after):
         return None
     elementwise = [getattr(keras.activations, name) for name in ELEMENTWISE]
-    activations = {cell.activation}
-    if hasattr(cell, "recurrent_activation"):
-        activations.add(cell.recurrent_activation)
-    return step if activations <= set(elementwise) else None
+    recurrent = getattr(cell, "recurrent_activation", cell.activation)
+    return step if {cell.activation, recurrent} <= set(elementwise) else None
 
 
 class GatedCell:
@@ -92,11 +90,8 @@ class GatedCell:
 
         p = ops.concatenate([z, old])
         slopes = []
-        for k in range(self.gates + self.states):
-            unit_vector = np.zeros((self.gates + self.states, 1, 1))
-            unit_vector[k] = 1
-            unit_vector = ops.convert_to_tensor(unit_vector, p.dtype)
-            direction = ops.ones_like(p) * unit_vector
+        for row in np.eye(self.gates + self.states)[:, :, None, None]:
+            direction = ops.ones_like(p) * ops.convert_to_tensor(row, p.dtype)
             slopes.append(_autodiff.directional(new_states, p, direction)[1])
         return ops.transpose(ops.stack(slopes), (2, 0, 1, 3))
 
@@ -125,10 +120,10 @@ class GatedCell:
         x, z = ops.matmul(inputs, kernel), ops.matmul(h, recurrent)
         z = z + h if self._offset else z
         if self._cell.bias is not None:
+            # That of a GRU has a row for x and one for z.
             bias = ops.cast(self._cell.bias, self._dtype)
-            x, z = (
-                (x + bias[0], z + bias[1]) if bias.ndim == 2 else (x + bias, z)
-            )
+            x = x + (bias[0] if bias.ndim == 2 else bias)
+            z = z + bias[1] if bias.ndim == 2 else z
         return (
             ops.stack(ops.split(sums, self.gates, axis=1)) for sums in (x, z)
         )

@@ -33,8 +33,7 @@ def fisher_memory_curve(
     about s_{t-k}: no unbiased estimate of s_{t-k} has a variance below
     1 / J(k).
 
-    The cost is of order units^3, times the logarithm of the horizon: about a
-    second for 500 units, a minute for 2,000, and of the other functions here.
+    The cost is of order units^3, times the logarithm of the horizon.
 
     The curve of a chain of gain 1 from its first unit is 1 / (k + 1), and
     zero beyond its length. A scaled isometry a Q has a^(2k) (1 - a^2).

@@ -101,11 +101,9 @@ def fixed_points(
     the eigenvalues do not decide: a rotation keeps its distance, while
     h - h^3 attracts and h + h^3 repels.
 
-    Ends of searches closer than `distance` are one point. They lie further from
-    a degenerate root, one with an eigenvalue of 1, and Newton's method then
-    brings them together. Points with an eigenvalue near 1 between which further
-    ones are found are a continuum, such as a line attractor, which is reported
-    as one point with its members.
+    Ends of searches closer than `distance` are one point. Points with an
+    eigenvalue near 1 between which further ones are found are a continuum, such
+    as a line attractor, which is reported as one point with its members.
 
     Only what the searches reach is found: take initial states from where the
     network goes, such as a few hundred rows of `state_trajectories`, with some
@@ -118,9 +116,8 @@ def fixed_points(
         initial_states: Array `(initial_states, state)`, finite.
         x: Array `(features,)`, finite, the constant input. Defaults to
             `None`: zeros.
-        tolerance: Positive number, the largest speed of a fixed point.
-            Defaults to 1e-16, a distance of 1e-8 between s and F(s, x). Larger
-            tolerances take slow points for fixed points.
+        tolerance: Positive number, the largest speed of a fixed point; larger
+            ones take slow points for fixed points. Defaults to 1e-16.
         distance: Positive number, the largest distance between two points
             that are one, in units of the largest norm of a state. Defaults
             to 1e-4.
@@ -128,8 +125,7 @@ def fixed_points(
             100.
         modulus_tolerance: Number from 0 to 1, how far from 1 the modulus of a
             neutral eigenvalue is at most. Defaults to 1e-6, for weights that
-            are rounded to float32, and for degenerate roots, whose eigenvalue
-            is computed to 1e-8 or so.
+            are rounded to float32.
 
     Returns:
         A `FixedPoints`, a named tuple.

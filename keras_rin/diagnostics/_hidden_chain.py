@@ -21,11 +21,10 @@ class HiddenChain(typing.NamedTuple):
     Attributes:
         difference: Integer array `(2 n - 1,)`, the order differences, from
             1 - n to n - 1.
-        mean_weight: Dict of arrays `(2 n - 1,)`, for each gate by name, those
-            of `recurrent_matrices`: the mean weight over all pairs of units
-            of this difference.
-        standard_error: Dict of arrays `(2 n - 1,)`, the standard errors of
-            these means; NaN where there is one pair alone.
+        mean_weight: Dict of arrays `(2 n - 1,)` by gate, as in
+            `recurrent_matrices`: the mean over all pairs of a difference.
+        standard_error: Dict of arrays `(2 n - 1,)`, those of these means; NaN
+            where there is one pair alone.
         order: Integer array `(n,)`, the units from first to last.
         activity: Array `(steps + 1, units)`, the response.
     """

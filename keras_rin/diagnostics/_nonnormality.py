@@ -50,9 +50,7 @@ def henrici_departure(recurrent_matrix: ArrayLike) -> float:
 
     It is zero for a normal matrix (symmetric, orthogonal, any with orthogonal
     eigenvectors), and for no other. A chain of gain g has g sqrt(units - 1).
-    Adding a multiple of the identity has no effect: d(V + c I) = d(V). A
-    departure below a tenth of |V| is computed from the Schur form, as the
-    norm of the entries above its diagonal, which loses no digits near zero.
+    Adding a multiple of the identity has no effect: d(V + c I) = d(V).
 
     Args:
         recurrent_matrix: Array V of shape `(units, units)`.
@@ -66,7 +64,7 @@ def henrici_departure(recurrent_matrix: ArrayLike) -> float:
             mean of the diagonal.
 
     Raises:
-        ValueError: If `recurrent_matrix` is not square, real and finite.
+        ValueError: As in `spectral_radius`.
 
     Example:
 
@@ -83,7 +81,7 @@ def henrici_departure(recurrent_matrix: ArrayLike) -> float:
     size = np.linalg.norm(matrix)
     shrunk = np.abs(_spectrum.eigenvalues(matrix)) / (size or 1)
     departures = size * np.sqrt(np.maximum(1 - np.sum(shrunk**2, axis=1), 0))
-    if departures[0] < size / 10:
+    if departures[0] < size / 10:  # the difference has lost digits
         departures = _schur_departures(matrix)
     departures = np.ldexp(departures, exponent)
     floor = np.ldexp(1e-12 * size, exponent)
@@ -120,10 +118,9 @@ def numerical_radius(recurrent_matrix: ArrayLike) -> float:
     spectral radius and the spectral norm and is at least half of the norm;
     the three are equal for a normal matrix.
 
-    Angles are evaluated on a grid, and the best one is refined until it
-    converges. In the worst case, several peaks of nearly the same height,
-    the result is 0.2 % too small. The cost is of order units^3 for each of
-    about 40 angles: seconds for 500 units on two cores, minutes for 2,000.
+    Angles are evaluated on a grid, and the best one is refined: with several
+    peaks of nearly the same height the result is 0.2 % too small at worst. The
+    cost is of order units^3 for each of about 40 angles.
 
     Args:
         recurrent_matrix: Array V of shape `(units, units)`.
@@ -192,7 +189,7 @@ def transient_amplification(
 
     Warns:
         scipy.linalg.LinAlgWarning: If rounding has moved a size by more than
-            1e-6 of it, as after the last step of a chain in another basis.
+            1e-6 of it.
 
     Raises:
         ValueError: If an argument is not as above, or not finite.
