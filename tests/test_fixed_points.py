@@ -303,13 +303,15 @@ def test_a_jordan_block_at_1_is_neutral_in_any_basis(rng, float64, units):
         assert counts(points) == [[0], [units], [0]]
 
 
-def test_a_chain_contracts_whatever_its_gain(rng, float64):
-    """Its eigenvalues are on the diagonal, in whatever order of the units."""
-    order = rng.permutation(20)
+def test_jordan_blocks_off_the_circle_contract(rng, float64):
+    """A chain in whatever order of its units, and a block in another basis."""
+    order, basis = rng.permutation(20), orthogonal(rng, 6)
     chain = -0.9 * np.eye(20) + 3 * np.eye(20, k=1)
-    layer = linear_rin(chain[np.ix_(order, order)])
-    points = fixed_points(layer, np.zeros((1, 20)))
-    assert counts(points) == [[20], [0], [0]] and points.stable.all()
+    block = 0.8 * np.eye(6) + np.eye(6, k=1)
+    for matrix in (chain[np.ix_(order, order)], basis.T @ block @ basis):
+        points = fixed_points(linear_rin(matrix), np.zeros((1, len(matrix))))
+        assert counts(points) == [[len(matrix)], [0], [0]]
+        assert points.stable.all()
 
 
 @pytest.mark.parametrize("r", [0.5, 1.5, 2.9, 3.5])
