@@ -17,10 +17,10 @@ from keras_rin.diagnostics._nonnormality import henrici_departure
 from keras_rin.diagnostics._nonnormality import numerical_radius
 from keras_rin.diagnostics._nonnormality import spectral_radius
 from keras_rin.diagnostics._nonnormality import transient_amplification
+from keras_rin.diagnostics._preflight import Finding
+from keras_rin.diagnostics._preflight import LayerPreflight
+from keras_rin.diagnostics._preflight import Preflight
 from keras_rin.diagnostics._preflight import preflight
-from keras_rin.diagnostics._preflight_report import Finding
-from keras_rin.diagnostics._preflight_report import LayerPreflight
-from keras_rin.diagnostics._preflight_report import Preflight
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 from keras_rin.diagnostics._state_growth import InputDrift
 from keras_rin.diagnostics._state_growth import input_drift

@@ -1,37 +1,94 @@
-"""The loss of the best constant predictor, by the loss function."""
+"""The constant prediction with the lowest loss, where it is known."""
 
 import keras
 import numpy as np
 from keras import ops
 
-
-def baseline_loss(loss, y):
-    """The loss of the best constant, `None` if it has no closed form."""
-    name = loss_name(loss)
-    y = np.asarray(ops.convert_to_numpy(y))
-    rows = y.reshape(-1, y.shape[-1]) if y.ndim > 1 else y[:, None]
-    if name == "mean_squared_error":
-        return float(rows.var(axis=0).mean())
-    if name == "mean_absolute_error":
-        return float(abs(rows - np.median(rows, axis=0)).mean())
-    if name == "binary_crossentropy":
-        p = rows.mean(axis=0)
-        return float((_entropy(p) + _entropy(1 - p)).mean())
-    if name == "categorical_crossentropy":
-        return float(_entropy(rows.mean(axis=0)).sum())
-    if name == "sparse_categorical_crossentropy":
-        _, counts = np.unique(y, return_counts=True)
-        return float(_entropy(counts / counts.sum()).sum())
-    return None
+LOSSES = {
+    "mean_squared_error": keras.losses.MeanSquaredError,
+    "mean_absolute_error": keras.losses.MeanAbsoluteError,
+    "binary_crossentropy": keras.losses.BinaryCrossentropy,
+    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
+    "sparse_categorical_crossentropy": (
+        keras.losses.SparseCategoricalCrossentropy
+    ),
+}
+TINY = 1e-15  # in place of a probability of 0, which has no logarithm
 
 
-def _entropy(p):
-    return -p * np.log(np.where(p > 0, p, 1))
+def best_constant(model, y):
+    """A layer that returns the best constant in place of each output.
 
-
-def loss_name(loss):
-    """The name of the function of a loss, `None` if there is no single one."""
-    if not isinstance(loss, str | keras.losses.Loss) and not callable(loss):
+    `None` unless the loss is one of those above, whatever its options.
+    """
+    name, options = _name_and_options(model.loss)
+    is_overridden = type(model).compute_loss is not keras.Model.compute_loss
+    if name is None or is_overridden or options.get("axis", -1) != -1:
         return None
-    function = keras.losses.get(loss)
-    return getattr(getattr(function, "fn", function), "__name__", None)
+    if name.startswith("sparse"):
+        y = _one_hot(y, model.outputs[0].shape[-1], options.get("ignore_class"))
+    return _BestConstant(name, options, y.astype("float64"))
+
+
+def _name_and_options(loss):
+    losses = keras.tree.flatten(loss)
+    # Keras chooses the function of these by the shapes.
+    if len(losses) == 1 and losses[0] not in ("crossentropy", "ce"):
+        function = keras.losses.get(losses[0])
+        for name, loss_class in LOSSES.items():
+            if function is getattr(keras.losses, name):
+                return name, {}
+            if type(function) is loss_class:
+                return name, function.get_config()
+    return None, {}
+
+
+def _one_hot(y, classes, ignored):
+    is_class = y != ignored
+    numbers = np.where(is_class, y, 0)
+    if numbers.min() < 0 or numbers.max() >= classes:
+        raise ValueError(
+            f"`y` must have class numbers from 0 to {classes - 1}. Received: "
+            f"y from {y.min():.3g} to {y.max():.3g}"
+        )
+    return np.eye(classes)[numbers.astype(int)] * is_class[..., None]
+
+
+class _BestConstant(keras.layers.Layer):
+    """It has the mask of the outputs: masked time steps do not count."""
+
+    def __init__(self, name, options, targets):
+        super().__init__()
+        self.supports_masking = True
+        self.loss_name, self.options, self.targets = name, options, targets
+
+    def call(self, outputs, mask=None):
+        targets, shape = self.targets, tuple(outputs.shape)
+        # Keras adds or drops a last axis, and broadcasts other targets.
+        if targets.size != np.prod(shape):
+            raise ValueError(
+                f"`y` must have the shape of the outputs, {shape}. "
+                f"Received: y of shape {targets.shape}"
+            )
+        targets = targets.reshape(shape)
+        if mask is not None and ops.any(mask):
+            targets = targets[ops.convert_to_numpy(mask)]
+        constant = self._constant(targets.reshape(-1, shape[-1]))
+        constant = ops.convert_to_tensor(constant, "float32")
+        return ops.broadcast_to(constant, shape)
+
+    def _constant(self, targets):
+        if self.loss_name == "mean_squared_error":
+            return targets.mean(axis=0)
+        if self.loss_name == "mean_absolute_error":
+            return np.median(targets, axis=0)
+        is_binary = self.loss_name == "binary_crossentropy"
+        smoothing = self.options.get("label_smoothing", 0)
+        p = targets.mean(axis=0) * (1 - smoothing)
+        p = p + smoothing / (2 if is_binary else len(p))
+        if not is_binary:
+            p = p / max(p.sum(), TINY)
+        if not self.options.get("from_logits"):
+            return p
+        p = np.clip(p, TINY, 1 - TINY)
+        return np.log(p) - is_binary * np.log(1 - p)

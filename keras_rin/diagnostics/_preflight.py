@@ -1,21 +1,24 @@
 """A look at a model before it is trained."""
 
+import typing
+import warnings
+
 import keras
 import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
+from keras_rin import _arguments
+from keras_rin._adapt import adapt
+from keras_rin._layer_walk.functional_calls import order_by_inputs
+from keras_rin._layer_walk.layers import is_functional
+from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
-from keras_rin.diagnostics import _recurrent_matrices
-from keras_rin.diagnostics._baseline_loss import baseline_loss
+from keras_rin.diagnostics._baseline_loss import best_constant
 from keras_rin.diagnostics._gradients import gradient_norms
 from keras_rin.diagnostics._layer_inputs import first_inputs
-from keras_rin.diagnostics._preflight_arguments import check_model
-from keras_rin.diagnostics._preflight_arguments import first_samples
-from keras_rin.diagnostics._preflight_report import Finding
-from keras_rin.diagnostics._preflight_report import LayerPreflight
-from keras_rin.diagnostics._preflight_report import Preflight
+from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 from keras_rin.diagnostics._state_growth import state_norms
 
 # A gradient norm over so many directions has the right order of magnitude.
@@ -23,9 +26,95 @@ DIRECTIONS = 5
 # These thresholds separate the models of the study `preflight` that learned
 # from those that did not.
 FAST_GROWTH = 0.75  # exponent of the number of time steps
+EXPANSION = 2.0  # exponent that no mean of the inputs explains
 OFF_CENTER = 0.25  # mean of a feature over its standard deviation
 VANISHED = 1e-4  # gradient norm at step 0 over that at the last step
 LARGE_GRADIENT = 100.0  # norm of the gradient of the loss
+
+
+class LayerPreflight(typing.NamedTuple):
+    """What `preflight` measures of one recurrent layer.
+
+    Attributes:
+        name: String, the name of the layer.
+        input_mean: Array `(features,)`, the mean of what the layer reads.
+        input_std: Array `(features,)`, its standard deviation.
+        state_norms: Array `(time + 1,)`, as of `state_norms`.
+        gradient_norms: Array `(time + 1,)`, as of `gradient_norms`.
+    """
+
+    name: str
+    input_mean: np.ndarray
+    input_std: np.ndarray
+    state_norms: np.ndarray
+    gradient_norms: np.ndarray
+
+
+class Finding(typing.NamedTuple):
+    """A reason why a model may not learn.
+
+    Attributes:
+        problem: String, what was measured, and the page that explains it.
+        remedy: String, a line of code with which `preflight` has seen the
+            problem go; empty where it knows none.
+    """
+
+    problem: str
+    remedy: str
+
+
+class Preflight(typing.NamedTuple):
+    """What `preflight` measures. `print` shows it as a table.
+
+    Attributes:
+        layers: Tuple of a `LayerPreflight` for each recurrent layer.
+        loss: Float, the loss of the batch at update 0.
+        baseline_loss: Float, the loss of the batch if every output is the
+            same constant, the best one; `None` where that is not known, as
+            for losses other than mean squared and absolute error and the
+            cross-entropies. Both include the losses of regularizers.
+        weight_gradient_norms: Dict of floats, the norm of the gradient of the
+            loss by the path of each trainable weight.
+        remembered_updates: Float, 1 / (1 - beta_2): for how many updates an
+            optimizer such as Adam remembers the size of the first gradients;
+            `None` for one without `beta_2`.
+        findings: Tuple of `Finding`, empty if nothing speaks against
+            training.
+    """
+
+    layers: tuple[LayerPreflight, ...]
+    loss: float
+    baseline_loss: float | None
+    weight_gradient_norms: dict[str, float]
+    remembered_updates: float | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def gradient_norm(self) -> float:
+        """The norm of the gradient of the loss over all weights."""
+        return float(np.linalg.norm([*self.weight_gradient_norms.values()]))
+
+    def __str__(self):
+        lines = [f"loss at update 0        {self.loss:.3g}"]
+        if self.baseline_loss is not None:
+            lines.append(f"loss of a constant      {self.baseline_loss:.3g}")
+        lines.append(f"gradient norm           {self.gradient_norm:.3g}")
+        for path, norm in self.weight_gradient_norms.items():
+            lines.append(f"  {norm:<9.3g} {path}")
+        for layer in self.layers:
+            low, high = layer.input_mean.min(), layer.input_mean.max()
+            first, last = layer.state_norms[[1, -1]]
+            lines += [
+                f"{layer.name}: {len(layer.state_norms) - 1} time steps",
+                f"  means of its inputs   {low:.2g} to {high:.2g}",
+                f"  state norm            {first:.2g} to {last:.2g}",
+                f"  gradient norm, step 0 {layer.gradient_norms[0]:.2g}",
+            ]
+        for problem, remedy in self.findings:
+            lines += ["", problem, *[f"    {remedy}"] * bool(remedy)]
+        if not self.findings:
+            lines += ["", "Nothing speaks against training."]
+        return "\n".join(lines)
 
 
 def preflight(
@@ -33,8 +122,9 @@ def preflight(
 ) -> Preflight:
     """Whether a recurrent model will train at this length, before it does.
 
-    One batch is seen once, forward and backward. Nothing changes: neither
-    weights nor states, seeds or the optimizer. Four findings are possible:
+    One batch is seen forward and backward, and once more for each remedy that
+    is tried. Nothing changes: neither weights nor states, seeds or the
+    optimizer. These findings are possible:
 
     - the hidden state or the loss is not finite, because the recurrence
       expands: often an initializer of V was passed to a layer that stores the
@@ -48,9 +138,14 @@ def preflight(
       then remembers it for 1 / (1 - beta_2) updates, in which the model
       hardly changes.
 
+    So it sees hidden states, gradients and the optimizer at update 0. It sees
+    neither what later updates do, such as a learning rate that is too high,
+    nor whether the model can represent the task, nor whether the data are
+    right.
+
     Args:
-        model: A compiled Sequential or functional model with at least one
-            recurrent layer, of Keras or of this package.
+        model: A compiled Sequential or functional model with one output and
+            at least one recurrent layer, of Keras or of this package.
         x: Its inputs, as for `model.fit`: an array `(samples, time,
             features)`, or a list or dict of arrays for several inputs.
         y: Its targets, an array of as many samples.
@@ -62,11 +157,9 @@ def preflight(
         speaks against training.
 
     Raises:
-        ValueError: If the model is not built or not compiled, has no
-            recurrent layer whose inputs are known, or several outputs; if
-            `x` or `y` is not finite, or their numbers of samples differ; if
-            the targets do not fit the outputs; or if `batch_size` is not a
-            positive integer.
+        ValueError: If the model is not of this kind, or `batch_size` no
+            positive integer; if `x` or `y` is no array, is not finite, or
+            does not fit the model or the other.
 
     Example:
 
@@ -83,118 +176,108 @@ def preflight(
     >>> report = keras_rin.diagnostics.preflight(model, x, y)
     >>> for finding in report.findings:
     ...     print(finding.remedy)
-    scale = keras.layers.Normalization(); scale.adapt(x)  # the first layer
+    keras_rin.adapt(model, x)
     keras.optimizers.Adam(..., global_clipnorm=1.0)
     """
-    check_model(model)
-    inputs, targets, all_targets = first_samples(model, x, y, batch_size)
-    inputs = inputs[0] if len(inputs) == 1 else inputs
-    layer_inputs = [
-        (layer, *read()) for layer, read in first_inputs(model, inputs)
-    ]
+    _check_model(model)
+    x, y = _first_samples(model, x, y, batch_size)
+    layer_inputs = first_inputs(model, x)
+    if not layer_inputs:
+        raise ValueError(
+            "`model` must have a recurrent layer whose inputs are known. "
+            f"Received: a model with {model.layers}"
+        )
+    constant = best_constant(model, y)
+    batch_loss = _batch_loss(model, x, y)
+    values = [ops.convert_to_tensor(v.value) for v in model.trainable_variables]
+    loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
     report = Preflight(
-        layers=tuple(
-            _layer_preflight(layer, x, mask) for layer, x, mask in layer_inputs
-        ),
-        baseline_loss=baseline_loss(model.loss, all_targets),
-        **_loss_and_gradients(model, inputs, targets),
+        layers=tuple(_layer_preflight(*inputs) for inputs in layer_inputs),
+        loss=_number(loss),
+        baseline_loss=constant and _number(batch_loss(values, constant)),
+        weight_gradient_norms={
+            weight.path: float(np.linalg.norm(_cells.float64(gradient)))
+            for weight, gradient in zip(
+                model.trainable_variables, gradients, strict=True
+            )
+        },
         remembered_updates=_remembered_updates(model.optimizer),
         findings=(),
     )
-    layers = [layer for layer, *_ in layer_inputs]
-    return report._replace(findings=_findings(model, layers, report))
+    findings = []
+    for inputs, layer_report in zip(layer_inputs, report.layers, strict=True):
+        for problem in _layer_problems(
+            model, x, inputs[0], layer_report, report.loss
+        ):
+            helps = _helps(problem, model, x, inputs, batch_loss)
+            findings.append(Finding(problem.sentence, problem.remedy * helps))
+    findings += _gradient_findings(model.optimizer, report)
+    return report._replace(findings=tuple(findings))
 
 
-def _findings(model, layers, report):
-    """What speaks against training, the most serious first."""
-    findings = [
-        finding
-        for layer, layer_report in zip(layers, report.layers, strict=True)
-        for finding in _layer_findings(layer, layer_report, report.loss)
-    ]
-    clips = _clips_gradients(model.optimizer)
-    if report.gradient_norm > LARGE_GRADIENT and not clips:
-        findings.append(_clipping_finding(model.optimizer, report))
-    return tuple(findings)
-
-
-def _layer_findings(layer, layer_report, loss):
-    norms = layer_report.state_norms
-    steps = len(norms) - 1
-    growth = _growth_exponent(norms)
-    overflows = not np.isfinite(loss) and growth > FAST_GROWTH
-    if overflows or not np.isfinite(norms).all():
-        cell = _cells.built_cell(layer)
-        stores_offset = hasattr(cell, "effective_recurrent_kernel")
-        yield Finding(
-            f"The hidden state of {layer.name}, or the loss, leaves the range "
-            f"of {cell.compute_dtype} within {steps} time steps: its recurrent "
-            "matrix expands.",
-            "recurrent_initializer=keras_rin.initializers.Offset(...)"
-            if stores_offset
-            else 'recurrent_initializer="orthogonal"',
+def _check_model(model):
+    is_model = isinstance(model, keras.Model) and is_functional(model)
+    if not is_model or not model.compiled:
+        raise ValueError(
+            "`model` must be a Sequential or functional model that is built "
+            "and compiled: begin it with `keras.Input`, and compile it. "
+            f"Received: model={model!r}"
         )
-        return
-    is_off_center = (
-        abs(layer_report.input_mean) > OFF_CENTER * layer_report.input_std
-    )
-    if growth > FAST_GROWTH and is_off_center.any():
-        yield Finding(
-            f"The hidden state of {layer.name} grows like T^{growth:.2f} over "
-            f"T = {steps} time steps: the mean of its inputs accumulates.",
-            "scale = keras.layers.Normalization(); scale.adapt(x)  # the "
-            "first layer",
-        )
-    first_norm = layer_report.gradient_norms[0]
-    if first_norm < VANISHED and not _has_gates(layer):
-        yield Finding(
-            f"The gradient of {layer.name} vanishes: the first of {steps} "
-            "time steps changes the last state by "
-            f"{first_norm:.1g} of what the last one does.",
-            f"keras_rin.layers.RIN({_cells.built_cell(layer).units}"
-            ")  # or shorter sequences at first",
+    if len(model.outputs) != 1:
+        raise ValueError(
+            "`preflight` is for models with one output. Received: a model "
+            f"with {len(model.outputs)} outputs"
         )
 
 
-def _has_gates(layer):
-    """Whether training can open gates, behind which a gradient vanishes."""
-    return "recurrent" not in _recurrent_matrices.recurrent_matrices(layer)
-
-
-def _growth_exponent(norms):
-    """p where the norm grows like t^p from step 1 to the last."""
-    steps = len(norms) - 1
-    if steps < 2 or not norms[1] or not norms[-1]:
-        return 0.0
-    return float(np.log(norms[-1] / norms[1]) / np.log(steps))
-
-
-def _clips_gradients(optimizer):
-    names = "clipnorm", "global_clipnorm", "clipvalue"
-    return any(getattr(optimizer, name, None) for name in names)
-
-
-def _clipping_finding(optimizer, report):
-    name = type(optimizer).__name__
-    memory = ""
-    if report.remembered_updates is not None:
-        memory = (
-            f", and {name} remembers it for {report.remembered_updates:,.0f} "
-            "updates"
+def _first_samples(model, x, y, batch_size):
+    """The first inputs, in their structure, and the first targets."""
+    batch_size = _arguments.integer("batch_size", batch_size)
+    arrays = order_by_inputs(model.inputs, x)
+    if not all(getattr(array, "shape", ()) for array in (*arrays, y)):
+        raise ValueError(
+            "`x` and `y` must be arrays, `x` for several inputs a list or dict "
+            f"of arrays. Received: x={type(x)} and y={type(y)}"
         )
-    return Finding(
-        f"The gradient of the loss has norm {report.gradient_norm:.2g} at "
-        f"update 0{memory}.",
-        f"keras.optimizers.{name}(..., global_clipnorm=1.0)",
-    )
+    samples = [len(array) for array in (*arrays, y)]
+    if len(arrays) != len(model.inputs) or len({*samples}) > 1:
+        raise ValueError(
+            f"`x` must have an array for each of {len(model.inputs)} inputs, "
+            "with as many samples as `y`. Received: arrays of "
+            f"{samples[:-1]} samples, and {samples[-1]} in `y`"
+        )
+
+    def batch(array):
+        return ops.convert_to_numpy(array[:batch_size])
+
+    for array in map(batch, arrays):
+        _arguments.finite_array("x", array)
+    _arguments.finite_array("y", batch(y))
+    return keras.tree.map_structure(batch, x), batch(y)
 
 
-def _layer_preflight(layer, x, mask):
-    unmasked = x[mask]
+def _batch_loss(model, x, y):
+    """The loss of a batch as a function of the trainable weights."""
+
+    def batch_loss(values, output_layer=lambda outputs: outputs):
+        mapping = list(zip(model.trainable_variables, values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            outputs = output_layer(model(x, training=True))
+            return model.compute_loss(x=x, y=y, y_pred=outputs)
+
+    return batch_loss
+
+
+def _number(tensor):
+    return float(ops.convert_to_numpy(tensor))
+
+
+def _layer_preflight(layer, read):
+    x, mask = read()
     return LayerPreflight(
         name=layer.name,
-        input_mean=unmasked.mean(axis=0),
-        input_std=unmasked.std(axis=0),
+        input_mean=x[mask].mean(axis=0),
+        input_std=x[mask].std(axis=0),
         state_norms=_norms_or_nan(state_norms, layer, x, mask=mask),
         gradient_norms=_norms_or_nan(
             gradient_norms, layer, x, directions=DIRECTIONS, mask=mask
@@ -210,25 +293,109 @@ def _norms_or_nan(function, layer, x, **arguments):
         return np.full(x.shape[1] + 1, np.nan)
 
 
-def _loss_and_gradients(model, x, y):
-    weights = model.trainable_variables
+class _Problem(typing.NamedTuple):
+    kind: str
+    sentence: str
+    remedy: str = ""
+    change: typing.Callable[[], None] = lambda: None
 
-    def batch_loss(values):
-        mapping = list(zip(weights, values, strict=True))
-        with keras.StatelessScope(state_mapping=mapping):
-            outputs = model(x, training=True)
-            return model.compute_loss(x=x, y=y, y_pred=outputs)
 
-    values = [ops.convert_to_tensor(weight.value) for weight in weights]
-    loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
-    norms = {
-        weight.path: float(np.linalg.norm(_cells.float64(gradient)))
-        for weight, gradient in zip(weights, gradients, strict=True)
-    }
-    loss = float(ops.convert_to_numpy(loss))
-    return {"loss": loss, "weight_gradient_norms": norms}
+def _layer_problems(model, x, layer, report, loss):
+    """What speaks against a layer, with a line that may help and its effect."""
+    cell, steps = _cells.built_cell(layer), len(report.state_norms) - 1
+    growth = _growth_exponent(report.state_norms)
+    overflows = not np.isfinite(loss) and growth > EXPANSION
+    if overflows or not np.isfinite(report.state_norms).all():
+        stores_offset = hasattr(cell, "effective_recurrent_kernel")
+        line = "recurrent_initializer=keras_rin.initializers.Offset(...)"
+        yield _Problem(
+            "overflow",
+            f"The hidden state of {layer.name}, or the loss, leaves the range "
+            f"of {cell.compute_dtype} within {steps} time steps: its recurrent "
+            "matrix expands (docs/offsets.md).",
+            line * stores_offset,
+            lambda: _subtract_identity(cell.recurrent_kernel),
+        )
+        return
+    is_off_center = abs(report.input_mean) > OFF_CENTER * report.input_std
+    if growth > FAST_GROWTH and is_off_center.any():
+        yield _Problem(
+            "drift",
+            f"The hidden state of {layer.name} grows like T^{growth:.2f} over "
+            f"T = {steps} time steps: the mean of its inputs accumulates "
+            "(docs/long_sequences.md).",
+            "keras_rin.adapt(model, x)",
+            lambda: adapt(model, x),
+        )
+    if report.gradient_norms[0] < VANISHED and not _has_gates(layer):
+        yield _Problem(
+            "vanishing gradient",
+            f"The gradient of {layer.name} vanishes: the first of {steps} "
+            "time steps changes the last state by "
+            f"{report.gradient_norms[0]:.1g} of what the last one does "
+            "(docs/choosing.md).",
+        )
+
+
+def _helps(problem, model, x, inputs, batch_loss):
+    """Whether the problem goes by its change of weights, which is undone."""
+    layer, weights = inputs[0], model.trainable_variables
+    if not problem.remedy:
+        return False
+    with undisturbed(model, weights), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            problem.change()
+        except ValueError:  # such as a layer without a bias to adapt
+            return False
+        loss = _number(batch_loss([weight.value for weight in weights]))
+        report = _layer_preflight(*inputs)
+        problems = _layer_problems(model, x, layer, report, loss)
+        return problem.kind not in [remaining.kind for remaining in problems]
+
+
+def _subtract_identity(kernel):
+    kernel.assign(kernel - ops.eye(kernel.shape[0], dtype=kernel.dtype))
+
+
+def _has_gates(layer):
+    """Whether training can open gates, behind which a gradient vanishes."""
+    return "recurrent" not in recurrent_matrices(layer)
+
+
+def _growth_exponent(norms):
+    """p where the norm grows like t^p, from the first one that is not 0."""
+    steps, first = len(norms) - 1, 1 + int(np.argmax(norms[1:] > 0))
+    if steps < 2 * first or not norms[-1] > 0:
+        return 0.0
+    return float(np.log(norms[-1] / norms[first]) / np.log(steps / first))
+
+
+def _gradient_findings(optimizer, report):
+    # A LossScaleOptimizer clips and remembers by the optimizer within.
+    optimizers = optimizer, getattr(optimizer, "inner_optimizer", optimizer)
+    names = "clipnorm", "global_clipnorm", "clipvalue"
+    clips = any(getattr(o, name, None) for o in optimizers for name in names)
+    norm, name = report.gradient_norm, type(optimizers[-1]).__name__
+    if not (np.isfinite(norm) and np.isfinite(report.loss)):
+        yield Finding(
+            f"At update 0 the loss is {report.loss:.3g}, and its gradient has "
+            f"norm {norm:.3g} (docs/questions.md).",
+            "",
+        )
+    if norm > LARGE_GRADIENT and not clips:
+        memory = ""
+        if report.remembered_updates is not None:
+            updates = f"{report.remembered_updates:,.0f} updates"
+            memory = f", and {name} remembers it for {updates}"
+        yield Finding(
+            f"The gradient of the loss has norm {norm:.2g} at update 0{memory} "
+            "(docs/long_sequences.md).",
+            f"keras.optimizers.{name}(..., global_clipnorm=1.0)",
+        )
 
 
 def _remembered_updates(optimizer):
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     beta_2 = getattr(optimizer, "beta_2", None)
     return None if beta_2 is None else 1 / (1 - beta_2)

@@ -64,7 +64,9 @@ def train(x, y, validation, *case):
     history = model.fit(x, y, validation_data=validation, **options).history
     baseline = adding.baseline_loss()
     return {
-        "findings": [finding.remedy for finding in report.findings],
+        "findings": [
+            finding.remedy or finding.problem for finding in report.findings
+        ],
         "losses": [loss / baseline for loss in history["val_loss"]],
     }
 
