@@ -86,13 +86,11 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             counts towards the budget. Defaults to `False`.
 
     Raises:
-        ValueError: If `budget` is not such a number or `prefix` no string,
-            or if `lyapunov` is asked for without `x`; when training begins,
-            if `x` is not finite; then, or for a model not yet built after the
-            first epoch, if it has no layer with a recurrent kernel, or if `x`
-            is given for a model that is neither Sequential nor functional;
-            after the first epoch, if the logs have one of its names already,
-            as those of another of these callbacks with the same `prefix`.
+        ValueError: If an argument is not as above; when training begins, or
+            after the first epoch if the model was not built, if it has no
+            layer with a recurrent kernel, or is neither Sequential nor
+            functional and `x` is given; if the logs have one of the names
+            already.
 
     Example:
 
@@ -135,15 +133,21 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self.seconds = 0.0
         self._longest = 0.0
         self._skipped_values = {}
-        self._inputs = None
-        self._named_layers = None
+        self._layers = []
         self._has_warned = False
-        self._check_x()
+        for array in [] if self.x is None else keras.tree.flatten(self.x):
+            if not hasattr(array, "shape"):
+                raise ValueError(
+                    "`x` must be an array, or a list or dict of arrays. "
+                    f"Received: {type(array).__name__}"
+                )
+            if not _is_finite(array):
+                raise ValueError("`x` must be finite.")
         if self.model.built:
-            self._layers()
-            if self.x is not None:
-                for name, layer, x, mask in self._layers_with_inputs():
-                    self._follow_inputs(name, layer, x, mask)
+            self._find_layers()
+            for name, layer, read in self._layers:
+                if read:
+                    self._follow_inputs(name, layer, *read())
         self._begin = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -166,43 +170,69 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             )
         logs.update(values)
 
-    def _check_x(self):
-        for array in [] if self.x is None else keras.tree.flatten(self.x):
-            if not hasattr(array, "shape"):
-                raise ValueError(
-                    "`x` must be an array, or a list or dict of arrays. "
-                    f"Received: {type(array).__name__}"
-                )
-            if not _is_finite(array):
-                raise ValueError("`x` must be finite.")
-
     def _is_due(self):
         elapsed = time.perf_counter() - self._begin
         return self.seconds + self._longest <= self.budget * elapsed
 
     def _measure(self):
         values = {}
-        for name, layer in self._layers():
+        if not self._layers:
+            self._find_layers()
+        for name, layer, read in self._layers:
             values.update(_matrix_logs(name, layer))
-        if self.x is not None:
-            for name, layer, x, mask in self._layers_with_inputs():
+            if read:
+                x, mask = read()
                 values.update(_gradient_logs(name, layer, x, mask))
                 if self.lyapunov:
-                    exponent = _largest_exponent(layer, x, mask)
-                    values[f"{name}_lyapunov_exponent"] = exponent
+                    values.update(_exponent_logs(name, layer, x, mask))
                 values.update(self._follow_inputs(name, layer, x, mask))
         return values
+
+    def _find_layers(self):
+        """Each layer with its name in the logs and a function of its inputs."""
+        layers = [
+            layer
+            for layer in recurrent_layers(self.model)
+            if _recurrent_matrices.has_matrices(layer)
+        ]
+        if not layers:
+            raise ValueError(
+                "RecurrentDiagnostics needs a layer with a recurrent kernel. "
+                f"Received: a model with {self.model.layers}"
+            )
+        inputs = {}
+        if self.x is not None:
+            pairs = first_inputs(self.model, self.x)
+            inputs = {id(layer): read for layer, read in pairs}
+        counts: collections.Counter = collections.Counter()
+        for layer in layers:
+            counts[layer.name] += 1
+            number = counts[layer.name]
+            suffix = f"#{number}" if number > 1 else ""
+            name = f"{self.prefix}{layer.name}{suffix}"
+            self._layers.append((name, layer, inputs.get(id(layer))))
+        unknown = [name for name, _, read in self._layers if not read]
+        if unknown and self.x is not None:
+            warnings.warn(
+                f"Gradient and input drift of {', '.join(unknown)} are not "
+                "followed, since the inputs within another layer are unknown. "
+                "Measure them by gradient_norms(layer, its_inputs) and "
+                "input_drift(layer, its_inputs) of keras_rin.diagnostics.",
+                stacklevel=2,
+            )
 
     def _follow_inputs(self, name, layer, x, mask):
         if "recurrent" not in diagnostics.recurrent_matrices(layer):
             return {}
-        names = f"{name}_input_drift", f"{name}_input_spread"
-        try:
+
+        def drift_and_spread():
             drifts, spreads = diagnostics.input_drift(layer, x, mask=mask)
-        except ValueError:  # of weights or inputs that are not finite
-            return dict.fromkeys(names, math.nan)
-        most = np.argmax(abs(drifts))
-        drift, spread = float(abs(drifts[most])), float(spreads[most])
+            most = np.argmax(abs(drifts))
+            return abs(drifts[most]), spreads[most]
+
+        names = f"{name}_input_drift", f"{name}_input_spread"
+        values = _values_or_nan(names, drift_and_spread)
+        drift, spread = values.values()
         if drift > max(DRIFT_LIMIT, spread) and not self._has_warned:
             self._has_warned = True
             steps = mask.sum(axis=1).max()
@@ -214,77 +244,34 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 "data before fit, or normalize the inputs.",
                 stacklevel=2,
             )
-        return dict(zip(names, (drift, spread), strict=True))
-
-    def _layers(self):
-        """Each recurrent layer with its name in the logs."""
-        if self._named_layers is None:
-            self._named_layers = self._find_layers()
-        return self._named_layers
-
-    def _find_layers(self):
-        layers = [
-            layer
-            for layer in recurrent_layers(self.model)
-            if _recurrent_matrices.has_matrices(layer)
-        ]
-        if not layers:
-            raise ValueError(
-                "RecurrentDiagnostics needs a layer with a recurrent kernel. "
-                f"Received: a model with {self.model.layers}"
-            )
-        counts: collections.Counter = collections.Counter()
-        named_layers = []
-        for layer in layers:
-            counts[layer.name] += 1
-            number = counts[layer.name]
-            suffix = f"#{number}" if number > 1 else ""
-            named_layers.append((f"{self.prefix}{layer.name}{suffix}", layer))
-        return named_layers
-
-    def _layers_with_inputs(self):
-        """The name, layer, inputs and mask of each recurrent layer."""
-        names = {id(layer): name for name, layer in self._layers()}
-        if self._inputs is None:
-            self._inputs = first_inputs(self.model, self.x)
-            known = {id(layer) for layer, _ in self._inputs}
-            _warn_of_unknown_inputs(
-                [name for key, name in names.items() if key not in known]
-            )
-        for layer, read in self._inputs:
-            yield names[id(layer)], layer, *read()
+        return values
 
 
-def _warn_of_unknown_inputs(names):
-    if names:
-        warnings.warn(
-            f"Gradient and input drift of {', '.join(names)} are not followed, "
-            "since the inputs within another layer are unknown. Measure them "
-            "by gradient_norms(layer, its_inputs) and input_drift(layer, "
-            "its_inputs) of keras_rin.diagnostics.",
-            stacklevel=2,
-        )
+def _values_or_nan(names, function):
+    """The values by name, NaN where weights or inputs are not finite."""
+    try:
+        values = function()
+    except ValueError:
+        values = [math.nan] * len(names)
+    return dict(zip(names, map(float, values), strict=True))
 
 
 def _gradient_logs(name, layer, x, mask):
-    names = f"{name}_gradient_at_start", f"{name}_gradient_horizon"
-    try:
+    def first_norm_and_horizon():
         norms = diagnostics.gradient_norms(layer, x, mask=mask)[::-1]
-    except ValueError:  # of weights or inputs that are not finite
-        return dict.fromkeys(names, math.nan)
-    small = np.flatnonzero(~(norms >= THRESHOLD))
-    horizon = small[0] - 1 if len(small) else len(norms) - 1
-    return dict(zip(names, (float(norms[-1]), float(horizon)), strict=True))
+        small = np.flatnonzero(~(norms >= THRESHOLD))
+        return norms[-1], small[0] - 1 if len(small) else len(norms) - 1
+
+    names = f"{name}_gradient_at_start", f"{name}_gradient_horizon"
+    return _values_or_nan(names, first_norm_and_horizon)
 
 
-def _largest_exponent(layer, x, mask):
-    try:
-        spectrum = diagnostics.lyapunov_spectrum(
-            layer, x, exponents=1, mask=mask
-        )
-    except ValueError:  # of weights or states that are not finite
-        return math.nan
-    return float(spectrum.exponents[0])
+def _exponent_logs(name, layer, x, mask):
+    def largest_exponent():
+        options = {"exponents": 1, "mask": mask}
+        return diagnostics.lyapunov_spectrum(layer, x, **options).exponents
+
+    return _values_or_nan([f"{name}_lyapunov_exponent"], largest_exponent)
 
 
 def _matrix_logs(name, layer):
