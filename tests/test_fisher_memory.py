@@ -167,6 +167,13 @@ def test_a_radius_that_double_precision_does_not_know_is_no_radius(rng):
         total_memory(basis.T @ matrix @ basis)
 
 
+def test_a_radius_that_rounding_may_lift_to_1_is_refused(monkeypatch):
+    radii = "keras_rin.diagnostics._spectrum.radii"
+    monkeypatch.setattr(radii, lambda matrix: np.array([0.9, 1.1]))
+    with pytest.raises(ValueError, match="radius of 1.1"):
+        total_memory(0.9 * np.eye(2))
+
+
 @pytest.mark.parametrize("kind", ["gaussian", "feedback chain"])
 def test_no_input_is_remembered_better_than_the_optimal_one(kind, rng):
     matrix = STABLE[kind](rng, 20)

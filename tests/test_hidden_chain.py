@@ -79,6 +79,12 @@ def test_units_are_ordered_by_the_peak_of_their_absolute_response(rng):
     assert (np.diff(peaks) < 0).any()
 
 
+def test_a_response_below_zero_has_its_peak_where_it_is_lowest():
+    matrix = np.array([[0.5, 1, 0], [0, 0, -3], [0, 0, 0.5]])
+    chain = hidden_chain(entering_at(with_recurrence(matrix), 0), steps=9)
+    np.testing.assert_array_equal(chain.order, [0, 1, 2])
+
+
 def test_silent_units_are_left_out():
     layer = keras.layers.SimpleRNN(6, "relu", recurrent_initializer=Chain())
     built(layer, features=1)

@@ -180,9 +180,7 @@ def _growth(step, x, lengths, basis):
 
 def _standard_error(sums, counts):
     """The standard error of the ratio of mean sum to mean count."""
-    if len(sums) == 1:
-        return np.full(sums.shape[1], np.nan)
-    with np.errstate(invalid="ignore"):  # of -inf
+    with np.errstate(invalid="ignore"):  # of -inf, and of one sequence
         residuals = sums - counts * (sums.sum(axis=0) / counts.sum())
         deviation = np.sqrt((residuals**2).sum(axis=0) / (len(sums) - 1))
     return deviation * np.sqrt(len(sums)) / counts.sum()
