@@ -32,7 +32,6 @@ needs `gcc`.
 
 import functools
 import itertools
-import pathlib
 
 import numpy as np
 import tensorflow as tf
@@ -49,7 +48,6 @@ from engine.models import normalized
 from engine.partial_runs import PartialRuns
 from engine.recordings import parts
 
-RUNS = pathlib.Path(__file__).parent / "partial_endless_stream.jsonl"
 TRAININGS = tuple(
     f"{name}{trained}"
     for name in ("zero states", "pairs", "stateful")
@@ -134,28 +132,21 @@ def batches_of(x, y, training, seed, epochs):
     return data.batch(BATCH // joined)
 
 
-def classes(stream, x, reset):
-    """The classes that a C program names with a kind of reset.
-
-    It is -1 where an output is not finite.
-    """
-
+def accuracies(stream, x, labels, reset):
+    """Mean accuracy of a C program, and that of each step after a change."""
     steps = np.arange(x.shape[1])
     # A phase of its own for each stream, none of them that of the activities.
     phases = np.linspace(0, STEPS, len(x), endpoint=False, dtype=int)[:, None]
+    ages = (steps + phases + STEPS // (2 * len(x))) % STEPS
     resets = {
         "never": False,
         "at each change": steps[None] % STEPS == 0,
-        "every 100 steps": (steps + phases + STEPS // (2 * len(x))) % STEPS
-        == 0,
+        "every 100 steps": ages == 0,
     }
     y = stream(x, resets[reset])
-    return np.where(np.isfinite(y).all(-1), y.argmax(-1), -1)
-
-
-def accuracies(stream, x, labels, reset):
-    """Mean accuracy, and that of each step after a change."""
-    right = classes(stream, x, reset) == np.repeat(labels, STEPS, axis=1)
+    # An output that is not finite is wrong.
+    named = np.where(np.isfinite(y).all(-1), y.argmax(-1), -1)
+    right = named == np.repeat(labels, STEPS, axis=1)
     right = right.reshape(*labels.shape, STEPS)[:, 1:]
     steps = np.round(right.mean((0, 1)), 3).tolist()
     return {"mean": float(right.mean()), "steps": steps}
@@ -286,16 +277,14 @@ def draw(results):
 
 def tables(results):
     trainings = dict.fromkeys(run["training"] for run in results["runs"])
-    from_zero = [name for name in trainings if name.startswith("zero states")]
-    never = [(name, RESETS[0]) for name in trainings]
-    with_resets = list(itertools.product(from_zero, RESETS[1:]))
-    return {
-        "Never reset: median (lowest to highest) of the seeds, and medians at "
-        "steps after a change": accuracy_table(results, never),
-        "Trained from zero states, and reset by the application": (
-            accuracy_table(results, with_resets)
-        ),
-    }
+    variants = [
+        (training, reset)
+        for training in trainings
+        for reset in resets_of(training, -1)
+    ]
+    caption = "Accuracy: median (lowest to highest) of the seeds, and medians "
+    caption += "at steps after a change"
+    return {caption: accuracy_table(results, variants)}
 
 
 def accuracy_table(results, variants):

@@ -1,13 +1,12 @@
 """Which layer has the highest accuracy in as many kB of a microcontroller?
 
-The networks of [endless stream](#endless-stream) in three sizes:
-with at most as many weights as a RIN of 16, 32 and 64 units. Each has the
-training, *pairs, all steps* or *stateful, all steps*, and the learning rate of
-the highest accuracy on the parts left out. Accuracy is the mean over all steps
-of streams of 10,000 steps that are never reset, median (lowest to highest) of
-five seeds. A run that diverged has the last finite weights. A rate of 0.03 is
-the highest of three that were tried, so layers that have it might have a better
-one beyond.
+The networks of [endless stream](#endless-stream) in three sizes: with at most
+as many weights as a RIN of 16, 32 and 64 units. Each has the training, *pairs,
+all steps* or *stateful, all steps*, and the learning rate of the highest
+accuracy on the parts left out. Accuracy is the mean over all steps of streams
+of 10,000 steps that are never reset, median (lowest to highest) of five seeds.
+A run that diverged has the last finite weights. A rate of 0.03 is the highest
+of three that were tried, so layers that have it might have a better one beyond.
 
 Flash is what a program for a Cortex-M4F grows by with the network, its code and
 what it needs of the C library: weights, `rin_step` and `expf` or `tanhf` of
@@ -51,11 +50,11 @@ def measure(
     units=SIZES,
     trainings=TRAININGS,
     rates=RATES,
-    runs=endless_stream.RUNS,
+    partial=None,
     **sizes,
 ):
     results = endless_stream.measure(
-        layers, units, trainings, rates, partial=runs, **sizes
+        layers, units, trainings, rates, partial=partial, **sizes
     )
     networks = itertools.product(layers, units, endless_stream.WEIGHTS)
     results["bytes"] = [bytes_of(*network) for network in networks]
@@ -182,4 +181,4 @@ def tables(results):
 
 
 PICTURES = {"kilobytes.svg": draw}
-SMALLEST = endless_stream.SMALLEST | {"runs": None, "trainings": TRAININGS[:1]}
+SMALLEST = endless_stream.SMALLEST | {"trainings": TRAININGS[:1]}

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from archive import measure as archive
+from archive import layers as archive
 
 from engine.recordings import Recordings
 from engine.recordings import framed

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from archive import measure as archive
+from archive import layers as archive
 from keras import ops
 
 from engine.many_models import ManyModels

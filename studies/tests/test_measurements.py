@@ -41,6 +41,8 @@ def test_the_smallest_settings_run(name, tmp_path):
     for program in PROGRAMS.get(name, []):
         if not shutil.which(program):
             pytest.skip(f"needs {program}")
+    if name == "archive/classifiers":
+        pytest.importorskip("numba")
     measured = Measurement.of(name)
     backend = next(iter(measured.variants.values())).backend
     if backend != keras.backend.backend():

@@ -1,4 +1,4 @@
-"""Which recurrent layer recognizes real recordings, over eight data sets?
+"""Which recurrent layer is most accurate over eight data sets?
 
 Eight data sets of the UCR and UEA archives, which come with the packages sktime
 and aeon: movements, speech, electricity, outlines of leaves and of arrow heads,
@@ -26,11 +26,6 @@ electric current of appliances, of up to 1,344 and 1,460 time steps: as they
 are, three seeds, and in frames, of which each has 20 time steps as its
 channels, ten seeds. There a RIN is tried at 0.0003 as well and GRU and LSTM at
 0.1; all rates are shown and none is chosen.
-
-Three classifiers of sktime are the alternatives without a recurrent layer: the
-nearest neighbor by Euclidean distance and after dynamic time warping, and
-MiniRocket with three seeds, which needs the package numba. Shorter recordings
-have zeros behind their ends.
 
 Two more parts changed no verdict, and were removed: the next rate, 0.0003 or
 0.1, where cross-validation chose an end of the grid; and GRU and LSTM after as
@@ -108,11 +103,8 @@ def measure(
     names=DATA,
     architectures=ARCHITECTURES,
     partial=None,
-    classifiers=False,
     **sizes,
 ):
-    if classifiers:
-        return {"classifiers": [classify(name) for name in names]}
     runs = PartialRuns(partial, ("data", "architecture")).complete(
         itertools.product(names, architectures),
         functools.partial(train, **sizes),
@@ -246,37 +238,6 @@ def predict(models, weights, mean, recordings):
     return np.concatenate(answers, axis=1)[:, :count]
 
 
-def classify(name):
-    """The accuracies of classifiers of sktime, MiniRocket's of each seed."""
-    from sktime.classification import distance_based
-    from sktime.classification.kernel_based import RocketClassifier
-
-    train, test = data.read(name)
-    steps = max(train.x.shape[1], test.x.shape[1])
-    x, x_test = (as_sktime_reads(part.x, steps) for part in (train, test))
-    nearest = functools.partial(
-        distance_based.KNeighborsTimeSeriesClassifier, 1
-    )
-    rocket = functools.partial(RocketClassifier, rocket_transform="minirocket")
-
-    def accuracy(classifier):
-        classifier.fit(x, train.y)
-        return float(np.mean(classifier.predict(x_test) == test.y))
-
-    return {
-        "data": name,
-        "Euclidean distance": [accuracy(nearest(distance="euclidean"))],
-        "dynamic time warping": [accuracy(nearest(distance="dtw"))],
-        "MiniRocket": [accuracy(rocket(random_state=n)) for n in range(3)],
-    }
-
-
-def as_sktime_reads(x, steps):
-    """Recordings `(recordings, channels, steps)` of equal length, float64."""
-    x = np.pad(x, ((0, 0), (0, steps - x.shape[1]), (0, 0)))
-    return x.transpose(0, 2, 1).astype("float64")
-
-
 def outcomes(runs):
     """What each model reached on each data set, at a rate and a read-out.
 
@@ -303,11 +264,6 @@ def outcomes(runs):
 
 
 def tables(results):
-    if "classifiers" in results:
-        return {
-            "Accuracy on the test set (median, lowest to highest of "
-            "the seeds)": classifier_table(results["classifiers"])
-        }
     reached = outcomes(results["runs"])
     if reached[0]["data"] in LONG:
         return {
@@ -390,16 +346,6 @@ def accuracy_cell(rate, of):
     return spread(of["by_case"][case]) if case in of["by_case"] else ""
 
 
-def classifier_table(classifiers):
-    rows = [
-        [name, f"{np.mean([np.mean(of[name]) for of in classifiers]):.3f}"]
-        + [spread(of[name]) for of in classifiers]
-        for name in list(classifiers[0])[1:]
-    ]
-    header = ["classifier", "mean", *(of["data"] for of in classifiers)]
-    return record.markdown(header, rows)
-
-
 OF_LONG = {"names": LONG, "architectures": ("RIN", *GATED), "models": 1}
 OF_LONG |= {"folds": 0, "rates": LONG_RATES}
 VARIANTS = {
@@ -409,9 +355,6 @@ VARIANTS = {
     ),
     "frames": Variant(
         "Frames of 20 time steps", OF_LONG | {"frame": 20}, "jax"
-    ),
-    "classifiers": Variant(
-        "Classifiers of sktime", {"classifiers": True}, "jax"
     ),
 }
 SMALLEST = {"names": ("ItalyPowerDemand",), "architectures": ("RIN",)}
