@@ -83,13 +83,6 @@ def test_the_drive_has_mean_zero(kind, x):
     assert_centered(simple_cell(layer), x)
 
 
-def test_both_directions_are_adapted(x):
-    layer = built(keras.layers.Bidirectional(RIN(5)))
-    keras_rin.adapt(layer, x)
-    assert_centered(layer.forward_layer.cell, x)
-    assert_centered(layer.backward_layer.cell, x)
-
-
 @pytest.mark.one_backend
 def test_the_policy_of_a_stack_is_that_of_its_cells(x):
     cells = [keras.layers.SimpleRNNCell(4), keras.layers.SimpleRNNCell(3)]
@@ -125,20 +118,6 @@ def test_the_second_layer_of_a_model_reads_the_first_one_adapted(x):
     assert_centered(second.cell, first(x), within=1e-5)
 
 
-@pytest.mark.one_backend
-def test_a_model_with_two_inputs_is_adapted_branch_by_branch(x):
-    inputs = [keras.Input((None, 2), name=name) for name in "ab"]
-    layers = [RIN(4), keras.layers.LSTM(4), RIN(3)]
-    a, b = layers[0](inputs[0]), layers[1](inputs[1])
-    c = layers[2](keras.layers.Rescaling(2.0)(inputs[1]))
-    model = keras.Model(inputs, keras.layers.Concatenate()([a, b, c]))
-    lstm = layers[1].get_weights()
-    keras_rin.adapt(model, {"a": x, "b": x**2})
-    assert_centered(layers[0].cell, x)
-    assert_centered(layers[2].cell, 2 * x**2)
-    assert_same(lstm, layers[1].get_weights(), 0, 0)
-
-
 class Twice(keras.layers.Layer):
     """One that cannot be saved, and has no masks."""
 
@@ -156,27 +135,6 @@ class OfOwnArguments(keras.Model):
         super().__init__(inputs=inputs, outputs=rin(twice))
 
 
-def functional(rin):
-    inputs = keras.Input((None, 2))
-    return keras.Model(inputs, rin(inputs))
-
-
-INNER_MODELS = {
-    "Sequential": (sequential, 2),
-    "functional": (functional, 2),
-    "without masks": (lambda rin: sequential(Twice(lambda x: 2 * x), rin), 4),
-}
-
-
-@pytest.mark.one_backend
-@pytest.mark.filterwarnings("error:.*does not support masking")
-@pytest.mark.parametrize("kind", INNER_MODELS)
-def test_a_model_within_a_model_is_adapted(kind, x):
-    (make, scale), rin = INNER_MODELS[kind], RIN(4)
-    keras_rin.adapt(sequential(keras.layers.Rescaling(2.0), make(rin)), x)
-    assert_centered(rin.cell, scale * x)
-
-
 @pytest.mark.one_backend
 def test_a_model_that_cannot_be_saved_is_adapted(x):
     rin = RIN(4)
@@ -189,73 +147,6 @@ def model_of_two_inputs(layers):
     inputs = [keras.Input((None, 2)) for _ in range(2)]
     outputs = [layer(x) for layer, x in zip(layers, inputs, strict=True)]
     return keras.Model(inputs, keras.layers.Concatenate()(outputs))
-
-
-@pytest.mark.one_backend
-def test_a_model_of_two_inputs_within_a_model_is_adapted(x):
-    layers, outer = [RIN(4), RIN(3)], keras.Input((None, 2))
-    doubled = keras.layers.Rescaling(2.0)(outer)
-    outputs = model_of_two_inputs(layers)([outer, doubled])
-    keras_rin.adapt(keras.Model(outer, outputs), x)
-    assert_centered(layers[0].cell, x)
-    assert_centered(layers[1].cell, 2 * x)
-
-
-def of_documents(x):
-    """Documents of five sentences of six words each."""
-    return x.reshape(40, 5, 6, 2)
-
-
-WITHIN = {
-    "layer": lambda rin: rin,
-    "model": lambda rin: keras.Sequential([keras.layers.Rescaling(1.0), rin]),
-    "Bidirectional": lambda rin: keras.layers.Bidirectional(rin),
-    "TimeDistributed": lambda rin: keras.Sequential(
-        [
-            keras.layers.Reshape((3, 2, 2)),
-            keras.layers.TimeDistributed(rin),
-            keras.layers.Flatten(),
-        ]
-    ),
-}
-
-
-@pytest.mark.one_backend
-@pytest.mark.parametrize("kind", WITHIN)
-def test_a_layer_in_time_distributed_is_adapted(kind, x):
-    words, sentences = RIN(4), RIN(3)
-    inner = WITHIN[kind](words)
-    outer = keras.layers.TimeDistributed(inner)
-    model = keras.Sequential([keras.Input((5, 6, 2)), outer, sentences])
-    keras_rin.adapt(model, of_documents(x))
-    for way in ("forward", "backward"):
-        layer = getattr(inner, f"{way}_layer", words)
-        assert_centered(layer.cell, x, within=1e-5)
-    assert_centered(sentences.cell, outer(of_documents(x)), within=1e-5)
-
-
-@pytest.mark.one_backend
-@pytest.mark.parametrize("kind", ["layer", "model"])
-def test_masked_time_steps_in_time_distributed_do_not_count(kind, x):
-    documents = of_documents(x)
-    documents[::2, :, 4:] = 0
-    words, masking = RIN(4), keras.layers.Masking()
-    inner = keras.layers.TimeDistributed(WITHIN[kind](words))
-    model = keras.Sequential([keras.Input((5, 6, 2)), masking, inner])
-    keras_rin.adapt(model, documents)
-    counts = (documents != 0).any(axis=-1)
-    assert_centered(words.cell, documents, counts, within=1e-5)
-
-
-@pytest.mark.one_backend
-def test_time_distributed_by_itself_is_adapted(x):
-    inner = RIN(4)
-    layer = keras.layers.TimeDistributed(inner)
-    layer.build((None, 5, 6, 2))
-    keras_rin.adapt(layer, of_documents(x))
-    assert_centered(inner.cell, x)
-    with pytest.raises(ValueError, match="`mask` is supported for an array"):
-        keras_rin.adapt(layer, of_documents(x), mask=np.ones((40, 5)))
 
 
 @pytest.mark.one_backend
@@ -280,38 +171,6 @@ def test_masked_time_steps_do_not_count(x, rng):
     layer = built(RIN(5))
     keras_rin.adapt(layer, x, mask=counts)
     assert_centered(layer.cell, x, counts)
-
-
-def test_a_mask_may_be_a_list_of_numbers(x):
-    """Tokens, say: a larger number counts no more than a smaller one."""
-    layer = built(RIN(5))
-    keras_rin.adapt(layer, x, mask=[[3] * 10 + [1] * 10 + [0] * 10] * 40)
-    assert_centered(layer.cell, x[:, :20])
-
-
-@pytest.mark.one_backend
-@pytest.mark.filterwarnings("ignore:.*'sequential.*does not support masking")
-def test_a_mask_reaches_the_layers_of_a_model_within(x, rng):
-    counts = some_steps(rng)
-    x[~counts] = 0
-    first, second = RIN(5, return_sequences=True), RIN(4)
-    model = sequential(keras.layers.Masking(), sequential(first, second))
-    keras_rin.adapt(model, x)
-    assert_centered(first.cell, x, counts, within=1e-5)
-    states = first(x, mask=keras.ops.convert_to_tensor(counts))
-    assert_centered(second.cell, to_numpy(states), counts, within=1e-5)
-
-
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_a_model_hands_its_own_mask_on(by_hand, rng):
-    tokens = rng.integers(0, 4, (40, 30))
-    inputs = keras.Input((None,), dtype="int32")
-    embedding = keras.layers.Embedding(4, 3, mask_zero=not by_hand)
-    rin, embedded = RIN(5), embedding(inputs)
-    options = {"mask": keras.ops.not_equal(inputs, 0)} if by_hand else {}
-    model = keras.Model(inputs, rin(embedded, **options))
-    keras_rin.adapt(model, tokens)
-    assert_centered(rin.cell, embedding(tokens), tokens > 0, within=1e-5)
 
 
 class Halves(keras.utils.PyDataset):
@@ -447,6 +306,10 @@ def test_an_error_on_the_way_leaves_every_bias_as_it_was(x):
         np.testing.assert_array_equal(to_numpy(layer.cell.bias), 1)
 
 
+def rin_of_4():
+    return built(RIN(4))
+
+
 def called_twice():
     return model_of_two_inputs([RIN(4)] * 2)
 
@@ -463,13 +326,14 @@ class Subclassed(keras.Model):
         self.built = True
 
 
-def test_several_passes_need_data_that_can_be_read_again(x):
-    layer = built(keras.layers.Bidirectional(RIN(4, bias_initializer="ones")))
-    with pytest.raises(ValueError, match="2 cells.*an iterator"):
-        keras_rin.adapt(layer, (part for part in (x, x)))
-    np.testing.assert_array_equal(to_numpy(layer.forward_layer.cell.bias), 1)
+def wrapped():
+    layer = keras.layers.TimeDistributed(RIN(4))
+    layer.build((None, 5, 30, 2))
+    return layer
 
 
+# name: (layer, words of the error, data made of x, further arguments)
+ONES = {"mask": np.ones((40, 30), bool)}
 REFUSED = {
     "not built, in a model": (
         lambda: keras.Sequential([RIN(4)]),
@@ -478,7 +342,7 @@ REFUSED = {
     "not built": (lambda: RIN(4), "no weights yet"),
     "no bias": (lambda: built(RIN(4, use_bias=False)), "Normalization"),
     "gates": (lambda: built(keras.layers.LSTM(4)), "no RIN or SimpleRNN"),
-    "called twice": (called_twice, "called exactly once"),
+    "called twice": (called_twice, "exactly once", lambda x: (x, x)),
     "shared cell": (shared_cell, "by several layers"),
     "subclassed": (Subclassed, "one by one"),
     "inside another layer": (
@@ -486,26 +350,31 @@ REFUSED = {
         "whose inputs are known: adapt rin.* one by one",
     ),
     "not a layer": (lambda: "RIN", "Received: layer='RIN'"),
+    "an iterator for two cells": (
+        lambda: built(keras.layers.Bidirectional(RIN(4))),
+        "2 cells.*an iterator",
+        lambda x: iter([x, x]),
+    ),
+    "mask of batches": (rin_of_4, "`mask`", lambda x: [x], ONES),
+    "mask of a model": (lambda: sequential(RIN(4)), "`mask`", None, ONES),
+    "mask of slices": (wrapped, "`mask`", None, ONES),
+    "mask of another shape": (
+        rin_of_4,
+        r"\(40, 30\)",
+        None,
+        {"mask": np.ones((40, 29))},
+    ),
 }
 
 
 @pytest.mark.one_backend
 @pytest.mark.parametrize("kind", REFUSED)
-def test_layers_that_cannot_be_adapted_are_refused(kind, x):
-    make, words = REFUSED[kind]
-    data = (x, x) if kind == "called twice" else x
+def test_what_cannot_be_adapted_is_refused(kind, x):
+    make, words, *rest = REFUSED[kind]
+    make_data, kwargs = rest + [None, {}][len(rest) :]
+    data = make_data(x) if make_data else x
     with pytest.raises(ValueError, match=words):
-        keras_rin.adapt(make(), data)
-
-
-def test_a_mask_stands_beside_an_array_for_one_layer(x):
-    counts = np.ones(x.shape[:2], "bool")
-    with pytest.raises(ValueError, match="`mask`"):
-        keras_rin.adapt(built(RIN(4)), [x], mask=counts)
-    with pytest.raises(ValueError, match="`mask`"):
-        keras_rin.adapt(sequential(RIN(4)), x, mask=counts)
-    with pytest.raises(ValueError, match=r"\(40, 30\)"):
-        keras_rin.adapt(built(RIN(4)), x, mask=counts[:, :-1])
+        keras_rin.adapt(make(), data, **kwargs)
 
 
 @pytest.mark.one_backend

@@ -92,6 +92,19 @@ def test_a_mask_reaches_a_model_inside(x):
     assert_reads(model, x, [(rin, x, (x != 0).any(axis=-1))])
 
 
+@pytest.mark.each_backend
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_mask_is_that_of_the_embedding_or_given_by_hand(by_hand, rng):
+    tokens = rng.integers(0, 4, (5, 6))
+    inputs = keras.Input((None,), dtype="int32")
+    embedding = keras.layers.Embedding(4, 3, mask_zero=not by_hand)
+    rin, embedded = RIN(5), embedding(inputs)
+    options = {"mask": keras.ops.not_equal(inputs, 0)} if by_hand else {}
+    model = keras.Model(inputs, rin(embedded, **options))
+    expected = to_numpy(embedding(tokens))
+    assert_reads(model, tokens, [(rin, expected, tokens > 0)])
+
+
 @pytest.mark.filterwarnings("error:.*does not support masking")
 def test_a_model_inside_gets_no_mask_where_there_is_none(x):
     rin = RIN(2)

@@ -133,7 +133,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self.seconds = 0.0
         self._longest = 0.0
         self._skipped_values = {}
-        self._layers = []
+        self._layers: list = []
         self._has_warned = False
         for array in [] if self.x is None else keras.tree.flatten(self.x):
             if not hasattr(array, "shape"):
