@@ -278,21 +278,6 @@ def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case):
     assert points.searches.sum() + len(points.unconverged_states) == 180
 
 
-@pytest.mark.parametrize("gain", [1 + 1e-9, 1 + 2e-6, 1 + 1e-5])
-def test_three_points_at_a_bifurcation(rng, float64, gain):
-    """h = tanh(g h): 0 and +-sqrt(3 (g - 1)), of slopes g and 3 - 2 g."""
-    layer = linear_rin(np.array([[gain]]))
-    layer.cell.activation = keras.activations.tanh
-    points = fixed_points(layer, 0.01 * normal_states(rng, 1))
-    if gain < 1 + 1e-6:
-        assert points.neutral.all() and not points.stable.any()
-        return
-    assert counts(points) == [[1, 1, 0], [0] * 3, [0, 0, 1]]
-    outer = np.sqrt(3 * (gain - 1))
-    states = np.sort(points.states[:, 0])
-    np.testing.assert_allclose(states, [-outer, 0, outer], atol=1e-7)
-
-
 @pytest.mark.parametrize("units", [2, 20])
 def test_a_jordan_block_at_1_is_neutral_in_any_basis(rng, float64, units):
     """Rounding moves its eigenvalues by eps^(1 / units), up to 0.16."""

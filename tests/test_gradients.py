@@ -80,6 +80,20 @@ def test_in_float64_a_gradient_reaches_further_than_in_float32():
     np.testing.assert_allclose(norms, 0.5 ** np.arange(200, -1, -1), 1e-12)
 
 
+@pytest.mark.one_backend
+def test_few_directions_estimate_what_all_give(rng):
+    layer = built(keras.layers.GRU(30))
+    x = rng.normal(size=(8, 10, 2))
+    exact = gradient_norms(layer, x, directions=30)
+    estimates = [
+        gradient_norms(layer, x, directions=5, rng=np.random.default_rng(seed))
+        for seed in range(3)
+    ]
+    mean = np.sqrt(np.mean(np.square(estimates), axis=0))
+    np.testing.assert_allclose(mean, exact, rtol=0.25)
+    assert np.std(estimates, axis=0)[0] > 0
+
+
 def test_mixed_precision_runs(rng):
     layer = built(RIN(4, dtype="mixed_bfloat16"))
     norms = gradient_norms(layer, rng.normal(size=(2, 3, 2)))
