@@ -91,7 +91,7 @@ def test_few_directions_estimate_what_all_give(rng):
     ]
     mean = np.sqrt(np.mean(np.square(estimates), axis=0))
     np.testing.assert_allclose(mean, exact, rtol=0.25)
-    assert np.std(estimates, axis=0)[0] > 0
+    assert (np.std(estimates, axis=0) / exact)[0] > 0.01
 
 
 def test_mixed_precision_runs(rng):
