@@ -5,7 +5,9 @@ three optimizers: Keras's default `"adam"`, Adam with gradients clipped to a
 global norm of 1, and Adam with clipping, `beta_2=0.99`, warm-up to 0.003 and
 cosine decay. `preflight` looks at one batch; then the model is trained on the
 adding problem over 200 steps for 2,000 updates of batch 50. A model learned if
-its validation loss is at most half of the baseline, the loss of a constant.
+its validation loss is at most half of the baseline, the loss of a constant. The
+lines to write are those of the version that was measured; later ones name other
+remedies, and warn of the same models.
 """
 
 import collections
@@ -124,7 +126,7 @@ def tables(results):
 
 def short(remedy):
     """The word of a line that names it in a table."""
-    for word in ("Normalization", "Offset", "global_clipnorm", "RIN"):
+    for word in ("Normalization", "adapt", "Offset", "global_clipnorm", "RIN"):
         if word in remedy:
             return f"`{word}`"
     return remedy
