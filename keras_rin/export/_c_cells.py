@@ -185,7 +185,7 @@ def _simple_cell(cell, name):
         weight_of(name, cell, "kernel").T,
         bias_of(name, cell),
         weight_of(name, cell, "recurrent_kernel").T,
-        activation_of(name, cell),
+        activation_of(name, cell, 2),
         is_offset=isinstance(cell, RINCell),
     )
 
@@ -211,8 +211,8 @@ def _gru_cell(cell, name):
         bias,
         weight_of(name, cell, "recurrent_kernel").T,
         candidate_bias,
-        activation_of(name, cell),
-        activation_of(name, cell, "recurrent_activation"),
+        activation_of(name, cell, 2),
+        activation_of(name, cell, 2, "recurrent_activation"),
         cell.reset_after,
     )
 
@@ -223,8 +223,8 @@ def _lstm_cell(cell, name):
         weight_of(name, cell, "kernel").T,
         bias_of(name, cell),
         weight_of(name, cell, "recurrent_kernel").T,
-        activation_of(name, cell),
-        activation_of(name, cell, "recurrent_activation"),
+        activation_of(name, cell, 2),
+        activation_of(name, cell, 2, "recurrent_activation"),
     )
 
 

@@ -2,64 +2,35 @@
 
 import re
 
-# In all texts NAME stands for the prefix of the header.
-_PRODUCTS = {
-    "float32": {
-        "add_product": """
+from keras_rin.export._c_quantization import TYPES
+
+# NAME stands for the private prefix of the header, WEIGHT, SCALES and SCALED
+# for what `_c_quantization.TYPES` has for its matrices.
+_LOOPS = {
+    "add_product": """
 /* z += matrix x, with one row of the matrix for each value of z. */
-static inline void NAME_add_product(const float matrix[], const float x[],
-        int columns, float z[], int rows)
-{
-    for (int row = 0; row < rows; row++) {
-        float sum = 0.0f;
-        for (int column = 0; column < columns; column++)
-            sum += *matrix++ * x[column];
-        z[row] += sum;
-    }
-}
-""",
-        "lookup": """
-/* z = the row of a token; a token out of range gets the nearest row. */
-static inline void NAME_lookup(const float rows[], float token, long count,
-        float z[], int n)
-{
-    const float last = (float)(count - 1);
-    const long row = (long)(token > 0.0f ? token < last ? token : last : 0.0f);
-    for (int i = 0; i < n; i++)
-        z[i] = rows[row * n + i];
-}
-""",
-    },
-    "int8": {
-        "add_product": """
-/* z += matrix x, with one row and one scale for each value of z. */
-static inline void NAME_add_product(const signed char matrix[],
-        const float scale[], const float x[],
-        int columns, float z[], int rows)
+static inline void NAME_add_product(const WEIGHT matrix[],SCALES
+        const float x[], int columns, float z[], int rows)
 {
     for (int row = 0; row < rows; row++) {
         float sum = 0.0f;
         for (int column = 0; column < columns; column++)
             sum += (float)*matrix++ * x[column];
-        z[row] += scale[row] * sum;
+        z[row] += SCALED(sum);
     }
 }
 """,
-        "lookup": """
+    "lookup": """
 /* z = the row of a token; a token out of range gets the nearest row. */
-static inline void NAME_lookup(const signed char rows[], const float scale[],
+static inline void NAME_lookup(const WEIGHT rows[],SCALES
         float token, long count, float z[], int n)
 {
     const float last = (float)(count - 1);
     const long row = (long)(token > 0.0f ? token < last ? token : last : 0.0f);
     for (int i = 0; i < n; i++)
-        z[i] = scale[row] * (float)rows[row * n + i];
+        z[i] = SCALED(rows[row * n + i]);
 }
 """,
-    },
-}
-
-_VECTORS = {
     "zero": """
 static inline void NAME_zero(float z[], int n)
 {
@@ -156,17 +127,19 @@ static inline void NAME_{name}(float z[], int n{parameters})
 }}
 """
 
-# The activations of Keras by its names for them. With a comparison that is
-# false, NaN stays NaN.
+# What the activations of Keras, by its names for them, and the activation
+# layers with parameters make of x, down to its special values: where Keras has
+# NaN or a limit for an infinity or for NaN, so have these.
 _SOFTPLUS = "(x > 0.0f ? x : 0.0f) + log1pf(expf(-fabsf(x)))"
+_HARD_SIGMOID = "x < -3.0f ? 0.0f : x > 3.0f ? 1.0f : (x + 3.0f) / 6.0f"
 _FORMULAS = {
     "celu": "x < 0.0f ? expm1f(x) : x",
     "elu": "x < 0.0f ? expm1f(x) : x",
     "exponential": "expf(x)",
     "gelu": "0.5f * x * (1.0f + erff(x * 0.70710678f))",
-    "hard_shrink": "x < -0.5f || x > 0.5f ? x : 0.0f * x",
-    "hard_sigmoid": "x < -3.0f ? 0.0f : x > 3.0f ? 1.0f : (x + 3.0f) / 6.0f",
-    "hard_silu": ("x < -3.0f ? 0.0f : x > 3.0f ? x : x * ((x + 3.0f) / 6.0f)"),
+    "hard_shrink": "x < -0.5f || x > 0.5f ? x : 0.0f",
+    "hard_sigmoid": _HARD_SIGMOID,
+    "hard_silu": f"x * ({_HARD_SIGMOID})",
     "hard_tanh": "x < -1.0f ? -1.0f : x > 1.0f ? 1.0f : x",
     "leaky_relu": "x < 0.0f ? 0.2f * x : x",
     "log_sigmoid": "(x < 0.0f ? x : 0.0f) - log1pf(expf(-fabsf(x)))",
@@ -176,7 +149,7 @@ _FORMULAS = {
     "selu": "1.05070099f * (x < 0.0f ? 1.67326324f * expm1f(x) : x)",
     "sigmoid": "1.0f / (1.0f + expf(-x))",
     "silu": "x / (1.0f + expf(-x))",
-    "soft_shrink": "x > 0.5f ? x - 0.5f : x < -0.5f ? x + 0.5f : 0.0f * x",
+    "soft_shrink": "x > 0.5f ? x - 0.5f : x < -0.5f ? x + 0.5f : 0.0f",
     "softplus": _SOFTPLUS,
     "softsign": "x / (1.0f + fabsf(x))",
     "sparse_plus": (
@@ -188,21 +161,20 @@ _FORMULAS = {
     "tanh_shrink": "x - tanhf(x)",
 }
 ACTIVATIONS = (*_FORMULAS, "softmax", "log_softmax")
-
-# Those of the activation layers, with their parameters.
 _WITH_PARAMETERS = {
     "elu_layer": (["alpha"], "x < 0.0f ? alpha * expm1f(x) : x"),
     "leaky_relu_layer": (["slope"], "x < 0.0f ? slope * x : x"),
-    "relu_layer": (
-        ["slope", "largest", "threshold"],
-        "x <= threshold ? slope * (x - threshold) : x > largest ? largest : x",
+    "shifted_relu": (
+        ["slope", "threshold"],
+        "x > threshold ? x : slope * (x - threshold)",
     ),
+    "minimum": (["largest"], "x > largest ? largest : x"),
 }
 
 
 def function_text(name, prefix, weights):
-    """The C function of a name, for weights `"float32"` or `"int8"`."""
-    text = {**_PRODUCTS[weights], **_VECTORS}.get(name)
+    """The C function of a name, for a type of weights."""
+    text = _LOOPS.get(name)
     if text is None:
         parameters, formula = _WITH_PARAMETERS.get(
             name, ([], _FORMULAS.get(name))
@@ -212,9 +184,11 @@ def function_text(name, prefix, weights):
             parameters="".join(f", float {p}" for p in parameters),
             formula=formula,
         )
-    return text.replace("NAME", prefix)
+    for word, replacement in ({"NAME": prefix} | TYPES[weights]).items():
+        text = text.replace(word, replacement)
+    return text
 
 
 def needs_math_library(text):
-    """Whether C text calls a function of `math.h`, such as `expf`."""
-    return re.search(r"\b(erf|exp|expm1|fabs|log|log1p|sqrt|tanh)f\(", text)
+    """Whether C text calls a function of `math.h`: their names end in f."""
+    return re.search(r"\wf\(", text) is not None

@@ -12,39 +12,28 @@ from keras_rin.export._c_functions import needs_math_library
 from keras_rin.export._c_layers import Embedding
 from keras_rin.export._c_layers import check_class
 from keras_rin.export._c_layers import fold_affine
-from keras_rin.export._c_layers import layer_operations
+from keras_rin.export._c_layers import layer_operation
 from keras_rin.export._c_operations import c_refusal
+from keras_rin.export._c_program import PRIVATE
 from keras_rin.export._c_program import Program
 from keras_rin.export._stepwise import tensors_of
 from keras_rin.export._streaming_step import RECURRENT
 from keras_rin.export._streaming_step import is_graph
 
-# Keywords of C99 and C++17, and the headers of C.
-_RESERVED = set(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char
-    char16_t char32_t class compl const const_cast constexpr continue decltype
-    default delete do double dynamic_cast else enum explicit export extern
-    false float for friend goto if inline int long mutable namespace new
-    noexcept not not_eq nullptr operator or or_eq private protected public
-    register reinterpret_cast restrict return short signed sizeof static
-    static_assert static_cast struct switch template this thread_local throw
-    true try typedef typeid typename union unsigned using virtual void volatile
-    wchar_t while xor xor_eq
-
-    assert complex ctype errno fenv inttypes iso646 limits locale math setjmp
-    signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib
+# What C99 calls its own headers, which an include would find instead.
+_HEADERS_OF_C = """
+    assert complex ctype errno fenv float inttypes iso646 limits locale math
+    setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib
     stdnoreturn string tgmath threads time uchar wchar wctype
-    """.split()
-)
+""".split()
 
 _HEADER = """\
 /*
 {comment}
 */
 
-#ifndef {guard}
-#define {guard}
+#ifndef {private}_H
+#define {private}_H
 {include}
 enum {{ {name}_inputs = {inputs}, {name}_outputs = {outputs} }};
 
@@ -101,7 +90,8 @@ def write_c_header(model, path, weights):
         weights: String, `"float32"` or `"int8"`.
     """
     program = Program(_prefix(path), weights)
-    operations = fold_affine(_operations(model), weights)
+    operations, _ = _operations(model)
+    operations = fold_affine(operations, weights)
     x_size = _input_size(model)
     y_size = _write_step(program, operations, x_size)
     text = _header(model, program, operations, x_size, y_size)
@@ -115,21 +105,19 @@ def write_c_header(model, path, weights):
 
 def _prefix(path):
     path = pathlib.Path(path)
-    if path.suffix != ".h":
+    words = path.stem.split("_")
+    is_identifier = path.stem.isascii() and path.stem.isidentifier()
+    if (
+        path.suffix != ".h"
+        or not (is_identifier and words[0])
+        or PRIVATE in words
+        or path.stem in _HEADERS_OF_C
+    ):
         raise ValueError(
-            "The path of a C header must end in .h. "
+            "The path of a C header must end in .h. Its stem is the prefix of "
+            "all names: a letter, followed by letters, digits and underscores, "
+            f"without the word {PRIVATE!r}, and no header of C. "
             f"Received: path={str(path)!r}"
-        )
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", path.stem):
-        raise ValueError(
-            "The stem of a C header's path is the prefix of its names: it must "
-            "be a letter, followed by letters, digits and underscores. "
-            f"Received: {path.stem!r}"
-        )
-    if path.stem in _RESERVED:
-        raise ValueError(
-            "The stem of a C header's path must be no keyword of C or C++ and "
-            f"no header of C. Received: {path.stem!r}"
         )
     return path.stem
 
@@ -144,30 +132,60 @@ def _input_size(model):
     return shape[0] if shape else 1
 
 
-def _operations(model):
-    """The operations of a model whose layers are a chain."""
+def _operations(model, is_masked=False):
+    """The operations of a chain of layers, and whether its output is masked.
+
+    As in Keras, a layer gets the mask of its call or, if that has none, the
+    one that came with its input, and passes on the latter.
+
+    Args:
+        model: The model.
+        is_masked: Boolean, whether the mask of an Embedding before the model
+            comes with its input. Defaults to `False`.
+    """
     (tensor,), calls, (y,) = _record_calls(model)
     for layer, *_ in calls:
         _check_class(layer)
-    tokens, mask, operations = tensor, None, []
+    tokens, masks, operations = tensor, [None], []
     for layer, args, kwargs, outputs in calls:
         if _is_mask_of(tokens, layer, args):
-            (mask,) = outputs
+            masks += outputs
             continue
-        sources = tensors_of(args)
+        sources, mask = tensors_of(args), kwargs.get("mask")
         if len(sources) != 1 or sources[0] is not tensor:
             raise c_refusal(
                 layer.name,
                 "it must read the output of the layer before it, alone",
             )
-        operations += _operations_of_call(layer, tensor.ndim, kwargs, mask)
+        if kwargs.get("training"):
+            raise c_refusal(layer.name, "it is called with `training=True`")
+        if not any(mask is known for known in masks):
+            raise c_refusal(
+                layer.name,
+                "its mask is not that of an Embedding of the model's input; do "
+                "not call the step for masked steps",
+            )
+        layer_is_masked = is_masked or mask is not None
+        if isinstance(layer, keras.Model):
+            new, is_masked = _operations(layer, layer_is_masked)
+        else:
+            new = _operations_of_call(layer, tensor.ndim, layer_is_masked)
+            is_masked = _output_is_masked(layer, is_masked)
+        operations += new
         tensor = outputs[0]
     if tensor is not y:
         raise ValueError(
             "In C the output of a model must be that of its last layer. "
             f"Received: a model with the output {model.outputs[0]}"
         )
-    return operations
+    return operations, is_masked
+
+
+def _output_is_masked(layer, is_masked):
+    if isinstance(layer, keras.layers.Embedding):
+        return layer.mask_zero
+    returns_steps = getattr(layer, "return_sequences", True)
+    return is_masked and layer.supports_masking and returns_steps
 
 
 def _check_class(layer):
@@ -201,43 +219,24 @@ def _is_mask_of(tokens, layer, args):
         return False
     is_comparison = type(layer).__name__ == "NotEqual" and tokens.ndim == 2
     compared, value = args
-    return is_comparison and compared is tokens and _is_zero(value)
+    is_zero = isinstance(value, int) and value == 0
+    return is_comparison and compared is tokens and is_zero
 
 
-def _is_zero(value):
-    return isinstance(value, int) and value == 0
-
-
-def _operations_of_call(layer, rank, kwargs, mask):
-    layer_mask = kwargs.get("mask")
-    if kwargs.get("training"):
-        raise c_refusal(layer.name, "it is called with `training=True`")
-    if isinstance(layer, keras.Model) and is_graph(layer):
-        if layer_mask is not None:
-            raise c_refusal(layer.name, "a model within the model has a mask")
-        return _operations(layer)
+def _operations_of_call(layer, rank, is_masked):
     if isinstance(layer, keras.layers.RNN):
-        operations = _recurrent_operations(layer, layer_mask, mask)
+        if is_masked and layer.zero_output_for_mask:
+            raise c_refusal(
+                layer.name, "it has `zero_output_for_mask=True` and a mask"
+            )
+        operations = cell_operations(layer, is_masked)
     else:
-        operations = layer_operations(layer, rank, layer_mask)
+        operation = layer_operation(layer, rank, is_masked)
+        operations = [] if operation is None else [operation]
     for operation in operations:
         name = getattr(operation, "name", layer.name)
         operation.comment = f"{name}: {type(layer).__name__}"
     return operations
-
-
-def _recurrent_operations(layer, layer_mask, mask):
-    if layer_mask is not None and layer_mask is not mask:
-        raise c_refusal(
-            layer.name,
-            "its mask is not that of an Embedding of the model's input; do not "
-            "call the step for masked steps",
-        )
-    if layer_mask is not None and layer.zero_output_for_mask:
-        raise c_refusal(
-            layer.name, "it has `zero_output_for_mask=True` and a mask"
-        )
-    return cell_operations(layer, is_masked=layer_mask is not None)
 
 
 def _write_step(program, operations, x_size):
@@ -267,14 +266,16 @@ def _header(model, program, operations, x_size, y_size):
     return _HEADER.format(
         name=name,
         comment=_comment(model, program, operations, x_size, y_size),
-        guard=f"{name.upper()}_H",
+        private=program.private,
         include="#include <math.h>\n" if needs_math_library(functions) else "",
         inputs=x_size,
         outputs=y_size,
         states=_lines("    float {}[{}];", program.states),
         constants="\n\n".join(program.constants),
         functions=functions,
-        reset=_lines(f"    {name}_zero(state->{{}}, {{}});", program.states),
+        reset=_lines(
+            f"    {program.private}_zero(state->{{}}, {{}});", program.states
+        ),
         buffers=", ".join(f"{b}[{n}]" for b, n in program.buffers.items()),
         step="\n".join(program.statements),
     )

@@ -109,30 +109,35 @@ def check_class(layer):
         raise c_refusal(layer.name, f"{type(layer).__name__} is not supported")
 
 
-def layer_operations(layer, rank, mask=None):
-    """The operations of a layer that is not recurrent.
+def layer_operation(layer, rank, is_masked=False):
+    """The operation of a layer that is not recurrent; `None` if it has none.
 
     Args:
         layer: A built layer, which `streaming_step` accepts.
         rank: Integer, the number of axes of its input, batch included.
-        mask: The mask that it is given, or `None`. Defaults to `None`.
+        is_masked: Boolean, whether it gets a mask. Defaults to `False`.
     """
     check_class(layer)
-    if mask is not None and isinstance(layer, keras.layers.Softmax):
+    if isinstance(layer, keras.layers.TimeDistributed):
+        if isinstance(layer.layer, keras.layers.Embedding):
+            raise c_refusal(layer.name, "it has an Embedding")
+        return layer_operation(layer.layer, rank - 1, is_masked)
+    if is_masked and isinstance(layer, keras.layers.Softmax):
         raise c_refusal(layer.name, "it has a mask")
-    operations = LAYERS[type(layer)](layer, rank)
-    return [step for step in operations if step != Activation(None)]
+    operation = LAYERS[type(layer)](layer, rank)
+    return None if operation == Activation() else operation
 
 
 def _none(layer, rank):
-    return []
+    return None
 
 
 def _dense(layer, rank):
     _check_not_quantized(layer)
     kernel = weight_of(layer.name, layer, "kernel").T
     bias = bias_of(layer.name, layer)
-    return [Dense(layer.name, kernel, bias, activation_of(layer.name, layer))]
+    activation = activation_of(layer.name, layer, rank)
+    return Dense(layer.name, kernel, bias, activation)
 
 
 def _embedding(layer, rank):
@@ -141,7 +146,7 @@ def _embedding(layer, rank):
             layer.name, "it must be the first layer and read tokens"
         )
     _check_not_quantized(layer)
-    return [Embedding(layer.name, weight_of(layer.name, layer, "embeddings"))]
+    return Embedding(layer.name, weight_of(layer.name, layer, "embeddings"))
 
 
 def _layer_normalization(layer, rank):
@@ -154,7 +159,7 @@ def _layer_normalization(layer, rank):
         else weight_of(layer.name, layer, name)
         for name in ("gamma", "beta")
     )
-    return [LayerNormalization(layer.name, layer.epsilon, gamma, beta)]
+    return LayerNormalization(layer.name, layer.epsilon, gamma, beta)
 
 
 def _normalization(layer, rank):
@@ -165,8 +170,8 @@ def _normalization(layer, rank):
     deviation = np.maximum(np.sqrt(variance), keras.config.epsilon())
     zero = np.zeros(1)
     if layer.invert:
-        return [Affine(layer.name, zero, deviation.ravel(), mean.ravel())]
-    return [Affine(layer.name, mean.ravel(), 1 / deviation.ravel(), zero)]
+        return Affine(layer.name, zero, deviation.ravel(), mean.ravel())
+    return Affine(layer.name, mean.ravel(), 1 / deviation.ravel(), zero)
 
 
 def _batch_normalization(layer, rank):
@@ -180,7 +185,7 @@ def _batch_normalization(layer, rank):
         gamma = weight_of(layer.name, layer, "gamma")
     if layer.center:
         beta = weight_of(layer.name, layer, "beta")
-    return [Affine(layer.name, mean, gamma / deviation, beta)]
+    return Affine(layer.name, mean, gamma / deviation, beta)
 
 
 def _rescaling(layer, rank):
@@ -188,13 +193,7 @@ def _rescaling(layer, rank):
         weight_of(layer.name, layer, "scale"),
         weight_of(layer.name, layer, "offset"),
     )
-    return [Affine(layer.name, np.zeros(1), factor.ravel(), offset.ravel())]
-
-
-def _time_distributed(layer, rank):
-    if isinstance(layer.layer, keras.layers.Embedding):
-        raise c_refusal(layer.name, "it has an Embedding")
-    return layer_operations(layer.layer, rank - 1)
+    return Affine(layer.name, np.zeros(1), factor.ravel(), offset.ravel())
 
 
 def _check_not_quantized(layer):
@@ -214,7 +213,7 @@ LAYERS = {
     keras.layers.LayerNormalization: _layer_normalization,
     keras.layers.Normalization: _normalization,
     keras.layers.Rescaling: _rescaling,
-    keras.layers.TimeDistributed: _time_distributed,
+    keras.layers.TimeDistributed: _none,
     # These are for training alone.
     keras.layers.ActivityRegularization: _none,
     keras.layers.AlphaDropout: _none,

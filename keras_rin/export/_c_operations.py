@@ -9,12 +9,11 @@ from keras import ops
 from keras_rin.export._c_functions import ACTIVATIONS
 from keras_rin.export._c_program import finite_float32
 from keras_rin.export._c_program import float_literal
-
-FLOAT32_MAX = float(np.finfo("float32").max)
+from keras_rin.export._converted import refusal
 
 
 def c_refusal(name, reason):
-    return ValueError(f"The layer {name!r} has no form in C: {reason}.")
+    return refusal("C", name, reason)
 
 
 class Operation:
@@ -74,15 +73,13 @@ class Projection(Operation):
 
 @dataclasses.dataclass
 class Activation(InPlace):
-    """A function of `_c_functions`, or `None` for the linear one."""
+    """Calls of functions of `_c_functions`, with parameters; none if linear."""
 
-    function: str | None
-    parameters: tuple[float, ...] = ()
+    calls: tuple[tuple, ...] = ()
 
     def apply(self, program, z, size):
-        if self.function is not None:
-            parameters = map(float_literal, self.parameters)
-            program.call(self.function, z, size, *parameters)
+        for function, *parameters in self.calls:
+            program.call(function, z, size, *map(float_literal, parameters))
 
 
 def project(operation, program, x, z):
@@ -105,44 +102,53 @@ def bias_of(name, layer):
     return weight_of(name, layer, "bias") if layer.use_bias else None
 
 
-def activation_of(name, layer, attribute="activation"):
-    """The operation of an activation, a function or a layer of Keras."""
+def activation_of(name, layer, rank, attribute="activation"):
+    """The operation of an activation, a function or a layer of Keras.
+
+    Args:
+        name: String, for an error.
+        layer: The layer or cell.
+        rank: Integer, the number of axes of what the activation reads.
+        attribute: String, where the layer has it. Defaults to `"activation"`.
+    """
     activation = getattr(layer, attribute)
-    if type(activation) in ACTIVATION_LAYERS:
-        (operation,) = ACTIVATION_LAYERS[type(activation)](activation, 2)
-        return operation
     if activation in (None, keras.activations.linear):
-        return Activation(None)
+        return Activation()
+    if type(activation) in ACTIVATION_LAYERS:
+        return ACTIVATION_LAYERS[type(activation)](activation, rank)
     for known in ACTIVATIONS:
         if activation is getattr(keras.activations, known, None):
-            return Activation(known)
+            return Activation(((known,),))
     activation = getattr(activation, "__name__", activation)
     raise c_refusal(name, f"its activation {activation!r} is not supported")
 
 
 def _activation_layer(layer, rank):
-    return [activation_of(layer.name, layer)]
+    return activation_of(layer.name, layer, rank)
 
 
 def _elu(layer, rank):
-    return [Activation("elu_layer", (layer.alpha,))]
+    return Activation((("elu_layer", layer.alpha),))
 
 
 def _leaky_relu(layer, rank):
-    return [Activation("leaky_relu_layer", (layer.negative_slope,))]
+    return Activation((("leaky_relu_layer", layer.negative_slope),))
 
 
 def _relu(layer, rank):
-    largest = FLOAT32_MAX if layer.max_value is None else layer.max_value
-    parameters = (layer.negative_slope, largest, layer.threshold)
-    if parameters == (0, FLOAT32_MAX, 0):
-        return [Activation("relu")]
-    return [Activation("relu_layer", parameters)]
+    slope, threshold = layer.negative_slope, layer.threshold
+    if threshold:
+        call = ("shifted_relu", slope, threshold)
+    else:
+        call = ("leaky_relu_layer", slope) if slope else ("relu",)
+    if layer.max_value is None:
+        return Activation((call,))
+    return Activation((call, ("minimum", layer.max_value)))
 
 
 def _softmax(layer, rank):
     check_last_axis(layer, rank)
-    return [Activation("softmax")]
+    return Activation((("softmax",),))
 
 
 ACTIVATION_LAYERS = {

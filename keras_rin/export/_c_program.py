@@ -7,8 +7,11 @@ import textwrap
 import numpy as np
 
 from keras_rin.export._c_functions import function_text
+from keras_rin.export._c_quantization import quantized
 
-LARGEST_CODE = 127  # of an int8 weight
+# A word that no stem of a header has stands between the stem and a private
+# name, so no name of one header can be that of another.
+PRIVATE = "private"
 
 
 class Program:
@@ -20,7 +23,8 @@ class Program:
     """
 
     def __init__(self, prefix, weights):
-        self.prefix, self.weights = prefix, weights
+        self.prefix, self.private = prefix, f"{prefix}_{PRIVATE}"
+        self.weights = weights
         self.functions: dict[str, str] = {}
         self.constants: list[str] = []
         self.states: list[tuple[str, int]] = []
@@ -34,12 +38,12 @@ class Program:
         """Adds a call of a function of `_c_functions`, and that function."""
         self.use(function)
         texts = ", ".join(map(str, arguments))
-        self.write(f"{self.prefix}_{function}({texts});")
+        self.write(f"{self.private}_{function}({texts});")
 
     def use(self, function):
         """Adds a function of `_c_functions`."""
         self.functions[function] = function_text(
-            function, self.prefix, self.weights
+            function, self.private, self.weights
         )
 
     @property
@@ -84,11 +88,7 @@ class Program:
         return self._constant("float", name, f"{len(values)}", literals, 4)
 
     def matrix(self, name, values):
-        """The constants of a matrix, as arguments of a function.
-
-        Codes of int8 have one scale for each row, which is 1 / 127 of the
-        largest weight of the row.
-        """
+        """The constants of a matrix, as arguments of a function."""
         values = finite_float32(name, values)
         rows, columns = values.shape
         size = f"{rows} * {columns}"
@@ -111,7 +111,7 @@ class Program:
             self.call("copy", self.vector(name, values), z, size)
 
     def _constant(self, c_type, name, size, literals, item_bytes):
-        name = f"{self.prefix}_{self._new_name(name)}"
+        name = f"{self.private}_{self._new_name(name)}"
         lines = textwrap.fill(
             ", ".join(literals),
             79,
@@ -145,14 +145,6 @@ def finite_float32(name, values):
             f"Received: values that are not, in {name!r}"
         )
     return values
-
-
-def quantized(matrix):
-    """The int8 codes of a matrix, and the scales of its rows."""
-    scale = np.abs(matrix).max(axis=1) / np.float32(LARGEST_CODE)
-    nonzero = np.where(scale > 0, scale, 1)[:, None]
-    codes = np.clip(np.round(matrix / nonzero), -LARGEST_CODE, LARGEST_CODE)
-    return codes.astype("int8"), scale
 
 
 def float_literal(value):

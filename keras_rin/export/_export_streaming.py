@@ -140,7 +140,7 @@ def export_streaming(
     if format == "c":
         contents = write_c_header(model, path, weights)
     elif format == "onnx":
-        contents = write_onnx(step, path)
+        contents = write_onnx(model, step, path)
     elif format == "litert":
         contents = _litert.write_litert(
             model, step, str(path), weights, states, step_only, converter

@@ -1,5 +1,7 @@
 """A model of sequences as a LiteRT file."""
 
+import keyword
+import re
 import tempfile
 import warnings
 
@@ -7,6 +9,9 @@ import keras
 import numpy as np
 
 from keras_rin import _files
+from keras_rin.export._converted import check_dtypes
+from keras_rin.export._converted import check_names
+from keras_rin.export._converted import operation_refusal
 from keras_rin.export._step_description import write_described
 
 WEIGHTS = ("float32", "float16", "int8")
@@ -48,6 +53,7 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
 
     step_specs = specs(step.input, batch=1)
     signatures = {"step": one_step.get_concrete_function(**step_specs)}
+    check_dtypes("LiteRT", model, signatures["step"].graph, ("float32",))
     if not step_only:
         serve_specs = specs({"x": model.inputs[0]}, batch=1)
         signatures["serve"] = serve.get_concrete_function(**serve_specs)
@@ -55,7 +61,7 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
     module.variables_of_model = [v.value for v in model.variables]
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures=signatures)
-        content = _convert(folder, list(signatures), attributes)
+        content = _convert(model, folder, list(signatures), attributes)
     inputs = f"step of {', '.join(step.input)}"
     if not step_only:
         with _files.replacing(path, "The LiteRT file") as new:
@@ -83,12 +89,7 @@ def _check(step, path, weights, states, attributes):
             "LiteRT needs the TensorFlow backend and a path ending in .tflite. "
             f"Received: path={path!r} on {keras.backend.backend()}"
         )
-    for name in step.input:
-        if not (name.isascii() and name.isidentifier()) or name == "self":
-            raise ValueError(
-                "LiteRT needs recurrent layers with names of letters, digits "
-                f"and underscores. Received: a layer named {name!r}"
-            )
+    check_names("LiteRT", sorted(step.input), r"\w*", ("self", *keyword.kwlist))
     if states != "float32":
         if weights != "int8" or "representative_dataset" not in attributes:
             raise ValueError(
@@ -128,34 +129,35 @@ def _attributes_of(weights, states):
 
 def _samples(step, dataset):
     """The samples of a dataset, from which the scales are computed."""
-    samples = dataset() if callable(dataset) else _along(step, dataset)
-    samples = [_sample(step, sample) for sample in samples]
-    if not samples:
-        raise ValueError("`representative_dataset` has no samples")
-    for name in step.input:
-        values = np.stack([sample[name] for sample in samples])
-        if not np.isfinite(values).all():
+    samples = list(dataset() if callable(dataset) else _along(step, dataset))
+    expected = {
+        name: (1, *tensor.shape[1:]) for name, tensor in step.input.items()
+    }
+    for sample in samples:
+        shapes = sample
+        if isinstance(sample, dict):
+            shapes = {name: np.shape(value) for name, value in sample.items()}
+        if shapes != expected:
             raise ValueError(
-                "`representative_dataset` must be finite. "
-                f"Received: {name!r} with values that are not"
+                "`representative_dataset` must yield dictionaries of arrays "
+                f"of the shapes {expected}. Received: {shapes}"
             )
-        if not values.any():
+    for name, tensor in step.input.items():
+        values = np.array([sample[name] for sample in samples], tensor.dtype)
+        if not np.isfinite(values).all() or not values.any():
             raise ValueError(
-                "`representative_dataset` must yield inputs and hidden states "
-                "along sequences, from which the converter computes scales. "
-                f"Received: {name!r}, which is always 0"
+                "`representative_dataset` must yield finite inputs and hidden "
+                "states along sequences, from which the converter computes "
+                f"scales. Received: {len(samples)} samples, where {name!r} "
+                "is always 0 or not finite"
             )
+        for sample, value in zip(samples, values, strict=True):
+            sample[name] = value
     return samples
 
 
 def _along(step, sequences):
     """Inputs and states of the step along an array of sequences."""
-    if np.ndim(sequences) < 2:
-        raise ValueError(
-            "`representative_dataset` must be a function that returns samples, "
-            "or an array of sequences of shape (samples, time, ...). "
-            f"Received: {sequences!r}"
-        )
     states = {
         name: np.zeros((len(sequences), *tensor.shape[1:]), tensor.dtype)
         for name, tensor in step.input.items()
@@ -169,25 +171,7 @@ def _along(step, sequences):
         states.pop("y")
 
 
-def _sample(step, sample):
-    expected = {
-        name: (1, *tensor.shape[1:]) for name, tensor in step.input.items()
-    }
-    shapes = sample
-    if isinstance(sample, dict):
-        shapes = {name: np.shape(value) for name, value in sample.items()}
-    if shapes != expected:
-        raise ValueError(
-            "`representative_dataset` must yield dictionaries of arrays of the "
-            f"shapes {expected}. Received: {shapes}"
-        )
-    return {
-        name: np.asarray(value, step.input[name].dtype)
-        for name, value in sample.items()
-    }
-
-
-def _convert(folder, signature_keys, attributes):
+def _convert(model, folder, signature_keys, attributes):
     """The bytes of the LiteRT file of a SavedModel."""
     import tensorflow as tf
 
@@ -200,7 +184,13 @@ def _convert(folder, signature_keys, attributes):
         if not hasattr(converter, name):
             raise ValueError(f"A LiteRT converter has no attribute {name!r}.")
         setattr(converter, name, value)
-    return converter.convert()
+    try:
+        return converter.convert()
+    except Exception as error:  # its class is not public
+        location = re.search(r'fused\["(\w+):", "([^"@]+)', str(error))
+        if location is None:
+            raise
+        raise operation_refusal("LiteRT", model, *location.groups()) from error
 
 
 def _description(content):
@@ -228,9 +218,14 @@ def _description(content):
 
 
 def _entries(tensors, by_name):
-    """An entry for each tensor, in the order of the graph."""
-    names = {details["index"]: name for name, details in by_name.items()}
-    return [_entry(names[tensor["index"]], tensor) for tensor in tensors]
+    """An entry for each tensor, in the order of the graph.
+
+    An output that is a state as well is one tensor with two names.
+    """
+    names: dict[int, list[str]] = {}
+    for name, details in by_name.items():
+        names.setdefault(details["index"], []).append(name)
+    return [_entry(names[tensor["index"]].pop(), tensor) for tensor in tensors]
 
 
 def _entry(name, tensor):

@@ -4,12 +4,16 @@ import re
 
 import keras
 
+from keras_rin.export._converted import check_dtypes
+from keras_rin.export._converted import check_names
+from keras_rin.export._converted import operation_refusal
 from keras_rin.export._step_description import write_described
 
 OPSET = 15
+DTYPES = ("float32", "float16", "float64")
 
 
-def write_onnx(step, path):
+def write_onnx(model, step, path):
     """Writes the step and its description; returns a sentence about them.
 
     ONNX has one set of names for inputs and outputs, so a new state is called
@@ -17,14 +21,16 @@ def write_onnx(step, path):
     """
     onnx, tf2onnx = _packages()
     names = _output_names(step, path)
-    content, captured = _convert(step, names, tf2onnx)
+    content, captured = _convert(model, step, names, tf2onnx)
     _hold_constants(content, captured, onnx)
     try:
         onnx.checker.check_model(content)
     except onnx.checker.ValidationError as error:
-        raise ValueError(
-            f"tf2onnx cannot convert a layer of the model to ONNX: {error}"
-        ) from error
+        location = re.search(r"Name: (\S+) OpType: (\w+)", str(error))
+        if location is None:
+            raise
+        path, operation = location.groups()
+        raise operation_refusal("ONNX", model, operation, path) from error
     description = _description(step, names, content)
     name = write_described(
         path, content.SerializeToString(), description, "The ONNX file"
@@ -56,24 +62,12 @@ def _output_names(step, path):
             "The path of an ONNX file must end in .onnx. "
             f"Received: path={str(path)!r}"
         )
-    for name in step.input:
-        if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
-            raise ValueError(
-                "ONNX needs recurrent layers with names of letters, digits, "
-                f"'_', '-' and '.'. Received: a layer named {name!r}"
-            )
-    names = {name: f"new_{name}" for name in step.output}
-    names["y"] = "y"
-    for name in step.input:
-        if name in names.values():
-            raise ValueError(
-                f"In ONNX {name!r} is the name of a new state, so no recurrent "
-                "layer can have it; rename the layer"
-            )
+    names = {name: f"new_{name}" for name in step.output} | {"y": "y"}
+    check_names("ONNX", list(step.input), r"[\w.-]*", names.values())
     return names
 
 
-def _convert(step, names, tf2onnx):
+def _convert(model, step, names, tf2onnx):
     """The model in ONNX, and {name: tensor} of what it reads as constants."""
     import tensorflow as tf
 
@@ -82,13 +76,15 @@ def _convert(step, names, tf2onnx):
         for name, tensor in step.input.items()
     }
 
+    # tf2onnx would confuse a layer with an argument of its name: none is `y`.
     @tf.function(input_signature=[specs])
-    def one_step(inputs):
-        outputs = step(inputs, training=False)
+    def one_step(y):
+        outputs = step(y, training=False)
         return {names[name]: tensor for name, tensor in outputs.items()}
 
-    content, _ = tf2onnx.convert.from_function(one_step, [specs], OPSET)
     traced = one_step.get_concrete_function()
+    check_dtypes("ONNX", model, traced.graph, DTYPES)
+    content, _ = tf2onnx.convert.from_function(one_step, [specs], OPSET)
     captured = traced.captured_inputs
     placeholders = traced.inputs[len(traced.inputs) - len(captured) :]
     return content, {
@@ -113,11 +109,6 @@ def _hold_constants(content, captured, onnx):
 def _description(step, names, content):
     inputs = {value.name: value for value in content.graph.input}
     outputs = {value.name: value for value in content.graph.output}
-    if inputs.keys() != step.input.keys():
-        raise ValueError(
-            "tf2onnx made other inputs of the step than its own, "
-            f"{list(step.input)}. Received: {list(inputs)}"
-        )
     return {
         "format": "onnx",
         "opset": OPSET,

@@ -1,0 +1,157 @@
+"""Files of a step, run in their runtimes as an application runs them."""
+
+import json
+import pathlib
+import subprocess
+
+import keras
+import numpy as np
+
+from keras_rin.export import export_streaming
+
+BOARD = pathlib.Path(__file__).with_name("board")
+
+
+def described(path):
+    return json.loads(path.with_name(f"{path.name}.json").read_text())
+
+
+def run_by_description(description, x, set_input, invoke, get_output):
+    """The outputs of an interpreter that knows no names, along x (time, ...).
+
+    It gets nothing but the order of inputs and outputs.
+    """
+    inputs, outputs = description["inputs"], description["outputs"]
+    order = {entry["name"]: at for at, entry in enumerate(inputs)}
+    assert len({entry["name"] for entry in outputs}) == len(outputs)
+    for entry in inputs:
+        if "initial" in entry:
+            value = np.full(entry["shape"], entry["initial"], entry["dtype"])
+            set_input(order[entry["name"]], value)
+    y = []
+    for values in x:
+        set_input(order["x"], values[None])
+        invoke()
+        results = [get_output(at) for at in range(len(outputs))]
+        taken = {"x"}
+        for entry, value in zip(outputs, results, strict=True):
+            if entry["name"] == "y":
+                y.append(value[0])
+            else:
+                set_input(order[entry["next"]], value)
+                taken.add(entry["next"])
+        assert taken == set(order)
+    return np.stack(y)
+
+
+def run_litert(path, x):
+    """The outputs for x (time, ...), of a file of the step alone."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(str(path))
+    assert list(interpreter.get_signature_list()) == ["step"]
+    interpreter.allocate_tensors()
+    inputs = interpreter.get_input_details()
+    outputs = interpreter.get_output_details()
+    return run_by_description(
+        described(path),
+        x,
+        lambda at, value: interpreter.set_tensor(inputs[at]["index"], value),
+        interpreter.invoke,
+        lambda at: interpreter.get_tensor(outputs[at]["index"]),
+    )
+
+
+def run_onnx(path, x):
+    """The outputs for x (time, ...)."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path))
+    names = [value.name for value in session.get_inputs()]
+    description = described(path)
+    assert names == [entry["name"] for entry in description["inputs"]]
+    values, results = {}, []
+    for entry in description["inputs"] + description["outputs"]:
+        entry["shape"] = [size or 1 for size in entry["shape"]]
+
+    def invoke():
+        results[:] = session.run(None, values)
+
+    return run_by_description(
+        description,
+        x,
+        lambda at, value: values.update({names[at]: value}),
+        invoke,
+        lambda at: results[at],
+    )
+
+
+def run_saved_model(path, x):
+    """The outputs for x (streams, time, ...)."""
+    import tensorflow as tf
+
+    served = tf.saved_model.load(path)
+    (specs,), _ = served.step.concrete_functions[0].structured_input_signature
+    state = {
+        name: np.zeros((len(x), *spec.shape[1:]), spec.dtype.as_numpy_dtype)
+        for name, spec in specs.items()
+        if name != "x"
+    }
+    y = []
+    for t in range(x.shape[1]):
+        state = served.step({"x": x[:, t], **state})
+        y.append(state.pop("y"))
+    return np.stack(y, axis=1)
+
+
+def run_c(path, x, options=("gcc", "-std=c99")):
+    """The outputs for x (streams, time, ...), of two passes over x."""
+    program, (streams, steps) = path.with_name("stream"), x.shape[:2]
+    command = [*options, "-O2", "-I", path.parent, "-o", program]
+    command += [f"-DSTREAMS={streams}", f"-DSTEPS={steps}"]
+    subprocess.run([*command, BOARD / "stream.c", "-lm"], check=True)
+    x = np.concatenate([x, x], axis=1).swapaxes(0, 1).astype("float32")
+    done = subprocess.run(
+        [program], input=x.tobytes(), capture_output=True, check=True
+    )
+    y = np.frombuffer(done.stdout, "float32").reshape(2, steps, streams, -1)
+    return y.swapaxes(1, 2)
+
+
+def write_and_run(model, format, folder, x, **options):
+    """The outputs of a file for x (streams, time, ...)."""
+    names = {"c": "rin.h", "litert": "step.tflite", "onnx": "step.onnx"}
+    path = folder / names.get(format, "streaming")
+    if format in ("tf_saved_model", "litert"):
+        options["step_only"] = True
+    export_streaming(model, path, format, verbose=False, **options)
+    if format == "c":
+        first, second = run_c(path, x)
+        np.testing.assert_array_equal(first, second)
+        return first
+    if format == "tf_saved_model":
+        return run_saved_model(path, x)
+    run = {"litert": run_litert, "onnx": run_onnx}[format]
+    return np.stack([run(path, row) for row in x])
+
+
+def assert_near(y, model, x, tolerance=1e-5):
+    """y (streams, time, ...) is the output of the model at each step."""
+    expected = model.predict(x, batch_size=len(x), verbose=0)
+    if y.ndim > expected.ndim:  # the last output
+        y = y[:, -1]
+    tolerance *= max(np.abs(expected).max(), 0.01)
+    np.testing.assert_allclose(y, expected, atol=tolerance, rtol=0)
+
+
+def round_weights(model):
+    """Sets the weights to those that int8 codes in C stand for."""
+    weights = []
+    for weight in model.weights:
+        value = keras.ops.convert_to_numpy(weight)
+        if "kernel" in weight.name or "embeddings" in weight.name:
+            axis = 1 if "embeddings" in weight.name else 0
+            scale = np.abs(value).max(axis=axis, keepdims=True) / 127
+            value = np.round(value / np.where(scale > 0, scale, 1)) * scale
+        weights.append(value)
+    model.set_weights(weights)

@@ -1,0 +1,79 @@
+"""A chain of layers at random is the same step by step, in every format."""
+
+import importlib.util
+import shutil
+
+import keras
+import pytest
+from chains import random_chain
+from references import outputs_of_steps
+from step_files import assert_near
+from step_files import round_weights
+from step_files import write_and_run
+
+from keras_rin.export import streaming_step
+
+# Keras says so of a model within the model, wherever its own layers keep masks.
+pytestmark = pytest.mark.filterwarnings("ignore:.*does not support masking")
+SEEDS = range(29)
+# The other seeds are exhaustive.
+DEFAULT_SEEDS = {
+    "streaming_step": (3, 7, 16),
+    "c": (3, 4, 9, 13, 15),
+    "tf_saved_model": (11,),
+    "litert": (15, 27),
+    "onnx": (3, 12),
+}
+NOT_IN_ONNX = {"celu": "'Expm1'", "gelu": "'Erfc'"}
+SAVES = importlib.util.find_spec("tensorflow") and (
+    keras.backend.backend() != "torch"
+)
+RUNS = {
+    "streaming_step": True,
+    "c": shutil.which("gcc"),
+    "tf_saved_model": SAVES,
+    "litert": keras.backend.backend() == "tensorflow",
+    "onnx": keras.backend.backend() == "tensorflow",
+}
+
+
+def chains(*formats):
+    cases = []
+    for format in formats:
+        marks = [pytest.mark.skipif(not RUNS[format], reason="not here")]
+        for seed in SEEDS:
+            is_default = seed in DEFAULT_SEEDS[format]
+            more = [] if is_default else [pytest.mark.exhaustive]
+            cases.append(pytest.param(format, seed, marks=marks + more))
+    return pytest.mark.parametrize(("format", "seed"), cases)
+
+
+@pytest.mark.one_backend
+@chains("c", "tf_saved_model", "litert", "onnx")
+def test_a_chain_is_a_file(format, seed, tmp_path):
+    model, x = random_chain(seed)
+    config = str(model.get_config())
+    refused = [
+        operation
+        for name, operation in NOT_IN_ONNX.items()
+        if format == "onnx" and f"'activation': '{name}'" in config
+    ]
+    if refused:
+        with pytest.raises(ValueError, match=refused[0]):
+            write_and_run(model, format, tmp_path, x)
+        assert not list(tmp_path.iterdir())
+    else:
+        # The offset of a Rescaling times exact weights is part of a bias.
+        is_rounded = format == "c" and seed % 2 and "Rescaling" not in config
+        weights = "int8" if is_rounded else "float32"
+        y = write_and_run(model, format, tmp_path, x, weights=weights)
+        if is_rounded:
+            round_weights(model)
+        assert_near(y, model, x, tolerance=2e-5)
+
+
+@pytest.mark.each_backend
+@chains("streaming_step")
+def test_a_chain_is_a_step(format, seed):
+    model, x = random_chain(seed)
+    assert_near(outputs_of_steps(streaming_step(model), x), model, x, 2e-5)
