@@ -44,6 +44,7 @@ def chains(*formats):
         for seed in SEEDS:
             is_default = seed in DEFAULT_SEEDS[format]
             more = [] if is_default else [pytest.mark.exhaustive]
+            more += [pytest.mark.runtime] if seed == 1 else []
             cases.append(pytest.param(format, seed, marks=marks + more))
     return pytest.mark.parametrize(("format", "seed"), cases)
 

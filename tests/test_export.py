@@ -1,6 +1,5 @@
 """Exported models run where neither keras_rin nor Keras can be imported."""
 
-import functools
 import importlib.util
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from test_layer_contract import LAYERS
 
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
-from keras_rin.layers import LinearResidual
 from keras_rin.models import residual_convnet
 
 BACKEND = keras.backend.backend()
@@ -171,26 +169,6 @@ IN_ONNX = [
     "ResidualDense with everything",
     "ResidualConv2D with everything",
 ]
-NOT_IN_ONNX = {  # with tf2onnx 1.17; the part of the message is its own
-    "NoisyRNN": "StatelessRandomNormal",  # drawn anew at each call
-    "ResidualDenseStack": "while",  # the scan over units
-    "L1 of activities": "metagraph",
-}
-L1 = functools.partial(LinearResidual, activity_regularizer="l1"), (3,), (3,), 1
-
-
-def layer_as_onnx(name, path):
-    """The answers of a layer of the contract, by Keras and by ONNX."""
-    import onnxruntime
-
-    make, input_shape, _, _ = {**LAYERS, "L1 of activities": L1}[name]
-    model = keras.Sequential([keras.Input(input_shape), make()])
-    x = np.random.default_rng(0).normal(size=(3, *input_shape))
-    expected = model.predict(x, verbose=0)
-    model.export(path, format="onnx", verbose=False)
-    session = onnxruntime.InferenceSession(path)
-    inputs = {session.get_inputs()[0].name: x.astype("float32")}
-    return expected, *session.run(None, inputs)
 
 
 @pytest.mark.exhaustive
@@ -199,19 +177,18 @@ def layer_as_onnx(name, path):
 @FROM_TF2ONNX
 @pytest.mark.parametrize("name", IN_ONNX)
 def test_each_layer_answers_the_same_as_onnx(tmp_path, name):
-    expected, answer = layer_as_onnx(name, tmp_path / "m.onnx")
+    import onnxruntime
+
+    make, input_shape, _, _ = LAYERS[name]
+    model = keras.Sequential([keras.Input(input_shape), make()])
+    x = np.random.default_rng(0).normal(size=(3, *input_shape))
+    expected = model.predict(x, verbose=0)
+    model.export(tmp_path / "m.onnx", format="onnx", verbose=False)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    inputs = {session.get_inputs()[0].name: x.astype("float32")}
+    (answer,) = session.run(None, inputs)
     np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-5)
     assert np.ptp(expected) > 0
-
-
-@pytest.mark.exhaustive
-@NEEDS_ONNX
-@ON_TENSORFLOW
-@FROM_TF2ONNX
-@pytest.mark.parametrize("name", NOT_IN_ONNX)
-def test_what_onnx_does_not_hold_is_an_error(tmp_path, name):
-    with pytest.raises(Exception, match=NOT_IN_ONNX[name]):
-        layer_as_onnx(name, tmp_path / "m.onnx")
 
 
 @pytest.fixture
@@ -219,56 +196,29 @@ def model():
     return keras.Sequential(
         [
             keras.Input((None, 2)),
-            RIN(8, return_sequences=True, name="rin"),
+            keras.layers.Dropout(0.5),
+            RIN(8, return_sequences=True, dropout=0.5, name="rin"),
             keras.layers.LSTM(4, return_sequences=True, name="lstm"),
             keras.layers.Dense(3),
         ]
     )
 
 
-def answers_alone(program, path, x):
+def assert_streams_alone(model, path, program, x):
+    """Sequences and steps of a file are what the model answers."""
     answers = run_alone(program + SERVE + FOLD, path, x)
-    return answers["0.npy.answer"], answers["0.npy.step"]
-
-
-@WRITES
-def test_a_saved_model_serves_and_steps_alone(model, rng, tmp_path):
-    path = tmp_path / "streaming"
-    export_streaming(model, path, verbose=False)
-    x = rng.normal(size=(5, 30, 2)).astype("float32")
     expected = model.predict(x, verbose=0)
-    for answer in answers_alone(SAVED_MODEL, path, x):
-        assert_same(answer, expected, atol=1e-6)
+    for name in ("0.npy.answer", "0.npy.step"):
+        assert_same(answers[name], expected, atol=1e-6)
 
 
 @WRITES
-def test_a_saved_step_refuses_a_state_of_another_batch_size(rng, tmp_path):
-    import tensorflow as tf
-
-    model = keras.Sequential([keras.Input((None, 2)), RIN(4, name="rin")])
-    export_streaming(model, tmp_path / "streaming", verbose=False)
-    served = tf.saved_model.load(tmp_path / "streaming")
-    x = rng.normal(size=(5, 2)).astype("float32")
-    state = np.zeros((5, 4), "float32")
-    assert served.step({"x": x, "rin": state})["y"].shape == (5, 4)
-    for batch in (1, 10):
-        with pytest.raises((tf.errors.OpError, ValueError)):
-            served.step({"x": x, "rin": np.zeros((batch, 4), "float32")})
-
-
-@pytest.mark.exhaustive
-@WRITES
-def test_two_thousand_steps_are_still_the_same(model, rng, tmp_path):
-    """Nothing fades in a linear RIN without offset: it adds up its inputs."""
-    rin = model.layers[0]
-    rin.cell.activation = keras.activations.linear
-    kernel, offset, bias = rin.get_weights()
-    rin.set_weights([kernel, 0 * offset, bias])
-    x = 0.01 * rng.normal(size=(1, 2_000, 2)).astype("float32")
-    export_streaming(model, tmp_path / "streaming", verbose=False)
-    served, stepped = answers_alone(SAVED_MODEL, tmp_path / "streaming", x)
-    assert np.ptp(served[:, 1_000:]) > 0.1
-    np.testing.assert_allclose(stepped, served, atol=1e-4)
+def test_a_saved_model_serves_and_steps_alone(model, rng, tmp_path, capfd):
+    path = tmp_path / "streaming"
+    export_streaming(model, path)
+    assert "step of x, rin, lstm_0, lstm_1" in capfd.readouterr().out
+    x = rng.normal(size=(5, 30, 2)).astype("float32")
+    assert_streams_alone(model, path, SAVED_MODEL, x)
 
 
 @ON_TENSORFLOW
@@ -278,29 +228,26 @@ def test_two_thousand_steps_are_still_the_same(model, rng, tmp_path):
 def test_litert_serves_and_steps_alone(model, rng, tmp_path, time):
     path = tmp_path / "streaming.tflite"
     export_streaming(model, path, format="litert", verbose=False)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
     x = rng.normal(size=(1, time, 2)).astype("float32")
-    expected = model.predict(x, verbose=0)
-    for answer in answers_alone(LITERT, path, x):
-        assert_same(answer, expected, atol=1e-6)
+    assert_streams_alone(model, path, LITERT, x)
 
 
-@ON_TENSORFLOW
-@pytest.mark.exhaustive
-def test_a_masked_step_alone(tmp_path):
-    model = keras.Sequential(
-        [
-            keras.Input((None,), dtype="int32"),
-            keras.layers.Embedding(5, 4, mask_zero=True),
-            RIN(8, return_sequences=True, name="rin"),
-            keras.layers.LSTM(4, return_sequences=True, name="lstm"),
-        ]
-    )
-    x = np.array([[1, 0, 2, 0, 0, 4]], "int32")
-    expected = model.predict(x, verbose=0)
-    path = tmp_path / "streaming.tflite"
-    export_streaming(model, path, "litert", verbose=False)
-    for answer in answers_alone(LITERT, path, x):
-        np.testing.assert_allclose(answer, expected, atol=1e-6)
+@WRITES
+def test_a_saved_step_refuses_a_state_of_another_batch_size(rng, tmp_path):
+    import tensorflow as tf
+
+    model = keras.Sequential([keras.Input((None, 2)), RIN(4, name="rin")])
+    path = tmp_path / "streaming"
+    export_streaming(model, path, verbose=False, step_only=True)
+    served = tf.saved_model.load(path)
+    assert not hasattr(served, "serve")
+    x = rng.normal(size=(5, 2)).astype("float32")
+    state = np.zeros((5, 4), "float32")
+    assert served.step({"x": x, "rin": state})["y"].shape == (5, 4)
+    for batch in (1, 10):
+        with pytest.raises((tf.errors.OpError, ValueError)):
+            served.step({"x": x, "rin": np.zeros((batch, 4), "float32")})
 
 
 @ON_TENSORFLOW
@@ -318,107 +265,44 @@ def test_the_converter_takes_its_attributes(tmp_path):
     assert sizes[1] < 0.5 * sizes[0]
 
 
-@ON_TENSORFLOW
-def test_a_step_in_integers_alone(rng, tmp_path):
-    import tensorflow as tf
-    from ai_edge_litert.interpreter import Interpreter
-
-    model = keras.Sequential([keras.Input((None, 2)), RIN(8, name="rin")])
-    x = rng.normal(size=(100, 2)).astype("float32")
-    state = np.abs(rng.normal(size=(1, 8)))
-    export_streaming(
-        model,
-        tmp_path / "int8.tflite",
-        "litert",
-        verbose=False,
-        optimizations=[tf.lite.Optimize.DEFAULT],
-        representative_dataset=lambda: (
-            {"x": row[None], "rin": state} for row in x
-        ),
-        inference_input_type=tf.int8,
-        inference_output_type=tf.int8,
-    )
-    interpreter = Interpreter(str(tmp_path / "int8.tflite"))
-    assert list(interpreter.get_signature_list()) == ["step"]
-    step = interpreter.get_signature_runner("step")
-    (scale, zero), dtype = (
-        step.get_input_details()["x"][key] for key in ("quantization", "dtype")
-    )
-    assert dtype == np.int8
-    codes = np.clip(np.round(x / scale) + zero, -128, 127).astype("int8")
-    state = step.get_input_details()["rin"]["quantization"][1]
-    state = np.full((1, 8), state, "int8")
-    scale, zero = step.get_output_details()["y"]["quantization"]
-    answers = [step(x=row[None], rin=state)["y"] for row in codes]
-    answers = scale * (np.concatenate(answers).astype("float32") - zero)
-    expected = model.predict(x[:, None], verbose=0)
-    np.testing.assert_allclose(answers, expected, atol=0.03 * expected.max())
-
-
-@WRITES
-@pytest.mark.one_backend
-def test_it_prints_the_file_and_its_inputs(model, tmp_path, capfd):
-    export_streaming(model, tmp_path / "streaming")
-    assert "step of x, rin, lstm_0, lstm_1" in capfd.readouterr().out
+INT16 = {"weights": "int8", "states": "int16"}
 
 
 @pytest.mark.parametrize(
-    ("path", "arguments", "message"),
+    ("name", "format", "options", "message"),
     [
-        ("m", {"format": "gguf"}, "`format`"),
-        ("m", {"format": "litert"}, "tflite"),
-        ("m", {"optimizations": []}, "Only format='litert'"),
+        ("m", "gguf", {}, "`format` must be one of"),
+        ("m", "litert", {}, "tflite"),
+        ("m", "onnx", {}, "onnx|ONNX"),
+        ("m", "tf_saved_model", {"optimizations": []}, "Only format='litert'"),
+        ("m", "tf_saved_model", {"weights": "int8"}, "the format 'tf_saved_mo"),
+        ("m.onnx", "onnx", {"states": "int8"}, "in the format 'onnx'"),
+        ("m.h", "c", {"weights": "int4"}, "`weights` must be one of"),
+        ("m.h", "c", {"states": "int8"}, "in the format 'c'"),
+        pytest.param(
+            *("m.tflite", "litert", {"wings": 2}, "no attribute 'wings'"),
+            marks=ON_TENSORFLOW,
+        ),
+        pytest.param(
+            *("m.tflite", "litert", INT16, "a `representative_dataset`"),
+            marks=ON_TENSORFLOW,
+        ),
+        pytest.param(
+            *("m.tflite", "litert", {"states": "int8"}, "needs weights='int8'"),
+            marks=ON_TENSORFLOW,
+        ),
         pytest.param(
             "m.tflite",
-            {"format": "litert", "wings": 2},
-            "no attribute 'wings'",
+            "litert",
+            {"weights": "int8", "optimizations": []},
+            "`weights` sets the attribute 'optimizations'",
             marks=ON_TENSORFLOW,
         ),
     ],
 )
-def test_other_formats_paths_and_attributes_are_refused(
-    model, tmp_path, path, arguments, message
+def test_options_that_a_format_lacks_are_refused(
+    model, tmp_path, name, format, options, message
 ):
     with pytest.raises(ValueError, match=message):
-        export_streaming(model, tmp_path / path, verbose=False, **arguments)
+        export_streaming(model, tmp_path / name, format, False, **options)
     assert not list(tmp_path.iterdir())
-
-
-@ON_TENSORFLOW
-@pytest.mark.parametrize("name", ["my-rin", "r\u00fcn", "self"])
-def test_a_name_that_litert_cannot_hold_is_refused(tmp_path, name):
-    model = keras.Sequential([keras.Input((None, 2)), RIN(3, name=name)])
-    with pytest.raises(ValueError, match=f"named '{name}'"):
-        export_streaming(model, tmp_path / "m.tflite", "litert", verbose=False)
-    assert not list(tmp_path.iterdir())
-
-
-@ON_TENSORFLOW
-@pytest.mark.parametrize("name", ["streaming", "streaming.tflite"])
-def test_an_exported_model_drops_nothing_out(name, tmp_path):
-    import tensorflow as tf
-    from ai_edge_litert.interpreter import Interpreter
-
-    rin = RIN(4, return_sequences=True, dropout=0.5, name="rin")
-    dropout = keras.layers.Dropout(0.5)
-    model = keras.Sequential([keras.Input((None, 2)), dropout, rin])
-    path = tmp_path / name
-    if name.endswith(".tflite"):
-        export_streaming(model, path, "litert", verbose=False)
-        runner = Interpreter(str(path)).get_signature_runner
-        serve, step = runner("serve"), runner("step")
-    else:
-        export_streaming(model, path, verbose=False)
-        served = tf.saved_model.load(path)
-
-        def serve(x):
-            return {"y": served.serve(x)}
-
-        def step(**inputs):
-            return served.step(inputs)
-
-    x = np.ones((1, 6, 2), "float32")
-    expected = model.predict(x, verbose=0)
-    np.testing.assert_allclose(serve(x=x)["y"], expected, rtol=1e-5)
-    first = step(x=x[:, 0], rin=np.zeros((1, 4), "float32"))["y"]
-    np.testing.assert_allclose(first, expected[:, 0], rtol=1e-5)

@@ -9,9 +9,12 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
+from step_files import assert_near
+from step_files import described
+from step_files import run_by_description
+from step_files import run_litert
+from step_files import write_and_run
 from test_export import ON_TENSORFLOW
-from test_export import WRITES
-from test_export import run_alone
 from test_streaming_step import MARKS
 from test_streaming_step import MODELS
 from test_streaming_step import some_input
@@ -20,8 +23,6 @@ from keras_rin import _files
 from keras_rin.export import export_streaming
 from keras_rin.export import streaming_step
 from keras_rin.layers import RIN
-from keras_rin.layers import NoisyRNN
-from keras_rin.layers import RINCell
 
 STEPS = 200
 # Of the largest output, after any of the 200 steps.
@@ -127,61 +128,12 @@ def litert_file(tmp_path_factory):
     return write
 
 
-def assert_near(y, model, x, weights, states):
-    expected = model.predict(x[None], verbose=0)[0]
-    tolerance = TOLERANCES[weights, states] * np.abs(expected).max()
-    np.testing.assert_allclose(y, expected, atol=tolerance, rtol=0)
-
-
-def described(path):
-    return json.loads(path.with_name(f"{path.name}.json").read_text())
-
-
-def run_by_order(description, x, set_input, invoke, get_output):
-    """The outputs of an interpreter that knows no names."""
-    inputs, outputs = description["inputs"], description["outputs"]
-    order = {entry["name"]: at for at, entry in enumerate(inputs)}
-    for entry in inputs:
-        if "initial" in entry:
-            value = np.full(entry["shape"], entry["initial"], entry["dtype"])
-            set_input(order[entry["name"]], value)
-    y = []
-    for values in x:
-        set_input(order["x"], values[None])
-        invoke()
-        results = [get_output(at) for at in range(len(outputs))]
-        for entry, value in zip(outputs, results, strict=True):
-            if entry["name"] == "y":
-                y.append(value[0])
-            else:
-                set_input(order[entry["next"]], value)
-    return np.stack(y)
-
-
 @ON_TENSORFLOW
 @EACH_TYPE
 def test_a_step_alone_in_litert(layer, weights, states, litert_file):
-    from ai_edge_litert.interpreter import Interpreter
-
     model, x, path = litert_file(layer, weights, states)
-    interpreter = Interpreter(str(path))
-    assert list(interpreter.get_signature_list()) == ["step"]
-    interpreter.allocate_tensors()
-    inputs, outputs = (
-        [details["index"] for details in tensors]
-        for tensors in (
-            interpreter.get_input_details(),
-            interpreter.get_output_details(),
-        )
-    )
-    y = run_by_order(
-        described(path),
-        x,
-        lambda at, value: interpreter.set_tensor(inputs[at], value),
-        interpreter.invoke,
-        lambda at: interpreter.get_tensor(outputs[at]),
-    )
-    assert_near(y, model, x, weights, states)
+    y = run_litert(path, x)
+    assert_near(y[None], model, x[None], TOLERANCES[weights, states])
 
 
 @ON_TENSORFLOW
@@ -203,14 +155,14 @@ def test_a_step_alone_in_litert_for_microcontrollers(
             load()
         return
     interpreter = load()
-    y = run_by_order(
+    y = run_by_description(
         described(path),
         x,
         lambda at, value: interpreter.set_input(value, at),
         interpreter.invoke,
         interpreter.get_output,
     )
-    assert_near(y, model, x, weights, states)
+    assert_near(y[None], model, x[None], TOLERANCES[weights, states])
 
 
 @ON_TENSORFLOW
@@ -249,104 +201,49 @@ def test_the_scales_of_a_litert_file_of_integers(dtype, rng, tmp_path):
         y.append(values(new["y"], outputs["y"])[0])
         memory = values(new["memory"], outputs["memory"])
         memory = codes(memory, by_name["memory"])
-    assert_near(np.stack(y), model, x, "int8", dtype)
+    tolerance = TOLERANCES["int8", dtype]
+    assert_near(np.stack(y)[None], model, x[None], tolerance)
 
 
-@WRITES
-@pytest.mark.one_backend
-def test_a_saved_model_of_the_step_alone(tmp_path):
-    import tensorflow as tf
-
-    path = tmp_path / "saved"
-    export_streaming(network("RIN"), path, verbose=False, step_only=True)
-    served = tf.saved_model.load(path)
-    assert hasattr(served, "step") and not hasattr(served, "serve")
-
-
-@ON_TENSORFLOW
-def test_a_litert_file_with_serve_has_no_description(tmp_path):
-    path = tmp_path / "streaming.tflite"
-    model = keras.Sequential([keras.Input((None, 2)), RIN(3)])
-    export_streaming(model, path, "litert", verbose=False, weights="float16")
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
-
-
-ONNX_STEP = """
-sys.modules["tensorflow"] = None
-import json
-import onnxruntime
-session = onnxruntime.InferenceSession(path)
-names = [output.name for output in session.get_outputs()]
-description = json.load(open(path + ".json"))
-assert names == [entry["name"] for entry in description["outputs"]]
-dtypes = {entry["name"]: entry["dtype"] for entry in description["inputs"]}
-assert [i.name for i in session.get_inputs()] == list(dtypes)
-x = numpy.load(files[0])
-state = {
-    entry["name"]: numpy.zeros([len(x), *entry["shape"][1:]], entry["dtype"])
-    for entry in description["inputs"]
-    if entry["name"] != "x"
-}
-answers = []
-for t in range(x.shape[1]):
-    inputs = {"x": x[:, t].astype(dtypes["x"]), **state}
-    outputs = dict(zip(names, session.run(names, inputs)))
-    answers.append(outputs.pop("y"))
-    state = {name: outputs["new_" + name] for name in state}
-numpy.save(files[0] + ".step.npy", numpy.stack(answers, axis=1))
-"""
-IN_ONNX = [
+GRAPHS = [
     pytest.param(
+        format,
         name,
         marks=[
-            *([pytest.mark.exhaustive] if name != "in a model" else []),
+            *([] if name in default else [pytest.mark.exhaustive]),
             *([MARKS[name]] if name == "masked graph" else []),
         ],
     )
+    for format, default in {
+        "litert": ("stacked cells last",),
+        "onnx": ("in a model",),
+    }.items()
     for name in MODELS
+    # LiteRT takes one sequence at a time.
+    if (format, name) != ("litert", "of a fixed batch")
 ]
 
 
-def streamed_by_onnx(model, folder, x):
-    path = folder / "step.onnx"
-    export_streaming(model, path, "onnx", verbose=False)
-    return run_alone(ONNX_STEP, path, x)["0.npy.step"]
-
-
 @ON_TENSORFLOW
-@pytest.mark.parametrize("name", IN_ONNX)
-def test_a_step_alone_as_onnx(name, rng, tmp_path):
+@pytest.mark.one_backend
+@pytest.mark.parametrize(("format", "name"), GRAPHS)
+def test_a_graph_is_a_file(format, name, rng, tmp_path):
+    """Which is run by the order in its description alone."""
     model = MODELS[name]()
     x = some_input(rng, model, batch=2, time=6)
-    expected = model.predict(x, batch_size=2, verbose=0)
-    y = streamed_by_onnx(model, tmp_path, x)
-    y = y if y.ndim == expected.ndim else y[:, -1]
-    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
-
-
-@ON_TENSORFLOW
-@pytest.mark.exhaustive
-@pytest.mark.runtime
-def test_a_normalization_as_onnx(rng, tmp_path):
-    """Its mean is no weight, and tf2onnx takes it for an input."""
-    model, x = network("RIN"), sensor_values(rng)
-    y = streamed_by_onnx(model, tmp_path, x[None])[0]
-    assert_near(y, model, x, "float32", "float32")
+    y = write_and_run(model, format, tmp_path, x)
+    assert_near(y, model, x, 1e-4)
 
 
 @ON_TENSORFLOW
 def test_the_onnx_file_states_its_opset(tmp_path, capfd):
     import onnx
 
-    model = keras.Sequential([keras.Input((None, 2)), RIN(3, name="r-1")])
     path = tmp_path / "step.onnx"
-    export_streaming(model, path, "onnx")
+    export_streaming(named("r-1"), path, "onnx")
     opsets = {o.domain: o.version for o in onnx.load(path).opset_import}
     assert opsets[""] == described(path)["opset"] == 15
     assert "step of r-1, x, in opset 15, des" in capfd.readouterr().out
-    step = streaming_step(model)
-    state = step({"x": np.ones((1, 2)), "r-1": np.zeros((1, 3))})
-    assert set(state) == {"y", "r-1"}
 
 
 def named(*names):
@@ -356,33 +253,89 @@ def named(*names):
     return model
 
 
+PATHS = {"onnx": "step.onnx", "litert": "step.tflite"}
+SUPPORTED_NAMES = {
+    "onnx": ["inputs", "class", "r.1"],
+    "litert": ["y_0", "serve"],
+}
+REFUSED_NAMES = {
+    "onnx": [["rin", "new_rin"], ["r\u00fcn"], ["_r"], ["rin", "RIN"]],
+    "litert": [["my-rin"], ["class"], ["self"], ["_r"], ["rin", "RIN"]],
+}
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("format", PATHS)
+def test_names_that_a_format_holds(format, rng, tmp_path):
+    model = named(*SUPPORTED_NAMES[format])
+    x = rng.normal(size=(1, 5, 2)).astype("float32")
+    assert_near(write_and_run(model, format, tmp_path, x), model, x)
+
+
 @ON_TENSORFLOW
 @pytest.mark.parametrize(
-    ("names", "path", "message"),
-    [
-        (["rin", "new_rin"], "step.onnx", "'new_rin' is the name of a new st"),
-        (["r\u00fcn"], "step.onnx", "named 'r\u00fcn'"),
-        (["rin"], "step.tflite", "must end in .onnx"),
-        (["x"], "step.onnx", "none of them x or y"),
-    ],
+    ("format", "names"),
+    [(format, n) for format, names in REFUSED_NAMES.items() for n in names],
 )
-def test_names_that_clash_in_onnx_are_refused(names, path, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        export_streaming(named(*names), tmp_path / path, "onnx", verbose=False)
+def test_names_that_a_format_cannot_hold_are_refused(format, names, tmp_path):
+    with pytest.raises(ValueError, match="rename the layer.*Received"):
+        export_streaming(named(*names), tmp_path / PATHS[format], format)
     assert not list(tmp_path.iterdir())
 
 
+class Digamma(layers.Layer):
+    def call(self, x):
+        import tensorflow as tf
+
+        return tf.raw_ops.Digamma(x=x)
+
+
+def above(layer, **options):
+    return keras.Sequential([keras.Input((None, 2)), RIN(2, **options), layer])
+
+
+DTYPES = {
+    ("onnx", "bfloat16"): "'rin\\w*' has no form in ONNX.* in bfloat16",
+    ("onnx", "float16"): None,
+    ("litert", "float16"): "'rin\\w*' has no form in LiteRT.* in float16",
+    ("litert", "float64"): "'rin\\w*' has no form in LiteRT.* in float64",
+}
+
+
 @ON_TENSORFLOW
-def test_what_onnx_does_not_hold_is_refused(tmp_path):
-    class LogGamma(layers.Layer):
-        def call(self, x):
-            import tensorflow as tf
+@pytest.mark.parametrize("case", DTYPES, ids="-".join)
+def test_a_dtype_is_supported_or_refused(case, rng, tmp_path):
+    format, dtype = case
+    model = above(layers.Dense(2, dtype="float32"), dtype=dtype)
+    x = rng.normal(size=(1, 5, 2)).astype("float32")
+    if DTYPES[case] is None:
+        y = write_and_run(model, format, tmp_path, x)
+        assert_near(y, model, x, 1e-2)
+    else:
+        with pytest.raises(ValueError, match=f"{DTYPES[case]}.*copy the weigh"):
+            write_and_run(model, format, tmp_path, x)
+        assert not list(tmp_path.iterdir())
 
-            return tf.raw_ops.Lgamma(x=x)
 
-    model = keras.Sequential([keras.Input((None, 2)), RIN(2), LogGamma()])
-    with pytest.raises(ValueError, match="tf2onnx cannot convert"):
-        export_streaming(model, tmp_path / "m.onnx", "onnx", verbose=False)
+@ON_TENSORFLOW
+@pytest.mark.parametrize(
+    ("format", "layer", "reason"),
+    [
+        ("onnx", lambda: Digamma(name="mine"), "'mine'.*'Digamma'"),
+        ("litert", lambda: Digamma(name="mine"), "'mine'.*'Digamma'"),
+        ("onnx", lambda: layers.Dense(2, "gelu", name="top"), "'top'.*'Erfc'"),
+        (
+            "litert",
+            lambda: layers.Dense(2, dtype="mixed_bfloat16", name="top"),
+            "'top'.*bfloat16",
+        ),
+    ],
+)
+def test_a_layer_that_a_format_lacks_is_refused(
+    format, layer, reason, tmp_path
+):
+    with pytest.raises(ValueError, match=reason):
+        export_streaming(above(layer()), tmp_path / PATHS[format], format)
     assert not list(tmp_path.iterdir())
 
 
@@ -394,23 +347,6 @@ def test_onnx_without_tf2onnx_says_what_to_install(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.one_backend
-@pytest.mark.parametrize("name", ["m.onnx", "m.tflite"])
-def test_a_step_that_does_not_exist_is_refused(name, tmp_path):
-    """As onnx and tflite, like in the other formats."""
-    backwards = keras.Sequential(
-        [keras.Input((None, 2)), layers.Bidirectional(RIN(2, name="rin"))]
-    )
-    noisy = keras.Sequential(
-        [keras.Input((None, 2)), NoisyRNN(RINCell(2), 0.1)]
-    )
-    format = {"m.onnx": "onnx", "m.tflite": "litert"}[name]
-    for model in (backwards, noisy):
-        with pytest.raises(ValueError, match="cannot run step by step"):
-            export_streaming(model, tmp_path / name, format, verbose=False)
-    assert not list(tmp_path.iterdir())
-
-
 def constant(**values):
     return lambda: [{name: np.full(*value) for name, value in values.items()}]
 
@@ -419,17 +355,19 @@ ONES = {"x": ((1, 2), 1.0), "rin": ((1, 2), 1.0)}
 DATASETS = {
     "states at 0": (
         constant(**ONES | {"rin": ((1, 2), 0.0)}),
-        "'rin', which is always 0",
+        "1 samples, where 'rin' is always 0",
     ),
-    "not finite": (constant(**ONES | {"x": ((1, 2), np.nan)}), "'x' with"),
+    "not finite": (
+        constant(**ONES | {"x": ((1, 2), np.nan)}),
+        "'x' is always 0 or not finite",
+    ),
     "no state": (constant(x=ONES["x"]), "must yield dictionaries"),
     "other shape": (
         constant(**ONES | {"rin": ((1, 3), 1.0)}),
         r"must yield dictionaries.*\(1, 3\)",
     ),
     "list": (lambda: [[np.ones((1, 2))]], "must yield dictionaries"),
-    "no samples": (lambda: [], "no samples"),
-    "no function": ([constant(**ONES)()[0]], "must be a function"),
+    "no samples": (lambda: [], "0 samples"),
     "sequences of 3 features": (np.ones((2, 5, 3)), "must yield dictionaries"),
 }
 
@@ -475,37 +413,6 @@ def test_a_dataset_without_scales_is_refused_for_litert(case, tmp_path):
             states="int16",
             representative_dataset=dataset,
         )
-    assert not list(tmp_path.iterdir())
-
-
-@ON_TENSORFLOW
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"weights": "int4"}, "`weights` must be one of"),
-        ({"states": "float16"}, "`states` must be one of"),
-        ({"states": "int16"}, "states='int16' needs weights='int8'"),
-        ({"states": "int16", "weights": "int8"}, "a `representative_dataset`"),
-        (
-            {"weights": "int8", "optimizations": []},
-            "`weights` sets the attribute 'optimizations'",
-        ),
-    ],
-)
-def test_types_that_litert_lacks_are_refused(options, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        export_streaming(
-            named("rin"), tmp_path / "m.tflite", "litert", **options
-        )
-    assert not list(tmp_path.iterdir())
-
-
-@ON_TENSORFLOW
-@pytest.mark.parametrize("format", ["onnx", "tf_saved_model", "c"])
-def test_types_of_litert_are_refused_elsewhere(format, tmp_path):
-    for options in ({"weights": "float16"}, {"states": "int8"}):
-        with pytest.raises(ValueError, match=f"in the format '{format}'"):
-            export_streaming(named("rin"), tmp_path / "m", format, **options)
     assert not list(tmp_path.iterdir())
 
 

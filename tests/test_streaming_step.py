@@ -113,8 +113,8 @@ MODELS = {
     "several states": lambda: stack(
         layers.LSTM(4, return_sequences=True), layers.GRU(5), layers.Dense(1)
     ),
-    "several cells": lambda: stack(
-        layers.RNN([layers.LSTMCell(4), RINCell(5)])
+    "stacked cells last": lambda: stack(
+        layers.RNN([layers.LSTMCell(4), RINCell(5)], return_sequences=True)
     ),
     "around a layer": around_a_layer,
     "in a model": in_a_model,

@@ -168,6 +168,7 @@ _WITH_PARAMETERS = {
         ["slope", "threshold"],
         "x > threshold ? x : slope * (x - threshold)",
     ),
+    "threshold_relu": (["threshold"], "x > threshold ? x : 0.0f"),
     "minimum": (["largest"], "x > largest ? largest : x"),
 }
 

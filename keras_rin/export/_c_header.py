@@ -69,6 +69,8 @@ Made by keras_rin {version} with Keras {keras} on {backend}.
 x: {x}, in the units of the model's input.
 y: {y}, the model's output after this step. It must not overlap x.
 
+Within a namespace of C++, include math.h before the namespace.
+
 Flash: {flash:,} bytes for the {weights} weights, and the code.
 RAM: {ram:,} bytes for each {name}_state; {stack:,} bytes of stack in a step.
 

@@ -137,8 +137,10 @@ def _leaky_relu(layer, rank):
 
 def _relu(layer, rank):
     slope, threshold = layer.negative_slope, layer.threshold
-    if threshold:
+    if threshold and slope:
         call = ("shifted_relu", slope, threshold)
+    elif threshold:
+        call = ("threshold_relu", threshold)
     else:
         call = ("leaky_relu_layer", slope) if slope else ("relu",)
     if layer.max_value is None:

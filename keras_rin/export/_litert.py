@@ -129,11 +129,11 @@ def _attributes_of(weights, states):
 
 def _samples(step, dataset):
     """The samples of a dataset, from which the scales are computed."""
-    samples = list(dataset() if callable(dataset) else _along(step, dataset))
     expected = {
         name: (1, *tensor.shape[1:]) for name, tensor in step.input.items()
     }
-    for sample in samples:
+    samples = []
+    for sample in dataset() if callable(dataset) else _along(step, dataset):
         shapes = sample
         if isinstance(sample, dict):
             shapes = {name: np.shape(value) for name, value in sample.items()}
@@ -142,6 +142,7 @@ def _samples(step, dataset):
                 "`representative_dataset` must yield dictionaries of arrays "
                 f"of the shapes {expected}. Received: {shapes}"
             )
+        samples.append(dict(sample))
     for name, tensor in step.input.items():
         values = np.array([sample[name] for sample in samples], tensor.dtype)
         if not np.isfinite(values).all() or not values.any():
