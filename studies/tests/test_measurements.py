@@ -119,7 +119,7 @@ def test_a_page_has_a_part_for_each_variant(squares, tmp_path, capsys):
 
 def test_a_part_is_written_between_its_marks(squares, tmp_path):
     page = tmp_path / "README.md"
-    page.write_text("# Powers\n\n<!-- roots -->\nold\n<!-- end -->\n")
+    page.write_text("# Powers\n\n<!-- roots -->\nold\n<!-- end -->\nAfter.\n")
     part = dataclasses.replace(squares, part="roots", pictures={})
     part.run(tmp_path)
     part.run(tmp_path, "five")
@@ -130,7 +130,7 @@ def test_a_part_is_written_between_its_marks(squares, tmp_path):
     text = page.read_text()
     assert text == (
         f"# Powers\n\n<!-- roots -->\n{part.page(tmp_path)}<!-- end -->\n"
-        f"<!-- squares -->\n{other.page(tmp_path)}<!-- end -->\n"
+        f"After.\n<!-- squares -->\n{other.page(tmp_path)}<!-- end -->\n"
     )
     assert "\n## roots\n\n**What is n^2?**\n" in text
     assert "\n### Five\n" in text
