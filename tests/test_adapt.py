@@ -169,7 +169,9 @@ def test_masked_time_steps_do_not_count(x, rng):
     counts = some_steps(rng)
     x[~counts] = np.nan  # padding may be anything
     layer = built(RIN(5))
-    keras_rin.adapt(layer, x, mask=counts)
+    # A mask may be one of numbers; a larger number counts no more.
+    numbers = counts * rng.integers(1, 4, counts.shape)
+    keras_rin.adapt(layer, x, mask=numbers.tolist())
     assert_centered(layer.cell, x, counts)
 
 

@@ -192,9 +192,10 @@ def preflight(
     values = [ops.convert_to_tensor(v.value) for v in model.trainable_variables]
     loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
     report = Preflight(
-        layers=tuple(_layer_preflight(*inputs) for inputs in layer_inputs),
         loss=_number(loss),
         baseline_loss=constant and _number(batch_loss(values, constant)),
+        # After the loss: on JAX a prediction deletes the values of before.
+        layers=tuple(_layer_preflight(*inputs) for inputs in layer_inputs),
         weight_gradient_norms={
             weight.path: float(np.linalg.norm(_cells.float64(gradient)))
             for weight, gradient in zip(
