@@ -1,75 +1,90 @@
 """Claims: what was published or asked, what was found, and the verdict."""
 
 import dataclasses
-import functools
 import itertools
+import re
+import runpy
+from collections.abc import Sequence
 
 from engine import findings
-from engine import record
 from engine import verdicts
 from engine import words
 from engine.protocol import HYPERPARAMETERS
 from engine.protocol import require_known
-from engine.study import Study
 
 SUBJECTS = "RIN", "non-normal", "identity", "ours"
 MEASURES = "test_losses", "curve_means", "unsolved"  # of an outcome, by seed
+# A claim with one of these words names no exception.
+UNIVERSAL = re.compile(r"\b(whatever|does not|never|every)\b")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Claim:
-    """Two variants compared, all else equal, or a finding; or neither.
+    """A statement, and what a study found of it.
 
-    `compare` lists pairs of variants, each named by its layer or by some of its
-    hyperparameters; `where` limits the others. A `finding` of the results of a
-    measured study begins with its name. An `untested` claim says why.
+    Attributes:
+        study: Name of the study, FOLDER or FOLDER/PART.
+        after: The runs that were made before the claim was written.
+        size: Of our trial, and the published one.
+        parts: What was found; empty where all runs are missing.
+        unit: What the parts are.
+        comparisons: Those of which parts are made.
     """
 
-    study: Study
     statement: str
+    study: str
     about: str = "ours"
     source: str = "our question"
     published: str = "no such comparison"
-    after: str = ""  # the runs that were made before the claim was written
+    after: str = ""
     size: str = ""
-    expect: str = "better"
-    within: float | None = None
-    measure: str = "test_losses"
-    compare: tuple = ()
-    where: dict = dataclasses.field(default_factory=dict)
-    finding: str = ""
-    untested: str = ""
+    parts: Sequence = ()
+    unit: str = "comparisons"
+    comparisons: Sequence = ()
 
     def __post_init__(self):
         require_known("value of `about`", [self.about], SUBJECTS)
+
+    @property
+    def verdict(self):
+        universal = UNIVERSAL.search(self.statement) is not None
+        answers = [part.answer for part in self.parts]
+        return verdicts.verdict(answers, universal, self.unit)
+
+
+@dataclasses.dataclass(frozen=True)
+class Test:
+    """How a protocol tests a claim: two models compared, or a finding.
+
+    `compare` lists pairs of variants, each named by its layer or by some of its
+    hyperparameters; `where` limits the others. A `finding` is a function of
+    findings.py beside the protocol, from a study and `where` to parts.
+    """
+
+    __test__ = False  # it is no test of pytest
+
+    expect: str = "better"
+    within: float | None = None
+    measure: str = "test_losses"
+    compare: Sequence = ()
+    where: dict = dataclasses.field(default_factory=dict)
+    finding: str = ""
+
+    def __post_init__(self):
         require_known("value of `expect`", [self.expect], ["better", "equal"])
         require_known("value of `measure`", [self.measure], MEASURES)
         require_known("hyperparameter", self.where, HYPERPARAMETERS)
-        if self.finding:
-            known = [*findings.OF_RUNS, *findings.COMPUTED]
-            known += [f"{self.results}.{name}" for name in findings.OF_RESULTS]
-            require_known("finding", [self.finding], known)
-        elif self.compare:
-            if self.within is None:
-                raise ValueError(f"no `within` for “{self.statement}”")
-            if not self.pairs:
-                raise ValueError(f"no two models for “{self.statement}”")
-        elif not self.untested:
-            raise ValueError(
-                f"no `compare`, `finding` or `untested` for “{self.statement}”"
-            )
 
-    @functools.cached_property
-    def pairs(self):
+    def pairs(self, variants):
         """The pairs of variants to compare, which agree in all else."""
-        variants, pairs = self.study.protocol.variants, []
+        pairs = []
         for names in self.compare:
             first, second = (
                 {"layer": name} if isinstance(name, str) else name
                 for name in names
             )
-            require_known("hyperparameter", first | second, HYPERPARAMETERS)
             named = first | second
+            require_known("hyperparameter", named, HYPERPARAMETERS)
             pairs += [
                 (variant, other)
                 for variant, other in itertools.product(variants, variants)
@@ -80,67 +95,69 @@ class Claim:
             ]
         return pairs
 
-    @functools.cached_property
-    def comparisons(self):
-        """Of each pair; None where runs are missing."""
-        return [self._comparison(*pair) for pair in self.pairs]
-
-    def _comparison(self, *pair):
-        outcomes = list(map(self.study.outcome, pair))
+    def comparison(self, study, pair):
+        """None where runs are missing."""
+        outcomes = list(map(study.outcome, pair))
         if None in outcomes:
             return None
         losses = [getattr(outcome, self.measure) for outcome in outcomes]
         return verdicts.compare(*losses, self.expect, self.within)
 
-    @functools.cached_property
-    def parts(self):
-        """What was found; nothing where all runs are missing."""
-        if self.finding in findings.COMPUTED:
-            return findings.COMPUTED[self.finding]()
-        if self.results:
-            results = record.of_program(self.results)
-            name = self.finding.rpartition(".")[2]
-            return findings.OF_RESULTS[name](results)
-        if self.finding:
-            finding = findings.OF_RUNS[self.finding]
-            return finding(self.study, self.where) if self.study.runs else []
-        if not any(self.comparisons):
-            return []
-        return list(map(self._part, self.pairs, self.comparisons))
-
-    @property
-    def results(self):
-        """The name of the measured study that a finding is of, "" if none."""
-        return self.finding.rpartition(".")[0]
-
-    def _part(self, pair, comparison):
-        varied = self.study.protocol.varied
-        condition = words.condition(pair, self.pairs, varied)
-        if comparison is None:
-            return verdicts.Part(condition, "", verdicts.UNTESTED)
-        interval = words.interval(comparison.interval)
-        summary = f"{comparison.mean:+.2g} ({interval})"
-        return verdicts.Part(condition, summary, comparison.answer)
-
-    @property
-    def verdict(self):
-        return verdicts.verdict(part.answer for part in self.parts)
-
-    @property
-    def settings(self):
-        """Of the runs that the claim needs: those of its variants."""
-        protocol = self.study.protocol
-        needed = set(itertools.chain(*self.pairs))
-        if not self.compare:
-            items = self.where.items()
-            where = {k: v for k, v in items if k not in protocol.tuned}
-            needed = {v for v in protocol.variants if v.matches(where)}
-        return [s for s in protocol.settings if protocol.variant(s) in needed]
-
 
 def of(study):
     """The claims of a study; ValueError says what is wrong in one."""
-    known = {field.name for field in dataclasses.fields(Claim)} - {"study"}
-    for values in study.protocol.claims:
-        require_known("key of a claim", values, known)
-    return [Claim(study, **values) for values in study.protocol.claims]
+    return [_claim(study, dict(values)) for values in study.protocol.claims]
+
+
+def _claim(study, values):
+    names = [field.name for field in dataclasses.fields(Test)]
+    test = Test(**{name: values.pop(name) for name in names if name in values})
+    known = "statement", "about", "source", "published", "after", "size"
+    require_known("key of a claim", values, known)
+    name, statement = study.protocol.name, values["statement"]
+    if test.finding:
+        functions = _findings(study.protocol.folder)
+        require_known("finding", [test.finding], functions)
+        find = functions[test.finding]
+        parts = find(study, test.where) if study.runs else []
+        return Claim(**values, study=name, parts=parts, unit="models")
+    pairs, varied = test.pairs(study.protocol.variants), study.protocol.varied
+    if not test.compare:
+        raise ValueError(f"no `compare` or `finding` for “{statement}”")
+    if test.within is None:
+        raise ValueError(f"no `within` for “{statement}”")
+    if not pairs:
+        raise ValueError(f"no two models for “{statement}”")
+    comparisons = [test.comparison(study, pair) for pair in pairs]
+    conditions = [words.condition(pair, pairs, varied) for pair in pairs]
+    parts = [
+        verdicts.part(*both)
+        for both in zip(conditions, comparisons, strict=True)
+    ]
+    made = list(filter(None, comparisons))
+    return Claim(
+        **values,
+        study=name,
+        parts=parts if made else [],
+        unit=words.unit(pairs, varied),
+        comparisons=made,
+    )
+
+
+def _findings(folder):
+    """The functions of a study that find out what is no comparison."""
+    path = folder / "findings.py"
+    own = runpy.run_path(path, run_name="own") if path.exists() else {}
+    return {
+        name: value
+        for name, value in {**vars(findings), **own}.items()
+        if getattr(value, "__module__", "") in ("own", findings.__name__)
+    }
+
+
+def of_results(study, claims, results):
+    """The claims of a program, whose `finding` makes a part of its results."""
+    return [
+        Claim(parts=[claim.pop("finding")(results)], study=study, **claim)
+        for claim in map(dict, claims)
+    ]

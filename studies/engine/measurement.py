@@ -2,9 +2,10 @@
 
 A program has its question and its method as docstring, a function `measure`
 that returns the results, a function `tables`, and in capitals, where needed,
-PICTURES, VARIANTS and SMALLEST; see `Measurement`. The page of a study with one
-program, measure.py, is made of it. A study of several parts has a program for
-each, NAME.py, which writes its part of the page between the marks of its name.
+PICTURES, VARIANTS, SMALLEST and CLAIMS; see `Measurement`. The page of a study
+with one program, measure.py, is made of it. A study of several parts has a
+program for each, NAME.py, which writes its part of the page between the marks
+of its name.
 """
 
 import dataclasses
@@ -19,11 +20,14 @@ import sys
 import types
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 import keras
 from absl import logging
 
 from engine import record
+from engine.claims import of_results
+from engine.page import of_claims
 from engine.study import grouped
 
 
@@ -61,6 +65,8 @@ class Measurement:
         part: Name of the program, if the study has several; it stands in the
             names of the files of results.
         smallest: Settings that show within seconds whether it runs.
+        claims: What the results of the first variant decide, as arguments of
+            `Claim`, with a function of the results as `finding`.
     """
 
     folder: pathlib.Path
@@ -72,6 +78,7 @@ class Measurement:
         default_factory=lambda: {"": Variant()}
     )
     smallest: Mapping = dataclasses.field(default_factory=dict)
+    claims: Sequence = ()
     part: str = ""
 
     @classmethod
@@ -84,7 +91,7 @@ class Measurement:
         module = importlib.import_module(f"{study}.{path.stem}")
         optional = {
             name: getattr(module, name.upper())
-            for name in ("pictures", "variants", "smallest")
+            for name in ("pictures", "variants", "smallest", "claims")
             if hasattr(module, name.upper())
         }
         functions = module.measure, module.tables
@@ -156,6 +163,7 @@ class Measurement:
         level = "##" if self.part else "#"
         title = (self.part or self.folder.name).replace("_", " ")
         parts = [f"{level} {title}", f"**{question}**", method.strip()]
+        parts += of_claims(self.asserted(folder), level)
         for name, variant in self.variants.items():
             results = record.read(folder / self._file("results.json", name))
             if results is None:
@@ -170,10 +178,19 @@ class Measurement:
                 parts += [line] * (folder / file).exists()
         return "\n\n".join(filter(None, parts)) + "\n"
 
+    def asserted(self, folder):
+        """The claims of the program, from the results in a folder."""
+        results = record.read(folder / self._file("results.json", ""))
+        return of_results(self.name, self.claims, results) if results else []
+
+    @property
+    def name(self):
+        """FOLDER, or FOLDER/PART."""
+        return "/".join(filter(None, [self.folder.name, self.part]))
+
     def _command(self, name):
         backend = self.variants[name].backend
-        program = "/".join(filter(None, [self.folder.name, self.part]))
-        line = f"python -m engine measure {program}"
+        line = f"python -m engine measure {self.name}"
         if backend != "tensorflow":
             line = f"KERAS_BACKEND={backend} {line}"
         return f"    {line}" + f" --variant={name}" * bool(name)
@@ -187,6 +204,12 @@ def programs():
         for path in paths
         if "\ndef measure(" in path.read_text()
     ]
+
+
+def asserted():
+    """The claims of all programs, from their stored results."""
+    every = map(Measurement.of, programs())
+    return [claim for made in every for claim in made.asserted(made.folder)]
 
 
 def _caption(draw):

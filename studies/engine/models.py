@@ -1,12 +1,18 @@
-"""The uncompiled Keras model of a run, from its setting."""
+"""The uncompiled Keras model of a run, from its options."""
 
-import copy
+import ast
+import functools
+import json
 
 import keras
 
 from keras_rin.layers import RIN
 from keras_rin.models import residual_convnet
 
+# Entries of configs that say how a layer is called or computed.
+NO_NETWORK = (
+    "name dtype module registered_name seed fused implementation".split()
+)
 # The recurrent layers that studies compare, where they name no others.
 LAYERS = {
     "RIN": RIN,
@@ -26,39 +32,71 @@ class IdentityAndNoise(keras.initializers.Initializer):
 
 
 def build(setting, data):
-    if setting.task == "babi":
-        return answers_questions(setting, data)
-    if setting.task == "images":
-        return convolutional(setting, data)
-    return recurrent(setting, data)
+    kinds = {"babi": answers_questions, "images": convolutional}
+    return kinds.get(setting.data.task, recurrent)(setting.model, data)
 
 
-def layer(setting, **arguments):
-    """The Keras layer of a setting."""
-    name, config = copy.deepcopy(setting.layer_config).values()
+def layer(call, **arguments):
+    """The Keras layer of a call, such as "keras.GRU(units=3)"."""
+    name, config = _as_config(ast.parse(call, mode="eval").body).values()
     kind = keras.saving.get_registered_object(name)
     if kind is None:
         kind = getattr(keras.layers, name)
     return kind.from_config(config | arguments)
 
 
-def recurrent(setting, data):
+def _as_config(node):
+    """The config of Keras that a call means."""
+    if isinstance(node, ast.Call):
+        name = ast.unparse(node.func)
+        if "." not in name:
+            name = f"keras_rin.{name}"
+        name = name.removeprefix("keras.").replace(".", ">")
+        arguments = {k.arg: _as_config(k.value) for k in node.keywords}
+        return {"class_name": name, "config": arguments}
+    if isinstance(node, ast.List):
+        return [_as_config(element) for element in node.elts]
+    return ast.literal_eval(node)
+
+
+@functools.cache
+def config(call):
+    """All that determines a layer, also by default, as JSON."""
+    made = layer(call)
+    config = {"class_name": type(made).__name__, "config": made.get_config()}
+    return json.dumps(_without_names(config), sort_keys=True)
+
+
+def _without_names(config):
+    """What of a config makes another network, without options that are off."""
+    if isinstance(config, (list, tuple)):
+        return list(map(_without_names, config))
+    if not isinstance(config, dict):
+        return config
+    values = {
+        key: _without_names(value)
+        for key, value in config.items()
+        if key not in NO_NETWORK
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def recurrent(options, data):
     """One recurrent layer, or `layers` of them, and a linear read-out.
 
     With `hidden`, a layer of that many ReLU units comes before the read-out.
     """
     model = keras.Sequential([keras.Input((None, data.splits[0][0].shape[-1]))])
-    for number in range(1, setting.layers + 1):
-        every_step = data.every_step or number < setting.layers
-        options = {"return_sequences": True} if every_step else {}
-        model.add(layer(setting, **options))
-    if setting.hidden:
-        model.add(keras.layers.Dense(setting.hidden, "relu"))
+    for number in range(1, options.layers + 1):
+        every_step = data.every_step or number < options.layers
+        model.add(layer(options.call, return_sequences=every_step))
+    if options.hidden:
+        model.add(keras.layers.Dense(options.hidden, "relu"))
     model.add(keras.layers.Dense(data.answers))
     return model
 
 
-def answers_questions(setting, data):
+def answers_questions(options, data):
     """The network of Hu et al., 2018, for bAbI.
 
     One recurrent layer reads the story, a second the question, a third both; a
@@ -70,12 +108,12 @@ def answers_questions(setting, data):
     story = keras.Input((steps,), dtype="int32", name="story")
     question = keras.Input((None,), dtype="int32", name="question")
     embed = keras.layers.Embedding(words, 200, mask_zero=True)
-    states = layer(setting, return_sequences=True)(embed(story))
-    state = layer(setting)(embed(question))
+    states = layer(options.call, return_sequences=True)(embed(story))
+    state = layer(options.call)(embed(question))
     repeated = keras.layers.RepeatVector(steps)(state)
     both = keras.layers.Concatenate()([states, repeated])
     # Beside a part without a mask, Concatenate loses the mask of the other.
-    answer = layer(setting)(both, mask=embed.compute_mask(story))
+    answer = layer(options.call)(both, mask=embed.compute_mask(story))
     answer = keras.layers.Dense(words, "softmax")(answer)
     return keras.Model({"story": story, "question": question}, answer)
 
@@ -104,20 +142,20 @@ def count_weights(layer, units, features):
     return layer.count_params()
 
 
-def convolutional(setting, data):
+def convolutional(options, data):
     """`residual_convnet` on small images, its read-out fixed or trained."""
-    initializer, width = setting.initializer, setting.width
+    initializer, width = options.initializer, options.width
     model = residual_convnet(
         data.splits[0][0].shape[1:],
         data.answers,
         stem_filters=width,
         filters=(width, 2 * width, 4 * width),
-        blocks=setting.blocks,
+        blocks=options.blocks,
         kernel_initializer=(
             None if initializer == "small variance" else initializer
         ),
     )
-    if setting.read_out == "fixed":
+    if options.read_out == "fixed":
         return model
     mean = model.get_layer("mean").output
     return keras.Model(model.inputs, keras.layers.Dense(data.answers)(mean))

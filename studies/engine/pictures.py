@@ -69,10 +69,7 @@ def of(study):
     """{file: function that draws it}, once a variant has all its runs."""
     if not study.outcomes:
         return {}
-    # A table of panels has one row for each; a picture would be too tall.
-    drawn = {}
-    if "panels" not in study.protocol.tables:
-        drawn["models.svg"] = _models
+    drawn = {"models.svg": _models}
     if len(study.protocol.tuned) == 2:
         drawn["settings.svg"] = _settings
     if study.protocol.curves:
@@ -174,7 +171,7 @@ def _settings(study):
         axes.set_xticks(range(len(across)), map(str, across))
         axes.set_yticks(range(len(up)), map(str, up))
         xlabel, ylabel = tables.tuned(study)
-        values = [(name, getattr(outcome.variant, name)) for name in names]
+        values = [(name, outcome.variant[name]) for name in names]
         axes.set(xlabel=xlabel, ylabel=ylabel, title=words.label(values))
     label = "normalized validation loss (baseline = 1)"
     figure.colorbar(image, ax=rows, label=label)

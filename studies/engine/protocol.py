@@ -1,18 +1,23 @@
 """Protocols: TOML files that fix what is trained before anything is.
 
 Each combination of the values of a row of `grid`, with the hyperparameters of
-all runs in `data`, `network` and `training`, is trained with each of the
-`seeds`. `tuned` names the hyperparameters whose best values are chosen on
-validation data; the others and the layer tell variants apart. `claims` are read
-by `claims.py`.
+all runs in `data`, `model` and `training`, is trained with each of the `seeds`.
+`tuned` names the hyperparameters whose best values are chosen on validation
+data; the others and the layer tell variants apart. `claims` are read by
+`claims.py`. A study of one protocol has it in protocol.toml; of several, each
+part in protocol_PART.toml, and its name is FOLDER/PART.
 """
 
 import ast
 import dataclasses
 import functools
 import itertools
+import json
 import pathlib
 import tomllib
+
+from engine import models
+from engine import record
 
 FILE = pathlib.Path(__file__).with_name("layers.toml")
 LAYERS = tomllib.loads(FILE.read_text())
@@ -31,29 +36,19 @@ VALUES = {
     "inputs": ("raw", "adapted", "normalized"),
     "read_out": ("fixed", "trained"),
 }
-TABLES = "models", "accuracies", "panels", "departures", "rates"
+TABLES = "models", "accuracies", "departures", "rates"
 SHARED = "about within source published expect size compare where finding"
-FIXED = "data network training"
 KEYS = set(
-    f"{SHARED} {FIXED} question setting differs seeds tuned panels tables "
-    "curves grid layers claims".split()
+    f"{SHARED} data model training question setting differs seeds tuned panels "
+    "tables curves grid layers claims".split()
 )
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
-    """All that determines a run.
-
-    A variant is a setting without seed and tuned hyperparameters: these are
-    None. Pages call it a model.
-    """
+class Data:
+    """What a run is trained on; None where the task has no such choice."""
 
     task: str
-    updates: int
-    batch_size: int
-    learning_rate: float | None
-    seed: int | None
-    # Data; None if the task has no such choice.
     length: int | None = None
     train: int | None = None
     copied: int | None = None
@@ -62,60 +57,132 @@ class Setting:
     pooled: int = 1
     number: int | None = None
     inputs: str = "raw"
-    # Recurrent networks.
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """What is trained: recurrent layers, or a network of whole images.
+
+    `layer` is the name of a layer, `call` what makes it, and `config` what that
+    is by now, as JSON.
+    """
+
     layer: str | None = None
-    layer_config: dict | None = dataclasses.field(
-        default=None, compare=False, repr=False
-    )
+    call: str | None = dataclasses.field(default=None, compare=False)
+    config: str | None = None
     units: int | None = None
     layers: int = 1
     hidden: int = 0
     noise: float | None = None
     chain_gain: float | None = None
     identity_gain: float | None = None
-    # Networks of whole images.
     initializer: str | None = None
     read_out: str | None = None
     blocks: int | None = None
     width: int = 8
-    # Training.
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    updates: int
+    batch_size: int
+    learning_rate: float | None
     schedule: str = "constant"
     clip: str = "norm 1"
-    beta_2: float | None = None
+    beta_2: float = 0.999
 
-    def __post_init__(self):
-        if self.beta_2 is None:
-            beta_2 = 0.99 if self.schedule == "cosine" else 0.999
-            object.__setattr__(self, "beta_2", beta_2)
 
-    def without(self, names):
-        return dataclasses.replace(self, **dict.fromkeys(names))
+GROUPS = {"data": Data, "model": Model, "training": Training}
+GROUP_OF = {
+    field.name: group
+    for group, kind in GROUPS.items()
+    for field in dataclasses.fields(kind)
+}
+HYPERPARAMETERS = [n for n in GROUP_OF if n not in ("call", "config")] + [
+    "seed"
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """All that determines a run.
+
+    A variant is a setting without seed, tuned hyperparameters and config: these
+    are None. Pages call it a model.
+    """
+
+    data: Data
+    model: Model
+    training: Training
+    seed: int | None
+
+    @classmethod
+    def of(cls, values):
+        """From the value of each hyperparameter that has no default."""
+        groups = {
+            group: kind(
+                **{n: v for n, v in values.items() if GROUP_OF.get(n) == group}
+            )
+            for group, kind in GROUPS.items()
+        }
+        return cls(**groups, seed=values["seed"])
+
+    @classmethod
+    def from_dict(cls, values):
+        """Of a stored run: what it does not have is None, not a default."""
+        stored = {**values["data"], **values["model"], **values["training"]}
+        if "config" in stored:
+            stored["config"] = json.dumps(stored["config"], sort_keys=True)
+        return cls.of(
+            dict.fromkeys(GROUP_OF) | stored | {"seed": values["seed"]}
+        )
+
+    def as_dict(self):
+        """All hyperparameters in their groups, without those that are None."""
+        groups = {
+            group: {
+                name: value
+                for name, value in vars(getattr(self, group)).items()
+                if value is not None and name != "call"
+            }
+            for group in GROUPS
+        }
+        if self.model.config:
+            groups["model"]["config"] = json.loads(self.model.config)
+        return {**groups, "seed": self.seed}
+
+    def __getitem__(self, name):
+        group = self if name == "seed" else getattr(self, GROUP_OF[name])
+        return getattr(group, name)
 
     def at(self, **values):
-        return dataclasses.replace(self, **values)
+        """With other values of some hyperparameters."""
+        seed = values.pop("seed", self.seed)
+        groups = {}
+        for name, value in values.items():
+            groups.setdefault(GROUP_OF[name], {})[name] = value
+        changed = {
+            group: dataclasses.replace(getattr(self, group), **values)
+            for group, values in groups.items()
+        }
+        return dataclasses.replace(self, seed=seed, **changed)
+
+    def without(self, names):
+        return self.at(config=None, **dict.fromkeys(names))
 
     def matches(self, values):
         """Whether each hyperparameter has its value, or one of a list."""
         return all(
-            getattr(self, name) in (v if isinstance(v, list) else [v])
-            for name, v in values.items()
+            self[name] in (value if isinstance(value, list) else [value])
+            for name, value in values.items()
         )
-
-    def as_dict(self):
-        """The hyperparameters that differ from their defaults."""
-        fields = [f for f in dataclasses.fields(self) if f.compare]
-        values = {f: getattr(self, f.name) for f in fields}
-        return {f.name: v for f, v in values.items() if v != f.default}
-
-
-HYPERPARAMETERS = [f.name for f in dataclasses.fields(Setting) if f.compare]
 
 
 @dataclasses.dataclass(frozen=True)
 class Protocol:
     """What a study asks, trains and shows; `read` makes one from a file."""
 
-    name: str
+    path: pathlib.Path
     question: str
     text: str
     settings: tuple[Setting, ...]
@@ -127,18 +194,38 @@ class Protocol:
     claims: tuple[dict, ...]
     source: dict  # the file
 
-    def setting(self, values):
-        """From the values of hyperparameters, with the config of its layer."""
-        values = {n: values[n] for n in HYPERPARAMETERS if n in values}
-        layer = values.get("layer")
-        if layer is not None:
-            layers = {**LAYERS, **self.source.get("layers", {})}
-            require_known("layer", [layer], layers)
-            call = ast.parse(layers[layer], mode="eval").body
-            values["layer_config"] = config = _config(call, values)
-            if "cell" not in config["config"]:
-                config["config"]["units"] = values["units"]
-        return Setting(**values)
+    @property
+    def part(self):
+        return self.path.stem.partition("_")[2]
+
+    @property
+    def name(self):
+        return "/".join(filter(None, [self.path.parent.name, self.part]))
+
+    @property
+    def folder(self):
+        return self.path.parent
+
+    def file(self, name):
+        """The path of a file of the protocol, or of its part of a study."""
+        stem, _, suffix = name.partition(".")
+        stem = "_".join(filter(None, [stem, self.part]))
+        return self.folder / f"{stem}.{suffix}"
+
+    def with_layer(self, setting):
+        """A setting whose config is that of the layer of its name."""
+        if setting["layer"] is None:
+            return setting
+        layers = {**LAYERS, **self.source.get("layers", {})}
+        require_known("layer", [setting["layer"]], layers)
+        call = ast.parse(layers[setting["layer"]], mode="eval").body
+        values = {name: setting[name] for name in HYPERPARAMETERS}
+        call = _resolved(call, values)
+        if "cell" not in {keyword.arg for keyword in call.keywords}:
+            units = ast.Constant(setting["units"])
+            call.keywords.append(ast.keyword("units", units))
+        call = ast.unparse(call)
+        return setting.at(call=call, config=models.config(call))
 
     def variant(self, setting):
         return setting.without(["seed", *self.tuned])
@@ -152,43 +239,46 @@ class Protocol:
         return list(dict.fromkeys(setting.seed for setting in settings))
 
 
-def read(folder):
-    """The protocol of a study's folder; ValueError says what is wrong in it."""
-    path = pathlib.Path(folder) / "protocol.toml"
+def read(study):
+    """The protocol of a folder, a part FOLDER/PART or a file.
+
+    ValueError says what is wrong in it.
+    """
+    path = pathlib.Path(study)
+    if path.suffix != ".toml":
+        part = path.with_name(f"protocol_{path.name}.toml")
+        path = part if part.exists() else path / "protocol.toml"
     try:
-        source = tomllib.loads(path.read_text())
-        return _protocol(path.resolve().parent.name, source)
+        return _protocol(path.resolve(), tomllib.loads(path.read_text()))
     except (OSError, KeyError, SyntaxError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _protocol(name, source):
+def every():
+    """The protocols of all studies."""
+    return list(map(read, sorted(record.STUDIES.glob("*/protocol*.toml"))))
+
+
+def _protocol(path, source):
     require_known("key", source, KEYS)
-    for key in ["question", *(["setting"] if "grid" in source else [])]:
+    for key in "question", "setting", "grid":
         if key not in source:
             raise ValueError(f"`{key}` is missing.")
-    seeds = source.get("seeds", range(5))
-    parts = [source.get(key, {}) for key in FIXED.split()]
-    fixed = dict(itertools.chain(*map(dict.items, parts)))
+    fixed = {k: v for group in GROUPS for k, v in source.get(group, {}).items()}
     tuned = tuple(source.get("tuned", ["learning_rate"]))
     grids = [
         {key: v if isinstance(v, list) else [v] for key, v in grid.items()}
-        for grid in source.get("grid", [])
+        for grid in source["grid"]
     ]
     names = [n for n in dict.fromkeys(itertools.chain(*grids)) if n != "seeds"]
     require_known("hyperparameter", [*names, *fixed], HYPERPARAMETERS)
-    if grids:
-        chosen = filter(None, [*tuned, source.get("panels")])
-        require_known("hyperparameter to choose or show", chosen, names)
+    chosen = filter(None, [*tuned, source.get("panels")])
+    require_known("hyperparameter to choose or show", chosen, names)
     tables = tuple(source.get("tables", ["models"]))
     require_known("table", tables, TABLES)
     shared = {key: source[key] for key in SHARED.split() if key in source}
-    claims = [
-        {**shared, "statement": statement, **claim}
-        for statement, claim in source.get("claims", {}).items()
-    ]
     protocol = Protocol(
-        name=name,
+        path=path,
         question=source["question"],
         text=" ".join(source[k] for k in ("setting", "differs") if k in source),
         settings=(),
@@ -197,14 +287,19 @@ def _protocol(name, source):
         panels=source.get("panels"),
         tables=tables,
         curves=source.get("curves", False),
-        claims=tuple(claims),
+        claims=tuple(
+            {**shared, "statement": statement, **claim}
+            for statement, claim in source.get("claims", {}).items()
+        ),
         source=source,
     )
     # Grid after grid, seed after seed: the first grid has its verdicts first.
     settings = tuple(
-        protocol.setting(_checked({**fixed, **chosen, "seed": seed}))
+        protocol.with_layer(
+            Setting.of(_checked(fixed | chosen | {"seed": seed}))
+        )
         for grid in grids
-        for seed in grid.pop("seeds", seeds)
+        for seed in grid.pop("seeds", source.get("seeds", range(5)))
         for chosen in _combinations(grid)
     )
     return dataclasses.replace(protocol, settings=settings)
@@ -224,22 +319,18 @@ def _checked(values):
     return values
 
 
-def _config(node, values):
-    """The config of Keras that a call means; a name is a hyperparameter."""
+def _resolved(node, values):
+    """A call with the values of the hyperparameters that it names."""
     if isinstance(node, ast.Call):
         if node.args:
             raise ValueError(f"an argument lacks a name: {ast.unparse(node)}")
-        name = ast.unparse(node.func)
-        if "." not in name:
-            name = f"keras_rin.{name}"
-        name = name.removeprefix("keras.").replace(".", ">")
-        arguments = {k.arg: _config(k.value, values) for k in node.keywords}
-        return {"class_name": name, "config": arguments}
-    if isinstance(node, ast.List):
-        return [_config(element, values) for element in node.elts]
-    if isinstance(node, ast.Name):
-        return values[node.id]
-    return ast.literal_eval(node)
+        for keyword in node.keywords:
+            keyword.value = _resolved(keyword.value, values)
+    elif isinstance(node, ast.List):
+        node.elts = [_resolved(element, values) for element in node.elts]
+    elif isinstance(node, ast.Name):
+        return ast.Constant(values[node.id])
+    return node
 
 
 def require_known(kind, values, names):

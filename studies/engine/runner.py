@@ -26,19 +26,19 @@ from engine.verdicts import LEARNED
 RUNS_OF_A_PROCESS = 32
 
 
-def run(protocol, folder, jobs=None, ray_address=None, extend=False):
+def run(protocol, jobs=None, ray_address=None, extend=False):
     """Makes and stores the missing runs, several at a time."""
-    while settings := to_make(load(protocol, folder), extend):
+    while settings := to_make(load(protocol), extend):
         if ray_address:
             runs = _on_ray(settings, ray_address)
         else:
-            runs = _in_processes(timed_run, settings, jobs)
+            runs = _in_processes(settings, jobs)
         before = time.monotonic()
         with contextlib.closing(runs):
             progress = tqdm(runs, protocol.name, len(settings), unit="run")
             for completed, core_seconds in progress:
                 now = time.monotonic()
-                store(protocol, folder, completed, now - before, core_seconds)
+                store(protocol, completed, now - before, core_seconds)
                 before = now
 
 
@@ -76,33 +76,14 @@ def beyond_the_edges(study):
     return study.missing(beyond)
 
 
-def estimate(protocol, folder, jobs=None):
-    """Times a few updates of each variant that lacks runs, once."""
-    study = load(protocol, folder)
-    missing = study.missing(protocol.settings)
-    timed = study.estimate.get("models", [])
-    known = {protocol.variant(protocol.setting(values)) for values in timed}
-    by_variant = {protocol.variant(setting): setting for setting in missing}
-    to_time = [s for variant, s in by_variant.items() if variant not in known]
-    timings = _in_processes(_estimated, to_time, jobs)
-    with contextlib.closing(timings):
-        for values in tqdm(timings, protocol.name, len(to_time), unit="model"):
-            timed = [*timed, values]
-            record.write(folder / "estimate.json", {"models": timed})
-
-
-def _estimated(setting):
-    return {**setting.as_dict(), "seconds": training.seconds(setting)}
-
-
-def store(protocol, folder, run, seconds, core_seconds):
-    """Adds a run to those of the folder, also if another process does so.
+def store(protocol, run, seconds, core_seconds):
+    """Adds a run to those of a protocol, also if another process does so.
 
     `seconds` is the time since the run before it ended, `core_seconds` that
     which the run took on one core, beside others.
     """
-    path = folder / "runs.jsonl"
-    with record.locked(folder):
+    path = protocol.file("runs.jsonl")
+    with record.locked(protocol.folder):
         lines = path.read_text().splitlines() if path.exists() else ["{}"]
         took = json.loads(lines[0]).get("took", {"runs": 0, "seconds": 0})
         first = {
@@ -118,20 +99,20 @@ def store(protocol, folder, run, seconds, core_seconds):
         record.write_text(path, "\n".join(lines) + "\n")
 
 
-def _in_processes(make, settings, jobs):
-    """What is made of the settings, as it ends."""
+def _in_processes(settings, jobs):
+    """The runs of the settings, each as it ends."""
     jobs = jobs or os.cpu_count()
     count = jobs * RUNS_OF_A_PROCESS
     for start in range(0, len(settings), count):
-        yield from _in_a_pool(make, settings[start : start + count], jobs)
+        yield from _in_a_pool(settings[start : start + count], jobs)
 
 
-def _in_a_pool(make, settings, jobs):
+def _in_a_pool(settings, jobs):
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # one core each
     # Not joblib: it restarts a worker that has compiled a few networks.
     spawn = multiprocessing.get_context("spawn")
     pool = futures.ProcessPoolExecutor(jobs, spawn, _prepare)
-    waiting = {pool.submit(make, setting) for setting in settings}
+    waiting = {pool.submit(timed_run, setting) for setting in settings}
     try:
         for future in futures.as_completed(set(waiting)):
             waiting.remove(future)

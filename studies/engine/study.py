@@ -9,12 +9,10 @@ are divided by the baseline and at most 1.
 import dataclasses
 import functools
 import json
-import pathlib
 
 import numpy as np
 
 from engine import protocol as protocols
-from engine import record
 
 SOLVED = 0.5  # normalized validation loss below which a run solved its task
 
@@ -40,10 +38,10 @@ class Run:
     henrici_departure: dict | None = None  # {"before": ..., "after": ...}
 
     @classmethod
-    def from_dict(cls, protocol, values):
+    def from_dict(cls, values):
         names = (field.name for field in dataclasses.fields(cls))
         measured = {name: values[name] for name in names if name in values}
-        return cls(protocol.setting(values), **measured)
+        return cls(protocols.Setting.from_dict(values), **measured)
 
     def as_dict(self):
         """The setting and what was measured, as a line of runs.jsonl."""
@@ -205,16 +203,11 @@ def _seed(run):
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """A protocol with its stored runs; `load` reads one.
-
-    `metadata` says what made the runs, `estimate` how long others would take;
-    both are empty before anything is stored.
-    """
+    """A protocol with its stored runs, and what made them; `load` reads one."""
 
     protocol: protocols.Protocol
     runs: tuple[Run, ...] = ()
     metadata: dict = dataclasses.field(default_factory=dict)
-    estimate: dict = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def outcomes(self):
@@ -247,16 +240,6 @@ class Study:
         stored = {run.setting for run in self.runs}
         return [setting for setting in settings if setting not in stored]
 
-    def hours_missing(self, settings):
-        """Of two cores, for the missing runs; None if not estimated."""
-        setting, variant = self.protocol.setting, self.protocol.variant
-        timed = self.estimate.get("models", [])
-        seconds = {variant(setting(of)): of["seconds"] for of in timed}
-        missing = list(map(variant, self.missing(settings)))
-        if not missing or not seconds.keys() >= set(missing):
-            return None
-        return sum(map(seconds.get, missing)) / 2 / 3600
-
     @property
     def hours_taken(self):
         """Of two cores, for all runs; None if no time was recorded."""
@@ -277,24 +260,29 @@ def core_seconds_of(took):
 
 def _trials(runs, tuned):
     def values(run):
-        return tuple(getattr(run.setting, name) for name in tuned)
+        return tuple(run.setting[name] for name in tuned)
 
     trials = grouped(sorted(runs, key=_seed), values)
     return [Trial(values, tuple(runs)) for values, runs in trials.items()]
 
 
-def load(protocol, folder):
-    """The study of a protocol with what its folder holds by now."""
-    folder = pathlib.Path(folder)
-    metadata, *runs = read_lines(folder) or [{}]
-    runs = tuple(Run.from_dict(protocol, values) for values in runs)
-    estimate = record.read(folder / "estimate.json") or {}
-    return Study(protocol, runs, metadata, estimate)
+def load(protocol):
+    """The study of a protocol with what its folder holds by now.
+
+    A run of a layer that its name no longer means is none of the protocol.
+    """
+    metadata, *lines = read_lines(protocol) or [{}]
+    runs = []
+    for run in map(Run.from_dict, lines):
+        setting = protocol.with_layer(run.setting)
+        if setting == run.setting:
+            runs.append(dataclasses.replace(run, setting=setting))
+    return Study(protocol, tuple(runs), metadata)
 
 
-def read_lines(folder):
-    """What made the runs of a folder, then the values of each run."""
-    path = pathlib.Path(folder) / "runs.jsonl"
+def read_lines(protocol):
+    """What made the runs of a protocol, then the values of each run."""
+    path = protocol.file("runs.jsonl")
     if not path.exists():
         return []
     return list(map(json.loads, path.read_text().splitlines()))

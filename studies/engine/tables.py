@@ -53,29 +53,9 @@ def _departures(study):
     return _table(study, ["before training", "after training"], cells)
 
 
-def _panels(study):
-    """Medians on test data: a row for each panel, a column for each variant."""
-    rows = panels(study)
-    columns = dict.fromkeys(label for _, pairs in rows for label, _ in pairs)
-
-    def cell(outcome):
-        if outcome is None:
-            return ""
-        return f"{outcome.median_test_loss:.2g} ({', '.join(_chosen(outcome))})"
-
-    cells = []
-    for value, labelled in rows:
-        outcomes = dict(labelled)
-        row = [cell(outcomes.get(label)) for label in columns]
-        cells.append([words.cell(value), *row])
-    header = [words.name(study.protocol.panels), *columns]
-    return record.markdown(header, cells)
-
-
 SHOWN = {
     "models": _models,
     "accuracies": _accuracies,
-    "panels": _panels,
     "departures": _departures,
     "rates": _rates,
 }
@@ -87,10 +67,10 @@ def panels(study):
     names = sorted(name for name in telling(study) if name != by)
 
     def label(variant):
-        return words.label((name, getattr(variant, name)) for name in names)
+        return words.label((name, variant[name]) for name in names)
 
     pairs = [(label(outcome.variant), outcome) for outcome in study.outcomes]
-    by_value = grouped(pairs, lambda pair: by and getattr(pair[1].variant, by))
+    by_value = grouped(pairs, lambda pair: by and pair[1].variant[by])
     return list(by_value.items())
 
 
@@ -108,7 +88,7 @@ def _table(study, header, cells):
     """Columns that tell the variants, and what `cells` says of an outcome."""
     names = telling(study)
     rows = [
-        [*(words.cell(getattr(outcome.variant, name)) for name in names), *row]
+        [*(words.cell(outcome.variant[name]) for name in names), *row]
         for outcome in study.outcomes
         for row in cells(outcome)
     ]

@@ -8,7 +8,6 @@ also if the run diverges later.
 """
 
 import json
-import time
 
 import keras
 import numpy as np
@@ -32,7 +31,6 @@ CLIPS = {
     "none": {},
 }
 COMPILED = {}  # compiling takes longer than training
-TIMED = 20  # updates, four times: the first time compiles them
 
 
 def run(setting):
@@ -42,13 +40,13 @@ def run(setting):
     train, validation, test = data.splits
     steps, epochs = duration(setting, data)
     model = initialized(setting, data, steps)
-    if setting.inputs == "adapted":
+    if setting.data.inputs == "adapted":
         keras_rin.adapt(model, train[0])
     before, error = departures(model), None
     best = keep_best("val_score", epochs)
     try:
         model.fit(
-            batches(train, setting.batch_size, setting.seed, epochs),
+            batches(train, setting.training.batch_size, setting.seed, epochs),
             steps_per_epoch=steps,
             epochs=epochs,
             validation_data=validation,
@@ -82,36 +80,6 @@ def run(setting):
     )
 
 
-def seconds(setting):
-    """How long a run takes, from a few updates.
-
-    Neither compiling nor drawing the data is counted.
-    """
-    keras.utils.set_random_seed(setting.seed)
-    data = datasets.draw(setting)
-    train, validation, _ = data.splits
-    model = initialized(setting, data, TIMED)
-    ends = []
-    timer = keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda *_: ends.append(time.perf_counter())
-    )
-    model.fit(
-        batches(train, setting.batch_size, setting.seed, 4 * TIMED),
-        steps_per_epoch=TIMED,
-        epochs=4,
-        callbacks=[timer],
-        shuffle=False,
-        verbose=0,
-    )
-    model.evaluate(*validation, 500, verbose=0)  # compiles
-    before = time.perf_counter()
-    model.evaluate(*validation, 500, verbose=0)
-    validating = time.perf_counter() - before
-    steps, epochs = duration(setting, data)
-    updating = float(np.median(np.diff(ends))) / TIMED
-    return epochs * (steps * updating + validating)
-
-
 def keep_best(monitor, epochs, mode="min"):
     """The callback that puts the best weights into the model at the end."""
     return keras.callbacks.EarlyStopping(
@@ -121,8 +89,8 @@ def keep_best(monitor, epochs, mode="min"):
 
 def duration(setting, data):
     """Updates of an epoch, and epochs."""
-    steps = -(-len(data.splits[0][1]) // setting.batch_size)
-    return steps, -(-setting.updates // steps)
+    steps = -(-len(data.splits[0][1]) // setting.training.batch_size)
+    return steps, -(-setting.training.updates // steps)
 
 
 def batches(arrays, size, seed, epochs):
@@ -155,7 +123,7 @@ def estimation_error(setting, model, x):
     magnitude over the steps, both divided by the root mean square change. None
     where no pixels are read, with noise, or where states are not finite.
     """
-    if setting.task != "pixels" or setting.noise is not None:
+    if setting.data.task != "pixels" or setting.model.noise is not None:
         return None
     layer = model.layers[0]
     try:
@@ -179,22 +147,23 @@ def departures(model):
 
 def optimizer(setting):
     """Adam with the clipping and schedule of a setting."""
-    rate, options = setting.learning_rate, CLIPS[setting.clip]
-    if setting.schedule == "cosine":
-        rate = recipe(setting.updates, rate, WARM_UP)
-    return keras.optimizers.Adam(rate, beta_2=setting.beta_2, **options)
+    choices = setting.training
+    rate, clip = choices.learning_rate, CLIPS[choices.clip]
+    if choices.schedule == "cosine":
+        rate = recipe(choices.updates, rate, WARM_UP)
+    return keras.optimizers.Adam(rate, beta_2=choices.beta_2, **clip)
 
 
 def initialized(setting, data, steps):
     """The initialized model, in a compiled one of an earlier run if any."""
     fresh, adam = models.build(setting, data), optimizer(setting)
     options = adam.get_config() | {"name": ""}
-    constant = setting.schedule == "constant"
+    constant = setting.training.schedule == "constant"
     if constant:  # is set below
         options["learning_rate"] = ""
     shapes = [tuple(variable.shape) for variable in fresh.variables]
     config = _without_initializers(fresh.get_config())
-    key = json.dumps([setting.task, steps, shapes, config, options])
+    key = json.dumps([setting.data.task, steps, shapes, config, options])
     model = COMPILED.setdefault(key, fresh)
     if model is fresh:
         model.compile(
@@ -202,7 +171,8 @@ def initialized(setting, data, steps):
             data.loss,
             metrics=[keras.metrics.MeanMetricWrapper(data.score, name="score")],
             # On a CPU, XLA draws noise in 60 ms and convolves at half speed.
-            jit_compile=setting.noise is None and setting.blocks is None,
+            jit_compile=setting.model.noise is None
+            and setting.model.blocks is None,
             steps_per_execution=steps,  # a whole epoch in one call
         )
         model.optimizer.build(model.trainable_variables)
@@ -212,7 +182,7 @@ def initialized(setting, data, steps):
     for variable in model.optimizer.variables:
         variable.assign(keras.ops.zeros_like(variable))
     if constant:
-        model.optimizer.learning_rate = setting.learning_rate
+        model.optimizer.learning_rate = setting.training.learning_rate
     return model
 
 

@@ -87,18 +87,42 @@ def answer(yes, no):
     return "yes" if yes else "no" if no else "inconclusive"
 
 
-def verdict(answers):
-    """Of a claim, from the answer of each of its parts."""
-    answers = set(answers)
-    if answers == {"yes"}:
+def verdict(answers, universal=False, unit="comparisons"):
+    """Of a claim, from the answer of each of its parts.
+
+    A universal claim, which names no exception, is refuted by one "no".
+    """
+    answers = list(answers)
+    yes, different = answers.count("yes"), set(answers)
+    if different == {"yes"}:
         return "holds"
-    if "yes" in answers:
-        return "holds in part"
-    if answers <= {UNTESTED}:
+    if different == {"no"} or universal and "no" in answers:
+        return "does not hold"
+    if yes:
+        return f"holds in {yes} of {len(answers)} {unit}"
+    if different <= {UNTESTED}:
         return UNTESTED
-    if answers == {UNSOLVED}:
-        return UNSOLVED
-    return "does not hold" if answers == {"no"} else "inconclusive"
+    return UNSOLVED if different == {UNSOLVED} else "inconclusive"
+
+
+def part(condition, comparison):
+    """Of a comparison, None where runs are missing."""
+    if comparison is None:
+        return Part(condition, "", UNTESTED)
+    summary = _mean_in(comparison.mean, comparison.interval)
+    return Part(condition, summary, comparison.answer)
+
+
+def difference(first, second, condition=""):
+    """Whether the first values are larger, in the mean of the pairs."""
+    differences = np.subtract(first, second)
+    low, high = interval = mean_interval(differences)
+    summary = _mean_in(differences.mean(), interval)
+    return Part(condition, summary, answer(yes=low > 0, no=high < 0))
+
+
+def _mean_in(mean, interval):
+    return f"{mean:+.2g} ({interval[0]:.2g} to {interval[1]:.2g})"
 
 
 def mean_interval(values):

@@ -12,6 +12,14 @@ WORDS = {  # where they are others than in code
     "train": "training samples",
     "blocks": "blocks per stage",
 }
+ANY = "comparisons"
+UNITS = {
+    "length": "lengths",
+    "noise": "levels of noise",
+    "number": "tasks",
+    "permuted": "orders",
+    "task": "tasks",
+}
 
 
 def name(hyperparameter):
@@ -69,7 +77,18 @@ def telling_names(variants, names):
 
 
 def _values(variants, name):
-    return [getattr(variant, name) for variant in variants]
+    return [variant[name] for variant in variants]
+
+
+def unit(pairs, names):
+    """What the comparisons of a claim are, such as lengths."""
+    varied = {
+        name
+        for side in zip(*pairs, strict=True)
+        for name in names
+        if len(set(_values(side, name))) > 1
+    }
+    return UNITS.get(varied.pop(), ANY) if len(varied) == 1 else ANY
 
 
 def condition(pair, pairs, names):
@@ -80,11 +99,11 @@ def condition(pair, pairs, names):
             name
             for in_claim in variants
             for name in sorted(names)
-            if getattr(in_claim, name) is not None
+            if in_claim[name] is not None
         )
         varied.append(
             [
-                (name, getattr(variant, name))
+                (name, variant[name])
                 for name in telling_names(variants, names_with_values)
                 if len(set(_values(variants, name))) > 1
             ]

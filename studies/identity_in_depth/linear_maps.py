@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from engine import pictures
 from engine import record
+from engine import verdicts
 from keras_rin.layers import LinearResidual
 
 SOLVED = 1e-10
@@ -189,3 +190,29 @@ def draw(results):
 PICTURES = {"losses.svg": draw}
 SMALLEST = {"depth": 3, "depths": (1, 2), "steps": 60, "seeds": (0,)}
 SMALLEST["names"] = ("eigenvalue -0.5", "rotation by 30 degrees")
+
+
+def identity_initialization_trains_deep(results):
+    deepest = results["starts"][-1]
+    identity, gaussian = deepest["identity"], deepest["Gaussian"]
+    reached = [steps for steps in gaussian if steps is not None]
+    steps = "not reached" if identity is None else f"{identity} steps"
+    summary = f"identity {steps}, "
+    summary += f"Gaussian {len(reached)} of {len(gaussian)} runs solved"
+    yes = identity is not None and all(steps > identity for steps in reached)
+    answer = verdicts.answer(yes, not yes)
+    return verdicts.Part(f"depth {deepest['depth']}", summary, answer)
+
+
+CLAIMS = [
+    {
+        "statement": "Deep linear residual networks train with identity "
+        "initialization, but not with Gaussian initialization.",
+        "about": "identity",
+        "size": "up to 64 layers (a theorem)",
+        "source": "Hardt and Ma 2017, section 2",
+        "published": "all critical points near the identity are global minima "
+        "(theorem 2.2)",
+        "finding": identity_initialization_trains_deep,
+    }
+]

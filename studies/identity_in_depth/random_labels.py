@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from engine import pictures
 from engine import record
+from engine import verdicts
 from keras_rin.constructions import perfect_fit
 
 FEATURES = 64
@@ -91,3 +92,30 @@ def draw(results):
 
 PICTURES = {"parameters.svg": draw}
 SMALLEST = {"points": (1, 50), "classes": 1}
+
+
+def fits_any_labels(results):
+    ratios, accuracies = [], []
+    for run in results["runs"]:
+        n, r = run["points"], run["classes"]
+        ratios.append(run["parameters"] / (n * np.log(n) + r**2))
+        accuracies += run["accuracy"].values()
+    points = max(run["points"] for run in results["runs"])
+    summary = f"accuracy {min(accuracies):.2%}, {min(ratios):.2f} to "
+    summary += f"{max(ratios):.2f} (n ln n + r^2) parameters"
+    yes = min(accuracies) == 1 and max(ratios) < 3
+    answer = verdicts.answer(yes, not yes)
+    return verdicts.Part(f"up to {points:,} points", summary, answer)
+
+
+CLAIMS = [
+    {
+        "statement": "A residual network of O(n log n + r^2) parameters fits "
+        "any n points.",
+        "about": "identity",
+        "size": "up to 100,000 points (a theorem)",
+        "source": "Hardt and Ma 2017, theorem 3.2",
+        "published": "a proof, with printed constants that are not consistent",
+        "finding": fits_any_labels,
+    }
+]

@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from engine import pictures
 from engine import record
+from engine import verdicts
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import ResidualConv2D
 
@@ -75,3 +76,29 @@ def draw(results):
 
 PICTURES = {"growth.svg": draw}
 SMALLEST = {"filters": 1, "draws": 1}
+
+
+def small_variance_keeps_size(results):
+    small, usual = (
+        [draw[-1] for draw in run["draws"]]
+        for name in ("SmallVariance", "he_normal")
+        for run in results["runs"]
+        if run["initializer"].startswith(name)
+    )
+    summary = f"factor {np.median(small):.2g}"
+    summary += f", he_normal {np.median(usual):.2g}"
+    yes = max(small) < 2 < min(usual)
+    return verdicts.Part("27 blocks", summary, verdicts.answer(yes, not yes))
+
+
+CLAIMS = [
+    {
+        "statement": "Variance 1 / (k^2 c)^2 preserves the scale of "
+        "activations in a residual network without batch normalization.",
+        "about": "identity",
+        "size": "27 blocks of 64 channels, untrained (CIFAR-10)",
+        "source": "Hardt and Ma 2017, section 4",
+        "published": "trains; the usual initialization is not reported",
+        "finding": small_variance_keeps_size,
+    }
+]

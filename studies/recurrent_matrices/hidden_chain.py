@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from engine import pictures
 from engine import record
+from engine import verdicts
 from engine.data import load_images
 from engine.measurement import spread
 from keras_rin import diagnostics
@@ -107,3 +108,43 @@ def chain(weights, units):
 
 PICTURES = {"hidden_chain.svg": draw}
 SMALLEST = {"units": 8, "epochs": 1, "seeds": (0,)}
+
+
+def training_increases_nonnormality(results):
+    before, after = (
+        [run[when]["Henrici departure"] for run in results["runs"]]
+        for when in ("before", "after")
+    )
+    return verdicts.difference(after, before)
+
+
+def training_hides_a_chain(results):
+    """Mean weights to the next and to the previous unit, after training."""
+    to_next, to_previous = (
+        [run["after"][f"mean weight to the {unit}"] for run in results["runs"]]
+        for unit in ("next unit", "unit before")
+    )
+    return verdicts.difference(to_next, to_previous)
+
+
+CLAIMS = [
+    {
+        "statement": "Training makes an orthogonal recurrent matrix "
+        "non-normal.",
+        "about": "non-normal",
+        "size": "50 units, digits of 64 steps (25 units, permuted MNIST)",
+        "source": "Orhan and Pitkow 2020, table 2",
+        "published": "Henrici departure 0 to 2.7 on permuted MNIST, 25 units",
+        "finding": training_increases_nonnormality,
+    },
+    {
+        "statement": "A trained network contains a chain: weights to units "
+        "that peak next are larger than those to units that peak before.",
+        "about": "non-normal",
+        "size": "50 units, digits of 64 steps (adding, 100 units; permuted "
+        "MNIST, 25 units)",
+        "source": "Orhan and Pitkow 2020, figure 5",
+        "published": "an asymmetric bump (figure, no table)",
+        "finding": training_hides_a_chain,
+    },
+]

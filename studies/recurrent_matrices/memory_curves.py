@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from engine import pictures
 from engine import record
+from engine import verdicts
 from engine.measurement import groups
 from engine.measurement import spread
 from keras_rin import diagnostics
@@ -174,3 +175,27 @@ def draw_decoding(results):
 
 PICTURES = {"memory_curves.svg": draw_curves, "decoding.svg": draw_decoding}
 SMALLEST = {"units": 2, "samples": 4, "seeds": (0,)}
+
+
+def chain_retains_the_signal(results):
+    """R^2 of the first input, decoded from the last hidden state."""
+
+    def scores(network):
+        runs = [r for r in results["networks"] if r["network"] == network]
+        runs.sort(key=lambda run: run["seed"])
+        return [run["accuracy"]["linear, noise"] for run in runs]
+
+    return verdicts.difference(scores("chain"), scores("orthogonal"))
+
+
+CLAIMS = [
+    {
+        "statement": "With noise in the hidden state, a chain retains the "
+        "first input better than an orthogonal matrix (R^2).",
+        "about": "non-normal",
+        "size": "100 linear units, as published",
+        "source": "Orhan and Pitkow 2020, figure 2",
+        "published": "chain ahead (figure, no table)",
+        "finding": chain_retains_the_signal,
+    }
+]

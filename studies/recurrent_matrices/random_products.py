@@ -12,6 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from engine import record
+from engine import verdicts
 from keras_rin.diagnostics import spectral_radius
 
 FACTORS = (1, 2, 5, 10, 20, 50)
@@ -73,3 +74,43 @@ def tables(results):
 
 
 SMALLEST = {"units": 1, "draws": 1}
+
+
+def power_over_product(results, normalise):
+    """The ratio over 50 factors, and the low end of its interval."""
+    case = {"factors": 50, "normalise": normalise}
+    (run,) = (run for run in results["runs"] if run | case == run)
+    logs = np.subtract(run["power"], run["product"])
+    low, high = np.exp(verdicts.mean_interval(logs))
+    summary = f"ratio {np.exp(np.mean(logs)):.2g} ({low:.2g} to {high:.2g})"
+    return low, ("50 factors", summary)
+
+
+def powers_outgrow_products(results):
+    low, found = power_over_product(results, normalise=False)
+    return verdicts.Part(*found, verdicts.answer(yes=low > 1, no=True))
+
+
+def own_radius_removes_the_difference(results):
+    low, found = power_over_product(results, normalise=True)
+    return verdicts.Part(*found, verdicts.answer(yes=low <= 1, no=True))
+
+
+CLAIMS = [
+    {
+        "statement": "The spectral radius of W^n is much larger than that of a "
+        "product of n random matrices.",
+        "about": "non-normal",
+        "size": "products of up to 50 matrices of 100 units (none stated)",
+        "source": "Orhan's note on initialisation",
+        "published": "seen empirically, without figures",
+        "finding": powers_outgrow_products,
+    },
+    {
+        "statement": "Dividing every matrix by its own spectral radius removes "
+        "the difference.",
+        "about": "non-normal",
+        "published": "not published",
+        "finding": own_radius_removes_the_difference,
+    },
+]

@@ -9,7 +9,7 @@ question = "Which?"
 setting = "Small."
 seeds = [0, 1, 2]
 data = { task = "adding", length = 5, train = 12 }
-network = { units = 3 }
+model = { units = 3 }
 training = { updates = 4, batch_size = 6 }
 grid = [{ layer = ["RIN", "IRNN"], learning_rate = [0.001, 0.01] }]
 

@@ -7,17 +7,14 @@ import small
 import keras_rin
 from engine import claims
 from engine import models
-from engine import protocol
 from engine.record import STUDIES
 from engine.study import Study
-
-FOLDERS = sorted(path.parent for path in STUDIES.glob("*/protocol.toml"))
 
 
 def test_runs_are_made_grid_after_grid_and_seed_after_seed(tmp_path):
     more = ', { layer = "GRU", learning_rate = 1.0, seeds = [7] }]'
     longer = small.read(tmp_path, small.TOML.replace(" }]", f" }}{more}"))
-    order = [(s.layer, s.learning_rate, s.seed) for s in longer.settings]
+    order = [(s["layer"], s["learning_rate"], s.seed) for s in longer.settings]
     first = [
         (layer, rate, seed)
         for seed in (0, 1, 2)
@@ -41,7 +38,7 @@ def test_runs_are_made_grid_after_grid_and_seed_after_seed(tmp_path):
         ("within = 0.05", "", "no `within`"),
         ("within", "without", "unknown key of a claim: without"),
         ('"IRNN"]]', '"GRU"]]', "no two models"),
-        ('compare = [["RIN", "IRNN"]]', "", "no `compare`, `finding`"),
+        ('compare = [["RIN", "IRNN"]]', "", "no `compare` or `finding`"),
         ("compare", 'finding = "lost"\ncompare', "unknown finding: lost"),
         ("within", 'expect = "worse"\nwithin', "unknown value of `expect`"),
         ("within", "[layers]\nRIN = 'RIN('\n[claims.b]\nwithin", "was never"),
@@ -57,12 +54,13 @@ def test_what_is_wrong_is_said_before_any_run(tmp_path, old, new, error):
 
 
 def test_models_are_compared_that_are_equal_in_all_else(tmp_path):
-    text = small.LENGTHS + "where = { length = 6 }\n"
-    (claim,) = claims.of(Study(small.read(tmp_path, text)))
-    pairs = [(a.layer, a.length, b.layer, b.length) for a, b in claim.pairs]
-    assert pairs == [("RIN", 6, "IRNN", 6)]
-    assert {s.length for s in claim.settings} == {6}
-    assert len(claim.settings) == 2 * 2 * 3  # layers, rates, seeds
+    protocol = small.read(tmp_path, small.LENGTHS)
+    test = claims.Test(compare=[["RIN", "IRNN"]], where={"length": 6})
+    pairs = test.pairs(protocol.variants)
+    names = "layer", "length"
+    ((first, second),) = pairs
+    assert [first[name] for name in names] == ["RIN", 6]
+    assert [second[name] for name in names] == ["IRNN", 6]
 
 
 def test_a_layer_is_what_its_call_says(tmp_path):
@@ -72,7 +70,7 @@ def test_a_layer_is_what_its_call_says(tmp_path):
         "kernel_initializer=keras.RandomNormal(stddev=2)), stddev=noise)'\n"
     )
     settings = small.read(tmp_path, text).settings
-    layer = models.layer(settings[-1], return_sequences=True)
+    layer = models.layer(settings[-1].model.call, return_sequences=True)
     assert isinstance(layer, keras_rin.layers.NoisyRNN)
     config = layer.get_config()
     assert config["stddev"] == 0.25
@@ -80,14 +78,9 @@ def test_a_layer_is_what_its_call_says(tmp_path):
     assert cell["units"] == 3
     assert cell["kernel_initializer"]["config"]["stddev"] == 2
     assert layer.return_sequences
-    assert isinstance(models.layer(settings[2]), keras.layers.SimpleRNN)
-
-
-def test_every_layer_of_a_study_can_be_made():
-    for folder in FOLDERS:
-        settings = protocol.read(folder).settings
-        for setting in {s.layer: s for s in settings if s.layer}.values():
-            assert not models.layer(setting).built
+    assert isinstance(
+        models.layer(settings[2].model.call), keras.layers.SimpleRNN
+    )
 
 
 def test_the_protocol_of_the_guide_is_one(tmp_path):
@@ -96,5 +89,4 @@ def test_the_protocol_of_the_guide_is_one(tmp_path):
         tmp_path, guide.split("```toml\n")[1].split("```")[0]
     )
     assert len(guide_protocol.settings) == 45
-    (claim,) = claims.of(Study(guide_protocol))
-    assert len(claim.pairs) == 2
+    assert len(claims.of(Study(guide_protocol))) == 1

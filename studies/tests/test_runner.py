@@ -13,6 +13,7 @@ import pytest
 import small
 
 from engine import data
+from engine import protocol as protocols
 from engine import runner
 from engine.__main__ import main
 from engine.record import STUDIES
@@ -36,7 +37,7 @@ def start(*arguments, **environment):
 
 
 def make(folder, text=TINY):
-    runner.run(small.read(folder, text), folder, jobs=1)
+    runner.run(small.read(folder, text), jobs=1)
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(
     one_model = TINY.replace(', "IRNN"', "")
     protocol = small.read(tmp_path / "killed", one_model)
     killed = start("run", tmp_path / "killed", "--jobs=1")
-    while len(read_lines(tmp_path / "killed")) < 2:
+    while len(read_lines(protocol)) < 2:
         assert killed.poll() is None, killed.communicate()[1]
         time.sleep(0.02)
     os.killpg(killed.pid, signal.SIGKILL)
@@ -71,7 +72,7 @@ def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(
     first, *lines = (tmp_path / "killed/runs.jsonl").read_text().splitlines()
     assert lines[: len(stored)] == stored
     assert len(lines) == json.loads(first)["took"]["runs"] == 6
-    study = load(protocol, tmp_path / "killed")
+    study = load(protocol)
     assert study.missing(protocol.settings) == []
     for run in study.runs[0], study.runs[-1]:
         whole = runner.training.run(run.setting)
@@ -92,9 +93,9 @@ def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, here, monkeypatch):
     monkeypatch.setattr(runner.training, "run", run)
     with pytest.raises(KeyboardInterrupt):
         make(tmp_path)
-    assert len(read_lines(tmp_path)) >= 3
+    assert len(read_lines(protocols.read(tmp_path))) >= 3
     make(tmp_path)
-    assert len(read_lines(tmp_path)) == 13
+    assert len(read_lines(protocols.read(tmp_path))) == 13
 
 
 def test_the_time_on_one_core_is_stored_beside_that_of_the_command(tmp_path):
@@ -103,8 +104,8 @@ def test_the_time_on_one_core_is_stored_beside_that_of_the_command(tmp_path):
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps({"took": took}) + "\n")
     run = small.run(protocol.settings[0])
-    runner.store(protocol, tmp_path, run, seconds=2.0, core_seconds=7.0)
-    took = read_lines(tmp_path)[0]["took"]
+    runner.store(protocol, run, seconds=2.0, core_seconds=7.0)
+    took = read_lines(protocols.read(tmp_path))[0]["took"]
     assert took == {"runs": 2, "seconds": 12.0, "core_seconds": 27.0}
 
 
@@ -121,25 +122,14 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
     tmp_path, best, test, beyond
 ):
     def outcome(setting):
-        good = setting.learning_rate == best
+        good = setting["learning_rate"] == best
         return {"validation": 0.9 - good / 2, "test": test}
 
     text = TINY.replace("[0.001, 0.01]", "[0.001, 0.003, 0.01]")
     study = small.study(tmp_path, outcome, text.replace(', "IRNN"', ""))
     settings = runner.to_make(study, extend=True)
-    tried = [(s.learning_rate, s.seed) for s in settings]
+    tried = [(s["learning_rate"], s.seed) for s in settings]
     assert tried == [(rate, seed) for rate in beyond for seed in (0, 1, 2)]
-
-
-def test_each_model_that_lacks_runs_is_timed_once(tmp_path, here, monkeypatch):
-    monkeypatch.setattr(runner.training, "seconds", lambda setting: 3600)
-    protocol = small.read(tmp_path, TINY)
-    runner.estimate(protocol, tmp_path, jobs=1)
-    study = load(protocol, tmp_path)
-    assert len(study.estimate["models"]) == 2
-    assert study.hours_missing(protocol.settings) == 6  # 12 runs on two cores
-    monkeypatch.setattr(runner.training, "seconds", None)
-    runner.estimate(protocol, tmp_path, jobs=1)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +158,7 @@ def test_ray_makes_a_run_again_whose_worker_dies(tmp_path):
     assert _kill_a_worker(process)
     _, error = process.communicate()
     assert process.returncode == 0, error
-    assert len(read_lines(tmp_path)) == 2
+    assert len(read_lines(protocols.read(tmp_path))) == 2
 
 
 def _kill_a_worker(process):

@@ -6,12 +6,17 @@ import json
 import numpy as np
 import pytest
 import small
+from babi.findings import lower_over_tasks
+from mnist.findings import changes_average_to_zero
+from permuted_mnist.findings import reaches_95_percent
 from scipy import stats
 
 from engine import findings
+from engine import models
+from engine import protocol
 from engine.study import Study
 from engine.study import load
-from engine.verdicts import UNTESTED
+from keras_rin.initializers import ChainIdentity
 
 ERROR = {"error": "The loss is not finite."}
 LOST = ERROR | dict.fromkeys(("validation", "test", "baseline"))
@@ -21,21 +26,21 @@ def test_the_rate_is_chosen_on_validation_data_and_the_loss_is_of_test_data(
     tmp_path,
 ):
     def outcome(setting):
-        low = setting.learning_rate == 0.001
-        if setting.layer == "IRNN" and setting.seed == 2:
+        low = setting["learning_rate"] == 0.001
+        if setting["layer"] == "IRNN" and setting.seed == 2:
             return None  # a model with missing runs has no outcome
         return {"validation": 0.5 - 0.1 * low, "test": 0.1 + 0.3 * low}
 
     study = small.study(tmp_path, outcome)
     (rin,) = study.outcomes
-    assert (rin.variant.layer, rin.best.values) == ("RIN", (0.001,))
+    assert (rin.variant["layer"], rin.best.values) == ("RIN", (0.001,))
     assert rin.test_losses == {0: 0.4, 1: 0.4, 2: 0.4}
     assert len(study.missing(study.protocol.settings)) == 2
 
 
 def test_a_tie_of_medians_goes_to_the_lower_mean_in_any_order(tmp_path):
     def outcome(setting):
-        learned = setting.learning_rate == 0.01 and setting.seed == 1
+        learned = setting["learning_rate"] == 0.01 and setting.seed == 1
         return {"validation": 0.2 if learned else 1.0}
 
     study = small.study(tmp_path, outcome)
@@ -61,13 +66,55 @@ def test_a_curve_that_ends_early_counts_as_the_baseline_from_there(tmp_path):
     assert study.outcomes[0].curve_means == pytest.approx(expected)
 
 
-def test_a_run_comes_back_as_it_was_stored(tmp_path):
-    study = small.study(tmp_path, lambda s: ERROR if s.seed else {"test": 0.1})
+def stored(folder, outcome, text=small.TOML):
+    """A study whose runs are stored in its folder."""
+    study = small.study(folder, outcome, text)
     lines = [{"command": "?"}, *(run.as_dict() for run in study.runs)]
     text = "\n".join(map(json.dumps, lines))
-    (tmp_path / "runs.jsonl").write_text(text)
-    assert load(study.protocol, tmp_path).runs == study.runs
-    assert "clip" not in lines[1]  # the default
+    study.protocol.file("runs.jsonl").write_text(text)
+    return study
+
+
+def test_a_run_comes_back_as_it_was_stored(tmp_path):
+    study = stored(tmp_path, lambda s: ERROR if s.seed else {"test": 0.1})
+    assert load(study.protocol).runs == study.runs
+    line = json.loads((tmp_path / "runs.jsonl").read_text().splitlines()[1])
+    assert line["training"]["clip"] == "norm 1"  # the default, too
+    initializer = line["model"]["config"]["config"]["recurrent_initializer"]
+    assert initializer["config"] == {"stddev": 0.001}
+
+
+NARROW = """[layers]
+RIN = "RIN(recurrent_initializer=keras.RandomNormal(stddev=0.002))"
+"""
+
+
+def test_runs_of_a_layer_that_is_another_now_are_none_of_the_protocol(tmp_path):
+    stored(tmp_path, lambda setting: {"test": 0.1})
+    text = small.TOML.replace("[claims", NARROW + "[claims", 1)
+    study = load(small.read(tmp_path, text))
+    assert {run.setting["layer"] for run in study.runs} == {"IRNN"}
+    assert len(study.missing(study.protocol.settings)) == 6
+
+
+def test_runs_of_another_default_are_none_of_the_protocol(
+    tmp_path, monkeypatch
+):
+    """Of a layer, and of a hyperparameter."""
+    chain = small.TOML.replace('"RIN"', '"RIN, chain + identity"')
+    stored(tmp_path, lambda setting: {"test": 0.1}, chain)
+    gains = ChainIdentity.__init__
+    for function, others, kept in (
+        (gains, (0.8, 0.1), 6),
+        (protocol.Training.__init__, ("constant", "none", 0.999), 0),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(function, "__defaults__", others)
+            models.config.cache_clear()
+            study = load(small.read(tmp_path, chain))
+            missing = study.missing(study.protocol.settings)
+            assert len(missing) == 12 - kept
+    models.config.cache_clear()
 
 
 def test_hours_are_those_of_the_cores_that_were_used(tmp_path):
@@ -78,20 +125,10 @@ def test_hours_are_those_of_the_cores_that_were_used(tmp_path):
     assert dataclasses.replace(study, metadata={"took": took}).hours_taken == 1
 
 
-@pytest.mark.parametrize("lost", [False, True])
-def test_solving_a_length_means_every_run_of_the_best_rate(tmp_path, lost):
-    def outcome(setting):
-        return LOST if lost and setting.seed == 1 else {"validation": 0.2}
-
-    text = small.TOML.replace('["RIN", "IRNN"], l', '["RIN"], l')
-    study = small.study(tmp_path, outcome, text.split("[claims")[0])
-    (part,) = findings.solves_every_length(study, {"length": [5]})
-    solved = "2 of 3 solved, 1" if lost else "3 of 3 solved, 0"
-    assert part.summary == f"{solved} diverged, median loss 0.5"
-    assert (part.condition, part.answer) == ("5 steps", "no" if lost else "yes")
-    assert findings.solves_every_length(study, {"length": [5, 6]}) == []
+def test_a_diverged_run_is_counted(tmp_path):
+    study = small.study(tmp_path, lambda s: LOST if s.seed == 1 else {})
     (part,) = findings.never_diverges(study, {"layer": "RIN"})
-    assert part.summary == f"{2 if lost else 0} of 6 runs diverged"
+    assert (part.summary, part.answer) == ("2 of 6 runs diverged", "no")
 
 
 @pytest.mark.parametrize(
@@ -111,13 +148,12 @@ def test_means_of_the_seeds_are_compared_with_a_limit(
     def outcome(setting):
         error = value + (setting.seed - 1) / 1000
         measured = {"estimation_error": {"mean": error}, "test": error}
-        return None if setting.layer == "IRNN" else measured
+        return None if setting["layer"] == "IRNN" else measured
 
     study = small.study(tmp_path, outcome)
-    rin, irnn = findings.changes_average_to_zero(study, {})
-    assert (rin.condition, rin.answer) == ("RIN", steady)
-    assert (irnn.condition, irnn.answer) == ("IRNN", UNTESTED)
-    part, _ = findings.reaches_95_percent(study, {})
+    (part,) = changes_average_to_zero(study, {})
+    assert (part.condition, part.answer) == ("RIN", steady)
+    (part,) = reaches_95_percent(study, {})
     ends = stats.t.interval(0.95, 2, 1 - value, 0.001 / np.sqrt(3))
     low, high = (f"{bound:.1%}" for bound in ends)
     assert part.summary == f"{1 - value:.1%} ({low} to {high})"
@@ -130,14 +166,14 @@ def test_layers_are_compared_over_tasks(tmp_path, gain):
     shift = -0.01, 0.01, -0.01, 0.01
 
     def outcome(setting):
-        lower = (gain + shift[setting.number]) * (setting.layer == "RIN")
-        worse = setting.learning_rate == 0.01
-        test = losses[setting.number] - lower
+        lower = (gain + shift[setting["number"]]) * (setting["layer"] == "RIN")
+        worse = setting["learning_rate"] == 0.01
+        test = losses[setting["number"]] - lower
         return {"validation": 0.1 + worse, "test": test * (1 - worse / 2)}
 
     text = small.TOML.replace("grid = [{", "grid = [{ number = [0, 1, 2, 3],")
     study = small.study(tmp_path, outcome, text.replace("adding", "babi"))
-    (part,) = findings.lower_over_tasks(study, {"layer": ["RIN", "IRNN"]})
+    (part,) = lower_over_tasks(study, {"layer": ["RIN", "IRNN"]})
     test = stats.ttest_1samp(gain + np.array(shift), 0)
     low, high = test.confidence_interval()
     assert part.summary == f"{gain:+.2g} ({low:.2g} to {high:.2g})"

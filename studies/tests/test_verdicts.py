@@ -64,9 +64,9 @@ def test_an_answer_follows_from_the_interval(first, second, expect, answer):
     "answers, verdict",
     [
         (["yes", "yes"], "holds"),
-        (["yes", "inconclusive"], "holds in part"),
-        (["no", "yes"], "holds in part"),
-        (["yes", verdicts.UNTESTED], "holds in part"),
+        (["yes", "inconclusive"], "holds in 1 of 2 comparisons"),
+        (["no", "yes"], "holds in 1 of 2 comparisons"),
+        (["yes", verdicts.UNTESTED], "holds in 1 of 2 comparisons"),
         (["no", verdicts.UNTESTED], "inconclusive"),
         (["no", "inconclusive"], "inconclusive"),
         ([verdicts.UNSOLVED, verdicts.UNSOLVED], verdicts.UNSOLVED),
