@@ -30,7 +30,7 @@ def tables():
     ]
 
 
-FOLDER_ROWS, LAYER_ROWS, PACKAGE_ROWS, _ = tables()
+FOLDER_ROWS, LAYER_ROWS, PACKAGE_ROWS = tables()
 # {folder around the package: what of the repository it imports}
 FOLDERS = {folder: set(ours) for (folder,), _, ours in FOLDER_ROWS}
 # {module or subpackage: its layer}, the highest first in the table
@@ -100,18 +100,24 @@ def test_what_is_no_api_is_private():
         assert name in module.__all__, f"{module.__name__}.{name}"
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+# Names that studies may use beside the public ones, by the page.
+PRIVATE = re.search(r"and in `studies/`\n(.*)\.$", PAGE, re.M)[1]
+PRIVATE = {f"keras_rin.{name}" for name in re.findall("`(.*?)`", PRIVATE)}
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "docs/"])
 def test_around_the_package_only_public_names_are_used(folder):
-    of_repository = {"docs", "examples", "tests"}
+    allowed = PRIVATE if folder == "studies/" else set()
     imported = set()
     for path in (ROOT / folder).rglob("*.py"):
         for name in imports(path):
             first, *rest = name.split(".")
             imported.add(first)
-            if first == "keras_rin" and rest:
-                public = {*keras_rin.__all__, "_files"}
-                assert rest[0] in public, f"{path}: {name}"
-    assert imported & of_repository == FOLDERS[folder]
+            if first == "keras_rin" and name not in allowed:
+                private = [part for part in rest if part.startswith("_")]
+                assert not private, f"{path}: {name}"
+    if folder in FOLDERS:
+        assert imported & {"docs", "examples", "tests"} == FOLDERS[folder]
 
 
 def test_every_script_is_in_a_folder_of_the_table():
