@@ -105,6 +105,14 @@ def test_a_mask_is_that_of_the_embedding_or_given_by_hand(by_hand, rng):
     assert_reads(model, tokens, [(rin, expected, tokens > 0)])
 
 
+def test_a_mask_given_beside_the_inputs_of_the_model(x):
+    x[:2, 3:] = 0
+    rin, inputs = RIN(2), keras.Input((6, 2))
+    mask = keras.ops.any(keras.ops.not_equal(inputs, 0), axis=-1)
+    model = keras.Model(inputs, rin(inputs, mask=mask))
+    assert_reads(model, x, [(rin, x, (x != 0).any(axis=-1))])
+
+
 @pytest.mark.filterwarnings("error:.*does not support masking")
 def test_a_model_inside_gets_no_mask_where_there_is_none(x):
     rin = RIN(2)
