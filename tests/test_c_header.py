@@ -174,7 +174,16 @@ def test_headers_compile_together_without_a_warning(compiler, headers):
         <= needed
         <= {
             *("memcpy", "memset", "memmove"),
-            *("erff", "expf", "expm1f", "log1pf", "logf", "sqrtf", "tanhf"),
+            *(
+                "erff",
+                "expf",
+                "expm1f",
+                "fabsf",
+                "log1pf",
+                "logf",
+                "sqrtf",
+                "tanhf",
+            ),
         }
     )
 

@@ -103,20 +103,19 @@ def export_streaming(
             2.21 cannot quantize the activations of a loop.
 
     Raises:
-        ValueError: If the format is none of these, if LiteRT or ONNX is wanted
-            from another backend, in another file or with a layer whose name it
-            cannot hold, if the converter has no such attribute, or for what
-            `keras_rin.export.streaming_step` refuses; if a format does not have
-            the `weights` or `states`; if a `representative_dataset` has no
-            samples, other names or shapes than the step, values that are not
-            finite, or an input or state that is always 0, for which the 16-bit
-            interpreter would abort; for ONNX, if a layer has the name of a new
-            state or `tf2onnx` cannot convert it; for C, if a layer has no form
-            in C, if a weight is not a finite float32, or if the stem is no
-            identifier or a keyword of C or C++.
-        ImportError: If the package that writes the format is not installed.
-        OSError: If a file or folder cannot be written. What was there is
-            unchanged.
+        ValueError:
+
+            - the format, or `weights` or `states` in it, is none of these;
+            - `streaming_step` refuses the model, or the format has no form for
+              a layer, a name or a dtype;
+            - the backend or the ending of the path is not that of the format,
+              or the stem of a header is not as above;
+            - a weight in C is not a finite float32;
+            - a `representative_dataset` has no samples, other names or shapes
+              than the step, or inputs or states that are not finite or always
+              0, for which the 16-bit interpreter would abort.
+        ImportError: The package that writes the format is not installed.
+        OSError: A file cannot be written. What was there is unchanged.
 
     Example:
 

@@ -59,12 +59,11 @@ def streaming_step(
         A functional `keras.Model`.
 
     Raises:
-        ValueError: If the model is not of that kind, or not built; if
-            `stepwise` is not made of classes; or if the model cannot run step
-            by step, with the layer and the reason. `keras.layers.Bidirectional`
-            and `go_backwards` begin at the last step, a stateful layer keeps
-            its state to itself, and convolutions, pooling, attention and
-            normalization over time need more than one step.
+        ValueError:
+
+            - the model is not of that kind, or not built;
+            - `stepwise` is not made of classes;
+            - a layer cannot run step by step: the error has the reason.
 
     Example:
 
