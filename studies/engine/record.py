@@ -28,12 +28,6 @@ def read(path):
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def of_program(name):
-    """The results of a program of a study, STUDY or STUDY/PART."""
-    study, *part = name.split("/")
-    return read(STUDIES / study / ("_".join(["results", *part]) + ".json"))
-
-
 def write(path, record):
     """Replaces a file by a record and what made it; returns the record."""
     text = json.dumps({**made_by(), **record})
