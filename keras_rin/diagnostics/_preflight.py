@@ -328,7 +328,9 @@ def _layer_problems(model, x, layer, report, loss):
             "keras_rin.adapt(model, x)",
             lambda: adapt(model, x),
         )
-    if report.gradient_norms[0] < VANISHED and not _has_gates(layer):
+    # Training can open gates, behind which a gradient vanishes.
+    has_gates = "recurrent" not in recurrent_matrices(layer)
+    if report.gradient_norms[0] < VANISHED and not has_gates:
         yield _Problem(
             "vanishing gradient",
             f"The gradient of {layer.name} vanishes: the first of {steps} "
@@ -357,11 +359,6 @@ def _helps(problem, model, x, inputs, batch_loss):
 
 def _subtract_identity(kernel):
     kernel.assign(kernel - ops.eye(kernel.shape[0], dtype=kernel.dtype))
-
-
-def _has_gates(layer):
-    """Whether training can open gates, behind which a gradient vanishes."""
-    return "recurrent" not in recurrent_matrices(layer)
 
 
 def _growth_exponent(norms):
