@@ -2,7 +2,6 @@ import keras
 import numpy as np
 import pytest
 from references import ACTIVATIONS
-from references import MASKS
 from references import assert_same
 from references import to_numpy
 
@@ -11,73 +10,55 @@ from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import RINCell
 
 
-def layer_of(cell, **kwargs):
-    layer = keras.layers.RNN(cell, return_sequences=True, **kwargs)
-    layer.build((None, None, 3))
-    return layer
-
-
-def built(*args, **kwargs):
-    cell = DeepTransitionRINCell(*args, **kwargs)
+def built(cell):
     cell.build((None, 3))
     return cell
 
 
-@pytest.fixture
-def x(rng):
-    return rng.normal(size=(4, 6, 3)).astype("float32")
-
-
 def random_cell(units, **kwargs):
-    return DeepTransitionRINCell(
+    cell = DeepTransitionRINCell(
         units,
         recurrent_initializer=keras.initializers.RandomNormal(stddev=0.3),
         bias_initializer=keras.initializers.RandomNormal(stddev=0.5),
         **kwargs,
     )
+    return built(cell)
 
 
-def numpy_states(x, weights, activation, mask=None):
-    """The states (batch, time, units), step by step in float64."""
+def numpy_step(x, h, weights, activation):
+    """The formula in float64."""
     kernel, first, b_1, second, b_2 = (w.astype("float64") for w in weights)
     phi, identity = ACTIVATIONS[activation], np.eye(len(first))
-    h, states = np.zeros((len(x), len(first))), []
-    for t in range(x.shape[1]):
-        a = phi(x[:, t] @ kernel + h @ (first + identity) + b_1)
-        new = phi(a @ (second + identity) + b_2)
-        h = new if mask is None else np.where(mask[:, t, None], new, h)
-        states.append(h)
-    return np.stack(states, axis=1)
+    a = phi(x @ kernel + h @ (first + identity) + b_1)
+    return phi(a @ (second + identity) + b_2)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_a_sequence_is_the_formula(x, activation):
-    layer = layer_of(random_cell(5, activation=activation))
-    expected = numpy_states(x, layer.get_weights(), activation)
-    assert_same(layer(x), expected, rtol=1e-4, atol=1e-4)
+def test_one_step_is_the_formula(rng, activation):
+    cell = random_cell(5, activation=activation)
+    x, h = rng.normal(size=(4, 3)), rng.normal(size=(4, 5)).astype("float32")
+    expected = numpy_step(x, h, cell.get_weights(), activation)
+    output, (listed,) = cell(x, [h])
+    _, bare = cell(x, h)
+    for value in (output, listed, bare):
+        assert_same(value, expected)
 
 
-@pytest.mark.parametrize("name", ["trailing", "rows", "alternating"])
-def test_masked_steps_leave_the_state(x, name):
-    layer = layer_of(random_cell(5), return_state=True)
-    mask = MASKS[name](6, 4).T
-    _, state = layer(x, mask=keras.ops.convert_to_tensor(mask))
-    expected = numpy_states(x, layer.get_weights(), "relu", mask)
-    assert_same(state, expected[:, -1], rtol=1e-4, atol=1e-4)
-
-
-def test_without_a_second_offset_and_bias_it_is_a_rin_cell(x):
-    deep = layer_of(random_cell(5))
-    kernel, first, bias, second, bias_2 = deep.get_weights()
-    deep.set_weights([kernel, first, bias, 0 * second, 0 * bias_2])
-    plain = layer_of(RINCell(5))
-    plain.set_weights([kernel, first, bias])
+def test_without_a_second_offset_and_bias_it_is_a_rin_cell(rng):
+    cell = random_cell(5)
+    kernel, first, bias, second, bias_2 = cell.get_weights()
+    cell.set_weights([kernel, first, bias, 0 * second, 0 * bias_2])
+    deep, plain = (
+        keras.layers.RNN(c, return_sequences=True)
+        for c in (cell, built(RINCell(5)))
+    )
+    plain.cell.set_weights([kernel, first, bias])
+    x = rng.normal(size=(4, 6, 3)).astype("float32")
     assert_same(deep(x), plain(x), rtol=0, atol=0)
 
 
 def test_weights_have_their_order_and_number():
-    cell = built(4)
+    cell = built(DeepTransitionRINCell(4))
     assert [weight.name for weight in cell.weights] == [
         "kernel",
         "recurrent_kernel",
@@ -92,19 +73,20 @@ def test_weights_have_their_order_and_number():
 @pytest.mark.parametrize("wrap", [lambda start: start, Offset])
 def test_the_two_offsets_and_biases_differ(wrap, seed):
     normal = keras.initializers.RandomNormal(seed=seed)
-    cell = built(4, recurrent_initializer=wrap(normal), bias_initializer=normal)
-    _, first, bias, second, bias_2 = cell.get_weights()
+    options = {"recurrent_initializer": wrap(normal)}
+    cell = DeepTransitionRINCell(4, bias_initializer=normal, **options)
+    _, first, bias, second, bias_2 = built(cell).get_weights()
     assert (first != second).all() and (bias != bias_2).all()
 
 
-def test_both_offsets_start_small():
-    for offset in built(200).get_weights()[1::2]:
+def test_the_default_offsets_are_small():
+    for offset in built(DeepTransitionRINCell(200)).get_weights()[1::2]:
         assert abs(offset.std() - 0.001) < 0.0001
         assert abs(offset.mean()) < 0.0001
 
 
-def test_a_start_that_draws_nothing_starts_both():
-    cell = built(4, recurrent_initializer="zeros")
+def test_both_effective_matrices_are_the_identity_without_offsets():
+    cell = built(DeepTransitionRINCell(4, recurrent_initializer="zeros"))
     for matrix in (
         cell.effective_recurrent_kernel,
         cell.effective_transition_kernel,
@@ -112,17 +94,25 @@ def test_a_start_that_draws_nothing_starts_both():
         np.testing.assert_array_equal(to_numpy(matrix), np.eye(4))
 
 
-def test_the_penalty_counts_both_offsets():
+def test_options_act_on_both_offsets_and_on_both_biases():
     penalty = keras.regularizers.L2(0.1)
-    cell = random_cell(4, recurrent_regularizer=penalty)
-    cell.build((None, 3))
-    _, first, _, second, _ = cell.get_weights()
-    expected = 0.1 * (np.sum(first**2) + np.sum(second**2))
+    cell = random_cell(
+        4,
+        recurrent_regularizer=penalty,
+        bias_regularizer=penalty,
+        recurrent_constraint="non_neg",
+        bias_constraint="non_neg",
+    )
+    _, *others = cell.get_weights()
+    expected = 0.1 * sum(np.sum(weight**2) for weight in others)
     assert_same(sum(cell.losses), expected)
+    for weight in cell.weights[1:]:
+        constrained = weight.constraint(-np.ones(weight.shape, "float32"))
+        assert_same(constrained, np.zeros(weight.shape))
 
 
 def test_a_small_second_offset_survives_bfloat16():
-    cell = built(2, None, dtype="mixed_bfloat16")
+    cell = built(DeepTransitionRINCell(2, None, dtype="mixed_bfloat16"))
     kernel, first, bias, second, bias_2 = cell.get_weights()
     second = np.full_like(second, 2.0**-8)
     cell.set_weights([kernel, 0 * first, bias, second, bias_2])
@@ -131,37 +121,12 @@ def test_a_small_second_offset_survives_bfloat16():
     np.testing.assert_array_equal(to_numpy(h).astype("float32"), 1 + 2.0**-7)
 
 
-def test_recurrent_dropout_acts_on_the_first_offset_alone(x):
-    layer = layer_of(random_cell(5, recurrent_dropout=0.5))
-    dropped = to_numpy(layer(x, training=True))
-    assert not np.allclose(dropped, to_numpy(layer(x)), atol=1e-3)
-    kernel, first, *others = layer.get_weights()
-    layer.set_weights([kernel, 0 * first, *others])
-    expected = numpy_states(x, layer.get_weights(), "relu")
-    assert_same(layer(x, training=True), expected, rtol=1e-4, atol=1e-4)
-
-
-def test_the_state_keeps_the_form_it_came_in(rng):
-    cell = random_cell(4)
-    x, h = rng.normal(size=(2, 3)), np.ones((2, 4), "float32")
-    output, listed = cell(x, [h])
-    _, bare = cell(x, h)
-    assert_same(listed[0], output, rtol=0, atol=0)
-    assert_same(bare, output, rtol=0, atol=0)
-
-
-def test_effective_kernel_before_build_says_so():
-    with pytest.raises(ValueError, match="`effective_transition_kernel`"):
-        DeepTransitionRINCell(4).effective_transition_kernel  # noqa: B018
-
-
-def test_options_of_the_bias_are_those_of_both_biases():
-    cell = built(
-        4,
-        bias_initializer="ones",
-        bias_regularizer=keras.regularizers.L2(0.1),
-        bias_constraint="non_neg",
-    )
-    assert_same(sum(cell.losses), 0.1 * (4 + 4))
-    for bias in (cell.bias, cell.transition_bias):
-        assert_same(bias.constraint(-np.ones(4, "float32")), np.zeros(4))
+def test_recurrent_dropout_acts_on_the_first_offset_alone(rng):
+    cell = random_cell(5, recurrent_dropout=0.5)
+    x, h = rng.normal(size=(4, 3)), rng.random((4, 5)).astype("float32")
+    dropped = to_numpy(cell(x, h, training=True)[0])
+    assert not np.allclose(dropped, to_numpy(cell(x, h)[0]), atol=1e-3)
+    kernel, first, *others = cell.get_weights()
+    cell.set_weights([kernel, 0 * first, *others])
+    expected = numpy_step(x, h, cell.get_weights(), "relu")
+    assert_same(cell(x, h, training=True)[0], expected)

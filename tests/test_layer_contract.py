@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from cases import first_of
+from references import assert_same
 from references import to_numpy
 
 from keras_rin.initializers import Chain
@@ -263,11 +264,7 @@ def test_a_mask_goes_through_what_works_on_the_features(layer):
     )
     x = np.array([[3, 1, 4, 2]])
     padded = np.pad(x, [(0, 0), (0, 3)])
-    np.testing.assert_allclose(
-        keras.ops.convert_to_numpy(model(padded)),
-        keras.ops.convert_to_numpy(model(x)),
-        rtol=1e-5,
-    )
+    assert_same(model(padded), model(x))
 
 
 @pytest.mark.parametrize(
@@ -282,12 +279,13 @@ def test_a_mask_goes_through_what_works_on_the_features(layer):
     ],
     ids=lambda layer: type(layer).__name__,
 )
-def test_it_takes_integers_as_dense_does(layer):
+def test_it_takes_integers_and_float64_as_dense_does(layer):
     x = np.arange(24).reshape(2, 4, 3) % 5
     x = x[..., None] if isinstance(layer, ResidualConv2D) else x
-    outputs, expected = layer(x), layer(x.astype("float32"))
-    assert keras.backend.standardize_dtype(outputs.dtype) == "float32"
-    np.testing.assert_allclose(to_numpy(outputs), to_numpy(expected), rtol=1e-5)
+    expected = layer(x.astype("float32"))
+    for outputs in (layer(x), layer(x.astype("float64"))):
+        assert keras.backend.standardize_dtype(outputs.dtype) == "float32"
+        assert_same(outputs, expected)
 
 
 @pytest.mark.one_backend

@@ -86,17 +86,6 @@ def test_the_diagnostics_see_the_cell_itself():
     np.testing.assert_array_equal(matrix, np.eye(3))
 
 
-@pytest.mark.parametrize("stddev", [-0.1, np.nan, "1", None])
-def test_stddev_must_be_finite_and_not_negative(stddev):
-    with pytest.raises(ValueError, match="`stddev` must be a finite number"):
-        NoisyRNN(RINCell(3), stddev)
-
-
-def test_stacks_are_refused():
-    with pytest.raises(ValueError, match="must be a single cell"):
-        NoisyRNN([RINCell(3), RINCell(3)])
-
-
 @pytest.mark.parametrize("cell", first_of([(cell,) for cell in CELLS[::-1]]))
 def test_dropout_of_the_cell_is_drawn_anew_at_each_call(cell, rng):
     layer = NoisyRNN(cell(40, dropout=0.5, recurrent_dropout=0.5), stddev=0)
@@ -132,16 +121,21 @@ def test_a_model_trains_and_predicts(cell, jit_compile, rng):
 
 
 @pytest.mark.parametrize(
-    "shape, message",
+    "cell, stddev, shape, message",
     [
-        ((2, 3), "expected ndim=3, found ndim=2"),
-        ((2, 5, 4), "expected axis -1 of input shape to have value 3"),
+        *[
+            (RINCell(3), stddev, None, "`stddev` must be a finite number")
+            for stddev in (-0.1, np.nan, "1", None)
+        ],
+        ([RINCell(3), RINCell(3)], 0.1, None, "must be a single cell"),
+        (RINCell(4), 0.1, (2, 3), "expected ndim=3, found ndim=2"),
+        (RINCell(4), 0.1, (2, 5, 4), "expected axis -1 .* to have value 3"),
     ],
 )
-def test_inputs_must_fit(shape, message):
-    layer = NoisyRNN(RINCell(4))
-    layer(np.ones((2, 5, 3)))
+def test_other_arguments_and_inputs_are_refused(cell, stddev, shape, message):
     with pytest.raises(ValueError, match=message):
+        layer = NoisyRNN(cell, stddev)
+        layer(np.ones((2, 5, 3)))
         layer(np.ones(shape))
 
 
