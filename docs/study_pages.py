@@ -25,11 +25,8 @@ def studies_navigation(root):
     """The pages of the studies: those with a protocol, then the others."""
     with_protocol, others = [], []
     for page in sorted((root / "studies").glob("[a-z]*/README.md")):
-        group = (
-            with_protocol
-            if (page.parent / "protocol.toml").exists()
-            else others
-        )
+        trained = any(page.parent.glob("protocol*.toml"))
+        group = with_protocol if trained else others
         group.append(page.relative_to(root).as_posix())
     return [
         "studies/README.md",
