@@ -7,7 +7,6 @@ example is by its reader; a module runs in the root of the repository.
 
 import atexit
 import contextlib
-import itertools
 import multiprocessing
 import os
 import pathlib
@@ -27,23 +26,6 @@ FORKS.set_forkserver_preload(["keras", "keras_rin", "matplotlib.pyplot"])
 def run(script, *arguments):
     """What `subprocess.run` returns for a file, or for a module by its name."""
     return Running(script, *arguments).end()
-
-
-def at_file(number, then, part):
-    """Calls a function before this time that a file is written or renamed.
-
-    Of the files whose path contains a part: writing one begins when it is
-    opened. A fault that comes then does not depend on the machine's speed.
-    """
-    times = itertools.count(1)
-
-    def hook(event, arguments):
-        writes = event == "open" and "w" in (arguments[1] or "")
-        if writes or event == "os.rename":
-            if part in str(arguments[0]) and next(times) == number:
-                then()
-
-    sys.addaudithook(hook)
 
 
 def interrupt():
@@ -82,12 +64,6 @@ class Running:
             args=(script, arguments, environment, self.texts, prepare),
         )
         self.process.start()
-
-    def is_alive(self):
-        return self.process.is_alive()
-
-    def kill(self):
-        self.process.kill()
 
     def end(self, timeout=None):
         """Waits for it; a `subprocess.CompletedProcess`."""

@@ -76,7 +76,7 @@ def test_a_symbolic_link_stays(tmp_path):
 
 
 def test_a_folder_is_filled_beside_its_other_entries(tmp_path):
-    path = tmp_path / "missing" / "folder"
+    path = tmp_path / "missing" / "too" / "folder"
     fill(path, "old")
     (path / "other").write_text("kept")
     fill(path, "new")

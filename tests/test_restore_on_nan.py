@@ -156,6 +156,11 @@ def test_weights_that_the_loss_does_not_show_are_looked_at(step):
     assert_same(model.get_weights(), latest, 0, 0)
 
 
+def test_weights_that_a_later_callback_changes_are_looked_at():
+    with pytest.raises(FloatingPointError, match="Epoch 2 is over.*first/ker"):
+        fit(make(), *data(), RestoreOnNaN(), SetsNaN(8), epochs=2)
+
+
 def test_the_states_of_a_stateful_layer_are_finite_too():
     rnn = keras.layers.SimpleRNN(3, stateful=True)
     inputs = keras.Input(batch_shape=(4, 2, 2))
