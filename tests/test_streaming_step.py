@@ -129,7 +129,7 @@ MODELS = {
         [keras.Input((None, FEATURES), batch_size=2), rin(4)]
     ),
     "masked, with zeros": lambda: masked(
-        rin(4, return_sequences=True, zero_output_for_mask=True), layers.GRU(3)
+        rin(4, return_sequences=True, zero_output_for_mask=True)
     ),
     "masked, unrolled": lambda: masked(rin(4, unroll=True), time=6),
     "masked where all is 0": lambda: stack(
