@@ -160,8 +160,8 @@ def fixed_points(
     """
     cell = _cells.built_cell(layer)
     _cells.check_weights(cell)
+    x = np.zeros(feature_count(cell) or 1) if x is None else x
     features = feature_count(cell) or np.size(x)
-    x = np.zeros(features) if x is None else x
     x = _arguments.vector("x", x, features)
     smallest = np.finfo("float64").tiny
     tolerance = _arguments.finite_number("tolerance", tolerance, smallest)

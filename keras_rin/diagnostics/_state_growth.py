@@ -76,14 +76,14 @@ def input_drift(
     >>> bool(np.all(abs(drift) < 1e-3 * spread))
     True
     """
-    cell, x, unmasked = _sequences.cell_and_sequences(layer, x, mask)
+    cell, steps, unmasked = _sequences.cell_and_sequences(layer, x, mask)
     matrices = _recurrent_matrices.recurrent_matrices(cell)
     if "recurrent" not in matrices or not hasattr(cell, "kernel"):
         raise ValueError(
             "`input_drift` is for layers with an input kernel and without "
             f"gates, which bound the state. Received: layer={layer}"
         )
-    mean, covariance = _input_moments(cell, matrices, x[unmasked])
+    mean, covariance = _input_moments(cell, matrices, steps[unmasked])
     transition = matrices.get("transition", np.eye(len(mean)))
     effective = matrices["recurrent"] @ transition
     drift, variance = np.zeros_like(mean), np.zeros_like(covariance)
@@ -145,18 +145,18 @@ def state_norms(
     >>> keras_rin.diagnostics.state_norms(layer, np.ones((1, 3, 1))).round(3)
     array([0.   , 1.414, 2.828, 4.243])
     """
-    cell, x, unmasked = _sequences.cell_and_sequences(layer, x, mask)
+    cell, steps, unmasked = _sequences.cell_and_sequences(layer, x, mask)
     dtype = "float64" if cell.compute_dtype == "float64" else "float32"
-    inputs = keras.Input(x.shape[1:], dtype=cell.compute_dtype)
-    input_mask = keras.Input(x.shape[1:2], dtype="bool")
+    inputs = keras.Input(steps.shape[1:], dtype=cell.compute_dtype)
+    input_mask = keras.Input(steps.shape[1:2], dtype="bool")
     rnn = keras.layers.RNN(cell, return_sequences=True, dtype=cell.dtype_policy)
     states = ops.cast(rnn(inputs, mask=input_mask), dtype)
     model = keras.Model([inputs, input_mask], states)
-    squares = np.zeros(x.shape[1] + 1)
+    squares = np.zeros(steps.shape[1] + 1)
     with undisturbed(cell):
-        for start in range(0, len(x), BATCH):
+        for start in range(0, len(steps), BATCH):
             part = slice(start, start + BATCH)
-            batch = [x[part].astype(dtype), unmasked[part]]
+            batch = [steps[part].astype(dtype), unmasked[part]]
             states = model.predict_on_batch(batch).astype("float64")
             squares[1:] += (states**2).sum(axis=(0, 2))
     if np.isnan(squares).any():
@@ -165,4 +165,4 @@ def state_norms(
             f"range of {cell.compute_dtype}. "
             f"Received: NaN from step {np.isnan(squares).argmax()} on"
         )
-    return np.sqrt(squares / len(x))
+    return np.sqrt(squares / len(steps))

@@ -137,6 +137,7 @@ def _leaky_relu(layer, rank):
 
 def _relu(layer, rank):
     slope, threshold = layer.negative_slope, layer.threshold
+    call: tuple
     if threshold and slope:
         call = ("shifted_relu", slope, threshold)
     elif threshold:

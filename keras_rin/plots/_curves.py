@@ -117,8 +117,9 @@ def plot_hidden_chain(
     >>> figure = keras_rin.plots.plot_hidden_chain(hidden_chain)
     >>> figure.savefig(path)
     """
-    is_list = isinstance(hidden_chain, list)
-    networks = hidden_chain if is_list else [hidden_chain]
+    networks = (
+        hidden_chain if isinstance(hidden_chain, list) else [hidden_chain]
+    )
     for network in networks:
         _drawing.result(HiddenChain, "hidden_chain", network)
     gates = {tuple(network.mean_weight) for network in networks}
