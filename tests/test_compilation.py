@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 def test_only_training_compiles_by_itself(training, differentiated, loops):
     import tensorflow as tf
 
-    layer = RIN(3)
+    layer = RIN(3, fused=True)
     x = tf.ones((2, 5, 1))
     layer(x)
 

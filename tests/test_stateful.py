@@ -74,9 +74,10 @@ def test_a_smaller_last_batch_is_refused(rng, name, method, jit_compile):
     model.predict(x[:5], batch_size=5, verbose=0)
     states = to_numpy(layer.states[0]).copy()
     layer.states[0].assign(np.zeros((5, 4)))
-    # XLA leaves the sentence out and names the layer and the operation.
     message = rf"{layer.name} is stateful with a batch size of 5\..* \[?1\b"
-    message += rf"|{layer.name}\w*/stateful_batch_size"
+    if jit_compile and BACKEND == "tensorflow":
+        # XLA leaves the sentence out and names the layer and the operation.
+        message = rf"{layer.name}\w*/stateful_batch_size"
     error = ValueError
     if BACKEND == "tensorflow":
         import tensorflow as tf
