@@ -62,6 +62,9 @@ class DeepTransitionRINCell(RINCell):
         neural networks (arXiv 1312.6026).
     """
 
+    # Python 3.11.2 shows the signature of `Layer.__new__` for one inherited.
+    __init__ = RINCell.__init__
+
     @property
     def effective_transition_kernel(self) -> Any:
         """The effective matrix of the second transition, U_2 + I."""
