@@ -4,15 +4,13 @@ import keras
 import numpy as np
 from keras import ops
 
-LOSSES = {
-    "mean_squared_error": keras.losses.MeanSquaredError,
-    "mean_absolute_error": keras.losses.MeanAbsoluteError,
-    "binary_crossentropy": keras.losses.BinaryCrossentropy,
-    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
-    "sparse_categorical_crossentropy": (
-        keras.losses.SparseCategoricalCrossentropy
-    ),
-}
+LOSSES = (
+    keras.losses.MeanSquaredError,
+    keras.losses.MeanAbsoluteError,
+    keras.losses.BinaryCrossentropy,
+    keras.losses.CategoricalCrossentropy,
+    keras.losses.SparseCategoricalCrossentropy,
+)
 TINY = 1e-15  # in place of a probability of 0, which has no logarithm
 
 
@@ -35,11 +33,11 @@ def _name_and_options(loss):
     # Keras chooses the function of these by the shapes.
     if len(losses) == 1 and losses[0] not in ("crossentropy", "ce"):
         function = keras.losses.get(losses[0])
-        for name, loss_class in LOSSES.items():
-            if function is getattr(keras.losses, name):
-                return name, {}
-            if type(function) is loss_class:
-                return name, function.get_config()
+        for default in [loss_class() for loss_class in LOSSES]:
+            if function is getattr(keras.losses, default.name):
+                function = default
+            if type(function) is type(default):
+                return default.name, function.get_config()
     return None, {}
 
 

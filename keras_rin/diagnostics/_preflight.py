@@ -21,8 +21,7 @@ from keras_rin.diagnostics._layer_inputs import first_inputs
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 from keras_rin.diagnostics._state_growth import state_norms
 
-# A gradient norm over so many directions has the right order of magnitude.
-DIRECTIONS = 5
+DIRECTIONS = 5  # for the order of magnitude of a gradient norm
 # These thresholds separate the models of the study `preflight` that learned
 # from those that did not.
 FAST_GROWTH = 0.75  # exponent of the number of time steps
@@ -33,15 +32,7 @@ LARGE_GRADIENT = 100.0  # norm of the gradient of the loss
 
 
 class LayerPreflight(typing.NamedTuple):
-    """What `preflight` measures of one recurrent layer.
-
-    Attributes:
-        name: String, the name of the layer.
-        input_mean: Array `(features,)`, the mean of what the layer reads.
-        input_std: Array `(features,)`, its standard deviation.
-        state_norms: Array `(time + 1,)`, as of `state_norms`.
-        gradient_norms: Array `(time + 1,)`, as of `gradient_norms`.
-    """
+    """What a recurrent layer reads, its `state_norms` and `gradient_norms`."""
 
     name: str
     input_mean: np.ndarray
@@ -51,13 +42,7 @@ class LayerPreflight(typing.NamedTuple):
 
 
 class Finding(typing.NamedTuple):
-    """A reason why a model may not learn.
-
-    Attributes:
-        problem: String, what was measured, and the page that explains it.
-        remedy: String, a line of code with which `preflight` has seen the
-            problem go; empty where it knows none.
-    """
+    """A problem, and a line with which `preflight` has seen it go, or ""."""
 
     problem: str
     remedy: str
@@ -68,16 +53,13 @@ class Preflight(typing.NamedTuple):
 
     Attributes:
         layers: Tuple of a `LayerPreflight` for each recurrent layer.
-        loss: Float, the loss of the batch at update 0.
-        baseline_loss: Float, the loss of the batch if every output is the
-            same constant, the best one; `None` where that is not known, as
-            for losses other than mean squared and absolute error and the
-            cross-entropies. Both include the losses of regularizers.
-        weight_gradient_norms: Dict of floats, the norm of the gradient of the
-            loss by the path of each trainable weight.
-        remembered_updates: Float, 1 / (1 - beta_2): for how many updates an
-            optimizer such as Adam remembers the size of the first gradients;
-            `None` for one without `beta_2`.
+        loss: Float, the loss of the batch at update 0, with regularizers.
+        baseline_loss: Float, the same if every output is the best constant;
+            `None` for losses other than mean squared and absolute error and
+            the cross-entropies.
+        weight_gradient_norms: Dict of floats by the path of each weight.
+        remembered_updates: Float, 1 / (1 - beta_2): for how many updates Adam
+            remembers the first gradients; `None` for others.
         findings: Tuple of `Finding`, empty if nothing speaks against
             training.
     """
@@ -123,25 +105,17 @@ def preflight(
     """Whether a recurrent model will train at this length, before it does.
 
     One batch is seen forward and backward, and once more for each remedy that
-    is tried. Nothing changes: neither weights nor states, seeds or the
-    optimizer. These findings are possible:
+    is tried; nothing changes. It finds the first of these in each layer:
 
-    - the hidden state or the loss is not finite, because the recurrence
-      expands: often an initializer of V was passed to a layer that stores the
-      offset U = V - I;
-    - the hidden state grows like T rather than sqrt(T), because the mean of
-      the inputs, which is not 0, accumulates;
+    - the hidden state or the loss is not finite: the recurrence expands;
+    - the hidden state grows like T rather than sqrt(T): the mean of the
+      inputs accumulates;
     - the gradient of a layer without gates vanishes: the first time step
-      changes the last state by less than 1e-4 of what the last one does. In
-      LSTM and GRU it does, too, but training opens their gates;
-    - the first gradient is large and the optimizer does not clip it. Adam
-      then remembers it for 1 / (1 - beta_2) updates, in which the model
-      hardly changes.
+      changes the last state by less than 1e-4 of what the last one does;
 
-    So it sees hidden states, gradients and the optimizer at update 0. It sees
-    neither what later updates do, such as a learning rate that is too high,
-    nor whether the model can represent the task, nor whether the data are
-    right.
+    and in the model a first gradient that is large and not clipped, which
+    Adam remembers for 1 / (1 - beta_2) updates. It sees neither later
+    updates, nor whether the model can represent the task.
 
     Args:
         model: A compiled Sequential or functional model with one output and
@@ -153,8 +127,7 @@ def preflight(
             Defaults to 32.
 
     Returns:
-        A `Preflight`; `print` shows it, and `findings` is empty if nothing
-        speaks against training.
+        A `Preflight`.
 
     Raises:
         ValueError: If the model is not of this kind, or `batch_size` no
@@ -179,7 +152,14 @@ def preflight(
     keras_rin.adapt(model, x)
     keras.optimizers.Adam(..., global_clipnorm=1.0)
     """
-    _check_model(model)
+    if not (
+        is_functional(model) and model.compiled and len(model.outputs) == 1
+    ):
+        raise ValueError(
+            "`model` must be a Sequential or functional model that is built "
+            "and compiled, with one output: begin it with `keras.Input`. "
+            f"Received: model={model!r}"
+        )
     x, y = _first_samples(model, x, y, batch_size)
     layer_inputs = first_inputs(model, x)
     if not layer_inputs:
@@ -189,71 +169,56 @@ def preflight(
         )
     constant = best_constant(model, y)
     batch_loss = _batch_loss(model, x, y)
-    values = [ops.convert_to_tensor(v.value) for v in model.trainable_variables]
+    weights = model.trainable_variables
+    values = [ops.convert_to_tensor(weight.value) for weight in weights]
     loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
+    norms = [float(np.linalg.norm(_cells.float64(g))) for g in gradients]
     report = Preflight(
         loss=_number(loss),
         baseline_loss=constant and _number(batch_loss(values, constant)),
         # After the loss: on JAX a prediction deletes the values of before.
         layers=tuple(_layer_preflight(*inputs) for inputs in layer_inputs),
         weight_gradient_norms={
-            weight.path: float(np.linalg.norm(_cells.float64(gradient)))
-            for weight, gradient in zip(
-                model.trainable_variables, gradients, strict=True
-            )
+            weight.path: norm
+            for weight, norm in zip(weights, norms, strict=True)
         },
         remembered_updates=_remembered_updates(model.optimizer),
         findings=(),
     )
     findings = []
     for inputs, layer_report in zip(layer_inputs, report.layers, strict=True):
-        for problem in _layer_problems(
-            model, x, inputs[0], layer_report, report.loss
-        ):
-            helps = _helps(problem, model, x, inputs, batch_loss)
-            findings.append(Finding(problem.sentence, problem.remedy * helps))
+        for check, remedy, change in LAYER_CHECKS:
+            if problem := check(inputs[0], layer_report, report.loss):
+                helps = remedy and _helps(
+                    check, change, model, x, inputs, batch_loss
+                )
+                findings.append(Finding(problem, remedy * bool(helps)))
+                break
     findings += _gradient_findings(model.optimizer, report)
     return report._replace(findings=tuple(findings))
-
-
-def _check_model(model):
-    is_model = isinstance(model, keras.Model) and is_functional(model)
-    if not is_model or not model.compiled:
-        raise ValueError(
-            "`model` must be a Sequential or functional model that is built "
-            "and compiled: begin it with `keras.Input`, and compile it. "
-            f"Received: model={model!r}"
-        )
-    if len(model.outputs) != 1:
-        raise ValueError(
-            "`preflight` is for models with one output. Received: a model "
-            f"with {len(model.outputs)} outputs"
-        )
 
 
 def _first_samples(model, x, y, batch_size):
     """The first inputs, in their structure, and the first targets."""
     batch_size = _arguments.integer("batch_size", batch_size)
-    arrays = order_by_inputs(model.inputs, x)
-    if not all(getattr(array, "shape", ()) for array in (*arrays, y)):
-        raise ValueError(
-            "`x` and `y` must be arrays, `x` for several inputs a list or dict "
-            f"of arrays. Received: x={type(x)} and y={type(y)}"
-        )
-    samples = [len(array) for array in (*arrays, y)]
-    if len(arrays) != len(model.inputs) or len({*samples}) > 1:
+    arrays = [*order_by_inputs(model.inputs, x), y]
+    samples = {tuple(getattr(array, "shape", ()))[:1] for array in arrays}
+    if (
+        len(arrays) - 1 != len(model.inputs)
+        or () in samples
+        or len(samples) > 1
+    ):
         raise ValueError(
             f"`x` must have an array for each of {len(model.inputs)} inputs, "
-            "with as many samples as `y`. Received: arrays of "
-            f"{samples[:-1]} samples, and {samples[-1]} in `y`"
+            "and `y` must be an array of as many samples. Received: "
+            f"x={type(x)} and y={type(y)}, of the samples {samples}"
         )
 
     def batch(array):
         return ops.convert_to_numpy(array[:batch_size])
 
-    for array in map(batch, arrays):
-        _arguments.finite_array("x", array)
-    _arguments.finite_array("y", batch(y))
+    for name, array in zip("x" * len(model.inputs) + "y", arrays, strict=True):
+        _arguments.finite_array(name, batch(array))
     return keras.tree.map_structure(batch, x), batch(y)
 
 
@@ -275,90 +240,91 @@ def _number(tensor):
 
 def _layer_preflight(layer, read):
     x, mask = read()
-    return LayerPreflight(
-        name=layer.name,
-        input_mean=x[mask].mean(axis=0),
-        input_std=x[mask].std(axis=0),
-        state_norms=_norms_or_nan(state_norms, layer, x, mask=mask),
-        gradient_norms=_norms_or_nan(
-            gradient_norms, layer, x, directions=DIRECTIONS, mask=mask
-        ),
-    )
+    norms = []
+    for function, options in (
+        (state_norms, {}),
+        (gradient_norms, {"directions": DIRECTIONS}),
+    ):
+        try:
+            norms.append(function(layer, x, mask=mask, **options))
+        except ValueError:  # states leave the range of the dtype
+            norms.append(np.full(x.shape[1] + 1, np.nan))
+    mean, std = x[mask].mean(axis=0), x[mask].std(axis=0)
+    return LayerPreflight(layer.name, mean, std, *norms)
 
 
-def _norms_or_nan(function, layer, x, **arguments):
-    """The norms, or NaN where the states leave the range of the dtype."""
-    try:
-        return function(layer, x, **arguments)
-    except ValueError:
-        return np.full(x.shape[1] + 1, np.nan)
-
-
-class _Problem(typing.NamedTuple):
-    kind: str
-    sentence: str
-    remedy: str = ""
-    change: typing.Callable[[], None] = lambda: None
-
-
-def _layer_problems(model, x, layer, report, loss):
-    """What speaks against a layer, with a line that may help and its effect."""
-    cell, steps = _cells.built_cell(layer), len(report.state_norms) - 1
+def _overflow(layer, report, loss):
     growth = _growth_exponent(report.state_norms)
-    overflows = not np.isfinite(loss) and growth > EXPANSION
-    if overflows or not np.isfinite(report.state_norms).all():
-        stores_offset = hasattr(cell, "effective_recurrent_kernel")
-        line = "recurrent_initializer=keras_rin.initializers.Offset(...)"
-        yield _Problem(
-            "overflow",
+    expands = not np.isfinite(loss) and growth > EXPANSION
+    if expands or not np.isfinite(report.state_norms).all():
+        return (
             f"The hidden state of {layer.name}, or the loss, leaves the range "
-            f"of {cell.compute_dtype} within {steps} time steps: its recurrent "
-            "matrix expands (docs/offsets.md).",
-            line * stores_offset,
-            lambda: _subtract_identity(cell.recurrent_kernel),
+            f"of {layer.compute_dtype} within {len(report.state_norms) - 1} "
+            "time steps: its recurrent matrix expands (docs/offsets.md)."
         )
-        return
+    return ""
+
+
+def _drift(layer, report, loss):
+    growth = _growth_exponent(report.state_norms)
     is_off_center = abs(report.input_mean) > OFF_CENTER * report.input_std
     if growth > FAST_GROWTH and is_off_center.any():
-        yield _Problem(
-            "drift",
+        return (
             f"The hidden state of {layer.name} grows like T^{growth:.2f} over "
-            f"T = {steps} time steps: the mean of its inputs accumulates "
-            "(docs/long_sequences.md).",
-            "keras_rin.adapt(model, x)",
-            lambda: adapt(model, x),
+            f"T = {len(report.state_norms) - 1} time steps: the mean of its "
+            "inputs accumulates (docs/long_sequences.md)."
         )
+    return ""
+
+
+def _vanishing_gradient(layer, report, loss):
     # Training can open gates, behind which a gradient vanishes.
     has_gates = "recurrent" not in recurrent_matrices(layer)
     if report.gradient_norms[0] < VANISHED and not has_gates:
-        yield _Problem(
-            "vanishing gradient",
-            f"The gradient of {layer.name} vanishes: the first of {steps} "
-            "time steps changes the last state by "
-            f"{report.gradient_norms[0]:.1g} of what the last one does "
-            "(docs/choosing.md).",
+        return (
+            f"The gradient of {layer.name} vanishes: the first of "
+            f"{len(report.state_norms) - 1} time steps changes the last state "
+            f"by {report.gradient_norms[0]:.1g} of what the last one does "
+            "(docs/choosing.md)."
         )
+    return ""
 
 
-def _helps(problem, model, x, inputs, batch_loss):
-    """Whether the problem goes by its change of weights, which is undone."""
-    layer, weights = inputs[0], model.trainable_variables
-    if not problem.remedy:
-        return False
+def _subtract_identity(model, x, layer):
+    """Where the kernel is an offset: another one stays as it is."""
+    cell = _cells.built_cell(layer)
+    if hasattr(cell, "effective_recurrent_kernel"):
+        kernel = cell.recurrent_kernel
+        kernel.assign(kernel - ops.eye(kernel.shape[0], dtype=kernel.dtype))
+
+
+# What a layer may have, a line that may help, and what the line does.
+LAYER_CHECKS = (
+    (
+        _overflow,
+        "recurrent_initializer=keras_rin.initializers.Offset(...)",
+        _subtract_identity,
+    ),
+    (
+        _drift,
+        "keras_rin.adapt(model, x)",
+        lambda model, x, layer: adapt(model, x),
+    ),
+    (_vanishing_gradient, "", None),
+)
+
+
+def _helps(check, change, model, x, inputs, batch_loss):
+    """Whether the problem goes by a change of weights, which is undone."""
+    weights = model.trainable_variables
     with undisturbed(model, weights), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            problem.change()
+            change(model, x, inputs[0])
         except ValueError:  # such as a layer without a bias to adapt
             return False
         loss = _number(batch_loss([weight.value for weight in weights]))
-        report = _layer_preflight(*inputs)
-        problems = _layer_problems(model, x, layer, report, loss)
-        return problem.kind not in [remaining.kind for remaining in problems]
-
-
-def _subtract_identity(kernel):
-    kernel.assign(kernel - ops.eye(kernel.shape[0], dtype=kernel.dtype))
+        return not check(inputs[0], _layer_preflight(*inputs), loss)
 
 
 def _growth_exponent(norms):
