@@ -173,15 +173,13 @@ def preflight(
     values = [ops.convert_to_tensor(weight.value) for weight in weights]
     loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
     norms = [float(np.linalg.norm(_cells.float64(g))) for g in gradients]
+    paths = [weight.path for weight in weights]
     report = Preflight(
         loss=_number(loss),
         baseline_loss=constant and _number(batch_loss(values, constant)),
         # After the loss: on JAX a prediction deletes the values of before.
         layers=tuple(_layer_preflight(*inputs) for inputs in layer_inputs),
-        weight_gradient_norms={
-            weight.path: norm
-            for weight, norm in zip(weights, norms, strict=True)
-        },
+        weight_gradient_norms=dict(zip(paths, norms, strict=True)),
         remembered_updates=_remembered_updates(model.optimizer),
         findings=(),
     )
@@ -203,11 +201,8 @@ def _first_samples(model, x, y, batch_size):
     batch_size = _arguments.integer("batch_size", batch_size)
     arrays = [*order_by_inputs(model.inputs, x), y]
     samples = {tuple(getattr(array, "shape", ()))[:1] for array in arrays}
-    if (
-        len(arrays) - 1 != len(model.inputs)
-        or () in samples
-        or len(samples) > 1
-    ):
+    one_size = len(samples) == 1 and () not in samples
+    if len(arrays) != len(model.inputs) + 1 or not one_size:
         raise ValueError(
             f"`x` must have an array for each of {len(model.inputs)} inputs, "
             "and `y` must be an array of as many samples. Received: "
