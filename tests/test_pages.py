@@ -8,8 +8,6 @@ import pytest
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser
 
-from docs import pictures
-
 pytestmark = pytest.mark.one_backend
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -113,6 +111,9 @@ def test_each_fault_of_the_page_names_a_test():
 
 
 def test_the_pictures_of_the_pages_are_drawn(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from docs import pictures
+
     monkeypatch.setattr(pictures, "FOLDER", tmp_path)
     monkeypatch.delitem(pictures.PICTURES, "tutorial")
     draw_cube = functools.partial(pictures.draw_cube, updates=2)
