@@ -84,7 +84,14 @@ def _convert(model, step, names, tf2onnx):
 
     traced = one_step.get_concrete_function()
     check_dtypes("ONNX", model, traced.graph, DTYPES)
-    content, _ = tf2onnx.convert.from_function(one_step, [specs], OPSET)
+    try:
+        content, _ = tf2onnx.convert.from_function(one_step, [specs], OPSET)
+    except ValueError as error:  # of a loop that it leaves out
+        loop = re.search(r"with output '(\S+)/(while\w*):\d+'", str(error))
+        if loop is None:
+            raise
+        path, operation = loop.groups()
+        raise operation_refusal("ONNX", model, operation, path) from error
     captured = traced.captured_inputs
     placeholders = traced.inputs[len(traced.inputs) - len(captured) :]
     return content, {
