@@ -32,7 +32,15 @@ LARGE_GRADIENT = 100.0  # norm of the gradient of the loss
 
 
 class LayerPreflight(typing.NamedTuple):
-    """What a recurrent layer reads, its `state_norms` and `gradient_norms`."""
+    """What `preflight` measures of one recurrent layer.
+
+    Attributes:
+        name: String, the name of the layer.
+        input_mean: Array `(features,)`, the mean of what the layer reads.
+        input_std: Array `(features,)`, its standard deviation.
+        state_norms: Array `(time + 1,)`, as of `state_norms`.
+        gradient_norms: Array `(time + 1,)`, as of `gradient_norms`.
+    """
 
     name: str
     input_mean: np.ndarray
@@ -42,7 +50,13 @@ class LayerPreflight(typing.NamedTuple):
 
 
 class Finding(typing.NamedTuple):
-    """A problem, and a line with which `preflight` has seen it go, or ""."""
+    """A reason why a model may not learn, and a line that removes it.
+
+    Attributes:
+        problem: String, what was measured.
+        remedy: String, a line of code with which `preflight` has seen the
+            problem go, or `""`.
+    """
 
     problem: str
     remedy: str
