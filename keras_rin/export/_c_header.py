@@ -7,6 +7,7 @@ import keras
 
 from keras_rin import _files
 from keras_rin import _version
+from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin.export._c_cells import cell_operations
 from keras_rin.export._c_functions import needs_math_library
 from keras_rin.export._c_layers import Embedding
@@ -145,7 +146,7 @@ def _operations(model, is_masked=False):
         is_masked: Boolean, whether the mask of an Embedding before the model
             comes with its input. Defaults to `False`.
     """
-    (tensor,), calls, (y,) = _record_calls(model)
+    (tensor,), calls, (y,) = record_calls(model)
     for layer, *_ in calls:
         _check_class(layer)
     tokens, masks, operations = tensor, [None], []
@@ -196,23 +197,6 @@ def _check_class(layer):
     is_recurrent = type(layer) in RECURRENT
     if isinstance(layer, keras.Layer) and not (is_nested or is_recurrent):
         check_class(layer)
-
-
-def _record_calls(model):
-    """The inputs of a model, (layer, args, kwargs, outputs) and its outputs."""
-    calls = []
-
-    def record(layer, *args, **kwargs):
-        outputs = layer(*args, **kwargs)
-        calls.append((layer, args, kwargs, keras.tree.flatten(outputs)))
-        return outputs
-
-    copy = keras.models.clone_model(
-        keras.Model(model.inputs, model.outputs),
-        clone_function=lambda layer: layer,
-        call_function=record,
-    )
-    return copy.inputs, calls, copy.outputs
 
 
 def _is_mask_of(tokens, layer, args):
