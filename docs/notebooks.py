@@ -13,7 +13,6 @@ ROOT = pathlib.Path(__file__).parents[1]
 PAGES = "tutorial", "long_sequences", "dynamics"
 HIDDEN = re.compile(r"^<!--.*?-->\n|^!\[.*?\]\(.*?\)$", re.M | re.S)
 LINK = re.compile(r"\[([^]]+)\]\((?!https:)[^)]*\)")  # to a page of the site
-INCLUDED = re.compile(r'^--8<-- "README.md:(\w+)"\n', re.M)
 CODE = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
 FIGURE = re.compile(r"(\w+)\.savefig\(")
 INSTALL = "%pip install 'keras_rin[tensorflow,examples] @ git+{}'\n"
@@ -53,7 +52,6 @@ def links(name, config):
 
 def notebook(page, repository):
     """The text of a notebook, which installs the package first."""
-    page = INCLUDED.sub(lambda match: section(match[1]), page)
     # The last line of a cell is shown: a figure that is not one of pyplot.
     text = CODE.sub(_with_figures, LINK.sub(r"\1", HIDDEN.sub("", page)))
     setup = INSTALL.format(repository) if repository else ""
@@ -61,13 +59,6 @@ def notebook(page, repository):
     text = text.replace("```python", setup, 1)
     text = text.replace("```bash", "```")  # which would be a cell, to run
     return jupytext.writes(jupytext.reads(text, "md"), "ipynb")
-
-
-def section(name):
-    """The part of README.md that a page includes by this name."""
-    marks = [f"<!-- --8<-- [{end}:{name}] -->\n" for end in ("start", "end")]
-    text = (ROOT / "README.md").read_text()
-    return text.split(marks[0])[1].split(marks[1])[0]
 
 
 def _with_figures(match):

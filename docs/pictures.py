@@ -24,6 +24,7 @@ from sklearn.datasets import load_digits
 from sktime.datasets import load_basic_motions
 
 from keras_rin import diagnostics
+from keras_rin import plots
 from keras_rin import tasks
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -299,10 +300,16 @@ def draw_sizes():
     return figure
 
 
-def run_tutorial():
-    """What the code of tutorial.md prints, and all its names."""
-    page = (ROOT / "docs" / "tutorial.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+def draw_gradients():
+    """The picture of the first page, of the names that its code leaves."""
+    _, names = run("README.md")
+    return plots.plot_gradient_norms(names["norms"])
+
+
+def run(page):
+    """What the code of a page prints, and all its names."""
+    text = (ROOT / page).read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     names, printed = {}, io.StringIO()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -315,7 +322,7 @@ def run_tutorial():
 
 def draw_tutorial():
     """Three pictures of the tutorial; prints what the tutorial prints."""
-    printed, names = run_tutorial()
+    printed, names = run("docs/tutorial.md")
     print(printed)
     figure, axes = subplots(6, 4)
     accuracies = names["accuracies"]
@@ -337,6 +344,7 @@ PICTURES = {
     "pulse": draw_pulse,
     "sizes": draw_sizes,
     "cube": draw_cube,
+    "gradients": draw_gradients,
     "tutorial": draw_tutorial,
 }
 

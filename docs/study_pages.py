@@ -1,8 +1,9 @@
-"""Adds the studies' pages and pictures to the site.
+"""Adds README.md and the studies' pages and pictures to the site.
 
-A hook of mkdocs. `studies/` lies beside `docs/` in the repository and below the
-pages on the site, so links between the two change there: a link that works on
-a code host works on the site as well.
+A hook of mkdocs. README.md, the first page, lies above `docs/` in the
+repository and `studies/` beside it, and both are among its pages on the site.
+So their links change there: one that works on a code host works on the site as
+well.
 """
 
 import pathlib
@@ -14,6 +15,7 @@ from mkdocs.structure.files import File
 ROOT = pathlib.Path(__file__).parents[1]
 RECORDS = "changelog.md", "claims.md", "architecture.md", "releasing.md"
 LINK = re.compile(r"(\]\()([^)\s#]+)")
+NOT_ON_THE_SITE = re.compile(r"\[([^]]+)\]\(CONTRIBUTING\.md\)")
 
 
 def on_config(config):
@@ -47,11 +49,20 @@ def study_files(root):
 
 
 def on_files(files, config):
+    first = first_page((ROOT / "README.md").read_text())
+    files.append(File.generated(config, "index.md", content=first))
     for path in study_files(ROOT):
         files.append(
             File.generated(config, path, abs_src_path=str(ROOT / path))
         )
     return files
+
+
+def first_page(readme):
+    """README.md with its links as they are on the site."""
+    text = NOT_ON_THE_SITE.sub(r"\1", readme)
+    text = text.replace("](CHANGELOG.md", "](docs/changelog.md")
+    return text.replace("](docs/", "](")
 
 
 def on_page_markdown(markdown, page, config, **kwargs):

@@ -13,7 +13,6 @@ pytestmark = pytest.mark.one_backend
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {page: page.read_text() for page in PAGES}
-INCLUDED = re.compile(r'^--8<-- "README.md:(\w+)"\n', re.M)
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 COMMANDS = sorted(
     command.replace("\\\n", "")
@@ -24,13 +23,6 @@ COMMANDS = sorted(
         )
     )
 )
-
-
-def section_of_readme(match):
-    """What a page of the site includes, as `pymdownx.snippets` does."""
-    begin, end = (f"[{end}:{match[1]}] -->\n" for end in ("start", "end"))
-    text = TEXTS[ROOT / "README.md"]
-    return text.split(begin)[1].split(end)[0]
 
 
 def results_shown(text):
@@ -54,7 +46,7 @@ def numbers(lines):
 )
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     """It prints what the page shows, other numbers if it trains for less."""
-    text = INCLUDED.sub(section_of_readme, TEXTS[page])
+    text = TEXTS[page]
     file = tmp_path / page.name
     if "import tensorflow" in text:
         pytest.importorskip("tensorflow")
@@ -121,5 +113,7 @@ def test_the_pictures_of_the_pages_are_drawn(tmp_path, monkeypatch):
     pictures.main([])
     names = {path.name for path in tmp_path.iterdir()}
     of_tutorial = {"accuracy.svg", "eigenvalues.svg", "gradient_norms.svg"}
-    shown = re.findall(r"\]\(pictures/(\w+\.svg)\)", "".join(TEXTS.values()))
+    shown = re.findall(
+        r"\](?:\(|\(docs/)pictures/(\w+\.svg)\)", "".join(TEXTS.values())
+    )
     assert names | of_tutorial == set(shown)

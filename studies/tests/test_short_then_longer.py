@@ -1,4 +1,4 @@
-"""The study measures the program of the README."""
+"""The study measures the program of the page on long sequences."""
 
 import pathlib
 import re
@@ -8,12 +8,12 @@ from short_then_longer.ladder import LADDER
 from short_then_longer.ladder import SMALLEST
 from short_then_longer.ladder import train
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "long_sequences.md"
 
 
-def test_the_readme_climbs_the_ladder_of_the_study():
+def test_the_page_climbs_the_ladder_of_the_study():
     rungs = re.findall(
-        r"^    \((\d+), (\d+), (\de-\d)\),$", README.read_text(), re.M
+        r"^    \((\d+), (\d+), (\de-\d)\),$", PAGE.read_text(), re.M
     )
     ladder = [(int(n), int(k), float(rate)) for n, k, rate in rungs]
     assert tuple(ladder) == LADDER
