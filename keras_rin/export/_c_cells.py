@@ -1,11 +1,8 @@
 """The cells of recurrent layers, as operations of C."""
 
-import dataclasses
-
 import keras
 import numpy as np
 
-from keras_rin.export._c_operations import Activation
 from keras_rin.export._c_operations import Operation
 from keras_rin.export._c_operations import activation_of
 from keras_rin.export._c_operations import bias_of
@@ -19,90 +16,94 @@ from keras_rin.layers import RINCell
 class Recurrent(Operation):
     """It updates a state h, which is its output."""
 
-    recurrent_kernel: np.ndarray
     gates = 1
+
+    def __init__(self, cell, name):
+        self.name, self.units = name, cell.units
+        self.kernel = weight_of(cell, "kernel", name).T
+        self.bias = bias_of(cell, name)
+        self.recurrent_kernel = weight_of(cell, "recurrent_kernel", name).T
+        self.activation = activation_of(cell, 2, name=name)
+        if self.gates > 1:
+            self.gate_activation = activation_of(
+                cell, 2, "recurrent_activation", name
+            )
 
     def write(self, program, x, size, is_last):
         z = program.buffer(self.gates * self.units, x)
+        h = program.state(f"{self.name}_h", self.units)
         if self.is_masked:
             with program.condition("!is_masked"):
-                h = self.update(program, x, z)
+                self.update(program, x, z, h)
         else:
-            h = self.update(program, x, z)
+            self.update(program, x, z, h)
         if is_last:
             program.call("copy", h, "y", self.units)
         return h, self.units
 
-    @property
-    def units(self):
-        return self.recurrent_kernel.shape[1]
-
-    def update(self, program, x, z):
-        """Adds the update, with `gates * units` values of memory at z."""
+    def update(self, program, x, z, h):
+        """Adds the update of h, with `gates * units` values of memory at z."""
         raise NotImplementedError
 
-
-@dataclasses.dataclass
-class Transition:
-    """The second transition of a DeepTransitionRINCell."""
-
-    kernel: np.ndarray
-    bias: np.ndarray | None
+    def parts(self, z):
+        """Expressions of C for the values of the gates at z."""
+        units = self.units
+        return [f"{z} + {n * units}" if n else z for n in range(self.gates)]
 
 
-@dataclasses.dataclass
 class SimpleCell(Recurrent):
     """h = activation(x W + h V + b), with V = U + I where U is an offset."""
 
-    name: str
-    kernel: np.ndarray
-    bias: np.ndarray | None
-    recurrent_kernel: np.ndarray
-    activation: Activation
-    is_offset: bool
-    transition: Transition | None = None
+    def __init__(self, cell, name):
+        super().__init__(cell, name)
+        self.is_offset = isinstance(cell, RINCell)
 
-    def update(self, program, x, z):
-        units = self.units
-        h = program.state(f"{self.name}_h", units)
+    def update(self, program, x, z, h):
         project(self, program, x, z)
-        self._transit(program, "recurrent_kernel", self.recurrent_kernel, h, z)
-        if self.transition is not None:
-            bias = f"{self.name}_transition_bias"
-            program.set_vector(bias, self.transition.bias, z, units)
-            kernel = self.transition.kernel
-            self._transit(program, "transition_kernel", kernel, h, z)
-        return h
+        self.transit(program, "recurrent_kernel", self.recurrent_kernel, h, z)
 
-    def _transit(self, program, role, values, h, z):
-        units = len(values)
+    def transit(self, program, role, values, h, z):
         matrix = program.matrix(f"{self.name}_{role}", values)
-        program.add_product(matrix, h, units, z, units)
+        program.add_product(matrix, h, self.units, z, self.units)
         if self.is_offset:
-            program.call("add", h, z, units)
-        self.activation.apply(program, z, units)
-        program.call("copy", z, h, units)
+            program.call("add", h, z, self.units)
+        self.activation.apply(program, z, self.units)
+        program.call("copy", z, h, self.units)
 
 
-@dataclasses.dataclass
+class DeepTransitionCell(SimpleCell):
+    """A second transition follows, which reads h alone."""
+
+    def __init__(self, cell, name):
+        super().__init__(cell, name)
+        self.transition_kernel = weight_of(cell, "transition_kernel", name).T
+        self.transition_bias = None
+        if cell.use_bias:
+            self.transition_bias = weight_of(cell, "transition_bias", name)
+
+    def update(self, program, x, z, h):
+        super().update(program, x, z, h)
+        bias = f"{self.name}_transition_bias"
+        program.set_vector(bias, self.transition_bias, z, self.units)
+        self.transit(program, "transition_kernel", self.transition_kernel, h, z)
+
+
 class GRUCell(Recurrent):
     """The gates of Keras: update, reset, candidate."""
 
-    name: str
-    kernel: np.ndarray
-    bias: np.ndarray | None
-    recurrent_kernel: np.ndarray
-    candidate_bias: np.ndarray | None
-    activation: Activation
-    gate_activation: Activation
-    reset_after: bool
-
     gates = 4  # the reset state has a part of its own
 
-    def update(self, program, x, z):
+    def __init__(self, cell, name):
+        super().__init__(cell, name)
+        self.reset_after, self.candidate_bias = cell.reset_after, None
+        if cell.use_bias and cell.reset_after:
+            self.bias, recurrent_bias = self.bias
+            self.candidate_bias = recurrent_bias[2 * cell.units :]
+            self.bias[: 2 * cell.units] += recurrent_bias[: 2 * cell.units]
+
+    def update(self, program, x, z, h):
         name, units = self.name, self.units
-        h = program.state(f"{name}_h", units)
-        update, reset, candidate, recurrent = _parts(z, units)
+        update, reset, candidate, recurrent = self.parts(z)
         gates, kernel = np.split(self.recurrent_kernel, [2 * units])
         project(self, program, x, z)
         matrix = program.matrix(f"{name}_recurrent_gates", gates)
@@ -121,27 +122,17 @@ class GRUCell(Recurrent):
             program.add_product(matrix, reset, units, candidate, units)
         self.activation.apply(program, candidate, units)
         program.call("interpolate", update, candidate, h, units)
-        return h
 
 
-@dataclasses.dataclass
 class LSTMCell(Recurrent):
     """The gates of Keras: input, forget, candidate, output."""
 
-    name: str
-    kernel: np.ndarray
-    bias: np.ndarray | None
-    recurrent_kernel: np.ndarray
-    activation: Activation
-    gate_activation: Activation
-
     gates = 4
 
-    def update(self, program, x, z):
+    def update(self, program, x, z, h):
         name, units = self.name, self.units
-        h = program.state(f"{name}_h", units)
         c = program.state(f"{name}_c", units)
-        gate, forget, candidate, output = _parts(z, units)
+        gate, forget, candidate, output = self.parts(z)
         project(self, program, x, z)
         matrix = program.matrix(
             f"{name}_recurrent_kernel", self.recurrent_kernel
@@ -156,12 +147,15 @@ class LSTMCell(Recurrent):
         program.call("copy", c, h, units)
         self.activation.apply(program, h, units)
         program.call("multiply", output, h, units)
-        return h
 
 
-def _parts(z, units):
-    """Expressions of C for the four parts of the values of gates at z."""
-    return [f"{z} + {part * units}" if part else z for part in range(4)]
+CELLS = {
+    keras.layers.SimpleRNNCell: SimpleCell,
+    RINCell: SimpleCell,
+    DeepTransitionRINCell: DeepTransitionCell,
+    keras.layers.GRUCell: GRUCell,
+    keras.layers.LSTMCell: LSTMCell,
+}
 
 
 def cell_operations(layer, is_masked):
@@ -177,61 +171,3 @@ def cell_operations(layer, is_masked):
         operation.is_masked = is_masked
         operations.append(operation)
     return operations
-
-
-def _simple_cell(cell, name):
-    return SimpleCell(
-        name,
-        weight_of(name, cell, "kernel").T,
-        bias_of(name, cell),
-        weight_of(name, cell, "recurrent_kernel").T,
-        activation_of(name, cell, 2),
-        is_offset=isinstance(cell, RINCell),
-    )
-
-
-def _deep_transition_cell(cell, name):
-    operation = _simple_cell(cell, name)
-    operation.transition = Transition(
-        weight_of(name, cell, "transition_kernel").T,
-        weight_of(name, cell, "transition_bias") if cell.use_bias else None,
-    )
-    return operation
-
-
-def _gru_cell(cell, name):
-    bias, candidate_bias = bias_of(name, cell), None
-    if cell.use_bias and cell.reset_after:
-        bias, recurrent_bias = bias
-        candidate_bias = recurrent_bias[2 * cell.units :]
-        bias[: 2 * cell.units] += recurrent_bias[: 2 * cell.units]
-    return GRUCell(
-        name,
-        weight_of(name, cell, "kernel").T,
-        bias,
-        weight_of(name, cell, "recurrent_kernel").T,
-        candidate_bias,
-        activation_of(name, cell, 2),
-        activation_of(name, cell, 2, "recurrent_activation"),
-        cell.reset_after,
-    )
-
-
-def _lstm_cell(cell, name):
-    return LSTMCell(
-        name,
-        weight_of(name, cell, "kernel").T,
-        bias_of(name, cell),
-        weight_of(name, cell, "recurrent_kernel").T,
-        activation_of(name, cell, 2),
-        activation_of(name, cell, 2, "recurrent_activation"),
-    )
-
-
-CELLS = {
-    keras.layers.SimpleRNNCell: _simple_cell,
-    RINCell: _simple_cell,
-    DeepTransitionRINCell: _deep_transition_cell,
-    keras.layers.GRUCell: _gru_cell,
-    keras.layers.LSTMCell: _lstm_cell,
-}

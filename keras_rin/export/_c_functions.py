@@ -31,42 +31,6 @@ static inline void NAME_lookup(const WEIGHT rows[],SCALES
         z[i] = SCALED(rows[row * n + i]);
 }
 """,
-    "zero": """
-static inline void NAME_zero(float z[], int n)
-{
-    for (int i = 0; i < n; i++)
-        z[i] = 0.0f;
-}
-""",
-    "copy": """
-static inline void NAME_copy(const float from[], float to[], int n)
-{
-    for (int i = 0; i < n; i++)
-        to[i] = from[i];
-}
-""",
-    "add": """
-static inline void NAME_add(const float terms[], float z[], int n)
-{
-    for (int i = 0; i < n; i++)
-        z[i] += terms[i];
-}
-""",
-    "multiply": """
-static inline void NAME_multiply(const float factors[], float z[], int n)
-{
-    for (int i = 0; i < n; i++)
-        z[i] *= factors[i];
-}
-""",
-    "rescale": """
-static inline void NAME_rescale(float z[], int n, float mean, float factor,
-        float offset)
-{
-    for (int i = 0; i < n; i++)
-        z[i] = (z[i] - mean) * factor + offset;
-}
-""",
     "interpolate": """
 /* The state of a GRU: h = gate h + (1 - gate) candidate. */
 static inline void NAME_interpolate(const float gate[],
@@ -117,6 +81,19 @@ static inline void NAME_log_softmax(float z[], int n)
 """,
 }
 
+_LOOP = """
+static inline void NAME_{name}({parameters}, int n)
+{{
+    for (int i = 0; i < n; i++)
+        {statement};
+}}
+"""
+_STATEMENTS = {
+    "zero": ("float z[]", "z[i] = 0.0f"),
+    "copy": ("const float from[], float to[]", "to[i] = from[i]"),
+    "add": ("const float terms[], float z[]", "z[i] += terms[i]"),
+    "multiply": ("const float factors[], float z[]", "z[i] *= factors[i]"),
+}
 _ELEMENTWISE = """
 static inline void NAME_{name}(float z[], int n{parameters})
 {{
@@ -170,13 +147,20 @@ _WITH_PARAMETERS = {
     ),
     "threshold_relu": (["threshold"], "x > threshold ? x : 0.0f"),
     "minimum": (["largest"], "x > largest ? largest : x"),
+    "rescale": (["mean", "factor", "offset"], "(x - mean) * factor + offset"),
 }
 
 
 def function_text(name, prefix, weights):
     """The C function of a name, for a type of weights."""
-    text = _LOOPS.get(name)
-    if text is None:
+    if name in _LOOPS:
+        text = _LOOPS[name]
+    elif name in _STATEMENTS:
+        parameters, statement = _STATEMENTS[name]
+        text = _LOOP.format(
+            name=name, parameters=parameters, statement=statement
+        )
+    else:
         parameters, formula = _WITH_PARAMETERS.get(
             name, ([], _FORMULAS.get(name))
         )

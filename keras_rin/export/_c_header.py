@@ -18,7 +18,7 @@ from keras_rin.export._c_operations import c_refusal
 from keras_rin.export._c_program import PRIVATE
 from keras_rin.export._c_program import Program
 from keras_rin.export._stepwise import tensors_of
-from keras_rin.export._streaming_step import RECURRENT
+from keras_rin.export._streaming_step import calls_its_cell_alone
 from keras_rin.export._streaming_step import is_graph
 
 # What C99 calls its own headers, which an include would find instead.
@@ -194,8 +194,8 @@ def _output_is_masked(layer, is_masked):
 def _check_class(layer):
     """Before the operations, so that an error names no mask's operation."""
     is_nested = isinstance(layer, keras.Model) and is_graph(layer)
-    is_recurrent = type(layer) in RECURRENT
-    if isinstance(layer, keras.Layer) and not (is_nested or is_recurrent):
+    is_known = is_nested or calls_its_cell_alone(layer)
+    if isinstance(layer, keras.Layer) and not is_known:
         check_class(layer)
 
 

@@ -49,54 +49,55 @@ class Affine(InPlace):
                 program.call(function, constant, z, size)
 
 
-@dataclasses.dataclass
 class LayerNormalization(InPlace):
     """Mean 0 and variance 1, times gamma, plus beta."""
 
-    name: str
-    epsilon: float
-    gamma: np.ndarray | None
-    beta: np.ndarray | None
+    def __init__(self, layer, rank):
+        check_last_axis(layer, rank)
+        if getattr(layer, "rms_scaling", False):
+            raise c_refusal(layer.name, "`rms_scaling=True` is not supported")
+        self.name, self.epsilon = layer.name, layer.epsilon
+        self.gains = [
+            (role, function, weight_of(layer, role))
+            for role, function in (("gamma", "multiply"), ("beta", "add"))
+            if getattr(layer, role) is not None
+        ]
 
     def apply(self, program, z, size):
         program.call("normalize", z, size, float_literal(self.epsilon))
-        for role, function, values in (
-            ("gamma", "multiply", self.gamma),
-            ("beta", "add", self.beta),
-        ):
-            if values is not None:
-                constant = program.vector(f"{self.name}_{role}", values)
-                program.call(function, constant, z, size)
+        for role, function, values in self.gains:
+            constant = program.vector(f"{self.name}_{role}", values)
+            program.call(function, constant, z, size)
 
 
-@dataclasses.dataclass
 class Embedding(Projection):
     """The row of a token."""
 
-    name: str
-    rows: np.ndarray
-
-    @property
-    def size(self):
-        return self.rows.shape[1]
+    def __init__(self, layer, rank):
+        if rank != 2:
+            raise c_refusal(
+                layer.name, "it must be the first layer and read tokens"
+            )
+        _check_not_quantized(layer)
+        self.name = layer.name
+        self.rows = weight_of(layer, "embeddings")
+        self.size = self.rows.shape[1]
 
     def compute(self, program, x, z):
         rows = program.matrix(f"{self.name}_rows", self.rows)
         program.call("lookup", rows, f"{x}[0]", len(self.rows), z, self.size)
 
 
-@dataclasses.dataclass
 class Dense(Projection):
     """activation(x W + b), with W stored by rows of units."""
 
-    name: str
-    kernel: np.ndarray
-    bias: np.ndarray | None
-    activation: Activation
-
-    @property
-    def size(self):
-        return len(self.kernel)
+    def __init__(self, layer, rank):
+        _check_not_quantized(layer)
+        self.name = layer.name
+        self.kernel = weight_of(layer, "kernel").T
+        self.bias = bias_of(layer)
+        self.activation = activation_of(layer, rank)
+        self.size = len(self.kernel)
 
     def compute(self, program, x, z):
         project(self, program, x, z)
@@ -132,67 +133,28 @@ def _none(layer, rank):
     return None
 
 
-def _dense(layer, rank):
-    _check_not_quantized(layer)
-    kernel = weight_of(layer.name, layer, "kernel").T
-    bias = bias_of(layer.name, layer)
-    activation = activation_of(layer.name, layer, rank)
-    return Dense(layer.name, kernel, bias, activation)
-
-
-def _embedding(layer, rank):
-    if rank != 2:
-        raise c_refusal(
-            layer.name, "it must be the first layer and read tokens"
-        )
-    _check_not_quantized(layer)
-    return Embedding(layer.name, weight_of(layer.name, layer, "embeddings"))
-
-
-def _layer_normalization(layer, rank):
-    check_last_axis(layer, rank)
-    if getattr(layer, "rms_scaling", False):
-        raise c_refusal(layer.name, "`rms_scaling=True` is not supported")
-    gamma, beta = (
-        None
-        if getattr(layer, name) is None
-        else weight_of(layer.name, layer, name)
-        for name in ("gamma", "beta")
-    )
-    return LayerNormalization(layer.name, layer.epsilon, gamma, beta)
-
-
 def _normalization(layer, rank):
-    mean, variance = (
-        weight_of(layer.name, layer, "mean"),
-        weight_of(layer.name, layer, "variance"),
+    mean = weight_of(layer, "mean").ravel()
+    deviation = np.maximum(
+        np.sqrt(weight_of(layer, "variance").ravel()), keras.config.epsilon()
     )
-    deviation = np.maximum(np.sqrt(variance), keras.config.epsilon())
     zero = np.zeros(1)
     if layer.invert:
-        return Affine(layer.name, zero, deviation.ravel(), mean.ravel())
-    return Affine(layer.name, mean.ravel(), 1 / deviation.ravel(), zero)
+        return Affine(layer.name, zero, deviation, mean)
+    return Affine(layer.name, mean, 1 / deviation, zero)
 
 
 def _batch_normalization(layer, rank):
     check_last_axis(layer, rank)
-    mean = weight_of(layer.name, layer, "moving_mean")
-    deviation = np.sqrt(
-        weight_of(layer.name, layer, "moving_variance") + layer.epsilon
-    )
-    gamma, beta = 1, np.zeros(1)
-    if layer.scale:
-        gamma = weight_of(layer.name, layer, "gamma")
-    if layer.center:
-        beta = weight_of(layer.name, layer, "beta")
-    return Affine(layer.name, mean, gamma / deviation, beta)
+    mean = weight_of(layer, "moving_mean")
+    variance = weight_of(layer, "moving_variance") + layer.epsilon
+    gamma = weight_of(layer, "gamma") if layer.scale else 1
+    beta = weight_of(layer, "beta") if layer.center else np.zeros(1)
+    return Affine(layer.name, mean, gamma / np.sqrt(variance), beta)
 
 
 def _rescaling(layer, rank):
-    factor, offset = (
-        weight_of(layer.name, layer, "scale"),
-        weight_of(layer.name, layer, "offset"),
-    )
+    factor, offset = weight_of(layer, "scale"), weight_of(layer, "offset")
     return Affine(layer.name, np.zeros(1), factor.ravel(), offset.ravel())
 
 
@@ -208,9 +170,9 @@ def _check_not_quantized(layer):
 LAYERS = {
     **ACTIVATION_LAYERS,
     keras.layers.BatchNormalization: _batch_normalization,
-    keras.layers.Dense: _dense,
-    keras.layers.Embedding: _embedding,
-    keras.layers.LayerNormalization: _layer_normalization,
+    keras.layers.Dense: Dense,
+    keras.layers.Embedding: Embedding,
+    keras.layers.LayerNormalization: LayerNormalization,
     keras.layers.Normalization: _normalization,
     keras.layers.Rescaling: _rescaling,
     keras.layers.TimeDistributed: _none,

@@ -23,16 +23,10 @@ class Operation:
     is_masked = False
 
     def write(self, program, x, size, is_last):
-        """Adds the operation to a program.
+        """Adds the operation to a `Program`.
 
-        Args:
-            program: A `Program`.
-            x: String, the values that it reads, as an expression of C.
-            size: Integer, how many there are.
-            is_last: Boolean, whether it writes into the output y.
-
-        Returns:
-            Where the results are, as an expression of C, and how many.
+        It reads `size` values at x, an expression of C, and writes into the
+        output y if it is the last. Returns where its results are, and how many.
         """
         raise NotImplementedError
 
@@ -56,11 +50,9 @@ class InPlace(Operation):
 
 
 class Projection(Operation):
-    """It computes values of another number."""
+    """It computes `size` values, another number."""
 
-    @property
-    def size(self):
-        raise NotImplementedError
+    size: int
 
     def write(self, program, x, size, is_last):
         z = "y" if is_last else program.buffer(self.size, x)
@@ -91,25 +83,21 @@ def project(operation, program, x, z):
     program.add_product(matrix, x, columns, z, rows)
 
 
-def weight_of(name, layer, attribute):
-    """A weight in float64, or an error with this name if it is not finite."""
+def weight_of(layer, attribute, name=None):
+    """A weight in float64, or an error that names it if it is not finite."""
     values = ops.convert_to_numpy(getattr(layer, attribute)).astype("float64")
-    finite_float32(f"{name}: {attribute}", values)
+    finite_float32(f"{name or layer.name}: {attribute}", values)
     return values
 
 
-def bias_of(name, layer):
-    return weight_of(name, layer, "bias") if layer.use_bias else None
+def bias_of(layer, name=None):
+    return weight_of(layer, "bias", name) if layer.use_bias else None
 
 
-def activation_of(name, layer, rank, attribute="activation"):
+def activation_of(layer, rank, attribute="activation", name=None):
     """The operation of an activation, a function or a layer of Keras.
 
-    Args:
-        name: String, for an error.
-        layer: The layer or cell.
-        rank: Integer, the number of axes of what the activation reads.
-        attribute: String, where the layer has it. Defaults to `"activation"`.
+    `rank` is the number of axes of what it reads, `name` that of a layer.
     """
     activation = getattr(layer, attribute)
     if activation in (None, keras.activations.linear):
@@ -120,11 +108,9 @@ def activation_of(name, layer, rank, attribute="activation"):
         if activation is getattr(keras.activations, known, None):
             return Activation(((known,),))
     activation = getattr(activation, "__name__", activation)
-    raise c_refusal(name, f"its activation {activation!r} is not supported")
-
-
-def _activation_layer(layer, rank):
-    return activation_of(layer.name, layer, rank)
+    raise c_refusal(
+        name or layer.name, f"its activation {activation!r} is not supported"
+    )
 
 
 def _elu(layer, rank):
@@ -155,7 +141,7 @@ def _softmax(layer, rank):
 
 
 ACTIVATION_LAYERS = {
-    keras.layers.Activation: _activation_layer,
+    keras.layers.Activation: activation_of,
     keras.layers.ELU: _elu,
     keras.layers.LeakyReLU: _leaky_relu,
     keras.layers.ReLU: _relu,

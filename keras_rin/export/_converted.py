@@ -2,6 +2,9 @@
 
 import re
 
+from keras_rin._layer_walk.layers import is_recurrent
+from keras_rin._layer_walk.layers import layers_within
+
 
 def check_names(format, names, pattern, taken=()):
     """Refuses names of states that the format would change or confuse."""
@@ -35,7 +38,7 @@ def check_dtypes(format, model, graph, dtypes):
         )
 
 
-def operation_refusal(format, model, operation, path):
+def operation_refusal(format, model, path, operation):
     """The error for an operation that the format lacks."""
     return refusal(
         format,
@@ -55,18 +58,10 @@ def _layer_name(model, path):
     In a path a name may end in the number of a call, behind the `_step` of a
     recurrent layer.
     """
-    names = _layer_names(model)
+    names = {layer.name for layer in layers_within(model, is_recurrent)[1:]}
     for part in path.split("/")[::-1]:
         for name in (part, re.sub(r"_\d+$", "", part)):
             for known in (name, name.removesuffix("_step")):
                 if known in names:
                     return known
     return path
-
-
-def _layer_names(model):
-    names = set()
-    for layer in model.layers:
-        names.add(layer.name)
-        names |= _layer_names(layer) if hasattr(layer, "layers") else set()
-    return names

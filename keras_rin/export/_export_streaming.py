@@ -12,12 +12,13 @@ from keras_rin.export._c_header import write_c_header
 from keras_rin.export._onnx import write_onnx
 from keras_rin.export._streaming_step import streaming_step
 
-# The types of weights, and of hidden states, in each format.
-FORMATS = {
-    "tf_saved_model": (("float32",), ("float32",)),
-    "litert": (_litert.WEIGHTS, _litert.STATES),
-    "onnx": (("float32",), ("float32",)),
-    "c": (("float32", "int8"), ("float32",)),
+# The types of weights and of hidden states, and the end of the file that only
+# TensorFlow can write.
+FORMATS: dict[str, tuple] = {
+    "tf_saved_model": (("float32",), ("float32",), ""),
+    "litert": (_litert.WEIGHTS, _litert.STATES, ".tflite"),
+    "onnx": (("float32",), ("float32",), ".onnx"),
+    "c": (("float32", "int8"), ("float32",), ""),
 }
 
 
@@ -37,46 +38,21 @@ def export_streaming(
     The file needs neither keras_rin nor Keras where it is used. A SavedModel
     has two endpoints, LiteRT two signatures:
 
-    - `serve`: x of shape `(batch, time, ...)`; what `model.predict` gives;
-    - `step`: a dictionary of `x`, of shape `(batch, ...)`, one time step, and
-      of the states of the recurrent layers by name, to begin with zeros.
-      Returns a dictionary of `y`, the answer after this step, and the new
-      states, as `keras_rin.export.streaming_step` does.
+    - `serve`: x of shape `(batch, time, ...)`; what `model.predict` gives, for
+      any number of time steps if the model has `keras.Input((None, ...))`;
+    - `step`: one time step, as `keras_rin.export.streaming_step` computes it.
 
-    Sequences have any length if the model was made with an open one,
-    `keras.Input((None, features))`. The batch is of any size in a SavedModel,
-    of one sequence in LiteRT, which has operations of its own for the loop
-    only then.
-
-    With `step_only=True` the file has the step alone. A LiteRT file then has
-    one graph, which the interpreter of a microcontroller runs. Such an
-    interpreter knows inputs and outputs by their order, so a JSON file beside
-    it, `step.tflite.json`, lists them in this order with names, shapes, types,
-    the scales of integers, the initial value of each state, and the input that
-    takes each new state.
-
-    With `format="onnx"` the file has the step alone, in opset 15, and a JSON
-    file beside it as well. As ONNX has one set of names, the new state of a
-    layer `rin` is the output `new_rin`.
-
-    With `format="c"` the file is a C header of the step alone, for a device
-    without an operating system: C99 and C++, without allocation, with the
-    weights as constants and `math.h` only for functions such as `tanhf`. All
-    names begin with the stem of the path. `rin.h` declares, `static inline`,
-
-    - `rin_state`, the hidden states of one stream, in float32;
-    - `rin_reset(rin_state *)`, which sets them to 0;
-    - `rin_step(rin_state *, const float x[], float y[])`, which reads one time
-      step x, `rin_inputs` values, and writes the output y, `rin_outputs`
-      values. A token of an `Embedding` is one value.
-
-    It computes in float32, whatever the dtype policy, and y differs from that
-    of Keras by rounding errors. Which layers have a form in C:
-    [the list](../small_device.md#layers-in-c).
+    The batch has any size in a SavedModel, and is one sequence in LiteRT. The
+    other formats have the step alone: [ONNX](../saving.md#onnx-of-one-step),
+    whose new states are called `new_rin`, and a
+    [C header](../small_device.md#3-write-the-header), which computes in
+    float32. A JSON file beside an ONNX file or a LiteRT file of the step alone,
+    `step.tflite.json`, lists inputs and outputs
+    [in their order](../saving.md#the-step-alone-for-microcontrollers).
 
     Args:
         model: As for `keras_rin.export.streaming_step`; for C, a chain of
-            layers whose time steps are vectors or tokens.
+            [these layers](../small_device.md#layers-in-c).
         path: The folder to write or, for the other formats, the file,
             `*.tflite`, `*.onnx` or `*.h`.
         format: String, `"tf_saved_model"`, `"c"` or, on TensorFlow,
@@ -85,35 +61,29 @@ def export_streaming(
         verbose: Boolean, whether to say what was written. Defaults to `True`.
         stepwise: As for `keras_rin.export.streaming_step`. Defaults to `()`.
         weights: String, the type of the matrices in C and LiteRT: `"float32"`;
-            `"float16"`, in LiteRT; or `"int8"`, 8-bit codes with a float32
-            scale for each unit (in an `Embedding` in C, each token). A code is
-            off by at most 1 / 254 of the largest weight of its unit. Defaults
-            to `"float32"`.
+            `"float16"`, in LiteRT; or `"int8"`, codes with a float32 scale for
+            each unit (in an `Embedding` in C, each token). Defaults to
+            `"float32"`.
         states: String, the type of the hidden states and of all computations in
             LiteRT: `"float32"`, or `"int16"` or `"int8"`, which need
             `weights="int8"` and a `representative_dataset`. Inputs and outputs
             of the file stay in float32. Defaults to `"float32"`.
         step_only: Boolean, whether a SavedModel or LiteRT file has the step
-            alone; the other formats always do. Defaults to `False`.
-        **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`, such
-            as `inference_input_type=tf.int8`. A `representative_dataset` is an
-            array `(samples, time, ...)` of sequences of your data, along which
-            the step runs, or a function that returns dictionaries as `step`
-            takes them; the file then has the step alone, because TensorFlow
-            2.21 cannot quantize the activations of a loop.
+            alone. Defaults to `False`.
+        **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`. A
+            `representative_dataset` is an array `(samples, time, ...)` of
+            sequences of your data, or a function that returns dictionaries as
+            `step` takes them; the file then has the step alone.
 
     Raises:
         ValueError:
 
-            - the format, or `weights` or `states` in it, is none of these;
+            - the format lacks the type of `weights` or `states`, the backend
+              or the ending of the path;
             - `streaming_step` refuses the model, or the format has no form for
-              a layer, a name or a dtype;
-            - the backend or the ending of the path is not that of the format,
-              or the stem of a header is not as above;
-            - a weight in C is not a finite float32;
-            - a `representative_dataset` has no samples, other names or shapes
-              than the step, or inputs or states that are not finite or always
-              0, for which the 16-bit interpreter would abort.
+              a layer, a name, a dtype or a weight;
+            - in a `representative_dataset` an input or state is missing, not
+              finite or always 0, for which the 16-bit interpreter would abort.
         ImportError: The package that writes the format is not installed.
         OSError: A file cannot be written. What was there is unchanged.
 
@@ -134,7 +104,7 @@ def export_streaming(
             f"`format` must be one of {tuple(FORMATS)}. "
             f"Received: format={format!r}"
         )
-    _check_options(format, weights, states, converter)
+    _check_options(format, str(path), weights, states, converter)
     step = streaming_step(model, stepwise)
     if format == "c":
         contents = write_c_header(model, path, weights)
@@ -142,7 +112,7 @@ def export_streaming(
         contents = write_onnx(model, step, path)
     elif format == "litert":
         contents = _litert.write_litert(
-            model, step, str(path), weights, states, step_only, converter
+            model, step, path, weights, states, step_only, converter
         )
     else:
         contents = _write_saved_model(model, step, path, step_only)
@@ -150,16 +120,22 @@ def export_streaming(
         print(f"Wrote {path}: {contents}.")
 
 
-def _check_options(format, weights, states, converter):
-    options = {"weights": weights, "states": states}
-    for (name, value), types in zip(
-        options.items(), FORMATS[format], strict=True
+def _check_options(format, path, weights, states, converter):
+    *types, ending = FORMATS[format]
+    for name, value, supported in zip(
+        ("weights", "states"), (weights, states), types, strict=True
     ):
-        if value not in types:
+        if value not in supported:
             raise ValueError(
-                f"`{name}` must be one of {types} in the format {format!r}. "
-                f"Received: {name}={value!r}"
+                f"`{name}` must be one of {supported} in the format "
+                f"{format!r}. Received: {name}={value!r}"
             )
+    backend = keras.backend.backend()
+    if ending and not (path.endswith(ending) and backend == "tensorflow"):
+        raise ValueError(
+            f"The format {format!r} needs the TensorFlow backend and a path "
+            f"ending in {ending}. Received: path={path!r} on {backend}"
+        )
     if converter and format != "litert":
         raise ValueError(
             f"Only format='litert' has a converter. Received: {converter}"

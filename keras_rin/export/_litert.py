@@ -22,19 +22,9 @@ OF_WEIGHTS = ("optimizations", "target_spec")  # what `weights` sets
 def write_litert(model, step, path, weights, states, step_only, attributes):
     """Writes the file, of the step alone with its description.
 
-    Args:
-        model: A model that `streaming_step` accepts.
-        step: Its step.
-        path: String, the file.
-        weights: One of `WEIGHTS`.
-        states: One of `STATES`.
-        step_only: Boolean, whether to leave out `serve`.
-        attributes: Dictionary of attributes of the converter.
-
-    Returns:
-        A sentence about the files.
+    `attributes` are those of the converter. Returns a sentence about the files.
     """
-    _check(step, path, weights, states, attributes)
+    _check(step, weights, states, attributes)
     import tensorflow as tf
 
     if "representative_dataset" in attributes:
@@ -67,8 +57,9 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
         with _files.replacing(path, "The LiteRT file") as new:
             new.write_bytes(content)
         return f"serve(x), and {inputs}"
-    description = _description(content)
-    name = write_described(path, content, description, "The LiteRT file")
+    name = write_described(
+        path, content, "The LiteRT file", *_entries(content), format="litert"
+    )
     return f"{inputs}, described in {name}"
 
 
@@ -83,20 +74,15 @@ def specs(inputs, batch=None):
     return keras.tree.map_structure(spec, inputs)
 
 
-def _check(step, path, weights, states, attributes):
-    if keras.backend.backend() != "tensorflow" or not path.endswith(".tflite"):
-        raise ValueError(
-            "LiteRT needs the TensorFlow backend and a path ending in .tflite. "
-            f"Received: path={path!r} on {keras.backend.backend()}"
-        )
+def _check(step, weights, states, attributes):
     check_names("LiteRT", sorted(step.input), r"\w*", ("self", *keyword.kwlist))
-    if states != "float32":
-        if weights != "int8" or "representative_dataset" not in attributes:
-            raise ValueError(
-                f"states={states!r} needs weights='int8' and a "
-                "`representative_dataset`. "
-                f"Received: weights={weights!r} and {list(attributes)}"
-            )
+    is_integer = weights == "int8" and "representative_dataset" in attributes
+    if states != "float32" and not is_integer:
+        raise ValueError(
+            f"states={states!r} needs weights='int8' and a "
+            "`representative_dataset`. "
+            f"Received: weights={weights!r} and {list(attributes)}"
+        )
     for name in OF_WEIGHTS:
         if weights != "float32" and name in attributes:
             raise ValueError(
@@ -191,11 +177,12 @@ def _convert(model, folder, signature_keys, attributes):
         location = re.search(r'fused\["(\w+):", "([^"@]+)', str(error))
         if location is None:
             raise
-        raise operation_refusal("LiteRT", model, *location.groups()) from error
+        operation, path = location.groups()
+        raise operation_refusal("LiteRT", model, path, operation) from error
 
 
-def _description(content):
-    """Order, types and scales, by which a microcontroller calls the step."""
+def _entries(content):
+    """Of the inputs and of the outputs: names, types and scales."""
     import tensorflow as tf
 
     with warnings.catch_warnings():
@@ -203,22 +190,15 @@ def _description(content):
         warnings.simplefilter("ignore")
         interpreter = tf.lite.Interpreter(model_content=content)
     runner = interpreter.get_signature_runner("step")
-    inputs = _entries(
-        interpreter.get_input_details(), runner.get_input_details()
-    )
-    outputs = _entries(
-        interpreter.get_output_details(), runner.get_output_details()
-    )
-    for entry in inputs:
-        if entry["name"] != "x":
-            entry["initial"] = entry.get("zero_point", 0)
-    for entry in outputs:
-        if entry["name"] != "y":
-            entry["next"] = entry["name"]
-    return {"format": "litert", "inputs": inputs, "outputs": outputs}
+    return [
+        _in_order(interpreter.get_input_details(), runner.get_input_details()),
+        _in_order(
+            interpreter.get_output_details(), runner.get_output_details()
+        ),
+    ]
 
 
-def _entries(tensors, by_name):
+def _in_order(tensors, by_name):
     """An entry for each tensor, in the order of the graph.
 
     An output that is a state as well is one tensor with two names.

@@ -10,6 +10,7 @@ from keras_rin.export._converted import operation_refusal
 from keras_rin.export._step_description import write_described
 
 OPSET = 15
+NEW = "new_"
 DTYPES = ("float32", "float16", "float64")
 
 
@@ -19,32 +20,6 @@ def write_onnx(model, step, path):
     ONNX has one set of names for inputs and outputs, so a new state is called
     `new_` and the name of the state.
     """
-    onnx, tf2onnx = _packages()
-    names = _output_names(step, path)
-    content, captured = _convert(model, step, names, tf2onnx)
-    _hold_constants(content, captured, onnx)
-    try:
-        onnx.checker.check_model(content)
-    except onnx.checker.ValidationError as error:
-        location = re.search(r"Name: (\S+) OpType: (\w+)", str(error))
-        if location is None:
-            raise
-        path, operation = location.groups()
-        raise operation_refusal("ONNX", model, operation, path) from error
-    description = _description(step, names, content)
-    name = write_described(
-        path, content.SerializeToString(), description, "The ONNX file"
-    )
-    inputs = ", ".join(entry["name"] for entry in description["inputs"])
-    return f"step of {inputs}, in opset {OPSET}, described in {name}"
-
-
-def _packages():
-    if keras.backend.backend() != "tensorflow":
-        raise ValueError(
-            "ONNX needs the TensorFlow backend. "
-            f"Received: {keras.backend.backend()}"
-        )
     try:
         import onnx
         import tf2onnx
@@ -52,19 +27,30 @@ def _packages():
         raise ImportError(
             "format='onnx' needs the package tf2onnx: pip install tf2onnx"
         ) from error
-    return onnx, tf2onnx
-
-
-def _output_names(step, path):
-    """{output of the step: its name in the file}."""
-    if not str(path).endswith(".onnx"):
-        raise ValueError(
-            "The path of an ONNX file must end in .onnx. "
-            f"Received: path={str(path)!r}"
-        )
-    names = {name: f"new_{name}" for name in step.output} | {"y": "y"}
-    check_names("ONNX", list(step.input), r"[\w.-]*", names.values())
-    return names
+    new_names = {name: f"{NEW}{name}" for name in step.output} | {"y": "y"}
+    check_names("ONNX", list(step.input), r"[\w.-]*", new_names.values())
+    content, captured = _convert(model, step, new_names, tf2onnx)
+    _hold_constants(content, captured, onnx)
+    try:
+        onnx.checker.check_model(content)
+    except onnx.checker.ValidationError as error:
+        location = re.search(r"Name: (\S+) OpType: (\w+)", str(error))
+        if location is None:
+            raise
+        raise operation_refusal("ONNX", model, *location.groups()) from error
+    tensors = {new_names[name]: y for name, y in step.output.items()}
+    name = write_described(
+        path,
+        content.SerializeToString(),
+        "The ONNX file",
+        _entries(content.graph.input, step.input),
+        _entries(content.graph.output, tensors),
+        NEW,
+        format="onnx",
+        opset=OPSET,
+    )
+    inputs = ", ".join(value.name for value in content.graph.input)
+    return f"step of {inputs}, in opset {OPSET}, described in {name}"
 
 
 def _convert(model, step, names, tf2onnx):
@@ -90,8 +76,7 @@ def _convert(model, step, names, tf2onnx):
         loop = re.search(r"with output '(\S+)/(while\w*):\d+'", str(error))
         if loop is None:
             raise
-        path, operation = loop.groups()
-        raise operation_refusal("ONNX", model, operation, path) from error
+        raise operation_refusal("ONNX", model, *loop.groups()) from error
     captured = traced.captured_inputs
     placeholders = traced.inputs[len(traced.inputs) - len(captured) :]
     return content, {
@@ -113,28 +98,12 @@ def _hold_constants(content, captured, onnx):
             content.graph.input.remove(value)
 
 
-def _description(step, names, content):
-    inputs = {value.name: value for value in content.graph.input}
-    outputs = {value.name: value for value in content.graph.output}
-    return {
-        "format": "onnx",
-        "opset": OPSET,
-        "inputs": [
-            _entry(name, step.input[name])
-            | ({} if name == "x" else {"initial": 0})
-            for name in inputs
-        ],
-        "outputs": [
-            _entry(names[name], tensor)
-            | ({} if name == "y" else {"next": name})
-            for name, tensor in sorted(
-                step.output.items(),
-                key=lambda item: list(outputs).index(names[item[0]]),
-            )
-        ],
-    }
-
-
-def _entry(name, tensor):
-    dtype = keras.backend.standardize_dtype(tensor.dtype)
-    return {"name": name, "shape": list(tensor.shape), "dtype": dtype}
+def _entries(values, tensors):
+    return [
+        {
+            "name": value.name,
+            "shape": list(tensors[value.name].shape),
+            "dtype": keras.backend.standardize_dtype(tensors[value.name].dtype),
+        }
+        for value in values
+    ]

@@ -9,34 +9,42 @@ from keras_rin import _files
 from keras_rin import _version
 
 
-def write_described(path, content, description, what):
-    """Writes both files, or neither.
+def write_described(
+    path, content, what, inputs, outputs, new="", **description
+):
+    """Writes a file and its description, or neither.
 
     Args:
         path: The file; the description has `.json` behind its name.
         content: Bytes of the file.
-        description: Dictionary of the format and the signature.
         what: String, what the file is, for error messages.
+        inputs: List of a dictionary for each input, in the order of the file.
+        outputs: The same of its outputs.
+        new: String, with which the name of a new state begins.
+        **description: What else the description has.
 
     Returns:
         The name of the description.
     """
+    for entry in inputs:
+        if entry["name"] != "x":
+            entry["initial"] = entry.get("zero_point", 0)
+    for entry in outputs:
+        if entry["name"] != "y":
+            entry["next"] = entry["name"].removeprefix(new)
     path = pathlib.Path(path)
+    made_by = {"keras_rin": _version.__version__, "keras": keras.__version__}
+    description = {"file": path.name, **description} | {
+        "inputs": inputs,
+        "outputs": outputs,
+        "made by": made_by,
+    }
     described = path.with_name(f"{path.name}.json")
-    text = json.dumps({"file": path.name} | description | _made_by(), indent=2)
     with (
         _files.replacing(described, "The description") as new_described,
-        _files.replacing(path, what) as new,
+        _files.replacing(path, what) as new_file,
     ):
-        new.write_bytes(content)
+        new_file.write_bytes(content)
+        text = json.dumps(description, indent=2)
         new_described.write_text(text + "\n", encoding="utf-8")
     return described.name
-
-
-def _made_by():
-    return {
-        "made by": {
-            "keras_rin": _version.__version__,
-            "keras": keras.__version__,
-        }
-    }

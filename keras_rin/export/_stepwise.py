@@ -11,16 +11,11 @@ STEPS = 16  # of the example on which a layer of the user's is checked
 
 
 def is_stepwise(layer, args, rank):
-    """Whether the output of a step depends on no other step.
+    """Whether the output of a layer or operation depends on no other step.
 
     Decided by what a layer is, and never by what it answers to some steps. A
-    subclass of a layer in the tables is another layer.
-
-    Args:
-        layer: A layer, or an operation of `keras.ops` in a functional model.
-        args: Its positional arguments. Every Keras tensor among them is a
-            sequence `(batch, time, ...)`.
-        rank: Integer, the number of axes of these sequences.
+    subclass of a layer in the tables is another layer. Every Keras tensor in
+    `args` is a sequence `(batch, time, ...)` of `rank` axes.
     """
     if isinstance(layer, keras.Layer):
         rule = LAYERS.get(type(layer))
@@ -124,115 +119,83 @@ def _keeps_all_steps(layer, args, rank):
     return key[: TIME + 1] == (slice(None), slice(None))
 
 
-# Versions of Keras before 3.9 have no RMSNormalization.
-_RMSNormalization = getattr(
-    keras.layers, "RMSNormalization", keras.layers.LayerNormalization
-)
-_TABLE = {
-    _always: [
-        keras.layers.ActivityRegularization,
-        keras.layers.AlphaDropout,
-        keras.layers.Dropout,
-        keras.layers.ELU,
-        keras.layers.Embedding,
-        keras.layers.GaussianDropout,
-        keras.layers.GaussianNoise,
-        keras.layers.Identity,
-        keras.layers.LeakyReLU,
-        keras.layers.ReLU,
-        keras.layers.SpatialDropout1D,
-        keras.layers.SpatialDropout2D,
-        keras.layers.SpatialDropout3D,
-    ],
-    _on_features: [
-        keras.layers.Activation,
-        keras.layers.Dense,
-        keras.layers.Masking,
-        ours.LinearResidual,
-        ours.ResidualDense,
-        ours.ResidualDenseStack,
-    ],
-    _on_its_axes: [
-        keras.layers.BatchNormalization,
-        keras.layers.LayerNormalization,
-        keras.layers.Normalization,
-        _RMSNormalization,
-        keras.layers.Softmax,
-        keras.layers.UnitNormalization,
-    ],
-    _elementwise: [
-        keras.layers.Add,
-        keras.layers.Average,
-        keras.layers.Maximum,
-        keras.layers.Minimum,
-        keras.layers.Multiply,
-        keras.layers.Subtract,
-    ],
-    _concatenated: [keras.layers.Concatenate],
-    _pointwise: [
-        keras.layers.Conv1D,
-        keras.layers.Conv2D,
-        keras.layers.Conv3D,
-    ],
-    _with_one_constant: [keras.layers.Rescaling],
-    _with_weights_for_all_steps: [keras.layers.PReLU],
-    _without_memory: [keras.layers.TimeDistributed],
-}
-LAYERS = {layer: rule for rule, layers in _TABLE.items() for layer in layers}
+def _table(names_by_rule):
+    return {
+        name: rule
+        for rule, names in names_by_rule.items()
+        for name in names.split()
+    }
 
-# Operations are listed by class name, because the classes behind `keras.ops`
-# are not public.
-_OPERATION_TABLE = {
-    _elementwise: """
-        Absolute Add Cast Celu Cos Divide Elu Equal Erf Exp Expm1 Floor
-        FloorDivide Gelu Greater GreaterEqual HardSigmoid HardSilu HardTanh
-        Isfinite Isnan LeakyRelu Less LessEqual Log Log1p LogSigmoid
-        LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Multiply Negative
-        NotEqual OnesLike Power Reciprocal Relu Relu6 Rsqrt Selu Sigmoid Sign
-        Silu Sin Softplus Softsign Sqrt Square StopGradient Subtract Tanh
-        TrueDivide Where ZerosLike
-    """,
-    _on_its_axes: """
-        All Any Argmax Argmin LogSoftmax Logsumexp Max Mean Min Prod Softmax
-        Squeeze Std Sum Var
-    """,
-    _on_its_new_axis: "ExpandDims OneHot",
-    _concatenated: "Concatenate",
-    _keeps_all_steps: "GetItem",
+
+# Of Keras, which may lack some of them, and of ours.
+LAYERS = {
+    getattr(ours, name, None) or getattr(keras.layers, name, None): rule
+    for name, rule in _table(
+        {
+            _always: """
+                ActivityRegularization AlphaDropout Dropout ELU Embedding
+                GaussianDropout GaussianNoise Identity LeakyReLU ReLU
+                SpatialDropout1D SpatialDropout2D SpatialDropout3D
+            """,
+            _on_features: """
+                Activation Dense Masking LinearResidual ResidualDense
+                ResidualDenseStack
+            """,
+            _on_its_axes: """
+                BatchNormalization LayerNormalization Normalization
+                RMSNormalization Softmax UnitNormalization
+            """,
+            _elementwise: "Add Average Maximum Minimum Multiply Subtract",
+            _concatenated: "Concatenate",
+            _pointwise: "Conv1D Conv2D Conv3D",
+            _with_one_constant: "Rescaling",
+            _with_weights_for_all_steps: "PReLU",
+            _without_memory: "TimeDistributed",
+        }
+    ).items()
 }
-OPERATIONS = {
-    name: rule
-    for rule, names in _OPERATION_TABLE.items()
-    for name in names.split()
-}
+
+# By class name, because the classes behind `keras.ops` are not public.
+OPERATIONS = _table(
+    {
+        _elementwise: """
+            Absolute Add Cast Celu Cos Divide Elu Equal Erf Exp Expm1 Floor
+            FloorDivide Gelu Greater GreaterEqual HardSigmoid HardSilu HardTanh
+            Isfinite Isnan LeakyRelu Less LessEqual Log Log1p LogSigmoid
+            LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Multiply
+            Negative NotEqual OnesLike Power Reciprocal Relu Relu6 Rsqrt Selu
+            Sigmoid Sign Silu Sin Softplus Softsign Sqrt Square StopGradient
+            Subtract Tanh TrueDivide Where ZerosLike
+        """,
+        _on_its_axes: """
+            All Any Argmax Argmin LogSoftmax Logsumexp Max Mean Min Prod
+            Softmax Squeeze Std Sum Var
+        """,
+        _on_its_new_axis: "ExpandDims OneHot",
+        _concatenated: "Concatenate",
+        _keeps_all_steps: "GetItem",
+    }
+)
 
 
 def check_example_steps(layer, args, kwargs):
     """Refuses a layer of `stepwise` that some steps show to be none."""
-    rng = np.random.default_rng(0)
-    examples: dict[int, np.ndarray] = {}
 
-    def call(steps):
-        def example(value):
-            if not isinstance(value, keras.KerasTensor):
-                return value
-            array = examples.setdefault(id(value), _example(rng, value))
-            return array[:, steps]
-
-        a, k = keras.tree.map_structure(example, (args, kwargs))
-        return [
-            ops.convert_to_numpy(y) for y in keras.tree.flatten(layer(*a, **k))
-        ]
+    def outputs(steps):
+        a, k = keras.tree.map_structure(
+            lambda value: _example(value, steps), (args, kwargs)
+        )
+        return keras.tree.flatten(layer(*a, **k))
 
     try:
-        together = call(slice(0, STEPS))
-        apart = [call(slice(t, t + 1)) for t in range(STEPS)]
+        together = outputs(slice(STEPS))
+        apart = [outputs(slice(t, t + 1)) for t in range(STEPS)]
     except Exception:  # of a layer that wants other values: its user knows
         return
     for y, *steps in zip(together, *apart, strict=True):
-        joined = np.concatenate(steps, axis=1)
-        if joined.shape != y.shape or not np.allclose(
-            y, joined, rtol=1e-3, atol=1e-5
+        joined = ops.concatenate(steps, axis=1)
+        if joined.shape != y.shape or not ops.all(
+            ops.isclose(joined, y, rtol=1e-3, atol=1e-5)
         ):
             raise refusal(
                 layer,
@@ -241,11 +204,15 @@ def check_example_steps(layer, args, kwargs):
             )
 
 
-def _example(rng, tensor):
-    shape = (2, STEPS, *(size or 2 for size in tensor.shape[2:]))
-    if keras.backend.is_float_dtype(tensor.dtype):
-        return rng.normal(size=shape).astype("float32")
-    return rng.integers(2, size=shape).astype(tensor.dtype)
+def _example(value, steps):
+    """Some time steps of a sequence at random; other values as they are."""
+    if not isinstance(value, keras.KerasTensor):
+        return value
+    shape = (2, STEPS, *(size or 2 for size in value.shape[2:]))
+    x = np.random.default_rng(0).normal(size=shape)
+    is_float = keras.backend.is_float_dtype(value.dtype)
+    x = x.astype("float32") if is_float else (x > 0).astype(value.dtype)
+    return x[:, steps]
 
 
 def refusal(layer, reason):

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.export._cell_step import CellStep
 from keras_rin.export._stepwise import check_example_steps
 from keras_rin.export._stepwise import is_stepwise
@@ -13,17 +14,6 @@ from keras_rin.export._stepwise import refusal
 from keras_rin.export._stepwise import tensors_of
 from keras_rin.layers import RIN
 from keras_rin.layers import NoisyRNN
-
-RECURRENT = (
-    keras.layers.RNN,
-    keras.layers.SimpleRNN,
-    keras.layers.GRU,
-    keras.layers.LSTM,
-    keras.layers.ConvLSTM1D,
-    keras.layers.ConvLSTM2D,
-    keras.layers.ConvLSTM3D,
-    RIN,
-)
 
 
 def streaming_step(
@@ -39,12 +29,12 @@ def streaming_step(
 
     One step after another gives what the model gives: each of its outputs
     where it returns sequences; its only one, after the last step, where it
-    does not. It may have any number of recurrent layers, in any graph of
-    layers that answer each time step from that step alone. Which layers do
-    is decided by their class and options: [the list](../saving.md#streaming).
+    does not. A masked step, as of the token 0 of an
+    `Embedding(mask_zero=True)`, leaves the states as they are.
 
-    A step that is masked, as by `keras.layers.Embedding(mask_zero=True)` for
-    the token 0, leaves the states as they are, as in a whole sequence.
+    The model may have any number of recurrent layers, in any graph of layers
+    that answer each time step from that step alone, as their class and options
+    decide: [the list](../saving.md#streaming).
 
     Args:
         model: A Sequential or functional `keras.Model` with one input, of
@@ -77,23 +67,24 @@ def streaming_step(
     >>> np.allclose(y, model.predict_on_batch(np.ones((1, 1, 2))))
     True
     """
-    stepwise = _classes(stepwise)
-    if not isinstance(model, keras.Model) or not model.built:
+    stepwise = (stepwise,) if isinstance(stepwise, type) else tuple(stepwise)
+    if not all(isinstance(layer_class, type) for layer_class in stepwise):
         raise ValueError(
-            "`model` must be a Keras model that is built, as `keras.Input` for "
-            f"its first layer does. Received: model={model!r}"
+            "`stepwise` must be classes of layers, such as "
+            f"(keras.layers.Lambda,). Received: stepwise={stepwise!r}"
         )
     if not is_graph(model):
         raise ValueError(
-            "`model` must be Sequential or functional with one input and one "
-            f"output, and with the `call` of Keras. Received: model={model!r}"
+            "`model` must be a Sequential or functional model that is built, "
+            "with one input and one output and the `call` of Keras. "
+            f"Received: model={model!r}"
         )
-    if not any(map(_is_recurrent, model.layers)):
+    step_model, in_time = _step_model(model, stepwise)
+    if not step_model.input[1]:
         raise ValueError(
             "`model` must have a recurrent layer. "
             f"Received: a model with {model.layers}"
         )
-    step_model, in_time = _step_model(model, stepwise)
     _check_names(["x", "y", *step_model.input[1]])
     shape = model.inputs[0].shape
     x = _input((shape[0], *shape[2:]), model.inputs[0].dtype, "x")
@@ -105,27 +96,18 @@ def streaming_step(
     )
 
 
-def _classes(stepwise):
-    if isinstance(stepwise, type):
-        stepwise = (stepwise,)
-    if not all(isinstance(layer_class, type) for layer_class in stepwise):
-        raise ValueError(
-            "`stepwise` must be classes of layers, such as "
-            f"(keras.layers.Lambda,). Received: stepwise={stepwise!r}"
-        )
-    return tuple(stepwise)
-
-
 def is_graph(model):
     """Whether a model consists of its layers, from one input to one output."""
     counts = [len(getattr(model, ends, ())) for ends in ("inputs", "outputs")]
     return counts == [1, 1] and type(model).call.__module__.startswith("keras.")
 
 
-def _is_recurrent(layer):
-    if isinstance(layer, keras.Model):
-        return any(map(_is_recurrent, layer.layers))
-    return isinstance(layer, (keras.layers.RNN, keras.layers.Bidirectional))
+def calls_its_cell_alone(layer):
+    """Whether a recurrent layer is known to call its cell once a time step."""
+    is_of_keras = type(layer).__module__.startswith("keras.")
+    return isinstance(layer, keras.layers.RNN) and (
+        is_of_keras or type(layer) is RIN
+    )
 
 
 def _step_model(model, stepwise):
@@ -189,7 +171,7 @@ class _Step:
         for layer in dict.fromkeys(layers):
             if isinstance(layer, keras.layers.RNN):
                 self._add_recurrent(layer)
-            elif _is_recurrent(layer) and is_graph(layer):
+            elif is_graph(layer) and recurrent_layers(layer):
                 self._models[layer] = _step_model(layer, stepwise)
                 self._add_states(self._models[layer][0].input[1])
 
@@ -298,7 +280,8 @@ class _Step:
             raise refusal(layer, "it is used twice")
 
     def _check_recurrent(self, layer):
-        known = type(layer) in RECURRENT or isinstance(layer, self._stepwise)
+        is_known = calls_its_cell_alone(layer)
+        is_known = is_known or isinstance(layer, self._stepwise)
         reasons = {
             "it processes the sequence backwards": layer.go_backwards,
             "its state is its own; copy the weights to one with "
@@ -308,7 +291,7 @@ class _Step:
             ),
             f"{type(layer).__name__} may do more than call its cell at each "
             "time step; if it does not, name the class in `stepwise`": (
-                not known
+                not is_known
             ),
         }
         for reason, holds in reasons.items():
