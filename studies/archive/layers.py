@@ -21,12 +21,6 @@ with JAX. All recurrent layers with a ReLU are one architecture with different
 initial weights: an IRNN, whose V is trained, is a RIN that begins at U = 0 with
 small W.
 
-RIN, GRU and LSTM with as many weights were also trained on PLAID and ACSF1, the
-electric current of appliances, of up to 1,344 and 1,460 time steps: as they
-are, three seeds, and in frames, of which each has 20 time steps as its
-channels, ten seeds. There a RIN is tried at 0.0003 as well and GRU and LSTM at
-0.1; all rates are shown and none is chosen.
-
 Two more parts changed no verdict, and were removed: the next rate, 0.0003 or
 0.1, where cross-validation chose an end of the grid; and GRU and LSTM after as
 many updates as take as long as 1,000 of a RIN.
@@ -46,9 +40,7 @@ from engine.many_models import ManyModels
 from engine.many_models import initial_weights
 from engine.measurement import Variant
 from engine.measurement import groups
-from engine.measurement import spread
 from engine.models import as_many_weights
-from engine.models import count_weights
 from engine.partial_runs import PartialRuns
 from engine.verdicts import mean_interval
 from keras_rin.initializers import Chain
@@ -57,12 +49,9 @@ from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
 
 UNITS, BATCH, UPDATES, FOLDS, SEEDS = 64, 16, 1_000, 4, 10
-LONG = "PLAID", "ACSF1"
-DATA = tuple(name for name in data.PACKAGES if name not in LONG)
-GATED = "GRU, as many weights", "LSTM, as many weights"
+DATA = tuple(data.PACKAGES)
 PREDICTED = 32  # recordings in a batch of predictions
 RATES = (0.001, 0.003, 0.01, 0.03)
-LONG_RATES = (0.0003, *RATES, 0.1)
 READ_OUTS = ("last state", "mean of states")
 
 
@@ -99,12 +88,7 @@ for gated in keras.layers.GRU, keras.layers.LSTM:
         ARCHITECTURES[name] = {name: layer}
 
 
-def measure(
-    names=DATA,
-    architectures=ARCHITECTURES,
-    partial=None,
-    **sizes,
-):
+def measure(names=DATA, architectures=ARCHITECTURES, partial=None, **sizes):
     runs = PartialRuns(partial, ("data", "architecture")).complete(
         itertools.product(names, architectures),
         functools.partial(train, **sizes),
@@ -112,18 +96,8 @@ def measure(
     return {"runs": runs}
 
 
-def train(
-    name,
-    architecture,
-    updates=UPDATES,
-    seeds=SEEDS,
-    units=UNITS,
-    folds=FOLDS,
-    rates=RATES,
-    models=None,
-    frame=1,
-):
-    """Trains the first `models` of an architecture, or all, on a data set.
+def train(name, architecture, updates=UPDATES, seeds=SEEDS, units=UNITS):
+    """Trains the models of an architecture on a data set.
 
     Returns {model: {rate and read-out: how many are right}}, of the part that
     each fold leaves out and, for each seed, of the test set; -1 is a run that
@@ -131,17 +105,16 @@ def train(
     """
     import jax
 
-    recordings, test = (data.framed(of, frame) for of in data.read(name))
+    recordings, test = data.read(name)
     layers = ARCHITECTURES[architecture]
-    layers = dict(itertools.islice(layers.items(), models))
     layer = next(iter(layers.values()))
     if architecture.endswith("as many weights"):
         units = as_many_weights(layer, units, recordings.x.shape[-1])
     many = ManyModels(build(layer, units, recordings), loss)
     # A run of the first seed without each part, and of each seed with all.
-    runs = [(0, part) for part in range(folds)]
+    runs = [(0, part) for part in range(FOLDS)]
     runs += [(seed, None) for seed in range(seeds)]
-    cases = list(itertools.product(layers, rates, READ_OUTS, runs))
+    cases = list(itertools.product(layers, RATES, READ_OUTS, runs))
     of_models, rates, read_outs, runs = zip(*cases, strict=True)
     seeds, left_out = zip(*runs, strict=True)
     makers = {
@@ -149,7 +122,7 @@ def train(
         for model, layer in layers.items()
     }
     pairs = list(zip(of_models, seeds, strict=True))
-    parts = data.parts(recordings.y, max(1, folds))
+    parts = data.parts(recordings.y, FOLDS)
     settings = {
         "rate": np.array(rates, "float32"),
         "mean": np.array(read_outs) == READ_OUTS[1],
@@ -171,12 +144,7 @@ def train(
         counts = results[model].setdefault(f"{rate:g}, {how}", counts)
         count = -1 if diverged[number] else int(right.sum())
         counts["test" if part is None else "fold"].append(count)
-    count = count_weights(layer, units, recordings.x.shape[-1])
-    weights = dict.fromkeys(layers, count)
-    return {
-        "models": results,
-        "sizes": {"test": len(test.y), "weights": weights},
-    }
+    return {"models": results, "sizes": {"test": len(test.y)}}
 
 
 def build(layer, units, recordings):
@@ -239,10 +207,9 @@ def predict(models, weights, mean, recordings):
 
 
 def outcomes(runs):
-    """What each model reached on each data set, at a rate and a read-out.
+    """The accuracies of each model on each test set, one a seed.
 
-    `accuracies` are those of the seeds on the test set with the rate and the
-    read-out that cross-validation chose, `by_case` those with all.
+    With the rate and the read-out that cross-validation chose.
     """
     reached = []
     for run in runs:
@@ -254,23 +221,14 @@ def outcomes(runs):
             }
             # The first of the best: the smaller rate, then the last state.
             best = max(right, key=lambda case: right[case]["fold"].sum())
-            test = run["sizes"]["test"]
-            by_case = {case: n["test"] / test for case, n in right.items()}
             outcome = {"data": run["data"], "model": model, "chosen": best}
-            outcome["weights"] = run["sizes"]["weights"][model]
-            outcome |= {"accuracies": by_case[best], "by_case": by_case}
-            reached.append(outcome)
+            accuracies = right[best]["test"] / run["sizes"]["test"]
+            reached.append(outcome | {"accuracies": accuracies})
     return reached
 
 
 def tables(results):
-    reached = outcomes(results["runs"])
-    if reached[0]["data"] in LONG:
-        return {
-            "Test accuracy at each learning rate (median, lowest to highest of "
-            "the seeds)": rate_table(reached)
-        }
-    models = groups(reached, "model")
+    models = groups(outcomes(results["runs"]), "model")
     return {
         "Mean test accuracy of ten seeds": accuracy_table(models),
         "RIN minus another model: the mean difference over the data sets, with "
@@ -327,35 +285,6 @@ def choice_table(models):
     return record.markdown(["model", *names_of(models)], rows)
 
 
-def rate_table(reached):
-    rows = [of | {"shown": how} for of in reached for how in READ_OUTS]
-    rows.sort(key=lambda of: LONG.index(of["data"]))
-    columns = {
-        "data": "{data}",
-        "model": "{model}",
-        "read-out": "{shown}",
-        "weights": "{weights:,}",
-    }
-    for rate in LONG_RATES:
-        columns[f"{rate:g}"] = functools.partial(accuracy_cell, rate)
-    return record.table(columns, rows, words=3)
-
-
-def accuracy_cell(rate, of):
-    case = f"{rate:g}, {of['shown']}"
-    return spread(of["by_case"][case]) if case in of["by_case"] else ""
-
-
-OF_LONG = {"names": LONG, "architectures": ("RIN", *GATED), "models": 1}
-OF_LONG |= {"folds": 0, "rates": LONG_RATES}
-VARIANTS = {
-    "": Variant("Recurrent layers", backend="jax"),
-    "long": Variant(
-        "Recordings of up to 1,460 time steps", OF_LONG | {"seeds": 3}, "jax"
-    ),
-    "frames": Variant(
-        "Frames of 20 time steps", OF_LONG | {"frame": 20}, "jax"
-    ),
-}
+VARIANTS = {"": Variant("Recurrent layers", backend="jax")}
 SMALLEST = {"names": ("ItalyPowerDemand",), "architectures": ("RIN",)}
 SMALLEST |= {"updates": 2, "seeds": 1, "units": 2}

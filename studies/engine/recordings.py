@@ -1,6 +1,6 @@
 """Recordings of the UCR and UEA archives that come with Python packages.
 
-Eight data sets come with sktime and two with aeon, of which only files are
+Six data sets come with sktime and two with aeon, of which only files are
 read: `pip install --no-deps aeon` suffices.
 """
 
@@ -22,8 +22,6 @@ PACKAGES = {
     "ArrowHead": "sktime",
     "PickupGestureWiimoteZ": "aeon",
     "OSULeaf": "sktime",
-    "PLAID": "sktime",
-    "ACSF1": "sktime",
 }
 
 
@@ -60,14 +58,6 @@ def read(name):
         x = np.where(steps[..., None], (part.x - mean) / deviation, 0)
         normalized.append(part._replace(x=x.astype("float32")))
     return normalized
-
-
-def framed(recordings, size):
-    """The recordings with `size` time steps as the channels of one."""
-    x, lengths, y = recordings
-    x = np.pad(x, ((0, 0), (0, -x.shape[1] % size), (0, 0)))
-    x = x.reshape(len(x), -1, size * x.shape[2])
-    return Recordings(x, -(-lengths // size), y)
 
 
 def parts(labels, count):

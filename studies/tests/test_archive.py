@@ -2,12 +2,8 @@
 
 import itertools
 
-import numpy as np
 import pytest
 from archive import layers as archive
-
-from engine.recordings import Recordings
-from engine.recordings import framed
 
 CASES = [*itertools.product(archive.RATES, archive.READ_OUTS)]
 
@@ -21,8 +17,7 @@ def run(right):
         }
         for number, (rate, how) in enumerate(CASES)
     }
-    sizes = {"test": 10, "weights": {"GRU": 3}}
-    return {"data": "A", "models": {"GRU": counts}, "sizes": sizes}
+    return {"data": "A", "models": {"GRU": counts}, "sizes": {"test": 10}}
 
 
 @pytest.mark.parametrize(
@@ -41,19 +36,3 @@ def test_the_rate_and_read_out_are_the_first_of_the_best(right, chosen):
     assert of["chosen"] == f"{rate:g}, {how}"
     # A run that diverged has no right answer.
     assert of["accuracies"] == pytest.approx([chosen / 10, 0])
-
-
-def test_a_frame_has_the_time_steps_in_their_order():
-    x = np.zeros((2, 5, 2), "float32")
-    x[0], x[1, :3] = np.arange(10).reshape(5, 2), 7
-    recordings = Recordings(x, np.array([5, 3]), np.array([0, 1]))
-    frames = framed(recordings, 2)
-    np.testing.assert_array_equal(frames.lengths, [3, 2])
-    np.testing.assert_array_equal(
-        frames.x[0], [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 0]]
-    )
-    np.testing.assert_array_equal(
-        frames.x[1], [[7, 7, 7, 7], [7, 7, 0, 0], [0, 0, 0, 0]]
-    )
-    for array, same in zip(framed(recordings, 1), recordings, strict=True):
-        np.testing.assert_array_equal(array, same)
