@@ -69,23 +69,40 @@ BETWEEN = {
     "elu": lambda name: layers.ELU(0.5),
 }
 FRONTS = ["numbers", "normalized", "tokens", "masked tokens"]
+# What LiteRT computes in 16 bits, and without a jump, at which a rounding error
+# would become as large as the jump.
+IN_INTEGERS = {
+    "activations": ["tanh", "relu", "linear", "sigmoid", "silu", "softplus"],
+    "bounded": ["tanh", "sigmoid", "relu"],
+    "between": [
+        *("dense", "distributed", "activation", "batch normalization"),
+        *("rescaling", "dropout", "leaky relu"),
+    ],
+    "fronts": FRONTS[:2],
+}
 
 
-def random_chain(seed):
+def random_chain(
+    seed,
+    activations=ACTIVATIONS,
+    bounded=BOUNDED,
+    between=tuple(BETWEEN),
+    fronts=FRONTS,
+):
     """A model of a chain of layers, and inputs (streams, steps, ...) of it.
 
     Each cell, activation and kind of input has a seed below 29.
     """
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
-    front = FRONTS[seed % len(FRONTS)]
-    name = ACTIVATIONS[seed % len(ACTIVATIONS)]
+    front = fronts[seed % len(fronts)]
+    name = activations[seed % len(activations)]
     parts = _front(front)
     for number in range(rng.integers(1, 4)):
         cell = list(CELLS)[(seed + 4 * number) % len(CELLS)]
-        bounded = BOUNDED[rng.integers(len(BOUNDED))]
-        parts.append(CELLS[cell](5, bounded, return_sequences=True))
-        for kind in rng.choice(list(BETWEEN), rng.integers(3), replace=False):
+        of_cell = bounded[rng.integers(len(bounded))]
+        parts.append(CELLS[cell](5, of_cell, return_sequences=True))
+        for kind in rng.choice(between, rng.integers(3), replace=False):
             # Masked tokens: a Softmax layer would get the mask.
             parts.append(BETWEEN[kind](name))
     if rng.random() < 0.3:

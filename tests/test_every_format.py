@@ -1,10 +1,12 @@
 """A chain of layers at random is the same step by step, in every format."""
 
+import functools
 import importlib.util
 import shutil
 
 import keras
 import pytest
+from chains import IN_INTEGERS
 from chains import random_chain
 from references import outputs_of_steps
 from step_files import assert_near
@@ -23,6 +25,8 @@ DEFAULT_SEEDS = {
     "tf_saved_model": (11,),
     "litert": (15, 27),
     "onnx": (3, 12),
+    "int16": (3,),
+    "int8": (12,),
 }
 NOT_IN_ONNX = {"celu": "'Expm1'", "gelu": "'Erfc'"}
 SAVES = importlib.util.find_spec("tensorflow") and (
@@ -37,10 +41,15 @@ RUNS = {
 }
 
 
+# Codes of the largest output, by which the states of 60 steps may be off.
+ROUNDING = {"int16": 48 / 32_767, "int8": 8 / 127}
+
+
 def chains(*formats):
     cases = []
     for format in formats:
-        marks = [pytest.mark.skipif(not RUNS[format], reason="not here")]
+        runs = RUNS.get(format, RUNS["litert"])
+        marks = [pytest.mark.skipif(not runs, reason="not here")]
         for seed in SEEDS:
             is_default = seed in DEFAULT_SEEDS[format]
             more = [] if is_default else [pytest.mark.exhaustive]
@@ -71,6 +80,22 @@ def test_a_chain_is_a_file(format, seed, tmp_path):
         if is_rounded:
             round_weights(model)
         assert_near(y, model, x, tolerance=2e-5)
+
+
+@pytest.mark.one_backend
+@chains("int16", "int8")
+def test_a_chain_is_a_litert_file_of_integers(format, seed, tmp_path):
+    model, x = random_chain(seed, **IN_INTEGERS)
+    round_weights(model)
+    options = {"states": format, "representative_dataset": x}
+    write = functools.partial(
+        write_and_run, model, "litert", tmp_path, x, weights="int8", **options
+    )
+    if (format, seed) == ("int8", 19):  # its output is always 0
+        with pytest.raises(ValueError, match="does not run the file"):
+            write()
+    else:
+        assert_near(write(), model, x, ROUNDING[format])
 
 
 @pytest.mark.each_backend

@@ -345,6 +345,42 @@ def test_a_layer_that_a_format_lacks_is_refused(
     assert not list(tmp_path.iterdir())
 
 
+def of_tokens():
+    inputs = keras.Input((None,), dtype="int32")
+    return keras.Sequential([inputs, layers.Embedding(6, 3), RIN(2)])
+
+
+IN_INTEGERS = {
+    "operation": (
+        "int16",
+        lambda: above(layers.Dense(2, "elu")),
+        "has no form of ELU",
+    ),
+    "tokens": ("int16", of_tokens, "has no form of .*ExpandDims"),
+    "always 0": (
+        "int8",
+        lambda: above(layers.Activation("celu"), activation="sigmoid"),
+        "differ from those of the model by more than half",
+    ),
+}
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("case", IN_INTEGERS)
+def test_what_litert_does_not_compute_in_integers_is_refused(
+    case, rng, tmp_path
+):
+    states, make, message = IN_INTEGERS[case]
+    options = {"weights": "int8", "states": states}
+    model = make()
+    options["representative_dataset"] = some_input(rng, model, 2, 30)
+    with pytest.raises(ValueError, match=f"{states}.*{message}"):
+        export_streaming(
+            model, tmp_path / PATHS["litert"], "litert", False, **options
+        )
+    assert not list(tmp_path.iterdir())
+
+
 @ON_TENSORFLOW
 def test_onnx_without_tf2onnx_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tf2onnx", None)

@@ -17,6 +17,7 @@ from keras_rin.export._step_description import write_described
 WEIGHTS = ("float32", "float16", "int8")
 STATES = ("float32", "int16", "int8")
 OF_WEIGHTS = ("optimizations", "target_spec")  # what `weights` sets
+OF_INTERFACE = {"inference_input_type", "inference_output_type"}
 
 
 def write_litert(model, step, path, weights, states, step_only, attributes):
@@ -27,6 +28,7 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
     _check(step, weights, states, attributes)
     import tensorflow as tf
 
+    samples = []
     if "representative_dataset" in attributes:
         samples = _samples(step, attributes["representative_dataset"])
         attributes = attributes | {"representative_dataset": lambda: samples}
@@ -51,7 +53,9 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
     module.variables_of_model = [v.value for v in model.variables]
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures=signatures)
-        content = _convert(model, folder, list(signatures), attributes)
+        content = _convert(model, folder, list(signatures), states, attributes)
+    if not OF_INTERFACE & attributes.keys():
+        _check_outputs(step, samples, content, states)
     inputs = f"step of {', '.join(step.input)}"
     if not step_only:
         with _files.replacing(path, "The LiteRT file") as new:
@@ -158,7 +162,7 @@ def _along(step, sequences):
         states.pop("y")
 
 
-def _convert(model, folder, signature_keys, attributes):
+def _convert(model, folder, signature_keys, states, attributes):
     """The bytes of the LiteRT file of a SavedModel."""
     import tensorflow as tf
 
@@ -175,20 +179,61 @@ def _convert(model, folder, signature_keys, attributes):
         return converter.convert()
     except Exception as error:  # its class is not public
         location = re.search(r'fused\["(\w+):", "([^"@]+)', str(error))
-        if location is None:
+        if location is not None:
+            operation, path = location.groups()
+            refused = operation_refusal("LiteRT", model, path, operation)
+        elif states != "float32":
+            lacking = re.findall(r"supported for op: '(\w+)'", str(error))
+            lacking = lacking or re.findall(r"for tensor (\S+)", str(error))
+            reason = f"it has no form of {', '.join(sorted(set(lacking)))}"
+            refused = _integer_refusal(states, reason)
+        else:
             raise
-        operation, path = location.groups()
-        raise operation_refusal("LiteRT", model, path, operation) from error
+        raise refused from error
 
 
-def _entries(content):
-    """Of the inputs and of the outputs: names, types and scales."""
+def _check_outputs(step, samples, content, states):
+    """Refuses a file of integers that is nothing like the step.
+
+    The converter gives a value that is always 0 a scale of almost 0, and what
+    is computed with it may become 0 as well.
+    """
+    try:
+        run = _interpreter(content).get_signature_runner("step")
+        outputs = [run(**sample)["y"] for sample in samples]
+    except RuntimeError as error:
+        reason = f"the interpreter does not run the file ({error})"
+        raise _integer_refusal(states, reason) from error
+    expected = [step.predict_on_batch(sample)["y"] for sample in samples]
+    error = np.linalg.norm(np.subtract(outputs, expected))
+    if error > 0.5 * np.linalg.norm(expected):
+        raise _integer_refusal(
+            states,
+            "on the `representative_dataset` the outputs of the file differ "
+            "from those of the model by more than half of these",
+        )
+
+
+def _integer_refusal(states, reason):
+    return ValueError(
+        "The model must have a form in LiteRT with integers as states; choose "
+        "other activations and layers, or other states. "
+        f"Received: states={states!r}, where {reason}"
+    )
+
+
+def _interpreter(content):
     import tensorflow as tf
 
     with warnings.catch_warnings():
         # TensorFlow recommends the package of the interpreter alone.
         warnings.simplefilter("ignore")
-        interpreter = tf.lite.Interpreter(model_content=content)
+        return tf.lite.Interpreter(model_content=content)
+
+
+def _entries(content):
+    """Of the inputs and of the outputs: names, types and scales."""
+    interpreter = _interpreter(content)
     runner = interpreter.get_signature_runner("step")
     return [
         _in_order(interpreter.get_input_details(), runner.get_input_details()),
