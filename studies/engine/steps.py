@@ -92,73 +92,6 @@ def keras_layer(name, jit_compile="auto", policy="float32"):
     return make
 
 
-def matrix_products(size, training):
-    """The matrix products of a step and nothing else: a lower bound."""
-    import tensorflow as tf
-
-    batch, time, _, units = size
-    x, _ = data(size)
-    kernel = tf.zeros((x.shape[-1], units))
-    offset = tf.linalg.diag(tf.fill([units], 0.5))
-
-    def recurrence(h):
-        return tf.while_loop(
-            lambda t, _: t < time, lambda t, h: (t + 1, h @ offset), (0, h)
-        )[1]
-
-    @tf.function(jit_compile=True)
-    def recurrences(h):
-        return recurrence(recurrence(h)) if training else recurrence(h)
-
-    @tf.function
-    def step(x):
-        flat = tf.reshape(x, (-1, x.shape[-1]))
-        z = flat @ kernel
-        h = recurrences(tf.ones((batch, units)))
-        if training:
-            return (
-                h,
-                tf.matmul(z, z, transpose_a=True),
-                tf.matmul(flat, z, transpose_a=True),
-            )
-        return h, z
-
-    return lambda: step(x)[0].numpy()
-
-
-def jax_scan(size, training):
-    """The recurrence of RIN in JAX, differentiated by JAX."""
-    import jax
-    from jax import numpy as jnp
-
-    units = size[-1]
-    x, y = data(size)
-    shapes = (x.shape[-1], units), (units, units), (units,)
-    weights = [jnp.zeros(shape) for shape in shapes]
-
-    def last_state(weights, x):
-        w, u, b = weights
-        z = jnp.swapaxes(x, 0, 1) @ w + b
-
-        def step(h, z_t):
-            return jax.nn.relu(z_t + h + h @ u), None
-
-        return jax.lax.scan(step, jnp.zeros((len(x), units)), z)[0]
-
-    @jax.jit
-    def train(weights, x, y):
-        def loss(weights):
-            return jnp.mean((last_state(weights, x) - y) ** 2)
-
-        gradients = jax.grad(loss)(weights)
-        return [w - 1e-6 * g for w, g in zip(weights, gradients, strict=True)]
-
-    forward = jax.jit(last_state)
-    if training:
-        return lambda: jax.block_until_ready(train(weights, x, y))
-    return lambda: jax.block_until_ready(forward(weights, x))
-
-
 def torch_layer(name):
     """The maker of a recurrent layer of Torch on a GPU, which runs cuDNN's."""
 
@@ -199,13 +132,11 @@ def in_bfloat16():
 
 def installed():
     """{name: maker} of all layers that can run here."""
-    makers = {"matmul lower bound": matrix_products}
+    makers = {}
     for name in LAYERS:
         makers[name] = keras_layer(name)
         if keras.backend.backend() == "tensorflow":
             makers[f"{name}, XLA"] = keras_layer(name, jit_compile=True)
-    if importlib.util.find_spec("jax"):
-        makers["JAX lax.scan"] = jax_scan
     if importlib.util.find_spec("torch"):
         for name in ("RNN", "GRU", "LSTM"):
             makers[f"Torch {name}, cuDNN"] = torch_layer(name)
