@@ -10,7 +10,9 @@ it ends, diverged or not, and is not made again.
 """
 
 import argparse
+import pathlib
 import sys
+import tempfile
 
 from engine import claims
 from engine import measurement
@@ -30,9 +32,7 @@ def parser():
     commands = main.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="Make the missing runs of a study.")
     run.add_argument("study", help="Its folder, or FOLDER/PART.")
-    run.add_argument(
-        "--jobs", type=_positive, help="Parallel runs; one a core."
-    )
+    run.add_argument("--jobs", type=int, help="Parallel runs; one a core.")
     _add_flag(run, "--extend", "Also try rates beyond the best one.")
     run.add_argument(
         "--ray_address", help="Address of a Ray cluster that makes the runs."
@@ -42,7 +42,6 @@ def parser():
     measure = commands.add_parser("measure", help="Run a program of a study.")
     measure.add_argument("study", help="Its folder, or FOLDER/PART.")
     measure.add_argument("--variant", default="", help="What to measure.")
-    measure.add_argument("--output", help="Another folder to write to.")
     _add_flag(measure, "--smallest", "Check with the smallest settings.")
     _add_flag(measure, "--page", "Write page and pictures of stored results.")
     return main
@@ -52,25 +51,31 @@ def _add_flag(command, name, text):
     command.add_argument(name, action="store_true", help=text)
 
 
-def _positive(text):
-    if int(text) < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return int(text)
-
-
 def main(arguments=None):
     options = parser().parse_args(arguments)
     if options.command == "pages":
-        studies = list(map(load, protocols.every()))
-        if options.pictures:
-            for study in studies:
-                page.draw(study)
-        page.write_all(studies, measurement.asserted())
+        write_pages(options.pictures)
     elif options.command == "measure":
-        how = options.variant, options.smallest, options.page
-        Measurement.of(options.study).run(options.output, *how)
+        run_program(options)
     else:
         run(options)
+
+
+def write_pages(pictures):
+    studies = list(map(load, protocols.every()))
+    if pictures:
+        for study in studies:
+            page.draw(study)
+    page.write_all(studies, measurement.asserted())
+
+
+def run_program(options):
+    program = Measurement.of(options.study)
+    if options.smallest:
+        with tempfile.TemporaryDirectory() as folder:
+            program.run(pathlib.Path(folder), options.variant, smallest=True)
+    else:
+        program.run(variant=options.variant, page=options.page)
 
 
 def run(options):
@@ -85,11 +90,7 @@ def run(options):
         sys.exit(str(error))
     if missing := data.missing_data(protocol.settings):
         sys.exit(f"{protocol.name} cannot be run: {missing}.")
-    try:
-        how = options.jobs, options.ray_address, options.extend
-        runner.run(protocol, *how)
-    except KeyboardInterrupt:
-        print("\nInterrupted: the page of stored runs.", file=sys.stderr)
+    runner.run(protocol, options.jobs, options.ray_address, options.extend)
     study = load(protocol)
     page.draw(study)
     page.write(study, claims.of(study))

@@ -10,10 +10,21 @@ from engine import findings
 from engine import verdicts
 from engine import words
 from engine.protocol import HYPERPARAMETERS
+from engine.protocol import SHARED
 from engine.protocol import require_known
 
 SUBJECTS = "RIN", "non-normal", "identity", "ours"
-MEASURES = "test_losses", "curve_means", "unsolved"  # of an outcome, by seed
+# What a claim of a protocol says of its test: two models are compared, or a
+# function of findings.py makes parts of a study and `where`.
+TESTS = {
+    **{"expect": "better", "within": None, "measure": "test_losses"},
+    **{"compare": [], "where": {}, "finding": None},
+}
+VALUES = {
+    "expect": ("better", "equal"),
+    # Of an outcome, by seed.
+    "measure": ("test_losses", "curve_means", "unsolved"),
+}
 # A claim with one of these words names no exception.
 UNIVERSAL = re.compile(r"\b(whatever|does not|never|every)\b")
 
@@ -28,7 +39,6 @@ class Claim:
         size: Of our trial, and the published one.
         parts: What was found; empty where all runs are missing.
         unit: What the parts are.
-        comparisons: Those of which parts are made.
     """
 
     statement: str
@@ -40,7 +50,6 @@ class Claim:
     size: str = ""
     parts: Sequence = ()
     unit: str = "comparisons"
-    comparisons: Sequence = ()
 
     def __post_init__(self):
         require_known("value of `about`", [self.about], SUBJECTS)
@@ -52,107 +61,89 @@ class Claim:
         return verdicts.verdict(answers, universal, self.unit)
 
 
-@dataclasses.dataclass(frozen=True)
-class Test:
-    """How a protocol tests a claim: two models compared, or a finding.
-
-    `compare` lists pairs of variants, each named by its layer or by some of its
-    hyperparameters; `where` limits the others. A `finding` is a function of
-    findings.py beside the protocol, from a study and `where` to parts.
-    """
-
-    __test__ = False  # it is no test of pytest
-
-    expect: str = "better"
-    within: float | None = None
-    measure: str = "test_losses"
-    compare: Sequence = ()
-    where: dict = dataclasses.field(default_factory=dict)
-    finding: str = ""
-
-    def __post_init__(self):
-        require_known("value of `expect`", [self.expect], ["better", "equal"])
-        require_known("value of `measure`", [self.measure], MEASURES)
-        require_known("hyperparameter", self.where, HYPERPARAMETERS)
-
-    def pairs(self, variants):
-        """The pairs of variants to compare, which agree in all else."""
-        pairs = []
-        for names in self.compare:
-            first, second = (
-                {"layer": name} if isinstance(name, str) else name
-                for name in names
-            )
-            named = first | second
-            require_known("hyperparameter", named, HYPERPARAMETERS)
-            pairs += [
-                (variant, other)
-                for variant, other in itertools.product(variants, variants)
-                if variant.matches(first)
-                and other.matches(second)
-                and variant.without(named) == other.without(named)
-                and variant.matches(self.where)
-            ]
-        return pairs
-
-    def comparison(self, study, pair):
-        """None where runs are missing."""
-        outcomes = list(map(study.outcome, pair))
-        if None in outcomes:
-            return None
-        losses = [getattr(outcome, self.measure) for outcome in outcomes]
-        return verdicts.compare(*losses, self.expect, self.within)
-
-
 def of(study):
     """The claims of a study; ValueError says what is wrong in one."""
-    return [_claim(study, dict(values)) for values in study.protocol.claims]
+    source = study.protocol.source
+    shared = {key: source[key] for key in SHARED.split() if key in source}
+    claims = study.protocol["claims"].items()
+    return [_claim(study, text, shared | values) for text, values in claims]
 
 
-def _claim(study, values):
-    names = [field.name for field in dataclasses.fields(Test)]
-    test = Test(**{name: values.pop(name) for name in names if name in values})
-    known = "statement", "about", "source", "published", "after", "size"
+def _claim(study, statement, values):
+    for name in VALUES.keys() & values.keys():
+        require_known(f"value of `{name}`", [values[name]], VALUES[name])
+    test = {n: values.pop(n, default) for n, default in TESTS.items()}
+    known = "about", "source", "published", "after", "size"
     require_known("key of a claim", values, known)
-    name, statement = study.protocol.name, values["statement"]
-    if test.finding:
-        functions = _findings(study.protocol.folder)
-        require_known("finding", [test.finding], functions)
-        find = functions[test.finding]
-        parts = find(study, test.where) if study.runs else []
-        return Claim(**values, study=name, parts=parts, unit="models")
-    pairs, varied = test.pairs(study.protocol.variants), study.protocol.varied
-    if not test.compare:
-        raise ValueError(f"no `compare` or `finding` for “{statement}”")
-    if test.within is None:
-        raise ValueError(f"no `within` for “{statement}”")
-    if not pairs:
-        raise ValueError(f"no two models for “{statement}”")
-    comparisons = [test.comparison(study, pair) for pair in pairs]
-    conditions = [words.condition(pair, pairs, varied) for pair in pairs]
-    parts = [
-        verdicts.part(*both)
-        for both in zip(conditions, comparisons, strict=True)
+    require_known("hyperparameter", test["where"], HYPERPARAMETERS)
+    missing = [
+        name for name in ("compare", "within") if test[name] in (None, [])
     ]
-    made = list(filter(None, comparisons))
-    return Claim(
-        **values,
-        study=name,
-        parts=parts if made else [],
-        unit=words.unit(pairs, varied),
-        comparisons=made,
-    )
+    if test["finding"]:
+        found = _find(study, test["finding"], test["where"])
+    elif missing:
+        raise ValueError(f"no `{missing[0]}` or `finding` for “{statement}”")
+    else:
+        found = _compared(study, test)
+    return Claim(statement, study.protocol.name, **values, **found)
 
 
-def _findings(folder):
-    """The functions of a study that find out what is no comparison."""
-    path = folder / "findings.py"
+def _find(study, name, where):
+    """What a function says of a study, none if nothing was run."""
+    path = study.protocol.folder / "findings.py"
     own = runpy.run_path(path, run_name="own") if path.exists() else {}
-    return {
+    functions = {
         name: value
         for name, value in {**vars(findings), **own}.items()
         if getattr(value, "__module__", "") in ("own", findings.__name__)
     }
+    require_known("finding", [name], functions)
+    parts = functions[name](study, where) if study.runs else []
+    return {"parts": parts, "unit": "models"}
+
+
+def _compared(study, test):
+    """A part for each pair of models, none if the runs of all are missing."""
+    pairs = pairs_of(study.protocol.variants, test["compare"], test["where"])
+    if not pairs:
+        raise ValueError(f"no two models for {test['compare']}")
+    varied, parts = study.protocol.varied, []
+    for pair in pairs:
+        condition = words.condition(pair, pairs, varied)
+        outcomes = list(map(study.outcome, pair))
+        if None in outcomes:
+            parts.append(verdicts.Part(condition, "", verdicts.UNTESTED))
+            continue
+        losses = (getattr(outcome, test["measure"]) for outcome in outcomes)
+        how = test["expect"], test["within"], condition
+        parts.append(verdicts.compare(*losses, *how))
+    if all(part.p_value is None for part in parts):
+        parts = []
+    return {"parts": parts, "unit": words.unit(pairs, varied)}
+
+
+def pairs_of(variants, compare, where):
+    """The pairs of variants to compare, which agree in all else.
+
+    `compare` lists pairs of models, each named by its layer or by some of its
+    hyperparameters; `where` limits the others.
+    """
+    pairs = []
+    for names in compare:
+        first, second = (
+            {"layer": name} if isinstance(name, str) else name for name in names
+        )
+        named = first | second
+        require_known("hyperparameter", named, HYPERPARAMETERS)
+        pairs += [
+            (variant, other)
+            for variant, other in itertools.product(variants, variants)
+            if variant.matches(first)
+            and variant.matches(where)
+            and other.matches(second)
+            and variant.without(named) == other.without(named)
+        ]
+    return pairs
 
 
 def of_results(study, claims, results):

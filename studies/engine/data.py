@@ -8,10 +8,10 @@ from collections.abc import Callable
 import keras
 import numpy as np
 import tensorflow_datasets as tfds
+from scipy import stats
 from sklearn.datasets import load_digits
 
 from engine import babi
-from engine import characters
 from keras_rin import tasks
 from keras_rin.tasks import sequential_pixels
 
@@ -30,9 +30,9 @@ class Data:
 
 def draw(setting):
     """The data of a run, normalized if its setting says so."""
-    rng = np.random.default_rng(setting.seed)
-    data = TASKS[setting.data.task](setting.data, rng)
-    return normalized(data) if setting.data.inputs == "normalized" else data
+    rng = np.random.default_rng(setting["seed"])
+    data = TASKS[setting["task"]](setting, rng)
+    return normalized(data) if setting["inputs"] == "normalized" else data
 
 
 def entropy(y, logits):
@@ -45,45 +45,45 @@ def wrong(y, logits):
     return 1 - keras.metrics.sparse_categorical_accuracy(y, logits)
 
 
-def adding_data(choices, rng):
+def adding_data(setting, rng):
     splits = [
-        tasks.adding.generate(rng, n, choices.length)
-        for n in (choices.train, 1_000, 1_000)
+        tasks.adding.generate(rng, n, setting["length"])
+        for n in (setting["train"], 1_000, 1_000)
     ]
     loss = keras.losses.mean_squared_error
     return Data(splits, 1, loss, loss, tasks.adding.baseline_loss())
 
 
-def copying_data(choices, rng):
-    length, copied = choices.length, choices.copied
+def copying_data(setting, rng):
+    length, copied = setting["length"], setting["copied"]
     splits = [
         tasks.copying.generate(rng, n, length, copied)
-        for n in (choices.train, 1_000, 1_000)
+        for n in (setting["train"], 1_000, 1_000)
     ]
     baseline = tasks.copying.baseline_loss(length, copied)
     return Data(splits, 9, entropy, entropy, baseline, every_step=True)
 
 
-def pixels_data(choices, rng):
-    parts = load_images(choices.images)
+def pixels_data(setting, rng):
+    parts = load_images(setting["images"])
     height, width = parts[0][0].shape[1:3]
     order = None
-    if choices.permuted:
-        steps = height * width // choices.pooled**2
+    if setting["permuted"]:
+        steps = height * width // setting["pooled"] ** 2
         order = sequential_pixels.permutation(np.random.default_rng(0), steps)
     splits = [
-        (sequential_pixels.generate(pool(x, choices.pooled), order), y)
+        (sequential_pixels.generate(pool(x, setting["pooled"]), order), y)
         for x, y in parts
     ]
-    if choices.train is not None:
-        splits[0] = _some(rng, splits[0], choices.train)
+    if setting["train"] is not None:
+        splits[0] = _some(rng, splits[0], setting["train"])
     chance = sequential_pixels.chance_accuracy(splits[2][1])
     return Data(splits, 10, entropy, wrong, 1 - chance)
 
 
-def images_data(choices, rng):
+def images_data(setting, rng):
     """Whole images, with mean 0 and variance 1 on the training set."""
-    parts = load_images(choices.images)
+    parts = load_images(setting["images"])
     mean, deviation = parts[0][0].mean(), parts[0][0].std()
     shape = (*parts[0][0].shape[1:], 1)[:3]  # one channel by default
     splits = [
@@ -94,7 +94,7 @@ def images_data(choices, rng):
     return Data(splits, 10, entropy, wrong, 1 - chance)
 
 
-def text_data(choices, rng):
+def text_data(setting, rng):
     """Windows of tiny Shakespeare; its last tenths validate and test."""
     builder = tfds.builder("tiny_shakespeare")
     text = "".join(
@@ -102,17 +102,23 @@ def text_data(choices, rng):
         for split in ("train", "validation", "test")
         for example in tfds.as_numpy(builder.as_dataset(split=split))
     )
-    alphabet = "".join(sorted(set(text)))
+    alphabet, codes = np.unique(list(text), return_inverse=True)
     one_hot = np.eye(len(alphabet), dtype="float32")
-    cuts = [0, 8 * len(text) // 10, 9 * len(text) // 10, len(text)]
-    parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    cuts = [8 * len(codes) // 10, 9 * len(codes) // 10]
     splits = []
-    for part in parts:
-        x, y = characters.windows(part, alphabet, choices.length)
-        splits.append(_some(rng, (one_hot[x], y), choices.train))
-    baseline = characters.baseline_loss(parts[2])
+    for part in np.split(codes, cuts):
+        x, y = windows(part, setting["length"])
+        splits.append(_some(rng, (one_hot[x], y), setting["train"]))
+    baseline = stats.entropy(np.bincount(part))  # of the test set
     answers = len(alphabet)
     return Data(splits, answers, entropy, entropy, baseline, every_step=True)
+
+
+def windows(codes, length):
+    """Consecutive windows of a text, and the same one character later."""
+    size = (len(codes) - 1) // length * length
+    parts = codes[:size], codes[1 : size + 1]
+    return tuple(part.reshape(-1, length) for part in parts)
 
 
 def _some(rng, split, count):
@@ -120,10 +126,10 @@ def _some(rng, split, count):
     return tuple(part[rows] for part in split)
 
 
-def babi_data(choices, rng):
+def babi_data(setting, rng):
     """Questions about stories; a tenth of those to train on validate."""
     folder = os.environ["BABI_DIR"]
-    train, test, words = babi.read(folder, choices.number)
+    train, test, words = babi.read(folder, setting["number"])
     cut = len(train[2]) * 9 // 10
     parts = [a[:cut] for a in train], [a[cut:] for a in train], test
     splits = [({"story": s, "question": q}, answer) for s, q, answer in parts]
@@ -183,12 +189,12 @@ def normalized(data):
 
 def missing_data(settings):
     """Which data runs need that do not exist, in words; "" if none."""
-    tasks_of = {setting.data.task for setting in settings}
+    tasks_of = {setting["task"] for setting in settings}
     if "babi" in tasks_of:
         folder = os.environ.get("BABI_DIR", "")
         if not folder or not pathlib.Path(folder).exists():
             return f"BABI_DIR names no folder of bAbI files: {folder!r}"
-    names = {setting.data.images for setting in settings} - {"digits", None}
+    names = {setting["images"] for setting in settings} - {"digits", None}
     if "text" in tasks_of:
         names.add("tiny_shakespeare")
     for name in sorted(names):

@@ -17,7 +17,7 @@ def becomes_nonnormal(study, where):
     by_layer = grouped(study.outcomes, lambda outcome: outcome.variant["layer"])
     parts = []
     for layer, outcomes in by_layer.items():
-        departures = (o.best.departures("recurrent") for o in outcomes)
+        departures = (o.best.departures["recurrent"] for o in outcomes)
         before, after = map(np.concatenate, zip(*departures, strict=True))
         parts.append(verdicts.difference(after, before, layer))
     return parts

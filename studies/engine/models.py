@@ -33,7 +33,7 @@ class IdentityAndNoise(keras.initializers.Initializer):
 
 def build(setting, data):
     kinds = {"babi": answers_questions, "images": convolutional}
-    return kinds.get(setting.data.task, recurrent)(setting.model, data)
+    return kinds.get(setting["task"], recurrent)(setting, data)
 
 
 def layer(call, **arguments):
@@ -81,22 +81,22 @@ def _without_names(config):
     return {key: value for key, value in values.items() if value}
 
 
-def recurrent(options, data):
+def recurrent(setting, data):
     """One recurrent layer, or `layers` of them, and a linear read-out.
 
     With `hidden`, a layer of that many ReLU units comes before the read-out.
     """
     model = keras.Sequential([keras.Input((None, data.splits[0][0].shape[-1]))])
-    for number in range(1, options.layers + 1):
-        every_step = data.every_step or number < options.layers
-        model.add(layer(options.call, return_sequences=every_step))
-    if options.hidden:
-        model.add(keras.layers.Dense(options.hidden, "relu"))
+    for number in range(1, setting["layers"] + 1):
+        every_step = data.every_step or number < setting["layers"]
+        model.add(layer(setting["call"], return_sequences=every_step))
+    if setting["hidden"]:
+        model.add(keras.layers.Dense(setting["hidden"], "relu"))
     model.add(keras.layers.Dense(data.answers))
     return model
 
 
-def answers_questions(options, data):
+def answers_questions(setting, data):
     """The network of Hu et al., 2018, for bAbI.
 
     One recurrent layer reads the story, a second the question, a third both; a
@@ -108,12 +108,12 @@ def answers_questions(options, data):
     story = keras.Input((steps,), dtype="int32", name="story")
     question = keras.Input((None,), dtype="int32", name="question")
     embed = keras.layers.Embedding(words, 200, mask_zero=True)
-    states = layer(options.call, return_sequences=True)(embed(story))
-    state = layer(options.call)(embed(question))
+    states = layer(setting["call"], return_sequences=True)(embed(story))
+    state = layer(setting["call"])(embed(question))
     repeated = keras.layers.RepeatVector(steps)(state)
     both = keras.layers.Concatenate()([states, repeated])
     # Beside a part without a mask, Concatenate loses the mask of the other.
-    answer = layer(options.call)(both, mask=embed.compute_mask(story))
+    answer = layer(setting["call"])(both, mask=embed.compute_mask(story))
     answer = keras.layers.Dense(words, "softmax")(answer)
     return keras.Model({"story": story, "question": question}, answer)
 
@@ -142,20 +142,20 @@ def count_weights(layer, units, features):
     return layer.count_params()
 
 
-def convolutional(options, data):
+def convolutional(setting, data):
     """`residual_convnet` on small images, its read-out fixed or trained."""
-    initializer, width = options.initializer, options.width
+    initializer, width = setting["initializer"], setting["width"]
     model = residual_convnet(
         data.splits[0][0].shape[1:],
         data.answers,
         stem_filters=width,
         filters=(width, 2 * width, 4 * width),
-        blocks=options.blocks,
+        blocks=setting["blocks"],
         kernel_initializer=(
             None if initializer == "small variance" else initializer
         ),
     )
-    if options.read_out == "fixed":
+    if setting["read_out"] == "fixed":
         return model
     mean = model.get_layer("mean").output
     return keras.Model(model.inputs, keras.layers.Dense(data.answers)(mean))

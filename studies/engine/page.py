@@ -1,6 +1,7 @@
 """Pages: README.md of each study, the index of all, and docs/claims.md."""
 
 import collections
+import itertools
 import re
 
 from engine import claims
@@ -15,44 +16,49 @@ ANSWERS = {"yes": "holds", "no": "does not hold"}
 DEPARTURES = (
     "Henrici departure of the recurrent matrix, median and range over seeds:"
 )
+GUIDE = (
+    "[How to read a page](../README.md#how-to-read-a-page) defines the "
+    "verdicts and the normalized loss."
+)
+
+
+def text(name, question, parts):
+    """A page of FOLDER; of FOLDER/PART, its headings are one level below."""
+    folder, _, part = name.partition("/")
+    title = "# " + (part or folder).replace("_", " ")
+    paragraphs = filter(None, [title, f"**{question}**", *parts])
+    page = "\n\n".join(paragraphs) + "\n"
+    return re.sub("^#", "##", page, flags=re.M) if part else page
 
 
 def of(study, asserted):
     """What README.md says of a protocol, or of its part of a study."""
     protocol = study.protocol
-    level = "##" if protocol.part else "#"
-    title = (protocol.part or protocol.name).replace("_", " ")
-    parts = [f"{level} {title}", f"**{protocol.question}**", protocol.text]
-    parts.append(f"    python -m engine run {protocol.name}")
-    parts.append(_made(study) if study.outcomes else _missing(study))
-    if not protocol.part:
-        parts.append(
-            "[How to read a page](../README.md#how-to-read-a-page) defines the "
-            "verdicts and the normalized loss."
-        )
-    parts += of_claims(asserted, level)
+    parts = [f"{protocol['setting']} {protocol['differs']}".strip()]
+    parts += [f"    python -m engine run {protocol.name}", _made(study)]
+    parts += [GUIDE] * (not protocol.part) + of_claims(asserted)
     if study.outcomes:
-        parts += [f"{level}# Runs", *_tables(study)]
+        parts += ["## Runs", *_tables(study)]
         parts += [
             f"![{pictures.CAPTIONS[file]}]({protocol.file(file).name})"
             for file in pictures.of(study)
         ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return text(protocol.name, protocol["question"], parts)
 
 
 def _tables(study):
-    for table in study.protocol.tables:
+    for table in study.protocol["tables"]:
         if table == "departures":
             yield DEPARTURES
         yield tables.SHOWN[table](study).strip()
 
 
-def of_claims(asserted, level="#"):
+def of_claims(asserted):
     """The heading and the table of the claims of a study, if it has any."""
     header = ["claim, *source*", "found, *published*", "verdict"]
     rows = [row for claim in asserted for row in _rows(claim)]
     table = record.markdown(header, rows, words=3).strip()
-    return [f"{level}# Claims", table] if rows else []
+    return ["## Claims", table] if rows else []
 
 
 def _rows(claim):
@@ -63,87 +69,51 @@ def _rows(claim):
     if not parts:
         summary = "Not run yet."
     if len(parts) == 1:
-        (part,) = parts
+        (part,), parts = parts, []
         summary = ": ".join(filter(None, [part.condition, part.summary]))
-        parts = []
-    return [
-        [claim.statement, summary, f"**{claim.verdict}**"],
-        [f"*{source}*", f"*{claim.published}*", ""],
-        *(
-            [
-                f"– {part.condition}",
-                part.summary,
-                ANSWERS.get(part.answer, part.answer),
-            ]
-            for part in parts
-        ),
-    ]
-
-
-def _missing(study):
-    """That runs are missing, and how many there are."""
-    settings = study.protocol.settings
-    stored = len(settings) - len(study.missing(settings))
-    return "Not run yet" + (
-        f", but for {stored} of {len(settings)} runs." if stored else "."
-    )
+    yield [claim.statement, summary, f"**{claim.verdict}**"]
+    yield [f"*{source}*", f"*{claim.published}*", ""]
+    for part in parts:
+        answer = ANSWERS.get(part.answer, part.answer)
+        yield [f"– {part.condition}", part.summary, answer]
 
 
 def _made(study):
     """How many runs there are, and where they were made."""
-    versions = study.metadata["versions"]
-    seeds = len({setting.seed for setting in study.protocol.settings})
+    if not study.runs:
+        return "Not run yet."
+    settings, versions = study.protocol.settings, study.metadata["versions"]
+    stored = len(settings) - len(study.missing(settings))
+    beyond = len(study.runs) - stored
+    runs = f"{stored} of {len(settings)} runs"
+    runs += f" and {beyond} at further learning rates" * bool(beyond)
+    seeds = len({setting["seed"] for setting in settings})
     parts = [
-        f"{_count(study)}, {seeds} seed{'s' * (seeds > 1)}",
+        f"{runs}, {seeds} seed{'s' * (seeds > 1)}",
         f"keras {versions['keras']}, tensorflow {versions['tensorflow']}",
     ]
     if study.hours_taken is not None:
         parts.append(f"about {study.hours_taken:.2g} hours on two cores")
-    return "; ".join([*parts, *_processors(study)]) + "."
-
-
-def _count(study):
-    count = len(study.protocol.settings)
-    stored = count - len(study.missing(study.protocol.settings))
-    beyond = len(study.runs) - stored
-    more = f" and {beyond} at further learning rates" if beyond else ""
-    return f"{stored} of {count} runs{more}"
-
-
-def _processors(study):
-    """On which processors runs were made, each with its instructions."""
-    vectors = {}
-    for processor in sorted({run.processor or "" for run in study.runs}):
-        name, _, instructions = processor.partition(", ")
-        vectors.setdefault(name, []).extend(filter(None, [instructions]))
-    some_unrecorded = vectors.pop("", None) is not None and vectors
-    return [
-        f"{name} ({', '.join(widest)})" if widest else name
-        for name, widest in vectors.items()
-    ] + ["others not recorded"] * bool(some_unrecorded)
+    processors = {
+        run.processor or "processor not recorded" for run in study.runs
+    }
+    return "; ".join([*parts, *sorted(processors)]) + "."
 
 
 def of_table(asserted):
     """The claims that hold or do not, then those that hold in part."""
     rows = []
-    ranked = [claim for claim in asserted if _rank(claim) < len(DECIDED)]
-    for claim in sorted(ranked, key=_order):
-        folder, _, part = claim.study.partition("/")
-        anchor = f"#{part.replace('_', '-')}" if part else ""
-        link = f"[{folder}](../studies/{folder}/README.md{anchor})"
-        row = [claim.about, claim.statement, claim.size, claim.verdict, link]
-        rows.append(row)
+    for kind_and_subject in itertools.product(DECIDED, claims.SUBJECTS):
+        for claim in asserted:
+            if (_kind(claim.verdict), claim.about) != kind_and_subject:
+                continue
+            folder, _, part = claim.study.partition("/")
+            anchor = f"#{part.replace('_', '-')}" if part else ""
+            link = f"[{folder}](../studies/{folder}/README.md{anchor})"
+            row = claim.about, claim.statement, claim.size, claim.verdict, link
+            rows.append(row)
     header = "about", "claim", "our size (published size)", "verdict", "study"
     return record.markdown(header, rows, words=len(header))
-
-
-def _order(claim):
-    return _rank(claim), claims.SUBJECTS.index(claim.about)
-
-
-def _rank(claim):
-    kinds = [*DECIDED, _kind(claim.verdict)]
-    return kinds.index(_kind(claim.verdict))
 
 
 def _kind(verdict):
@@ -154,20 +124,20 @@ def _kind(verdict):
 def of_counts(asserted):
     """How many claims have which verdict, and how many comparisons hold."""
     counts = collections.Counter(_kind(claim.verdict) for claim in asserted)
-    comparisons = [c for claim in asserted for c in claim.comparisons]
-    answers = [comparison.answer for comparison in comparisons]
     p_values = [
-        1.0 if answer == verdicts.UNSOLVED else comparison.p_value
-        for comparison, answer in zip(comparisons, answers, strict=True)
+        part.p_value
+        for claim in asserted
+        for part in claim.parts
+        if part.p_value is not None
     ]
-    alpha, discoveries = verdicts.ALPHA, verdicts.discoveries(p_values)
+    alpha = verdicts.ALPHA
     rows = [
         *(["claims: " + kind, count] for kind, count in counts.most_common()),
-        ["comparisons", len(comparisons)],
+        ["comparisons", len(p_values)],
         [f"comparisons: hold, p < {alpha:g}", sum(p < alpha for p in p_values)],
         [
             f"comparisons: hold at a false discovery rate of {alpha:g}",
-            discoveries,
+            verdicts.discoveries(p_values),
         ],
     ]
     return record.markdown(["", "count"], rows)
@@ -181,11 +151,8 @@ def draw(study):
 
 def write(study, asserted):
     """README.md of a study, or the part of it that is of a protocol."""
-    path, part = study.protocol.folder / "README.md", study.protocol.part
-    if part:
-        record.insert(path, part, of(study, asserted))
-    else:
-        record.write_text(path, of(study, asserted))
+    protocol = study.protocol
+    record.write_page(protocol.folder, protocol.part, of(study, asserted))
 
 
 def write_all(studies, every):

@@ -70,9 +70,9 @@ def of(study):
     if not study.outcomes:
         return {}
     drawn = {"models.svg": _models}
-    if len(study.protocol.tuned) == 2:
+    if len(study.protocol["tuned"]) == 2:
         drawn["settings.svg"] = _settings
-    if study.protocol.curves:
+    if study.protocol["curves"]:
         drawn["curves.svg"] = _curves
     return drawn
 
@@ -84,27 +84,25 @@ def _models(study):
     """
     panels = _panels(study)
     sizes = [len(panel) for _, panel in panels]
+    height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
+    shape = {"sharex": True, "squeeze": False, "height_ratios": sizes}
+    figure, rows = subplots(7, height, len(panels), **shape)
     losses = (outcome.test_losses.values() for outcome in study.outcomes)
     all_losses = list(itertools.chain(*losses))
-    height = 0.6 + 0.4 * len(panels) + 0.3 * sum(sizes)
-    figure = Figure(figsize=(7, height), layout="constrained")
-    rows = figure.subplots(
-        len(panels), sharex=True, squeeze=False, height_ratios=sizes
-    )[:, 0]
-    for axes, (title, panel) in zip(rows, panels, strict=True):
-        panel = sorted(panel, key=lambda labelled: labelled[1].median_test_loss)
-        for label, outcome in panel:
-            losses = list(outcome.test_losses.values())
+    for axes, (title, panel) in zip(rows[:, 0], panels, strict=True):
+        best = [(label, outcome.best) for label, outcome in panel]
+        for label, trial in sorted(best, key=lambda of: of[1].median_test_loss):
+            losses = list(trial.test_losses.values())
             axes.plot(losses, [label] * len(losses), "|", color="grey")
-            axes.plot(outcome.median_test_loss, label, "o", color=color(label))
+            axes.plot(trial.median_test_loss, label, "o", color=color(label))
         if max(all_losses) > SOLVED:
             axes.axvline(1, color="grey", linewidth=1)
         axes.set_title(title, loc="left")
         axes.margins(y=0.5 / len(panel))
         axes.invert_yaxis()
     # All have one x axis: its end is known once all is drawn.
-    set_loss_axis(rows[-1], all_losses)
-    for axes in rows[:-1]:
+    set_loss_axis(axes, all_losses)
+    for axes in rows[:-1, 0]:
         axes.tick_params(axis="x", which="both", bottom=False)
     return figure
 
@@ -141,7 +139,7 @@ def _curves(study):
 
 def _panels(study):
     """[(title, [(variant in words, outcome)])]; the title may be empty."""
-    by = study.protocol.panels
+    by = study.protocol["panels"]
     return [
         (words.label([(by, value)] if by else []), panel)
         for value, panel in tables.panels(study)

@@ -37,138 +37,71 @@ VALUES = {
     "read_out": ("fixed", "trained"),
 }
 TABLES = "models", "accuracies", "departures", "rates"
-SHARED = "about within source published expect size compare where finding"
-KEYS = set(
-    f"{SHARED} data model training question setting differs seeds tuned panels "
-    "tables curves grid layers claims".split()
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class Data:
-    """What a run is trained on; None where the task has no such choice."""
-
-    task: str
-    length: int | None = None
-    train: int | None = None
-    copied: int | None = None
-    images: str | None = None
-    permuted: bool = False
-    pooled: int = 1
-    number: int | None = None
-    inputs: str = "raw"
-
-
-@dataclasses.dataclass(frozen=True)
-class Model:
-    """What is trained: recurrent layers, or a network of whole images.
-
-    `layer` is the name of a layer, `call` what makes it, and `config` what that
-    is by now, as JSON.
-    """
-
-    layer: str | None = None
-    call: str | None = dataclasses.field(default=None, compare=False)
-    config: str | None = None
-    units: int | None = None
-    layers: int = 1
-    hidden: int = 0
-    noise: float | None = None
-    chain_gain: float | None = None
-    identity_gain: float | None = None
-    initializer: str | None = None
-    read_out: str | None = None
-    blocks: int | None = None
-    width: int = 8
-
-
-@dataclasses.dataclass(frozen=True)
-class Training:
-    updates: int
-    batch_size: int
-    learning_rate: float | None
-    schedule: str = "constant"
-    clip: str = "norm 1"
-    beta_2: float = 0.999
-
-
-GROUPS = {"data": Data, "model": Model, "training": Training}
-GROUP_OF = {
-    field.name: group
-    for group, kind in GROUPS.items()
-    for field in dataclasses.fields(kind)
+GROUPS = {  # hyperparameters, with the defaults of those that have one
+    "data": {
+        **dict.fromkeys("task length train copied images number".split()),
+        **{"permuted": False, "pooled": 1, "inputs": "raw"},
+    },
+    "model": {
+        **dict.fromkeys("layer units noise chain_gain identity_gain".split()),
+        **dict.fromkeys("initializer read_out blocks".split()),
+        **{"layers": 1, "hidden": 0, "width": 8},
+    },
+    "training": {
+        **dict.fromkeys("updates batch_size learning_rate".split()),
+        **{"schedule": "constant", "clip": "norm 1", "beta_2": 0.999},
+    },
 }
-HYPERPARAMETERS = [n for n in GROUP_OF if n not in ("call", "config")] + [
-    "seed"
-]
+HYPERPARAMETERS = {"seed": None} | GROUPS["data"] | GROUPS["model"]
+HYPERPARAMETERS |= GROUPS["training"]
+DEFAULTS = {  # of the keys of a protocol
+    **{"data": {}, "model": {}, "training": {}, "layers": {}, "claims": {}},
+    **{"tuned": ["learning_rate"], "seeds": [0, 1, 2, 3, 4], "differs": ""},
+    **{"tables": ["models"], "panels": None, "curves": False},
+}
+REQUIRED = "question", "setting", "grid"
+# What a protocol says of all its claims.
+SHARED = "about within source published expect size compare where finding"
 
 
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """All that determines a run.
+class Setting(dict):
+    """{hyperparameter: value}, all that determines a run.
 
-    A variant is a setting without seed, tuned hyperparameters and config: these
-    are None. Pages call it a model.
+    A value is None where the task or network has no such choice. Beside
+    `layer`, the name of a layer, are `call`, what makes it, and `config`, what
+    that is by now, as JSON. A variant is a setting in which seed, tuned
+    hyperparameters and layer's config are None. Pages call it a model.
     """
 
-    data: Data
-    model: Model
-    training: Training
-    seed: int | None
-
-    @classmethod
-    def of(cls, values):
-        """From the value of each hyperparameter that has no default."""
-        groups = {
-            group: kind(
-                **{n: v for n, v in values.items() if GROUP_OF.get(n) == group}
-            )
-            for group, kind in GROUPS.items()
-        }
-        return cls(**groups, seed=values["seed"])
+    def __hash__(self):
+        return hash(frozenset(self.items()))
 
     @classmethod
     def from_dict(cls, values):
         """Of a stored run: what it does not have is None, not a default."""
-        stored = {**values["data"], **values["model"], **values["training"]}
-        if "config" in stored:
+        stored = {"call": None, "config": None, "seed": values["seed"]}
+        for group in GROUPS:
+            stored |= values[group]
+        if stored["config"]:
             stored["config"] = json.dumps(stored["config"], sort_keys=True)
-        return cls.of(
-            dict.fromkeys(GROUP_OF) | stored | {"seed": values["seed"]}
-        )
+        return cls(dict.fromkeys(HYPERPARAMETERS) | stored)
 
     def as_dict(self):
         """All hyperparameters in their groups, without those that are None."""
         groups = {
-            group: {
-                name: value
-                for name, value in vars(getattr(self, group)).items()
-                if value is not None and name != "call"
-            }
-            for group in GROUPS
+            group: {n: self[n] for n in names if self[n] is not None}
+            for group, names in GROUPS.items()
         }
-        if self.model.config:
-            groups["model"]["config"] = json.loads(self.model.config)
-        return {**groups, "seed": self.seed}
-
-    def __getitem__(self, name):
-        group = self if name == "seed" else getattr(self, GROUP_OF[name])
-        return getattr(group, name)
+        if self["config"]:
+            groups["model"]["config"] = json.loads(self["config"])
+        return {**groups, "seed": self["seed"]}
 
     def at(self, **values):
         """With other values of some hyperparameters."""
-        seed = values.pop("seed", self.seed)
-        groups = {}
-        for name, value in values.items():
-            groups.setdefault(GROUP_OF[name], {})[name] = value
-        changed = {
-            group: dataclasses.replace(getattr(self, group), **values)
-            for group, values in groups.items()
-        }
-        return dataclasses.replace(self, seed=seed, **changed)
+        return Setting(self, **values)
 
     def without(self, names):
-        return self.at(config=None, **dict.fromkeys(names))
+        return self.at(call=None, config=None, **dict.fromkeys(names))
 
     def matches(self, values):
         """Whether each hyperparameter has its value, or one of a list."""
@@ -180,19 +113,27 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-    """What a study asks, trains and shows; `read` makes one from a file."""
+    """What a study asks, trains and shows; `read` makes one from a file.
+
+    `source` is the file, with the defaults of what it does not say.
+    """
 
     path: pathlib.Path
-    question: str
-    text: str
-    settings: tuple[Setting, ...]
-    varied: tuple[str, ...]  # hyperparameters that tell variants apart
-    tuned: tuple[str, ...]
-    panels: str | None
-    tables: tuple[str, ...]
-    curves: bool
-    claims: tuple[dict, ...]
-    source: dict  # the file
+    source: dict
+    settings: tuple[Setting, ...] = ()
+
+    def __getitem__(self, key):
+        return self.source[key]
+
+    @property
+    def varied(self):
+        """The hyperparameters that tell variants apart."""
+        names = dict.fromkeys(itertools.chain(*self["grid"]))
+        return [n for n in names if n not in ("seeds", *self["tuned"])]
+
+    @property
+    def folder(self):
+        return self.path.parent
 
     @property
     def part(self):
@@ -200,27 +141,20 @@ class Protocol:
 
     @property
     def name(self):
-        return "/".join(filter(None, [self.path.parent.name, self.part]))
-
-    @property
-    def folder(self):
-        return self.path.parent
+        return "/".join(filter(None, [self.folder.name, self.part]))
 
     def file(self, name):
         """The path of a file of the protocol, or of its part of a study."""
-        stem, _, suffix = name.partition(".")
-        stem = "_".join(filter(None, [stem, self.part]))
-        return self.folder / f"{stem}.{suffix}"
+        return self.folder / record.file_name(name, self.part)
 
     def with_layer(self, setting):
         """A setting whose config is that of the layer of its name."""
         if setting["layer"] is None:
-            return setting
-        layers = {**LAYERS, **self.source.get("layers", {})}
+            return setting.at(call=None, config=None)
+        layers = LAYERS | self["layers"]
         require_known("layer", [setting["layer"]], layers)
         call = ast.parse(layers[setting["layer"]], mode="eval").body
-        values = {name: setting[name] for name in HYPERPARAMETERS}
-        call = _resolved(call, values)
+        call = _resolved(call, setting)
         if "cell" not in {keyword.arg for keyword in call.keywords}:
             units = ast.Constant(setting["units"])
             call.keywords.append(ast.keyword("units", units))
@@ -228,7 +162,7 @@ class Protocol:
         return setting.at(call=call, config=models.config(call))
 
     def variant(self, setting):
-        return setting.without(["seed", *self.tuned])
+        return setting.without(["seed", *self["tuned"]])
 
     @functools.cached_property
     def variants(self):
@@ -236,7 +170,7 @@ class Protocol:
 
     def seeds(self, variant):
         settings = [s for s in self.settings if self.variant(s) == variant]
-        return list(dict.fromkeys(setting.seed for setting in settings))
+        return list(dict.fromkeys(setting["seed"] for setting in settings))
 
 
 def read(study):
@@ -260,63 +194,37 @@ def every():
 
 
 def _protocol(path, source):
-    require_known("key", source, KEYS)
-    for key in "question", "setting", "grid":
-        if key not in source:
-            raise ValueError(f"`{key}` is missing.")
-    fixed = {k: v for group in GROUPS for k, v in source.get(group, {}).items()}
-    tuned = tuple(source.get("tuned", ["learning_rate"]))
-    grids = [
-        {key: v if isinstance(v, list) else [v] for key, v in grid.items()}
-        for grid in source["grid"]
-    ]
-    names = [n for n in dict.fromkeys(itertools.chain(*grids)) if n != "seeds"]
+    require_known("key", source, [*REQUIRED, *DEFAULTS, *SHARED.split()])
+    _require(REQUIRED, source)
+    protocol = Protocol(path, DEFAULTS | source)
+    fixed = protocol["data"] | protocol["model"] | protocol["training"]
+    names = set(itertools.chain(*protocol["grid"])) - {"seeds"}
     require_known("hyperparameter", [*names, *fixed], HYPERPARAMETERS)
-    chosen = filter(None, [*tuned, source.get("panels")])
-    require_known("hyperparameter to choose or show", chosen, names)
-    tables = tuple(source.get("tables", ["models"]))
-    require_known("table", tables, TABLES)
-    shared = {key: source[key] for key in SHARED.split() if key in source}
-    protocol = Protocol(
-        path=path,
-        question=source["question"],
-        text=" ".join(source[k] for k in ("setting", "differs") if k in source),
-        settings=(),
-        varied=tuple(n for n in names if n not in tuned),
-        tuned=tuned,
-        panels=source.get("panels"),
-        tables=tables,
-        curves=source.get("curves", False),
-        claims=tuple(
-            {**shared, "statement": statement, **claim}
-            for statement, claim in source.get("claims", {}).items()
-        ),
-        source=source,
-    )
+    shown = filter(None, [*protocol["tuned"], protocol["panels"]])
+    require_known("hyperparameter to choose or show", shown, names)
+    require_known("table", protocol["tables"], TABLES)
     # Grid after grid, seed after seed: the first grid has its verdicts first.
     settings = tuple(
-        protocol.with_layer(
-            Setting.of(_checked(fixed | chosen | {"seed": seed}))
-        )
-        for grid in grids
-        for seed in grid.pop("seeds", source.get("seeds", range(5)))
-        for chosen in _combinations(grid)
+        protocol.with_layer(_setting(fixed | chosen))
+        for grid in protocol["grid"]
+        for chosen in _combinations({"seeds": protocol["seeds"]} | grid)
     )
     return dataclasses.replace(protocol, settings=settings)
 
 
 def _combinations(grid):
-    for values in itertools.product(*grid.values()):
-        yield dict(zip(grid, values, strict=True))
+    """{hyperparameter: value} of each combination of a row, seed by seed."""
+    grid = {n: v if isinstance(v, list) else [v] for n, v in grid.items()}
+    for seed, *values in itertools.product(grid.pop("seeds"), *grid.values()):
+        yield {"seed": seed, **dict(zip(grid, values, strict=True))}
 
 
-def _checked(values):
+def _setting(values):
     for name in VALUES.keys() & values.keys():
         require_known(f"value of `{name}`", [values[name]], VALUES[name])
-    for name in ("task", *NEEDED[values["task"]]):
-        if name not in values:
-            raise ValueError(f"`{name}` of a run is missing.")
-    return values
+    _require(["task", "updates", "batch_size", "learning_rate"], values)
+    _require(NEEDED[values["task"]], values)
+    return Setting(HYPERPARAMETERS | values)
 
 
 def _resolved(node, values):
@@ -331,6 +239,12 @@ def _resolved(node, values):
     elif isinstance(node, ast.Name):
         return ast.Constant(values[node.id])
     return node
+
+
+def _require(names, values):
+    for name in names:
+        if name not in values:
+            raise ValueError(f"`{name}` is missing.")
 
 
 def require_known(kind, values, names):

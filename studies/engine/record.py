@@ -10,7 +10,6 @@ import platform
 import re
 import shlex
 import sys
-import tempfile
 
 import matplotlib
 import tabulate
@@ -38,6 +37,21 @@ def write(path, record):
 def write_text(path, text):
     with replacing(path) as new:
         new.write_text(text)
+
+
+def file_name(name, *parts):
+    """The name of a file of a part of a study, of a variant of it."""
+    stem, _, suffix = name.partition(".")
+    return "_".join(filter(None, [stem, *parts])) + f".{suffix}"
+
+
+def write_page(folder, part, text):
+    """Replaces README.md of a study, or the part of it with a name."""
+    path = folder / "README.md"
+    if part:
+        insert(path, part, text)
+    else:
+        write_text(path, text)
 
 
 def insert(path, name, text):
@@ -70,25 +84,10 @@ def write_picture(path, figure):
 @contextlib.contextmanager
 def locked(folder):
     """Keeps other processes that lock this folder waiting meanwhile."""
-    folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process
         yield
-
-
-def output_folder(folder):
-    """Makes the folder of --output, or stops before any work is done."""
-    folder = pathlib.Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError as error:
-        sys.exit(
-            "--output must be a directory that can be written. "
-            f"Received: --output={folder} ({error})"
-        )
 
 
 def markdown(header, rows, words=1):
@@ -103,11 +102,9 @@ def markdown(header, rows, words=1):
 def table(columns, rows, words=1):
     """A table in Markdown, a line for each row.
 
-    Args:
-        columns: {header: function of a row that returns a string, or a format
-            string for rows that are dicts}.
-        rows: Iterable.
-        words: Number of the first columns, of words.
+    `columns` has, for each header, a function of a row that returns a string,
+    or a format string for rows that are dicts; the first `words` columns are of
+    words.
     """
 
     def cell(column, row):
@@ -130,16 +127,10 @@ def made_by():
 
 
 def command():
-    """The line that started this program, without the path to a script."""
-    module = sys.modules["__main__"].__spec__
-    if module is None:
-        program = [pathlib.Path(sys.argv[0]).name]
-    else:
-        program = ["-m", module.name.removesuffix(".__main__")]
-    line = shlex.join(["python", *program, *sys.argv[1:]])
+    """The line that started this program."""
+    line = shlex.join(["python", "-m", "engine", *sys.argv[1:]])
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-    prefix = "" if backend == "tensorflow" else f"KERAS_BACKEND={backend} "
-    return prefix + line
+    return f"KERAS_BACKEND={backend} " * (backend != "tensorflow") + line
 
 
 def versions():
@@ -163,14 +154,9 @@ def gpu():
 
 def processor():
     """Name of the processor, and the widest of its vector instructions."""
-    try:
-        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    fields = {
-        key.strip(): value.strip()
-        for key, _, value in (line.partition(":") for line in lines)
-    }
+    path = pathlib.Path("/proc/cpuinfo")
+    text = path.read_text() if path.exists() else ""
+    fields = dict(re.findall(r"^(.+?)\s*: (.*)$", text, re.M))
     flags = fields.get("flags", "").split()
     vectors = [name for flag, name in VECTORS.items() if flag in flags]
     name = fields.get("model name", platform.processor())

@@ -33,13 +33,9 @@ def run(protocol, jobs=None, ray_address=None, extend=False):
             runs = _on_ray(settings, ray_address)
         else:
             runs = _in_processes(settings, jobs)
-        before = time.monotonic()
         with contextlib.closing(runs):
-            progress = tqdm(runs, protocol.name, len(settings), unit="run")
-            for completed, core_seconds in progress:
-                now = time.monotonic()
-                store(protocol, completed, now - before, core_seconds)
-                before = now
+            for done in tqdm(runs, protocol.name, len(settings), unit="run"):
+                store(protocol, *done)
 
 
 def timed_run(setting):
@@ -60,11 +56,11 @@ def beyond_the_edges(study):
     Rates go in steps of about three: 0.001, 0.003, 0.01.
     """
     protocol, beyond = study.protocol, []
-    if protocol.tuned != ("learning_rate",):
+    if protocol["tuned"] != ["learning_rate"]:
         return []
     for outcome in study.outcomes:
         (best,), (tried,) = outcome.best.values, outcome.tried
-        if len(tried) == 1 or outcome.median_test_loss > LEARNED:
+        if len(tried) == 1 or outcome.best.median_test_loss > LEARNED:
             continue  # it is given, or none is better than another
         rates = [best / 3] * (best == tried[0])
         rates += [best * 3.2] * (best == tried[-1])
@@ -76,25 +72,17 @@ def beyond_the_edges(study):
     return study.missing(beyond)
 
 
-def store(protocol, run, seconds, core_seconds):
-    """Adds a run to those of a protocol, also if another process does so.
-
-    `seconds` is the time since the run before it ended, `core_seconds` that
-    which the run took on one core, beside others.
-    """
+def store(protocol, run, core_seconds):
+    """Adds a run to those of a protocol, also if another process does so."""
     path = protocol.file("runs.jsonl")
     with record.locked(protocol.folder):
         lines = path.read_text().splitlines() if path.exists() else ["{}"]
-        took = json.loads(lines[0]).get("took", {"runs": 0, "seconds": 0})
-        first = {
-            **record.made_by(),
-            "protocol": protocol.source,
-            "took": {
-                "runs": took["runs"] + 1,
-                "seconds": round(took["seconds"] + seconds, 1),
-                "core_seconds": round(core_seconds_of(took) + core_seconds, 1),
-            },
+        took = json.loads(lines[0]).get("took", {"runs": 0, "core_seconds": 0})
+        took = {
+            "runs": took["runs"] + 1,
+            "core_seconds": round(core_seconds_of(took) + core_seconds, 1),
         }
+        first = {**record.made_by(), "protocol": protocol.source, "took": took}
         lines = [json.dumps(first), *lines[1:], json.dumps(run.as_dict())]
         record.write_text(path, "\n".join(lines) + "\n")
 
@@ -112,23 +100,17 @@ def _in_a_pool(settings, jobs):
     # Not joblib: it restarts a worker that has compiled a few networks.
     spawn = multiprocessing.get_context("spawn")
     pool = futures.ProcessPoolExecutor(jobs, spawn, _prepare)
-    waiting = {pool.submit(timed_run, setting) for setting in settings}
+    runs = [pool.submit(timed_run, setting) for setting in settings]
     try:
-        for future in futures.as_completed(set(waiting)):
-            waiting.remove(future)
-            yield future.result()
-    except KeyboardInterrupt:
-        pool.shutdown(cancel_futures=True)  # waits for the runs under way
-        done = [future for future in waiting if not future.cancelled()]
-        yield from (f.result() for f in done if not f.exception())
-        raise
+        for run in futures.as_completed(runs):
+            yield run.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _prepare():
-    # Ctrl-C goes to the parent.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C ends the runs under way without a traceback of each.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # TensorFlow warns of many networks compiled in one process, as here.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from engine import protocol as protocols
 
+WHEN = "before", "after"  # training
 SOLVED = 0.5  # normalized validation loss below which a run solved its task
 
 
@@ -49,25 +50,17 @@ class Run:
         setting = measured.pop("setting").as_dict()
         return setting | {n: v for n, v in measured.items() if v is not None}
 
+    @property
+    def seed(self):
+        return self.setting["seed"]
+
     def normalized(self, loss):
         """A loss over the baseline, at most 1; 1 for a run without a loss."""
         return 1.0 if loss is None else min(1.0, loss / self.baseline)
 
     @property
-    def accuracy(self):
-        """Of a classifier, on test data: its loss is an error rate.
-
-        A run without a loss has the accuracy of the baseline.
-        """
-        return 1 - (self.baseline if self.test is None else self.test)
-
-    @property
     def solved(self):
         return self.normalized(self.validation) < SOLVED
-
-    @property
-    def diverged(self):
-        return self.error is not None
 
 
 def grouped(items, key):
@@ -83,7 +76,7 @@ def count_solved(runs):
 
 
 def count_diverged(runs):
-    return sum(run.diverged for run in runs)
+    return sum(run.error is not None for run in runs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,24 +84,15 @@ class Trial:
     """The runs of a variant at one value of each tuned hyperparameter."""
 
     values: tuple
-    runs: tuple[Run, ...]  # by seed
+    runs: list[Run]  # by seed
 
     @property
     def validation_losses(self):
         return [run.normalized(run.validation) for run in self.runs]
 
     @property
-    def test_losses(self):
-        """{seed: loss}"""
-        return {_seed(run): run.normalized(run.test) for run in self.runs}
-
-    @property
     def median_validation_loss(self):
         return float(np.median(self.validation_losses))
-
-    @property
-    def median_test_loss(self):
-        return float(np.median(list(self.test_losses.values())))
 
     @property
     def rank(self):
@@ -117,14 +101,30 @@ class Trial:
         return self.median_validation_loss, mean, self.values
 
     @property
+    def test_losses(self):
+        """{seed: loss}"""
+        return {run.seed: run.normalized(run.test) for run in self.runs}
+
+    @property
+    def median_test_loss(self):
+        return float(np.median(list(self.test_losses.values())))
+
+    @property
     def accuracies(self):
-        return [run.accuracy for run in self.runs]
+        """Of a classifier, on test data, whose loss is an error rate.
+
+        A run without a loss has the accuracy of the baseline.
+        """
+        return [
+            1 - (run.baseline if run.test is None else run.test)
+            for run in self.runs
+        ]
 
     @property
     def validation_curves(self):
         """{seed: validation loss after each epoch}"""
         return {
-            run.setting.seed: list(map(run.normalized, run.curve or []))
+            run.seed: list(map(run.normalized, run.curve or []))
             for run in self.runs
         }
 
@@ -138,20 +138,16 @@ class Trial:
             for seed, curve in curves.items()
         }
 
-    def departures(self, matrix):
-        """Henrici departures before training, and after; one per seed."""
-        return [
-            [departure[when][matrix] for departure in self._departures]
-            for when in ("before", "after")
-        ]
-
     @property
-    def matrices(self):
-        return list(self._departures[0]["after"]) if self._departures else []
-
-    @property
-    def _departures(self):
-        return list(filter(None, (run.henrici_departure for run in self.runs)))
+    def departures(self):
+        """{matrix: its Henrici departures before training, and after}"""
+        stored = [run.henrici_departure for run in self.runs]
+        stored = list(filter(None, stored))
+        matrices = stored[0]["after"] if stored else []
+        return {
+            matrix: [[of[when][matrix] for of in stored] for when in WHEN]
+            for matrix in matrices
+        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +155,7 @@ class Outcome:
     """A variant at all values of its tuned hyperparameters."""
 
     variant: protocols.Setting
-    trials: tuple[Trial, ...]
+    trials: list[Trial]
 
     @property
     def best(self):
@@ -180,25 +176,17 @@ class Outcome:
         return self.best.test_losses
 
     @property
-    def median_test_loss(self):
-        return self.best.median_test_loss
-
-    @property
     def curve_means(self):
         return self.best.curve_means
 
     @property
     def unsolved(self):
         """{seed: share of the runs, at all hyperparameters, not solved}"""
-        by_seed = grouped(sorted(self.runs, key=_seed), _seed)
+        by_seed = grouped(self.runs, lambda run: run.seed)
         return {
-            seed: (len(runs) - count_solved(runs)) / len(runs)
+            seed: 1 - count_solved(runs) / len(runs)
             for seed, runs in by_seed.items()
         }
-
-
-def _seed(run):
-    return run.setting.seed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,24 +200,24 @@ class Study:
     @functools.cached_property
     def outcomes(self):
         """Of the variants whose runs are complete."""
-        tuned = self.protocol.tuned
-        stored = self._by_variant(self.runs)
-        # A run of the protocol is a `Run` without results here, so that these
-        # and the stored ones are sorted into trials by the same functions.
-        planned = self._by_variant(map(Run, self.protocol.settings))
-        outcomes = []
-        for variant, planned_runs in planned.items():
-            planned_trials = _trials(planned_runs, tuned)
-            seeds = max(len(trial.runs) for trial in planned_trials)
-            stored_trials = _trials(stored.get(variant, []), tuned)
-            trials = tuple(t for t in stored_trials if len(t.runs) >= seeds)
-            values = {trial.values for trial in trials}
-            if values >= {trial.values for trial in planned_trials}:
-                outcomes.append(Outcome(variant, trials))
-        return outcomes
+        variant_of = self.protocol.variant
+        stored = grouped(self.runs, lambda run: variant_of(run.setting))
+        missing = set(map(variant_of, self.missing(self.protocol.settings)))
+        return [
+            Outcome(variant, self._trials(variant, stored[variant]))
+            for variant in self.protocol.variants
+            if variant not in missing
+        ]
 
-    def _by_variant(self, runs):
-        return grouped(runs, lambda run: self.protocol.variant(run.setting))
+    def _trials(self, variant, runs):
+        """Those with all seeds, also at values that the protocol lacks."""
+
+        def values(run):
+            return tuple(run.setting[name] for name in self.protocol["tuned"])
+
+        trials = grouped(sorted(runs, key=lambda run: run.seed), values)
+        seeds = len(self.protocol.seeds(variant))
+        return [Trial(*of) for of in trials.items() if len(of[1]) >= seeds]
 
     def outcome(self, variant):
         """Of one variant, None if its runs are not complete."""
@@ -243,27 +231,15 @@ class Study:
     @property
     def hours_taken(self):
         """Of two cores, for all runs; None if no time was recorded."""
-        took = self.metadata.get("took", {"runs": 0})
-        if not took["runs"]:
+        if (took := self.metadata.get("took")) is None:
             return None
-        seconds_of_a_run = core_seconds_of(took) / took["runs"]
-        return seconds_of_a_run * len(self.runs) / 2 / 3600
+        share = len(self.runs) / took["runs"]
+        return core_seconds_of(took) * share / 2 / 3600
 
 
 def core_seconds_of(took):
-    """How long all runs took, each on one core, however many at a time.
-
-    Until this was stored, all runs were made two at a time.
-    """
-    return took.get("core_seconds", 2 * took["seconds"])
-
-
-def _trials(runs, tuned):
-    def values(run):
-        return tuple(run.setting[name] for name in tuned)
-
-    trials = grouped(sorted(runs, key=_seed), values)
-    return [Trial(values, tuple(runs)) for values, runs in trials.items()]
+    """How long all runs took on one core; before, two were made at a time."""
+    return took.get("core_seconds", 2 * took.get("seconds", 0))
 
 
 def load(protocol):
@@ -275,7 +251,7 @@ def load(protocol):
     runs = []
     for run in map(Run.from_dict, lines):
         setting = protocol.with_layer(run.setting)
-        if setting == run.setting:
+        if setting == run.setting.at(call=setting["call"]):
             runs.append(dataclasses.replace(run, setting=setting))
     return Study(protocol, tuple(runs), metadata)
 

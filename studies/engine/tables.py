@@ -47,8 +47,7 @@ def _departures(study):
     """Henrici departure of each recurrent matrix, before and after."""
 
     def cells(outcome):
-        for matrix in outcome.best.matrices:
-            yield map(_spread, outcome.best.departures(matrix))
+        yield from (map(_spread, d) for d in outcome.best.departures.values())
 
     return _table(study, ["before training", "after training"], cells)
 
@@ -63,7 +62,7 @@ SHOWN = {
 
 def panels(study):
     """[(value of `panels`, if any, [(variant in words, outcome)])]"""
-    by = study.protocol.panels
+    by = study.protocol["panels"]
     names = sorted(name for name in telling(study) if name != by)
 
     def label(variant):
@@ -81,7 +80,7 @@ def telling(study):
 
 
 def tuned(study):
-    return list(map(words.name, study.protocol.tuned))
+    return list(map(words.name, study.protocol["tuned"]))
 
 
 def _table(study, header, cells):
@@ -101,8 +100,8 @@ def _solved(runs):
 
 
 def _spread(values, form=".2g"):
-    ends = words.interval((min(values), max(values)), form)
-    return f"{statistics.median(values):{form}} ({ends})"
+    three = statistics.median(values), min(values), max(values)
+    return "{:{form}} ({:{form}} to {:{form}})".format(*three, form=form)
 
 
 def _chosen(outcome):

@@ -7,8 +7,6 @@ is better. The weights are those of the epoch with the lowest validation loss,
 also if the run diverges later.
 """
 
-import json
-
 import keras
 import numpy as np
 import tensorflow as tf
@@ -35,18 +33,21 @@ COMPILED = {}  # compiling takes longer than training
 
 def run(setting):
     """The run of a setting; divergence is a result too."""
-    keras.utils.set_random_seed(setting.seed)
+    keras.utils.set_random_seed(setting["seed"])
     data = datasets.draw(setting)
     train, validation, test = data.splits
-    steps, epochs = duration(setting, data)
+    steps = -(-len(train[1]) // setting["batch_size"])
+    epochs = -(-setting["updates"] // steps)
     model = initialized(setting, data, steps)
-    if setting.data.inputs == "adapted":
+    if setting["inputs"] == "adapted":
         keras_rin.adapt(model, train[0])
     before, error = departures(model), None
-    best = keep_best("val_score", epochs)
+    best = keras.callbacks.EarlyStopping(
+        "val_score", patience=epochs, mode="min", restore_best_weights=True
+    )
     try:
         model.fit(
-            batches(train, setting.training.batch_size, setting.seed, epochs),
+            batches(train, setting["batch_size"], setting["seed"], epochs),
             steps_per_epoch=steps,
             epochs=epochs,
             validation_data=validation,
@@ -80,19 +81,6 @@ def run(setting):
     )
 
 
-def keep_best(monitor, epochs, mode="min"):
-    """The callback that puts the best weights into the model at the end."""
-    return keras.callbacks.EarlyStopping(
-        monitor, patience=epochs, mode=mode, restore_best_weights=True
-    )
-
-
-def duration(setting, data):
-    """Updates of an epoch, and epochs."""
-    steps = -(-len(data.splits[0][1]) // setting.training.batch_size)
-    return steps, -(-setting.training.updates // steps)
-
-
 def batches(arrays, size, seed, epochs):
     """Of rows of arrays; their order follows from the seed and the epoch."""
     arrays = tf.nest.map_structure(tf.constant, arrays)
@@ -123,7 +111,7 @@ def estimation_error(setting, model, x):
     magnitude over the steps, both divided by the root mean square change. None
     where no pixels are read, with noise, or where states are not finite.
     """
-    if setting.data.task != "pixels" or setting.model.noise is not None:
+    if setting["task"] != "pixels" or setting["noise"] is not None:
         return None
     layer = model.layers[0]
     try:
@@ -147,32 +135,26 @@ def departures(model):
 
 def optimizer(setting):
     """Adam with the clipping and schedule of a setting."""
-    choices = setting.training
-    rate, clip = choices.learning_rate, CLIPS[choices.clip]
-    if choices.schedule == "cosine":
-        rate = recipe(choices.updates, rate, WARM_UP)
-    return keras.optimizers.Adam(rate, beta_2=choices.beta_2, **clip)
+    rate, clip = setting["learning_rate"], CLIPS[setting["clip"]]
+    if setting["schedule"] == "cosine":
+        rate = recipe(setting["updates"], rate, WARM_UP)
+    return keras.optimizers.Adam(rate, beta_2=setting["beta_2"], **clip)
 
 
 def initialized(setting, data, steps):
-    """The initialized model, in a compiled one of an earlier run if any."""
-    fresh, adam = models.build(setting, data), optimizer(setting)
-    options = adam.get_config() | {"name": ""}
-    constant = setting.training.schedule == "constant"
-    if constant:  # is set below
-        options["learning_rate"] = ""
-    shapes = [tuple(variable.shape) for variable in fresh.variables]
-    config = _without_initializers(fresh.get_config())
-    key = json.dumps([setting.data.task, steps, shapes, config, options])
+    """The initialized model, in the compiled one of another seed if any."""
+    fresh, key = models.build(setting, data), setting.at(seed=None)
+    constant = setting["schedule"] == "constant"
+    if constant:
+        key = key.at(learning_rate=None)  # it is set below
     model = COMPILED.setdefault(key, fresh)
     if model is fresh:
         model.compile(
-            adam,
+            optimizer(setting),
             data.loss,
             metrics=[keras.metrics.MeanMetricWrapper(data.score, name="score")],
             # On a CPU, XLA draws noise in 60 ms and convolves at half speed.
-            jit_compile=setting.model.noise is None
-            and setting.model.blocks is None,
+            jit_compile=setting["noise"] is None and setting["blocks"] is None,
             steps_per_execution=steps,  # a whole epoch in one call
         )
         model.optimizer.build(model.trainable_variables)
@@ -182,18 +164,5 @@ def initialized(setting, data, steps):
     for variable in model.optimizer.variables:
         variable.assign(keras.ops.zeros_like(variable))
     if constant:
-        model.optimizer.learning_rate = setting.training.learning_rate
+        model.optimizer.learning_rate = setting["learning_rate"]
     return model
-
-
-def _without_initializers(config):
-    """What of a model's config is compiled: no initializers, no names."""
-    if isinstance(config, dict):
-        return {
-            key: _without_initializers(value)
-            for key, value in config.items()
-            if key != "name" and not key.endswith("initializer")
-        }
-    if isinstance(config, (list, tuple)):
-        return [_without_initializers(value) for value in config]
-    return config

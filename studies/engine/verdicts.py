@@ -26,61 +26,31 @@ class Part:
     condition: str
     summary: str  # what was measured, in a few words
     answer: str
+    p_value: float | None = None  # of a comparison
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-    """Of two models, seed by seed: is the first "better", or both "equal"?"""
+def compare(first, second, expect, within, condition=""):
+    """Of two models, {seed: loss}: is the first "better", or both "equal"?
 
-    first: np.ndarray
-    second: np.ndarray
-    expect: str
-    within: float
-
-    @property
-    def mean(self):
-        """Mean difference of the losses, the first minus the second."""
-        return float(np.mean(self.first - self.second))
-
-    @property
-    def interval(self):
-        """Paired t interval of the mean difference."""
-        return mean_interval(self.first - self.second)
-
-    @property
-    def margin(self):
-        """A difference that matters: `within`, at most a share of the loss."""
-        larger = max(np.mean(self.first), np.mean(self.second))
-        return min(self.within, MATTERS * larger)
-
-    @property
-    def p_value(self):
-        """Paired t test of "better", or two one-sided ones of "equal"."""
-        differences = self.first - self.second
-        if self.expect == "better":
-            return min(1.0, 2 * _p_below(differences, 0))  # two-sided
-        both = differences, -differences
-        return max(_p_below(values, self.margin) for values in both)
-
-    @property
-    def answer(self):
-        """Yes or no where a test says so at the level ALPHA.
-
-        No for "better" if an advantage as large as the margin is excluded.
-        """
-        if min(np.median(self.first), np.median(self.second)) > LEARNED:
-            return UNSOLVED
-        low, high = self.interval
-        if self.expect == "better":
-            return answer(yes=high < 0, no=low > -self.margin)
-        return answer(yes=self.p_value < ALPHA, no=low > 0 or high < 0)
-
-
-def compare(first, second, expect="better", within=0.0):
-    """The comparison of two {seed: loss}, over the seeds in both."""
+    "better" is a paired t test, "equal" are two one-sided ones against the
+    margin: `within`, but at most a share of the larger loss. No for "better" if
+    an advantage as large as the margin is excluded.
+    """
     seeds = sorted(first.keys() & second.keys())
-    losses = (np.array([of[seed] for seed in seeds]) for of in (first, second))
-    return Comparison(*losses, expect, within)
+    first, second = (np.array([of[s] for s in seeds]) for of in (first, second))
+    differences = first - second
+    low, high = mean_interval(differences)
+    margin = min(within, MATTERS * max(np.mean(first), np.mean(second)))
+    if expect == "better":
+        p_value = min(1.0, 2 * _p_below(differences, 0))  # two-sided
+        found = answer(yes=high < 0, no=low > -margin)
+    else:
+        both = differences, -differences
+        p_value = max(_p_below(values, margin) for values in both)
+        found = answer(yes=p_value < ALPHA, no=low > 0 or high < 0)
+    if min(np.median(first), np.median(second)) > LEARNED:
+        p_value, found = 1.0, UNSOLVED
+    return Part(condition, mean_of(differences), found, p_value)
 
 
 def answer(yes, no):
@@ -92,7 +62,6 @@ def verdict(answers, universal=False, unit="comparisons"):
 
     A universal claim, which names no exception, is refuted by one "no".
     """
-    answers = list(answers)
     yes, different = answers.count("yes"), set(answers)
     if different == {"yes"}:
         return "holds"
@@ -105,24 +74,17 @@ def verdict(answers, universal=False, unit="comparisons"):
     return UNSOLVED if different == {UNSOLVED} else "inconclusive"
 
 
-def part(condition, comparison):
-    """Of a comparison, None where runs are missing."""
-    if comparison is None:
-        return Part(condition, "", UNTESTED)
-    summary = _mean_in(comparison.mean, comparison.interval)
-    return Part(condition, summary, comparison.answer)
-
-
 def difference(first, second, condition=""):
     """Whether the first values are larger, in the mean of the pairs."""
     differences = np.subtract(first, second)
-    low, high = interval = mean_interval(differences)
-    summary = _mean_in(differences.mean(), interval)
-    return Part(condition, summary, answer(yes=low > 0, no=high < 0))
+    low, high = mean_interval(differences)
+    return Part(condition, mean_of(differences), answer(low > 0, high < 0))
 
 
-def _mean_in(mean, interval):
-    return f"{mean:+.2g} ({interval[0]:.2g} to {interval[1]:.2g})"
+def mean_of(values):
+    """The mean and its interval, as a page shows them."""
+    low, high = mean_interval(values)
+    return f"{np.mean(values):+.2g} ({low:.2g} to {high:.2g})"
 
 
 def mean_interval(values):
@@ -138,8 +100,6 @@ def mean_interval(values):
 
 def discoveries(p_values):
     """How many hold at a false discovery rate of ALPHA."""
-    if not p_values:
-        return 0
     return int(np.sum(stats.false_discovery_control(p_values) < ALPHA))
 
 

@@ -12,7 +12,6 @@ WORDS = {  # where they are others than in code
     "train": "training samples",
     "blocks": "blocks per stage",
 }
-ANY = "comparisons"
 UNITS = {
     "length": "lengths",
     "noise": "levels of noise",
@@ -33,24 +32,15 @@ def label(values):
 
 
 def _with_name(key, value):
-    if isinstance(value, str):
-        return value
     if isinstance(value, bool):
         return name(key) if value else f"not {name(key)}"
-    return f"{name(key)} {value:g}"
+    return value if isinstance(value, str) else f"{name(key)} {value:g}"
 
 
 def cell(value):
-    if value is None:
-        return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def interval(ends, form=".2g"):
-    low, high = ends
-    return f"{low:{form}} to {high:{form}}"
+    return value or "" if isinstance(value, str | None) else f"{value:g}"
 
 
 def telling_names(variants, names):
@@ -59,58 +49,55 @@ def telling_names(variants, names):
     Numbers that follow from another value are left out before words are, the
     last of `names` before the first.
     """
-
-    values = {name: _values(variants, name) for name in names}
+    values = {name: [variant[name] for variant in variants] for name in names}
+    telling = [n for n in names if set(values[n]) != {None}]
 
     def count(names):
         return len(set(zip(*map(values.get, names), strict=True)))
 
-    names = [n for n in names if set(values[n]) != {None}]
-    words = [n for n in names if any(isinstance(v, str) for v in values[n])]
-    numbers = [n for n in names if n not in words]
-    telling = names
-    for name in [*reversed(numbers), *reversed(words)]:
+    def is_word(name):
+        return any(isinstance(value, str) for value in values[name])
+
+    different = count(telling)
+    for name in sorted(reversed(telling), key=is_word):
         fewer = [n for n in telling if n != name]
-        if fewer and count(fewer) == count(names):
+        if fewer and count(fewer) == different:
             telling = fewer
     return telling
 
 
-def _values(variants, name):
-    return [variant[name] for variant in variants]
-
-
 def unit(pairs, names):
     """What the comparisons of a claim are, such as lengths."""
-    varied = {
-        name
-        for side in zip(*pairs, strict=True)
-        for name in names
-        if len(set(_values(side, name))) > 1
-    }
-    return UNITS.get(varied.pop(), ANY) if len(varied) == 1 else ANY
+    sides = list(zip(*pairs, strict=True))
+    varied = [n for n in names if any(_differs(side, n) for side in sides)]
+    unit = "comparisons"
+    return UNITS.get(varied[0], unit) if len(varied) == 1 else unit
 
 
 def condition(pair, pairs, names):
     """What tells a comparison from the others of its claim."""
-    varied = []
-    for variant, variants in zip(pair, zip(*pairs, strict=True), strict=True):
-        names_with_values = dict.fromkeys(
-            name
-            for in_claim in variants
-            for name in sorted(names)
-            if in_claim[name] is not None
-        )
-        varied.append(
-            [
-                (name, variant[name])
-                for name in telling_names(variants, names_with_values)
-                if len(set(_values(variants, name))) > 1
-            ]
-        )
-    both = [item for item in varied[0] if item in varied[1]]
     first, second = (
-        label(item for item in items if item not in both) for items in varied
+        [
+            (name, variant[name])
+            for name in telling_names(side, _with_values(side, sorted(names)))
+            if _differs(side, name)
+        ]
+        for variant, side in zip(pair, zip(*pairs, strict=True), strict=True)
+    )
+    both = [item for item in first if item in second]
+    first, second = (
+        label(item for item in items if item not in both)
+        for items in (first, second)
     )
     words = [label(both), first, f"vs. {second}" if second else ""]
-    return " ".join(word for word in words if word)
+    return " ".join(filter(None, words))
+
+
+def _differs(variants, name):
+    return len({variant[name] for variant in variants}) > 1
+
+
+def _with_values(variants, names):
+    """Those of the first variant first."""
+    used = (n for of in variants for n in names if of[n] is not None)
+    return list(dict.fromkeys(used))

@@ -1,12 +1,12 @@
 """Each program runs, and its page is made of what is stored."""
 
-import dataclasses
-import pathlib
 import re
 import shutil
+import types
 
 import keras
 import pytest
+import small
 from matplotlib.figure import Figure
 
 from engine import measurement
@@ -50,48 +50,56 @@ def test_the_smallest_settings_run(name, tmp_path):
     measured.run(tmp_path, smallest=True)
     assert "| " in (tmp_path / "README.md").read_text()
     for file in measured.pictures:
-        picture = tmp_path / measurement.picture_file(file, "")
+        picture = tmp_path / file
         assert picture.stat().st_size > 5_000
 
 
+def squares_up_to(largest=3, partial=None):
+    runs = PartialRuns(partial, ("number",))
+    keys = [(number,) for number in range(1, largest + 1)]
+    squares = runs.complete(keys, lambda n: {"square": n**2})
+    figure = Figure()
+    figure.subplots().plot(range(largest))
+    stored = [run["square"] for run in squares]
+    return {"squares": stored, "figures": {"numbers.png": figure}}
+
+
+def draw(results):
+    """A line
+    of squares.
+    """
+    figure = Figure()
+    figure.subplots().plot(results["squares"])
+    return figure
+
+
+def tables(results):
+    rows = enumerate(results["squares"], 1)
+    return {"Squares": record.markdown(["n", "square"], rows)}
+
+
 @pytest.fixture
-def squares():
+def squares(tmp_path):
     """A study of squares, measured up to 3, or up to 5."""
-
-    def measure(largest=3, partial=None):
-        numbers = list(range(1, largest + 1))
-        figure = Figure()
-        figure.subplots().plot(numbers)
-        stored = [n**2 for n in numbers]
-        return {"squares": stored, "figures": {"numbers": figure}}
-
-    def draw(results):
-        """A line
-        of squares.
-        """
-        figure = Figure()
-        figure.subplots().plot(results["squares"])
-        return figure
-
-    def tables(results):
-        rows = [[n, n**2] for n in range(1, len(results["squares"]) + 1)]
-        return {"Squares": record.markdown(["n", "square"], rows)}
-
-    return Measurement(
-        pathlib.Path("studies/all_squares"),
-        "What is n^2?\n\nBy multiplication.",
-        measure,
-        tables,
-        {"squares": draw, "numbers": "Numbers"},
-        {"": Variant("Three"), "five": Variant("Five", {"largest": 5})},
-        smallest={"largest": 1},
+    program = types.SimpleNamespace(
+        __doc__="What is n^2?\n\nBy multiplication.\n",
+        measure=squares_up_to,
+        tables=tables,
+        PICTURES={"squares.png": draw, "numbers.png": "Numbers"},
+        VARIANTS={
+            "": Variant("Three"),
+            "five": Variant("Five", {"largest": 5}),
+        },
+        SMALLEST={"largest": 1},
     )
+    return Measurement(program, tmp_path / "all_squares")
 
 
-def test_a_page_has_a_part_for_each_variant(squares, tmp_path, capsys):
-    squares.run(tmp_path)
-    squares.run(tmp_path, "five")
-    page = (tmp_path / "README.md").read_text()
+def test_a_page_has_a_part_for_each_variant(squares, capsys):
+    folder = squares.folder
+    squares.run()
+    squares.run(variant="five")
+    page = (folder / "README.md").read_text()
     assert capsys.readouterr().out.endswith(page + "\n")
     assert page.startswith(
         "# all squares\n\n**What is n^2?**\n\nBy multiplication.\n\n## Three\n"
@@ -100,69 +108,61 @@ def test_a_page_has_a_part_for_each_variant(squares, tmp_path, capsys):
     assert "    python -m engine measure all_squares\n" in three
     assert "    python -m engine measure all_squares --variant=five\n" in five
     for part, last in ((three, 3), (five, 5)):
-        rows = re.findall(r"^\| (\d+) +\| +(\d+) \|$", part, re.M)
-        expected = [(str(n), str(n * n)) for n in range(1, last + 1)]
-        assert rows == expected
+        rows = [[str(n), str(n * n)] for n in range(1, last + 1)]
+        assert small.table(part) == rows
         assert "Recorded by `python " in part and "keras " in part
     assert "![A line of squares](squares.png)" in three
     assert "![Numbers](numbers.png)" in three
     assert "![A line of squares](squares_five.png)" in five
-    pictures = [
-        tmp_path / f"{name}_five.png" for name in ("squares", "numbers")
-    ]
+    pictures = [folder / f"{name}_five.png" for name in ("squares", "numbers")]
     for picture in pictures:
-        assert picture.exists()
         picture.unlink()
-    squares.run(tmp_path, page=True)
+    squares.run(page=True)
     assert [picture.exists() for picture in pictures] == [True, False]
 
 
-def test_a_part_is_written_between_its_marks(squares, tmp_path):
-    page = tmp_path / "README.md"
-    page.write_text("# Powers\n\n<!-- roots -->\nold\n<!-- end -->\nAfter.\n")
-    part = dataclasses.replace(squares, part="roots", pictures={})
-    part.run(tmp_path)
-    part.run(tmp_path, "five")
-    files = "README.md", "results_roots.json", "results_roots_five.json"
-    assert {path.name for path in tmp_path.iterdir()} == {*files}
-    other = dataclasses.replace(part, part="squares")
-    other.run(tmp_path)
-    text = page.read_text()
-    assert text == (
-        f"# Powers\n\n<!-- roots -->\n{part.page(tmp_path)}<!-- end -->\n"
-        f"After.\n<!-- squares -->\n{other.page(tmp_path)}<!-- end -->\n"
+def test_a_part_is_written_between_its_marks(squares):
+    page = squares.folder / "README.md"
+    record.write_text(page, "# A\n\n<!-- b -->\nold\n<!-- end -->\nAfter.\n")
+    squares.program.PICTURES = {}
+    part, other = (
+        Measurement(squares.program, squares.folder, name) for name in "bc"
     )
-    assert "\n## roots\n\n**What is n^2?**\n" in text
-    assert "\n### Five\n" in text
-    assert "measure all_squares/roots --variant=five\n" in text
+    for variant in "", "five":
+        part.run(variant=variant)
+    files = {path.name for path in squares.folder.iterdir()}
+    assert files >= {"results_b.json", "results_b_five.json"}
+    other.run()
+    b, c = part.page(part.folder), other.page(part.folder)
+    assert page.read_text() == (
+        f"# A\n\n<!-- b -->\n{b}<!-- end -->\nAfter.\n"
+        f"<!-- c -->\n{c}<!-- end -->\n"
+    )
+    assert b.startswith("## b\n\n**What is n^2?**\n") and "\n### Five\n" in b
+    assert "measure all_squares/b --variant=five\n" in b
 
 
-def test_a_study_that_does_not_exist_is_refused():
-    with pytest.raises(SystemExit, match="There is no .*squares/measure.py"):
+def test_what_does_not_exist_is_refused(squares):
+    with pytest.raises(SystemExit, match="There is no squares. Programs: act"):
         Measurement.of("squares")
-
-
-def test_a_variant_that_does_not_exist_is_refused(squares, tmp_path):
     with pytest.raises(SystemExit, match="Variants are , five, not six"):
-        squares.run(tmp_path, "six")
+        squares.run(variant="six")
 
 
-def test_finished_runs_are_stored_until_the_results_are(squares, tmp_path):
-    def measure(partial, largest=3):
-        runs = PartialRuns(partial, ("number",))
-        squared = runs.complete([(largest,)], lambda n: {"square": n**2})
-        stored.append([path.name for path in tmp_path.glob("partial*.jsonl")])
-        return {"squares": [run["square"] for run in squared]}
+def test_finished_runs_are_stored_until_the_results_are(squares, monkeypatch):
+    stored, complete = [], PartialRuns.complete
 
-    stored = []
-    study = dataclasses.replace(
-        squares, folder=tmp_path, measure=measure, pictures={}
-    )
-    study.run(tmp_path)
-    study.run(tmp_path, "five")
-    study.run(tmp_path, smallest=True)
+    def spy(runs, *arguments):
+        result = complete(runs, *arguments)
+        folder = squares.folder
+        stored.append([path.name for path in folder.glob("partial*.jsonl")])
+        return result
+
+    monkeypatch.setattr(PartialRuns, "complete", spy)
+    for options in {}, {"variant": "five"}, {"smallest": True}:
+        squares.run(**options)
     assert stored == [["partial.jsonl"], ["partial_five.jsonl"], []]
-    assert not [*tmp_path.glob("partial*.jsonl")]
+    assert not [*squares.folder.glob("partial*.jsonl")]
 
 
 @pytest.mark.parametrize(

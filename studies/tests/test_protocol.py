@@ -7,6 +7,7 @@ import small
 import keras_rin
 from engine import claims
 from engine import models
+from engine import protocol as protocols
 from engine.record import STUDIES
 from engine.study import Study
 
@@ -14,7 +15,8 @@ from engine.study import Study
 def test_runs_are_made_grid_after_grid_and_seed_after_seed(tmp_path):
     more = ', { layer = "GRU", learning_rate = 1.0, seeds = [7] }]'
     longer = small.read(tmp_path, small.TOML.replace(" }]", f" }}{more}"))
-    order = [(s["layer"], s["learning_rate"], s.seed) for s in longer.settings]
+    names = "layer", "learning_rate", "seed"
+    order = [tuple(map(setting.get, names)) for setting in longer.settings]
     first = [
         (layer, rate, seed)
         for seed in (0, 1, 2)
@@ -22,6 +24,13 @@ def test_runs_are_made_grid_after_grid_and_seed_after_seed(tmp_path):
         for rate in (0.001, 0.01)
     ]
     assert order == [*first, ("GRU", 1.0, 7)]
+
+
+def test_a_part_of_a_study_has_its_own_files(tmp_path):
+    (tmp_path / "protocol_b_c.toml").write_text(small.TOML)
+    part = protocols.read(tmp_path / "b_c")
+    assert part.name == f"{tmp_path.name}/b_c"
+    assert part.file("runs.jsonl") == tmp_path / "runs_b_c.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -32,7 +41,7 @@ def test_runs_are_made_grid_after_grid_and_seed_after_seed(tmp_path):
         ('"IRNN"], l', '"IRNM"], l', "unknown layer: IRNM. Known are GRU,"),
         ("units", "unitz", "unknown hyperparameter: unitz"),
         ('"adding"', '"subtracting"', "unknown value of `task`: subtracting"),
-        ("length = 5, ", "", "`length` of a run is missing"),
+        ("length = 5, ", "", "`length` is missing"),
         ("seeds", 'tuned = ["rate"]\nseeds', "choose or show: rate"),
         ("seeds", 'tables = ["chairs"]\nseeds', "unknown table: chairs"),
         ("within = 0.05", "", "no `within`"),
@@ -41,6 +50,7 @@ def test_runs_are_made_grid_after_grid_and_seed_after_seed(tmp_path):
         ('compare = [["RIN", "IRNN"]]', "", "no `compare` or `finding`"),
         ("compare", 'finding = "lost"\ncompare', "unknown finding: lost"),
         ("within", 'expect = "worse"\nwithin', "unknown value of `expect`"),
+        ('"RIN"\nw', '"him"\nw', "unknown value of `about`: him"),
         ("within", "[layers]\nRIN = 'RIN('\n[claims.b]\nwithin", "was never"),
         ("within", "[layers]\nRIN = 'RIN(n=n)'\n[claims.b]\nwithin", "'n'"),
         ("within", "[layers]\nRIN = 'RIN(3)'\n[claims.b]\nwithin", "a name:"),
@@ -55,12 +65,11 @@ def test_what_is_wrong_is_said_before_any_run(tmp_path, old, new, error):
 
 def test_models_are_compared_that_are_equal_in_all_else(tmp_path):
     protocol = small.read(tmp_path, small.LENGTHS)
-    test = claims.Test(compare=[["RIN", "IRNN"]], where={"length": 6})
-    pairs = test.pairs(protocol.variants)
+    pairs = claims.pairs_of(protocol.variants, [["RIN", "IRNN"]], {"length": 6})
     names = "layer", "length"
-    ((first, second),) = pairs
-    assert [first[name] for name in names] == ["RIN", 6]
-    assert [second[name] for name in names] == ["IRNN", 6]
+    assert [[[of[n] for n in names] for of in pair] for pair in pairs] == [
+        [["RIN", 6], ["IRNN", 6]]
+    ]
 
 
 def test_a_layer_is_what_its_call_says(tmp_path):
@@ -70,23 +79,19 @@ def test_a_layer_is_what_its_call_says(tmp_path):
         "kernel_initializer=keras.RandomNormal(stddev=2)), stddev=noise)'\n"
     )
     settings = small.read(tmp_path, text).settings
-    layer = models.layer(settings[-1].model.call, return_sequences=True)
+    layer = models.layer(settings[-1]["call"], return_sequences=True)
     assert isinstance(layer, keras_rin.layers.NoisyRNN)
-    config = layer.get_config()
-    assert config["stddev"] == 0.25
-    cell = config["cell"]["config"]
-    assert cell["units"] == 3
-    assert cell["kernel_initializer"]["config"]["stddev"] == 2
     assert layer.return_sequences
-    assert isinstance(
-        models.layer(settings[2].model.call), keras.layers.SimpleRNN
-    )
+    config = layer.get_config()
+    cell = config["cell"]["config"]
+    assert (config["stddev"], cell["units"]) == (0.25, 3)
+    assert cell["kernel_initializer"]["config"]["stddev"] == 2
+    assert isinstance(models.layer(settings[2]["call"]), keras.layers.SimpleRNN)
 
 
 def test_the_protocol_of_the_guide_is_one(tmp_path):
     guide = (STUDIES.parent / "docs" / "experiments.md").read_text()
-    guide_protocol = small.read(
-        tmp_path, guide.split("```toml\n")[1].split("```")[0]
-    )
-    assert len(guide_protocol.settings) == 45
-    assert len(claims.of(Study(guide_protocol))) == 1
+    text = guide.split("```toml\n")[1].split("```")[0]
+    protocol = small.read(tmp_path, text)
+    assert len(protocol.settings) == 45
+    assert len(claims.of(Study(protocol))) == 1

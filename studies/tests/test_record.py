@@ -33,12 +33,6 @@ def test_a_full_disk_leaves_the_file_and_nothing_else(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["results.json"]
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(SystemExit, match="Received: --output="):
-        record.output_folder(tmp_path / "file")
-
-
 def test_words_are_to_the_left_and_numbers_to_the_right():
     columns = {"layer": "{layer}", "ms": "{ms:.1f}"}
     rows = [{"layer": "RIN", "ms": 1.52}, {"layer": "GRU", "ms": 20}]

@@ -20,15 +20,14 @@ from engine.record import STUDIES
 from engine.study import load
 from engine.study import read_lines
 
-TINY = small.TOML.split("[claims")[0]
-COMMAND = [sys.executable, "-m", "engine"]
+ONE_MODEL = small.TOML.split("[claims")[0].replace(', "IRNN"', "")
 
 
-def start(*arguments, **environment):
+def start(*arguments):
     return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
+        [sys.executable, "-m", "engine", *map(str, arguments)],
         cwd=STUDIES,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | environment,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -36,31 +35,14 @@ def start(*arguments, **environment):
     )
 
 
-def make(folder, text=TINY):
-    runner.run(small.read(folder, text), jobs=1)
-
-
-@pytest.fixture
-def in_threads(monkeypatch):
-    """Runs are made in this process."""
-
-    def pool(jobs, *_):
+def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(
+    tmp_path, monkeypatch
+):
+    def in_threads(jobs, *_):
         return runner.futures.ThreadPoolExecutor(jobs)
 
-    monkeypatch.setattr(runner.futures, "ProcessPoolExecutor", pool)
-
-
-@pytest.fixture
-def here(in_threads, monkeypatch):
-    """Runs are made in this process, and nothing is trained."""
-    monkeypatch.setattr(runner.training, "run", small.run)
-
-
-def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(
-    tmp_path, in_threads
-):
-    one_model = TINY.replace(', "IRNN"', "")
-    protocol = small.read(tmp_path / "killed", one_model)
+    monkeypatch.setattr(runner.futures, "ProcessPoolExecutor", in_threads)
+    protocol = small.read(tmp_path / "killed", ONE_MODEL)
     killed = start("run", tmp_path / "killed", "--jobs=1")
     while len(read_lines(protocol)) < 2:
         assert killed.poll() is None, killed.communicate()[1]
@@ -81,32 +63,13 @@ def test_a_killed_study_resumes_and_ends_as_an_uninterrupted_one(
     assert (tmp_path / "killed" / "models.svg").exists()
 
 
-def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path, here, monkeypatch):
-    settings = []
-
-    def run(setting):
-        settings.append(setting)
-        if len(settings) == 3:
-            raise KeyboardInterrupt
-        return small.run(setting)
-
-    monkeypatch.setattr(runner.training, "run", run)
-    with pytest.raises(KeyboardInterrupt):
-        make(tmp_path)
-    assert len(read_lines(protocols.read(tmp_path))) >= 3
-    make(tmp_path)
-    assert len(read_lines(protocols.read(tmp_path))) == 13
-
-
-def test_the_time_on_one_core_is_stored_beside_that_of_the_command(tmp_path):
-    protocol = small.read(tmp_path, TINY)
+def test_the_time_on_one_core_is_stored(tmp_path):
+    protocol = small.read(tmp_path, ONE_MODEL)
     took = {"runs": 1, "seconds": 10.0}  # of two at a time
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps({"took": took}) + "\n")
-    run = small.run(protocol.settings[0])
-    runner.store(protocol, run, seconds=2.0, core_seconds=7.0)
-    took = read_lines(protocols.read(tmp_path))[0]["took"]
-    assert took == {"runs": 2, "seconds": 12.0, "core_seconds": 27.0}
+    runner.store(protocol, small.run(protocol.settings[0]), core_seconds=7.0)
+    assert read_lines(protocol)[0]["took"] == {"runs": 2, "core_seconds": 27.0}
 
 
 @pytest.mark.parametrize(
@@ -125,24 +88,23 @@ def test_rates_are_tried_beyond_the_edge_where_the_best_is(
         good = setting["learning_rate"] == best
         return {"validation": 0.9 - good / 2, "test": test}
 
-    text = TINY.replace("[0.001, 0.01]", "[0.001, 0.003, 0.01]")
-    study = small.study(tmp_path, outcome, text.replace(', "IRNN"', ""))
+    text = ONE_MODEL.replace("[0.001, 0.01]", "[0.001, 0.003, 0.01]")
+    study = small.study(tmp_path, outcome, text)
     settings = runner.to_make(study, extend=True)
-    tried = [(s["learning_rate"], s.seed) for s in settings]
+    tried = [(s["learning_rate"], s["seed"]) for s in settings]
     assert tried == [(rate, seed) for rate in beyond for seed in (0, 1, 2)]
 
 
 @pytest.mark.parametrize(
     "old, new, error",
     [
-        ('"IRNN"', '"IRNM"', "protocol.toml: unknown layer: IRNM. Known are"),
+        ('"RIN"', '"RIM"', "protocol.toml: unknown layer: RIM. Known are"),
         ('"adding"', '"babi", number = 1', "cannot be run: BABI_DIR names no"),
         ('"adding"', '"text"', "there is no tiny_shakespeare in TFDS_DATA_DIR"),
     ],
 )
 def test_what_cannot_be_run_is_refused(tmp_path, monkeypatch, old, new, error):
-    small.read(tmp_path, TINY)
-    (tmp_path / "protocol.toml").write_text(TINY.replace(old, new))
+    (tmp_path / "protocol.toml").write_text(ONE_MODEL.replace(old, new))
     monkeypatch.setenv("BABI_DIR", "")
     nothing = types.SimpleNamespace(is_prepared=lambda: False)
     monkeypatch.setattr(data.tfds, "builder", lambda name: nothing)
@@ -152,13 +114,12 @@ def test_what_cannot_be_run_is_refused(tmp_path, monkeypatch, old, new, error):
 
 def test_ray_makes_a_run_again_whose_worker_dies(tmp_path):
     pytest.importorskip("ray")
-    one_model = TINY.replace(', "IRNN"', "").replace(", 0.01", "")
-    small.read(tmp_path, one_model.replace("[0, 1, 2]", "[0]"))
+    small.read(tmp_path, ONE_MODEL.replace("[0, 1, 2]", "[0]"))
     process = start("run", tmp_path, "--ray_address=local")
     assert _kill_a_worker(process)
     _, error = process.communicate()
     assert process.returncode == 0, error
-    assert len(read_lines(protocols.read(tmp_path))) == 2
+    assert len(read_lines(protocols.read(tmp_path))) == 3
 
 
 def _kill_a_worker(process):
