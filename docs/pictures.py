@@ -24,7 +24,6 @@ from sklearn.datasets import load_digits
 from sktime.datasets import load_basic_motions
 
 from keras_rin import diagnostics
-from keras_rin import plots
 from keras_rin import tasks
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -300,10 +299,9 @@ def draw_sizes():
     return figure
 
 
-def draw_gradients():
-    """The picture of the first page, of the names that its code leaves."""
-    _, names = run("README.md")
-    return plots.plot_gradient_norms(names["norms"])
+def of_page(page):
+    """The function that draws the figure which the code of a page leaves."""
+    return lambda: run(page)[1]["figure"]
 
 
 def run(page):
@@ -344,7 +342,10 @@ PICTURES = {
     "pulse": draw_pulse,
     "sizes": draw_sizes,
     "cube": draw_cube,
-    "gradients": draw_gradients,
+    "gradients": of_page("README.md"),
+    "memory": of_page("docs/nonnormal.md"),
+    "reach": of_page("docs/recurrent_identity.md"),
+    "directions": of_page("docs/identity_in_depth.md"),
     "tutorial": draw_tutorial,
 }
 
