@@ -100,22 +100,51 @@ def test_what_is_no_api_is_private():
         assert name in module.__all__, f"{module.__name__}.{name}"
 
 
-# Names that studies may use beside the public ones, by the page.
-PRIVATE = re.search(r"and in `studies/`\n(.*)\.$", PAGE, re.M)[1]
-PRIVATE = {f"keras_rin.{name}" for name in re.findall("`(.*?)`", PRIVATE)}
+def private_names(path):
+    """Dotted names of the package with a private part that a file uses."""
+    tree, full = ast.parse(path.read_text()), {"keras_rin": "keras_rin"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                full[alias.asname or alias.name] = name
+        elif isinstance(node, ast.Import):
+            names = {alias.asname: alias.name for alias in node.names}
+            full |= {name: names[name] for name in names if name}
+    chains = [
+        ast.unparse(n) for n in ast.walk(tree) if type(n) is ast.Attribute
+    ]
+    used = [*imports(path), *full.values()]
+    for first, _, rest in (chain.partition(".") for chain in chains):
+        used.append(f"{full.get(first, '')}.{rest}")
+    return [n for n in used if re.match(r"keras_rin(\.\w+)*\._(?!_)", n)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import keras_rin._files",
+        "from keras_rin import _files",
+        "from keras_rin.plots import _drawing as drawing",
+        "from keras_rin.plots._drawing import STYLES",
+        "from keras_rin import plots as p; p._drawing.STYLES",
+        "import keras_rin.plots as p; p._drawing.axes(None)",
+        "import keras_rin; keras_rin.plots._drawing",
+        "from keras_rin.layers import RIN; RIN._name",
+    ],
+)
+def test_a_private_name_is_found(line, tmp_path):
+    path = tmp_path / "study.py"
+    path.write_text(line)
+    assert private_names(path)
 
 
 @pytest.mark.parametrize("folder", [*FOLDERS, "docs/"])
 def test_around_the_package_only_public_names_are_used(folder):
-    allowed = PRIVATE if folder == "studies/" else set()
     imported = set()
     for path in (ROOT / folder).rglob("*.py"):
-        for name in imports(path):
-            first, *rest = name.split(".")
-            imported.add(first)
-            if first == "keras_rin" and name not in allowed:
-                private = [part for part in rest if part.startswith("_")]
-                assert not private, f"{path}: {name}"
+        imported |= {name.split(".")[0] for name in imports(path)}
+        assert not private_names(path), path
     if folder in FOLDERS:
         assert imported & {"docs", "examples", "tests"} == FOLDERS[folder]
 

@@ -10,10 +10,23 @@ from engine import tables
 from engine import words
 from engine.study import SOLVED
 from keras_rin import plots
-from keras_rin.plots import _drawing
 
 FAR_BELOW = 0.1  # of the baseline
-STYLES = _drawing.STYLES
+# Those of `keras_rin.plots`, in which these names have a style too.
+DASH_DOTTED = (0, (5, 1, 1, 1, 1, 1))
+STYLES = {
+    "RIN": {"color": "#0072b2", "linestyle": "-"},
+    "IRNN": {"color": "#56b4e9", "linestyle": "--"},
+    "SimpleRNN": {"color": "#7f7f7f", "linestyle": ":"},
+    "GRU": {"color": "#e69f00", "linestyle": "--"},
+    "LSTM": {"color": "#000000", "linestyle": DASH_DOTTED},
+    "identity": {"color": "#0072b2", "linestyle": "-"},
+    "chain": {"color": "#009e73", "linestyle": "-"},
+    "feedback chain": {"color": "#009e73", "linestyle": ":"},
+    "chain + identity": {"color": "#cc79a7", "linestyle": "-."},
+    "orthogonal": {"color": "#d55e00", "linestyle": "--"},
+    "kept orthogonal": {"color": "#d55e00", "linestyle": "-"},
+}
 OTHER = "#332288"  # a variant without a style
 POSITIVE, NEGATIVE = "#0072b2", "#d55e00"  # values, and their sign
 CAPTIONS = {
@@ -27,8 +40,11 @@ CAPTIONS = {
 
 def color(label):
     """The color of a variant, by the layer or initialization in its label."""
-    style = _drawing.style(label) or _drawing.style(label.split(", ")[0])
-    return style.get("color", OTHER)
+    names = label.removeprefix("RIN, "), label.removeprefix("RIN ")
+    for name in (*names, label.split(", ")[0]):
+        if name in STYLES:
+            return STYLES[name]["color"]
+    return OTHER
 
 
 def set_loss_axis(axes, losses):

@@ -10,11 +10,10 @@ import platform
 import re
 import shlex
 import sys
+import tempfile
 
 import matplotlib
 import tabulate
-
-from keras_rin._files import replacing
 
 STUDIES = pathlib.Path(__file__).parents[1]
 PACKAGES = ("keras-rin", "keras", "tensorflow", "jax", "torch", "numpy")
@@ -34,8 +33,21 @@ def write(path, record):
     return json.loads(text)  # as `read` returns it: a tuple is a list
 
 
+@contextlib.contextmanager
+def _replacing(path):
+    """Yields a path to write to, which replaces `path` when it is complete."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new", dir=path.parent) as folder:
+        new = pathlib.Path(folder) / path.name
+        yield new
+        with new.open("rb+") as file:
+            os.fsync(file.fileno())
+        new.replace(path)
+
+
 def write_text(path, text):
-    with replacing(path) as new:
+    with _replacing(path) as new:
         new.write_text(text)
 
 
@@ -74,7 +86,7 @@ def write_picture(path, figure):
     # Text stays text, and the file is the same in every run.
     options = {"svg.fonttype": "none", "svg.hashsalt": "keras_rin"}
     is_svg = pathlib.Path(path).suffix == ".svg"
-    with replacing(path) as new, matplotlib.rc_context(options):
+    with _replacing(path) as new, matplotlib.rc_context(options):
         metadata = {"Date": None} if is_svg else None
         figure.savefig(new, dpi=120, metadata=metadata)
         if is_svg:  # whose coordinates have six decimals

@@ -14,6 +14,7 @@ from engine.record import STUDIES
 from engine.study import Study
 from engine.study import load
 from engine.verdicts import Part
+from keras_rin import plots
 
 
 def test_the_pages_are_those_of_the_stored_runs():
@@ -118,3 +119,9 @@ def test_a_panel_has_a_picture_of_curves(tmp_path):
     assert titles == ["length 5", "length 6"]
     ends = [list(axes.lines[0].get_ydata())[-1] for axes in curves]
     assert ends == [0.05, 0.06]
+
+
+def test_a_layer_has_one_color_in_all_pictures():
+    curves = {name: [1, 2] for name in pictures.STYLES}
+    for line in plots.plot_learning_curves(curves).axes[0].get_lines():
+        assert pictures.color(line.get_label()) == line.get_color()
