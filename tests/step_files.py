@@ -19,29 +19,45 @@ def described(path):
 def run_by_description(description, x, set_input, invoke, get_output):
     """The outputs of an interpreter that knows no names, along x (time, ...).
 
-    It gets nothing but the order of inputs and outputs.
+    It gets nothing but the order of inputs and outputs, and codes for integers.
     """
-    inputs, outputs = description["inputs"], description["outputs"]
-    order = {entry["name"]: at for at, entry in enumerate(inputs)}
+    inputs = {entry["name"]: entry for entry in description["inputs"]}
+    outputs, order = description["outputs"], list(inputs)
     assert len({entry["name"] for entry in outputs}) == len(outputs)
-    for entry in inputs:
+    for name, entry in inputs.items():
         if "initial" in entry:
             value = np.full(entry["shape"], entry["initial"], entry["dtype"])
-            set_input(order[entry["name"]], value)
+            set_input(order.index(name), value)
     y = []
     for values in x:
-        set_input(order["x"], values[None])
+        set_input(order.index("x"), _codes(values[None], inputs["x"]))
         invoke()
         results = [get_output(at) for at in range(len(outputs))]
         taken = {"x"}
-        for entry, value in zip(outputs, results, strict=True):
+        for entry, code in zip(outputs, results, strict=True):
+            value = _values(code, entry)
             if entry["name"] == "y":
                 y.append(value[0])
             else:
-                set_input(order[entry["next"]], value)
-                taken.add(entry["next"])
+                name = entry["next"]
+                set_input(order.index(name), _codes(value, inputs[name]))
+                taken.add(name)
         assert taken == set(order)
     return np.stack(y)
+
+
+def _codes(values, entry):
+    if "scale" not in entry:
+        return values
+    limits = np.iinfo(entry["dtype"])
+    codes = np.round(values / entry["scale"]) + entry["zero_point"]
+    return np.clip(codes, limits.min, limits.max).astype(entry["dtype"])
+
+
+def _values(codes, entry):
+    if "scale" not in entry:
+        return codes
+    return entry["scale"] * (codes.astype("float32") - entry["zero_point"])
 
 
 def run_litert(path, x):

@@ -9,6 +9,7 @@ import subprocess
 import keras
 import numpy as np
 import pytest
+from cases import first_of
 from chains import ACTIVATIONS
 from chains import random_chain
 from keras import layers
@@ -18,7 +19,6 @@ from step_files import assert_near
 from step_files import round_weights
 from step_files import run_c
 
-from keras_rin import _files
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -59,55 +59,29 @@ def rin(**options):
 
 
 def adding():
-    return keras.Sequential(
-        [
-            keras.Input((None, 2)),
-            layers.Normalization(
-                mean=[1.0, -2.0], variance=[4.0, 0.25], name="scale"
-            ),
-            layers.Dropout(0.5),
-            RIN(
-                20,
-                activation="tanh",
-                dropout=0.5,
-                return_sequences=True,
-                name="in-1",
-            ),
-            layers.Dense(1),
-        ]
+    return chain(
+        layers.Normalization(mean=[1.0, -2.0], variance=[4.0, 0.25]),
+        RIN(20, "tanh", return_sequences=True, name="in-1"),
+        layers.Dense(1, bias_initializer="ones"),
     )
 
 
 def far_from_zero():
     # The GRU of Keras 3.15 fails without a bias if JAX has float64.
     use_bias = keras.backend.backend() == "jax"
-    return keras.Sequential(
-        [
-            keras.Input((None, 2)),
-            layers.Normalization(mean=[1e4, 0.0], variance=[1.0, 1.0]),
-            layers.GRU(5, use_bias=use_bias),
-            layers.Rescaling([1.0, 2.0, 3.0, 4.0, 5.0], offset=0.5),
-        ]
+    return chain(
+        layers.Normalization(mean=[1e4, 0.0], variance=[1.0, 1.0]),
+        layers.GRU(5, use_bias=use_bias),
+        layers.Rescaling([1.0, 2.0, 3.0, 4.0, 5.0], offset=0.5),
     )
-
-
-def made(make, rng):
-    """A model with biases that are not 0."""
-    model = make()
-    for weight in model.weights:
-        if "bias" in weight.name:
-            weight.assign(0.1 * rng.random(weight.shape).astype("float32"))
-    return model
 
 
 def inputs(model, rng, steps, streams=2):
     """As the data that its normalization is for."""
-    mean, variance = (
-        ops.convert_to_numpy(value)
-        for value in (model.layers[0].mean, model.layers[0].variance)
-    )
-    x = rng.normal(size=(streams, steps, 2)) * np.sqrt(variance) + mean
-    return x.astype("float32")
+    mean, variance = model.layers[0].mean, model.layers[0].variance
+    deviation = np.sqrt(ops.convert_to_numpy(variance))
+    x = rng.normal(size=(streams, steps, 2)) * deviation
+    return (x + ops.convert_to_numpy(mean)).astype("float32")
 
 
 def header(model, folder, name="rin", **options):
@@ -119,73 +93,46 @@ def header(model, folder, name="rin", **options):
 @needs("gcc")
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "make",
+    ("make", "weights"),
     [
-        pytest.param(adding, marks=pytest.mark.runtime),
-        pytest.param(far_from_zero, marks=pytest.mark.each_backend),
+        pytest.param(adding, "float32", marks=pytest.mark.runtime),
+        pytest.param(far_from_zero, "float32", marks=pytest.mark.each_backend),
+        (adding, "int8"),
     ],
 )
-def test_two_streams_of_5000_steps_equal_keras(make, rng, tmp_path):
-    model = made(make, rng)
+def test_two_streams_of_5000_steps_equal_keras(make, weights, rng, tmp_path):
+    model = make()
     x = inputs(model, rng, 5_000)
-    for y in run_c(header(model, tmp_path), x):
-        assert_near(y, model, x)
-
-
-@needs("gcc")
-@pytest.mark.exhaustive
-def test_int8_weights_are_codes_with_a_scale_for_each_unit(rng, tmp_path):
-    model = made(adding, rng)
-    x = inputs(model, rng, 5_000)
-    y, _ = run_c(header(model, tmp_path, weights="int8"), x)
-    assert_near(y, model, x, tolerance=0.05)
-    with pytest.raises(AssertionError):
-        assert_near(y, model, x)
-    round_weights(model)
+    y, again = run_c(header(model, tmp_path, weights=weights), x)
+    np.testing.assert_array_equal(y, again)
+    if weights == "int8":
+        assert_near(y, model, x, tolerance=0.05)
+        round_weights(model)
     assert_near(y, model, x)
-
-
-@pytest.fixture(scope="module")
-def headers(tmp_path_factory):
-    """A folder with headers of chains, and their names."""
-    folder = tmp_path_factory.mktemp("headers")
-    names = [f"chain_{seed}" for seed in range(12)]
-    for seed, name in enumerate(names):
-        weights = ["float32", "int8"][seed % 2]
-        header(random_chain(seed)[0], folder, name, weights=weights)
-    return folder, names
 
 
 @pytest.mark.exhaustive
 @pytest.mark.runtime
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_headers_compile_together_without_a_warning(compiler, headers):
+def test_headers_compile_together_without_a_warning(compiler, tmp_path):
     """And need nothing but functions of `math.h`, and memcpy."""
     if not shutil.which(compiler):
         pytest.skip(f"needs {compiler}")
-    folder, names = headers
-    compile_object(folder, command_of(compiler), *names)
-    run = subprocess.run(
-        ["nm", "-u", folder / "headers.o"], capture_output=True, text=True
-    )
-    needed = set(run.stdout.split()) - {"U", "_GLOBAL_OFFSET_TABLE_"}
-    assert (
-        {"expf", "tanhf"}
-        <= needed
-        <= {
-            *("memcpy", "memset", "memmove"),
-            *(
-                "erff",
-                "expf",
-                "expm1f",
-                "fabsf",
-                "log1pf",
-                "logf",
-                "sqrtf",
-                "tanhf",
-            ),
-        }
-    )
+    names = [f"chain_{seed}" for seed in range(12)]
+    for seed, name in enumerate(names):
+        weights = ["float32", "int8"][seed % 2]
+        header(random_chain(seed)[0], tmp_path, name, weights=weights)
+    compile_object(tmp_path, command_of(compiler), *names)
+    needed = set(output_of("nm", "-u", tmp_path / "headers.o").split())
+    needed -= {"U", "_GLOBAL_OFFSET_TABLE_"}
+    possible = """memcpy memset memmove erff expf expm1f fabsf log1pf logf
+        sqrtf tanhf"""
+    assert {"expf", "tanhf"} <= needed <= set(possible.split())
+
+
+def output_of(*command, **options):
+    run = subprocess.run(command, capture_output=True, check=True, **options)
+    return run.stdout.decode()
 
 
 def command_of(compiler):
@@ -268,8 +215,8 @@ def test_math_h_is_included_for_functions_alone(tmp_path):
 
 @needs("gcc")
 @pytest.mark.exhaustive
-def test_the_example_in_the_comment_runs(rng, tmp_path):
-    model = made(adding, rng)
+def test_the_example_in_the_comment_runs(tmp_path):
+    model = adding()
     text = header(model, tmp_path).read_text()
     example = re.search(r"Example:\n\n(.*?)\*/", text, re.S)[1]
     include, *statements = example.strip().splitlines()
@@ -283,12 +230,8 @@ def test_the_example_in_the_comment_runs(rng, tmp_path):
     )
     command = ["gcc", "-o", tmp_path / "example", tmp_path / "example.c", "-lm"]
     subprocess.run(command, check=True)
-    run = subprocess.run([tmp_path / "example"], capture_output=True, text=True)
-    x = np.full((1, 9, 2), 0.5, "float32")
-    y = [float(value) for value in run.stdout.split()]
-    assert len(y) == 9
-    expected = model.predict(x, verbose=0)
-    np.testing.assert_allclose(y, expected[0, :, 0], atol=1e-6)
+    y = np.array(output_of(tmp_path / "example").split(), "float32")
+    assert_near(y[None, :, None], model, np.full((1, 9, 2), 0.5, "float32"))
 
 
 @needs("g++")
@@ -310,7 +253,7 @@ def test_the_sketch_of_the_page_compiles(tmp_path):
 def test_a_normalization_is_part_of_the_next_weights(tmp_path):
     """Where float32 is as exact, and in int8 where it has one factor."""
     text = header(adding(), tmp_path).read_text()
-    assert "scale: Normalization, in-1: RIN" in text
+    assert ": Normalization, in-1: RIN" in text
     assert "_factor" not in text and "_minus_mean" not in text
     text = header(far_from_zero(), tmp_path).read_text()
     assert "_minus_mean" in text
@@ -326,14 +269,7 @@ SPECIAL = [0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3.4e38, -3.4e38]
 SPECIAL += [-100, -17, -6, -3, -1, -0.5, 0.5, 1, 3, 6, 7, 17, 100]
 
 
-def with_activation(activation):
-    """y is the activation of x, in the first step of a sequence."""
-    options = {"use_bias": False, "kernel_initializer": "ones"}
-    cell = layers.SimpleRNN(1, activation, **options)
-    return chain(cell, shape=(None, 1))
-
-
-PARAMETRIZED = [
+ACTIVATION_LAYERS = [
     layers.ReLU(),
     layers.ReLU(6.0),
     layers.ReLU(negative_slope=0.1),
@@ -343,52 +279,26 @@ PARAMETRIZED = [
     layers.LeakyReLU(0.3),
     layers.ELU(0.7),
 ]
+FUNCTIONS = [
+    (getattr(keras.activations, name),)
+    for name in ("hard_shrink", "softplus", *ACTIVATIONS)
+    if name != "softmax"  # of one value it is 1, of which Keras warns
+]
 
 
 @needs("gcc")
-def test_each_activation_is_that_of_keras(rng, tmp_path):
-    """In one program, which has a header of each."""
-    functions = [
-        getattr(keras.activations, name)
-        for name in ACTIVATIONS
-        if name != "softmax"  # of one value it is 1, of which Keras warns
-    ]
-    assert len(functions) > 20
-    functions += PARAMETRIZED
-    for number, function in enumerate(functions):
-        header(with_activation(function), tmp_path, f"f{number}")
+@pytest.mark.parametrize(
+    "function", first_of([*FUNCTIONS, *zip(ACTIVATION_LAYERS)], 2)
+)
+def test_each_activation_is_that_of_keras(function, rng, tmp_path):
+    """In the first step of a sequence, whose input each value is."""
     x = np.concatenate([rng.normal(size=100), SPECIAL]).astype("float32")
-    rows = run_activations(len(functions), x, tmp_path)
-    for function, y in zip(functions, rows, strict=True):
-        expected = ops.convert_to_numpy(function(x[:, None]))[:, 0]
-        np.testing.assert_allclose(
-            y, expected, rtol=3e-6, atol=1e-6, err_msg=str(function)
-        )
-
-
-def run_activations(count, x, folder):
-    """The outputs of the headers f0, f1, ... for each value of x."""
-    call = (
-        "for (int i = 0; i < COUNT; i++) { static PREFIX_state state; float y; "
-        "PREFIX_reset(&state); PREFIX_step(&state, x + i, &y); "
-        "fwrite(&y, sizeof y, 1, stdout); }\n"
-    )
-    prefixes = [f"f{number}" for number in range(count)]
-    source, program = folder / "activations.c", folder / "activations"
-    source.write_text(
-        "#include <stdio.h>\n"
-        + "".join(f'#include "{prefix}.h"\n' for prefix in prefixes)
-        + "int main(void) { static float x[COUNT];\n"
-        "if (fread(x, sizeof x, 1, stdin) != 1) return 1;\n"
-        + "".join(call.replace("PREFIX", prefix) for prefix in prefixes)
-        + "return 0; }\n"
-    )
-    command = ["gcc", "-std=c99", f"-DCOUNT={len(x)}", *STRICT[:4], "-O2"]
-    subprocess.run([*command, "-o", program, source, "-lm"], check=True)
-    run = subprocess.run(
-        [program], input=x.tobytes(), capture_output=True, check=True
-    )
-    return np.frombuffer(run.stdout, "float32").reshape(count, -1)
+    options = {"use_bias": False, "kernel_initializer": "ones"}
+    cell = layers.SimpleRNN(1, function, **options)
+    path = header(chain(cell, shape=(None, 1)), tmp_path)
+    y = run_c(path, x[:, None, None])[0, :, 0]
+    expected = ops.convert_to_numpy(function(x[:, None]))
+    np.testing.assert_allclose(y, expected, rtol=3e-6, atol=1e-6)
 
 
 @needs("gcc")
@@ -406,7 +316,8 @@ def test_a_softmax_along_the_features(layer, rng, tmp_path):
     assert_near(run_c(header(model, tmp_path), x)[0], model, x)
 
 
-@pytest.mark.exhaustive  # where a compiler reads them as well
+@pytest.mark.exhaustive
+@needs("gcc")
 def test_names_of_layers_become_different_identifiers(tmp_path):
     names = ["a", "a-b", "a_b", "3", "\u00fc", "double", "a_recurrent", "x_h"]
     cells = [layers.LSTM, RIN, layers.SimpleRNN, layers.GRU] * 2
@@ -416,11 +327,8 @@ def test_names_of_layers_become_different_identifiers(tmp_path):
             for name, cell in zip(names, cells, strict=True)
         )
     )
-    path = header(model, tmp_path)
-    if shutil.which("gcc"):
-        compile_object(tmp_path, ["gcc", "-std=c99"], "rin")
-    declared = re.findall(r"(\w+)\[[\d *]+\](?: =)?[;{ ]", path.read_text())
-    assert len(declared) == len(set(declared)) > 4 * len(names)
+    header(model, tmp_path)
+    compile_object(tmp_path, ["gcc", "-std=c99"], "rin")
 
 
 @pytest.mark.parametrize(
@@ -455,136 +363,70 @@ def quantized_by_keras():
     return model
 
 
+def of_tokens(function):
+    return graph(function, (None,), dtype="int32")
+
+
 REFUSED = {
-    "class": (
-        lambda: chain(rin(), layers.Conv1D(2, 1)),
-        "'conv1d\\w*'.*Conv1D",
+    "'conv1d\\w*'.*Conv1D": lambda: chain(rin(), layers.Conv1D(2, 1)),
+    "'my'.*MyDense": lambda: chain(rin(), MyDense(2, name="my")),
+    "'mine'.*MyCell": lambda: chain(layers.RNN(MyCell(3), name="mine")),
+    "'cosine'.*'cos'": lambda: chain(rin(activation=ops.cos, name="cosine")),
+    "'batch'.*axis": lambda: chain(RIN(3), layers.Softmax(0, name="batch")),
+    "'of'.*axis": lambda: chain(
+        RIN(3), layers.Dense(3, layers.Softmax(0, name="of"))
     ),
-    "subclass": (lambda: chain(rin(), MyDense(2, name="my")), "'my'.*MyDense"),
-    "cell": (
-        lambda: chain(layers.RNN(MyCell(3), name="mine")),
-        "'mine'.*MyCell",
+    "Flatten": lambda: chain(
+        layers.TimeDistributed(layers.Flatten()), rin(), shape=(None, 2, 2)
     ),
-    "activation": (
-        lambda: chain(rin(activation=ops.cos, name="cosine")),
-        "'cosine'.*'cos'",
+    "Add is not supported": lambda: graph(
+        lambda x: layers.Add()([x, rin()(x)])
     ),
-    "axis": (
-        lambda: chain(RIN(3), layers.Softmax(0, name="batch")),
-        "'batch'.*axis",
+    "it must read the output of the layer before": lambda: of_tokens(
+        lambda x: rin()(layers.Embedding(5, 2)(x), mask=layers.Rescaling(1)(x))
     ),
-    "axis of an activation": (
-        lambda: chain(RIN(3), layers.Dense(3, layers.Softmax(0, name="of"))),
-        "'of'.*axis",
+    "no form in C": lambda: of_tokens(
+        lambda x: rin()(layers.Embedding(5, 2)(x), mask=x[:, :] != 1)
     ),
-    "images": (
-        lambda: chain(
-            layers.TimeDistributed(layers.Flatten()), rin(), shape=(None, 2, 2)
-        ),
-        "Flatten",
+    "'dropout\\w*'.*training=True": lambda: graph(
+        lambda x: layers.Dropout(0.5)(rin()(x), training=True)
     ),
-    "branches": (
-        lambda: graph(lambda x: layers.Add()([x, rin()(x)])),
-        "Add is not supported",
+    "output of a model must be that of its last": lambda: graph(
+        lambda x: layers.LSTM(3, return_state=True)(x)[2]
     ),
-    "mask of a layer": (
-        lambda: graph(
-            lambda x: rin()(
-                layers.Embedding(5, 2)(x), mask=layers.Rescaling(0.5)(x)
-            ),
-            (None,),
-            dtype="int32",
-        ),
-        "it must read the output of the layer before",
+    "'masking\\w*'": lambda: chain(layers.Masking(), rin()),
+    "'zeros'.*zero_output_for_mask": lambda: tokens(
+        chain(rin(zero_output_for_mask=True, name="zeros"))
     ),
-    "mask of other tokens": (
-        lambda: graph(
-            lambda x: rin()(layers.Embedding(5, 2)(x), mask=x[:, :] != 1),
-            (None,),
-            dtype="int32",
-        ),
-        "no form in C",
+    "'soft'.*mask": lambda: tokens(layers.Softmax(name="soft"), rin()),
+    "'within'.*mask": lambda: chain(
+        tokens(layers.Dropout(0.5)),
+        chain(layers.Softmax(name="within")),
+        rin(),
+        shape=(None,),
+        dtype="int32",
     ),
-    "training": (
-        lambda: graph(lambda x: layers.Dropout(0.5)(rin()(x), training=True)),
-        "'dropout\\w*'.*training=True",
+    "'late'.*first layer": lambda: chain(
+        RIN(1), layers.Embedding(5, 2, name="late")
     ),
-    "state": (
-        lambda: graph(lambda x: layers.LSTM(3, return_state=True)(x)[2]),
-        "output of a model must be that of its last",
-    ),
-    "Masking": (lambda: chain(layers.Masking(), rin()), "'masking\\w*'"),
-    "zero output": (
-        lambda: tokens(chain(rin(zero_output_for_mask=True, name="zeros"))),
-        "'zeros'.*zero_output_for_mask",
-    ),
-    "Softmax with a mask": (
-        lambda: tokens(layers.Softmax(name="soft"), rin()),
-        "'soft'.*mask",
-    ),
-    "the same in two models": (
-        lambda: chain(
-            tokens(layers.Dropout(0.5)),
-            chain(layers.Softmax(name="soft")),
-            rin(),
-            shape=(None,),
-            dtype="int32",
-        ),
-        "'soft'.*mask",
-    ),
-    "late tokens": (
-        lambda: chain(RIN(1), layers.Embedding(5, 2, name="late")),
-        "'late'.*first layer",
-    ),
-    "quantized by Keras": (quantized_by_keras, "'eight'.*has quantized it"),
+    "'eight'.*has quantized it": quantized_by_keras,
 }
 
 
 @pytest.mark.each_backend
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_model_without_a_form_in_c_is_refused(case, tmp_path):
-    make, message = REFUSED[case]
+@pytest.mark.parametrize("message", REFUSED)
+def test_a_model_without_a_form_in_c_is_refused(message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        header(make(), tmp_path, stepwise=(MyDense,))
+        header(REFUSED[message](), tmp_path, stepwise=(MyDense,))
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_weight_that_is_not_finite_is_named(value, tmp_path):
-    model = adding()
-    kernel, offset, bias = model.layers[2].get_weights()
-    offset[1, 2] = value
-    model.layers[2].set_weights([kernel, offset, bias])
-    with pytest.raises(ValueError, match="'in-1: recurrent_kernel'"):
-        header(model, tmp_path)
-    large = chain(layers.Rescaling(1e39, name="large"), RIN(2))
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
+def test_a_weight_that_is_not_a_finite_float32_is_named(value, tmp_path):
+    model = chain(layers.Rescaling(value, name="large"), RIN(2))
     with pytest.raises(ValueError, match="'large: scale'"):
-        header(large, tmp_path)
+        header(model, tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_path_that_cannot_be_written_keeps_the_file(tmp_path, monkeypatch):
-    path = header(adding(), tmp_path)
-    before = path.read_text()
-    blocked = tmp_path / "file" / "rin.h"
-    blocked.parent.write_text("")
-    with pytest.raises(OSError, match="C header cannot be written"):
-        export_streaming(adding(), blocked, "c", verbose=False)
-
-    def full(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(_files.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        header(far_from_zero(), tmp_path)
-    assert path.read_text() == before
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "rin.h"]
-
-
-def test_it_says_what_it_wrote(tmp_path, capfd):
-    export_streaming(chain(RIN(4)), tmp_path / "rin.h", "c")
-    weights = 4 * (4 * 2 + 4 * 4 + 4)
-    assert f"rin_step, {weights} bytes" in capfd.readouterr().out
 
 
 CORTEX = {
@@ -600,7 +442,7 @@ CORTEX = {
 @pytest.mark.parametrize("cpu", CORTEX)
 def test_on_a_cortex_m_it_equals_keras(cpu, weights, rng, tmp_path):
     """On QEMU's board with a Cortex-M4, which runs code for an M0+, too."""
-    model = made(adding, rng)
+    model = adding()
     path = header(model, tmp_path, weights=weights)
     compiler = ["arm-none-eabi-gcc", "-std=c99", "-mthumb", *CORTEX[cpu]]
     assert_sizes_are_those_of_the_comment(path, compiler)
@@ -617,31 +459,19 @@ def test_on_a_cortex_m_it_equals_keras(cpu, weights, rng, tmp_path):
     command += [BOARD / "cortex_m.ld", "--specs=rdimon.specs", "-lm"]
     subprocess.run(command, check=True)
     command = "qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel"
-    run = subprocess.run(
-        [*command.split(), program],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    y = np.array(run.stdout.split(), "float32")
+    y = np.array(output_of(*command.split(), program, timeout=300).split())
     assert len(y) == steps // print_every
     if weights == "int8":
         round_weights(model)
-    expected = model.predict(x, verbose=0)[0, :, 0]
-    np.testing.assert_allclose(
-        y,
-        expected[print_every - 1 :: print_every],
-        atol=1e-5 * np.abs(expected).max(),
-    )
+    expected = model.predict(x, verbose=0)[0, print_every - 1 :: print_every]
+    np.testing.assert_allclose(y.astype("float32"), expected[:, 0], atol=1e-5)
 
 
 def assert_sizes_are_those_of_the_comment(path, compiler):
     """Constants, but for the gaps before the next word, and one state."""
     compile_object(path.parent, [*compiler, "-O0"], "rin")
-    command = ["arm-none-eabi-size", "-A", path.with_name("headers.o")]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    sizes = dict(re.findall(r"^(\.\w+)\S*\s+(\d+)", run.stdout, re.M))
+    text = output_of("arm-none-eabi-size", "-A", path.with_name("headers.o"))
+    sizes = dict(re.findall(r"^(\.\w+)\S*\s+(\d+)", text, re.M))
     text = path.read_text()
     flash, ram = (
         int(re.search(rf"{kind}: ([\d,]+)", text)[1].replace(",", ""))
