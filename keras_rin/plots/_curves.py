@@ -1,7 +1,7 @@
 """Plots of curves by name: memory, gradient norms, weights, learning."""
 
-import functools
 from collections.abc import Mapping
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -26,13 +26,7 @@ def plot_memory_curves(
     Args:
         curves: Dict of arrays `(lags,)` by name, as returned by
             `keras_rin.diagnostics.fisher_memory_curve`.
-        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
-
-    Returns:
-        The `Figure`.
-
-    Raises:
-        ValueError: If `curves` is no such dict, or empty.
+        ax: A matplotlib `Axes`. Defaults to `None`.
 
     Example:
 
@@ -41,10 +35,10 @@ def plot_memory_curves(
     >>> figure.savefig(path)
     """
     curves = _drawing.named("curves", curves, _drawing.curve)
-    axes = _drawing.axes(ax)
+    axes = _drawing.axes(ax, "lag k (time steps)", "Fisher memory J(k)")
     for name, curve in curves.items():
         axes.plot(curve, label=name, **_drawing.style(name))
-    return _drawing.labeled(axes, "lag k (time steps)", "Fisher memory J(k)")
+    return _drawing.with_legend(axes)
 
 
 def plot_gradient_norms(
@@ -58,22 +52,11 @@ def plot_gradient_norms(
     Args:
         norms: Dict of arrays `(time + 1,)` by name, as returned by
             `keras_rin.diagnostics.gradient_norms`.
-        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
-
-    Returns:
-        The `Figure`.
-
-    Raises:
-        ValueError: If `norms` is no such dict, or empty.
-
-    Example:
-
-    >>> norms = {"leaky": 0.9 ** np.arange(10)[::-1]}
-    >>> figure = keras_rin.plots.plot_gradient_norms(norms)
-    >>> figure.savefig(path)
+        ax: A matplotlib `Axes`. Defaults to `None`.
     """
     norms = _drawing.named("norms", norms, _drawing.curve)
-    axes = _drawing.axes(ax)
+    ylabel = r"gradient norm $\|\partial h_T / \partial s_t\|$"
+    axes = _drawing.axes(ax, "lag T - t (time steps)", ylabel)
     for name, norm in norms.items():
         by_lag = norm[::-1]
         drawn = np.where(by_lag > 0, by_lag, np.nan)
@@ -82,8 +65,7 @@ def plot_gradient_norms(
             last = np.flatnonzero(by_lag)[-1:]
             axes.plot(last, by_lag[last], "x", color=line.get_color())
     axes.set_yscale("log")
-    ylabel = r"gradient norm $\|\partial h_T / \partial s_t\|$"
-    return _drawing.labeled(axes, "lag T - t (time steps)", ylabel)
+    return _drawing.with_legend(axes)
 
 
 def plot_hidden_chain(
@@ -94,34 +76,20 @@ def plot_hidden_chain(
 ) -> "Figure":
     """Plots the mean weight against the order difference, for each gate.
 
+    The band is one standard error over pairs of units, or networks of a list.
+
     Args:
         hidden_chain: The result of `keras_rin.diagnostics.hidden_chain`, or a
             list of results for several networks with the same gates.
         reach: Positive integer, largest order difference to draw. Few pairs of
             units have a large difference. Defaults to `None`: all.
-        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
-
-    Returns:
-        The matplotlib `Figure`. The band is one standard error: over pairs of
-        units for one network, over networks for a list.
-
-    Raises:
-        ValueError: If `hidden_chain` is no such result or list, or `reach` is
-            not a positive integer.
-
-    Example:
-
-    >>> layer = keras.layers.LSTM(8)
-    >>> layer.build((None, None, 1))
-    >>> hidden_chain = keras_rin.diagnostics.hidden_chain(layer)
-    >>> figure = keras_rin.plots.plot_hidden_chain(hidden_chain)
-    >>> figure.savefig(path)
+        ax: A matplotlib `Axes`. Defaults to `None`.
     """
-    networks = (
-        hidden_chain if isinstance(hidden_chain, list) else [hidden_chain]
-    )
-    for network in networks:
+    is_list = isinstance(hidden_chain, list)
+    networks = [
         _drawing.result(HiddenChain, "hidden_chain", network)
+        for network in (hidden_chain if is_list else [hidden_chain])
+    ]
     gates = {tuple(network.mean_weight) for network in networks}
     if len(gates) != 1:
         raise ValueError(
@@ -130,24 +98,22 @@ def plot_hidden_chain(
         )
     largest = min(len(network.order) for network in networks) - 1
     reach = largest if reach is None else _arguments.integer("reach", reach)
-    reach = min(reach, largest)
-    axes = _drawing.axes(ax)
+    x = np.arange(-min(reach, largest), min(reach, largest) + 1)
+    xlabel = "order difference, receiver - sender (units)"
+    axes = _drawing.axes(ax, xlabel, "mean weight")
+    axes.axvline(0, color="grey", linewidth=0.8)
     for gate in networks[0].mean_weight:
         means = [
-            network.mean_weight[gate][np.abs(network.difference) <= reach]
+            network.mean_weight[gate][np.isin(network.difference, x)]
             for network in networks
         ]
         if len(networks) > 1:
             error = np.std(means, axis=0, ddof=1) / np.sqrt(len(networks))
         else:
-            is_within = np.abs(networks[0].difference) <= reach
-            error = networks[0].standard_error[gate][is_within]
-        mean, error = np.mean(means, axis=0), np.nan_to_num(error)
-        difference = np.arange(-reach, reach + 1)
-        _drawing.band(axes, difference, mean - error, mean, mean + error, gate)
-    axes.axvline(0, color="grey", linewidth=0.8)
-    xlabel = "order difference, receiver - sender (units)"
-    return _drawing.labeled(axes, xlabel, "mean weight")
+            is_drawn = np.isin(networks[0].difference, x)
+            error = networks[0].standard_error[gate][is_drawn]
+        _drawing.band_of_error(axes, x, np.mean(means, axis=0), error, gate)
+    return _drawing.with_legend(axes)
 
 
 def plot_learning_curves(
@@ -168,41 +134,32 @@ def plot_learning_curves(
             `"validation loss"`.
         baseline: Number, the score of a constant predictor, drawn as a thin
             horizontal line. Defaults to `None`.
-        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
-
-    Returns:
-        The `Figure`.
-
-    Raises:
-        ValueError: If `curves` is no such dict, or empty.
+        ax: A matplotlib `Axes`. Defaults to `None`.
 
     Example:
 
     >>> curves = {"RIN": [[1.0, 0.5], [0.9, 0.7]]}
     >>> figure = keras_rin.plots.plot_learning_curves(curves, baseline=1)
-    >>> figure.savefig(path)
     """
     curves = _drawing.named("curves", curves, _scores_by_epoch)
-    axes = _drawing.axes(ax)
-    for name, by_epoch in curves.items():
-        epochs = np.arange(1, len(by_epoch) + 1)
-        low, middle, high = (
-            [np.nanquantile(scores, quantile) for scores in by_epoch]
-            for quantile in (0, 0.5, 1)
-        )
+    axes = _drawing.axes(ax, "epoch", ylabel)
+    for name, scores in curves.items():
+        low, middle, high = np.nanquantile(scores, (0, 0.5, 1), axis=1)
+        epochs = np.arange(len(scores)) + 1
         _drawing.band(axes, epochs, low, middle, high, name)
     if baseline is not None:
         axes.axhline(baseline, color="grey", linewidth=0.8)
     axes.locator_params(axis="x", integer=True, min_n_ticks=1)
-    return _drawing.labeled(axes, "epoch", ylabel)
+    return _drawing.with_legend(axes)
 
 
 def _scores_by_epoch(name, runs):
-    """For each epoch the scores of the runs, NaN of those that have ended."""
+    """Array `(epochs, runs)`, NaN after the end of a run."""
     runs = list(runs) if np.iterable(runs) else [runs]
     runs = runs if any(map(np.ndim, runs)) else [runs]
     runs = [_drawing.curve(name, run) for run in runs]
-    return list(zip_longest(*runs, fillvalue=np.nan))
+    scores = list(zip_longest(*runs, fillvalue=np.nan))
+    return np.reshape(scores, (-1, len(runs)))
 
 
 def plot_lyapunov_spectra(
@@ -214,32 +171,15 @@ def plot_lyapunov_spectra(
         spectra: Dict of results of `keras_rin.diagnostics.lyapunov_spectrum`
             by name. The band is one standard error over sequences. Exponents
             of -inf are not drawn.
-        ax: A matplotlib `Axes` to draw on. Defaults to `None`: a new figure.
-
-    Returns:
-        The `Figure`.
-
-    Raises:
-        ValueError: If `spectra` is no such dict, or empty.
-
-    Example:
-
-    >>> layer = keras.layers.GRU(8)
-    >>> layer.build((None, None, 1))
-    >>> x = np.random.default_rng(0).normal(size=(4, 50, 1))
-    >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(layer, x)
-    >>> figure = keras_rin.plots.plot_lyapunov_spectra({"GRU": spectrum})
-    >>> figure.savefig(path)
+        ax: A matplotlib `Axes`. Defaults to `None`.
     """
-    is_spectrum = functools.partial(_drawing.result, LyapunovSpectrum)
+    is_spectrum = partial(_drawing.result, LyapunovSpectrum)
     spectra = _drawing.named("spectra", spectra, is_spectrum)
-    axes = _drawing.axes(ax)
+    axes = _drawing.axes(ax, "index i", "Lyapunov exponent (1 / time step)")
     axes.axhline(0, color="grey", linewidth=0.8)
     for name, spectrum in spectra.items():
-        exponents = spectrum.exponents
-        middle = np.where(np.isfinite(exponents), exponents, np.nan)
-        error = np.nan_to_num(spectrum.standard_error)
-        index = np.arange(1, len(exponents) + 1)
-        _drawing.band(axes, index, middle - error, middle, middle + error, name)
-    ylabel = "Lyapunov exponent (1 / time step)"
-    return _drawing.labeled(axes, "index i", ylabel)
+        exponents, error, _ = spectrum
+        finite = np.where(np.isfinite(exponents), exponents, np.nan)
+        index = np.arange(len(finite)) + 1
+        _drawing.band_of_error(axes, index, finite, error, name)
+    return _drawing.with_legend(axes)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from keras_rin import _arguments
 
 # One style for each layer and initialization in every picture, in colors
@@ -19,7 +21,6 @@ STYLES = {
     "chain + identity": {"color": "#cc79a7", "linestyle": "-."},
     "orthogonal": {"color": "#d55e00", "linestyle": "--"},
     "kept orthogonal": {"color": "#d55e00", "linestyle": "-"},
-    "partial identity": {"color": "#56b4e9", "linestyle": DASH_DOTTED},
 }
 STYLES["identity"] = STYLES["identity + noise"] = STYLES["RIN"]
 # Other lines differ by order: of five colors and six dashes, all 30 pairs.
@@ -27,7 +28,7 @@ COLORS = ["black", "#1f77b4", "#d95f02", "#7f7f7f", "#1b7837"]
 DASHES = ["-", "--", "-.", ":", DASH_DOTTED, (0, (1, 3))]
 
 
-def axes(ax) -> Any:
+def axes(ax, xlabel, ylabel) -> Any:
     try:
         import matplotlib.figure
     except ImportError as error:
@@ -38,21 +39,15 @@ def axes(ax) -> Any:
     if ax is None:
         figure = matplotlib.figure.Figure(figsize=(6, 4), layout="constrained")
         ax = figure.subplots()
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     # Dashes as well as colors distinguish the lines, also in grayscale.
-    count = len(COLORS) * len(DASHES)
-    ax.set_prop_cycle(
-        color=[COLORS[n % len(COLORS)] for n in range(count)],
-        linestyle=[DASHES[n % len(DASHES)] for n in range(count)],
-    )
+    ax.set_prop_cycle(color=COLORS * 6, linestyle=DASHES * 5)
     return ax
 
 
 def style(name):
     """The style of a layer or initialization, {} if it has none."""
-    for prefix in ("RIN, ", "RIN "):
-        if name.removeprefix(prefix) in STYLES:
-            return STYLES[name.removeprefix(prefix)]
-    return {}
+    return STYLES.get(name.removeprefix("RIN, ").removeprefix("RIN "), {})
 
 
 def band(ax, x, low, middle, high, label):
@@ -60,10 +55,12 @@ def band(ax, x, low, middle, high, label):
     ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, lw=0)
 
 
-def labeled(ax, xlabel, ylabel):
-    """The figure of the axes, with labels and a legend."""
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
+def band_of_error(ax, x, middle, error, label):
+    error = np.nan_to_num(error)
+    band(ax, x, middle - error, middle, middle + error, label)
+
+
+def with_legend(ax):
     ax.legend()
     return ax.figure
 
