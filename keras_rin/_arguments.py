@@ -43,32 +43,17 @@ def generator(name, value, seed=None) -> np.random.Generator:
     return value
 
 
-def checked_features(layer_name, shape):
-    """Returns the number of features, the last axis of an input shape."""
-    if shape[-1] is None:
-        raise ValueError(
-            f"{layer_name} needs a defined number of features, the last axis "
-            f"of its input. Received: shape={tuple(shape)}"
-        )
-    return shape[-1]
-
-
 def check_shape(name, received, expected):
     """Raises an error if one size of a tensor is not the expected one."""
+    # While a model is being traced, a size can be None or a tensor.
     if len(received) != len(expected) or any(
-        known_to_differ(*sizes)
-        for sizes in zip(received, expected, strict=True)
+        isinstance(size, int) and isinstance(other, int) and size != other
+        for size, other in zip(received, expected, strict=True)
     ):
         raise ValueError(
             f"`{name}` must have the shape {expected}. "
             f"Received: {name} of shape {tuple(received)}"
         )
-
-
-def known_to_differ(size, expected):
-    # While a model is being traced, a size can be None or a tensor.
-    are_known = isinstance(size, int) and isinstance(expected, int)
-    return are_known and size != expected
 
 
 def real_array(name, value) -> np.ndarray:
@@ -99,8 +84,7 @@ def finite_array(name, value) -> np.ndarray:
 
 def square_matrix(name, value) -> np.ndarray:
     matrix = real_array(name, value)
-    units = len(matrix) if matrix.ndim else 0
-    if not units or matrix.shape != (units, units):
+    if matrix.ndim != 2 or len(set(matrix.shape)) > 1 or not matrix.size:
         raise ValueError(
             f"`{name}` must be a square matrix. "
             f"Received: {name} of shape {matrix.shape}"

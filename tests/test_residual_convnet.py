@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from references import assert_same
 from scipy import stats
 
 from keras_rin.initializers import SmallVarianceNormal
@@ -17,37 +18,25 @@ SMALL = {
 }
 
 
-def sizes(weights):
-    return sum(int(np.prod(weight.shape)) for weight in weights)
-
-
 def blocks_of(model):
     return [
         layer for layer in model.layers if isinstance(layer, ResidualConv2D)
     ]
 
 
-@pytest.fixture(scope="module")
-def paper():
-    return residual_convnet()
+def shapes_of_blocks(model):
+    return [tuple(block.output.shape[1:]) for block in blocks_of(model)]
 
 
-@pytest.mark.one_backend
-def test_it_has_the_convolutions_of_the_paper_and_their_weights(paper):
-    kernels = paper.trainable_weights
+def test_by_default_it_is_the_network_of_the_paper():
+    model = residual_convnet()
+    kernels = model.trainable_weights
     assert len(kernels) == 55
     assert {weight.shape[:2] for weight in kernels} == {(3, 3)}
-    assert sizes(kernels) == 13_538_736
-    assert sizes(paper.non_trainable_weights) == 256 * 10
-
-
-@pytest.mark.one_backend
-def test_its_stages_have_the_sizes_of_the_paper(paper):
-    shapes = [tuple(block.output.shape[1:]) for block in blocks_of(paper)]
-    expected = [(32, 32, 64), (16, 16, 128), (8, 8, 256)]
-    assert shapes == [shape for shape in expected for _ in range(9)]
-    strides = [block.strides[0] for block in blocks_of(paper)]
-    assert strides == [1] * 9 + ([2] + [1] * 8) * 2
+    assert model.count_params() == 13_538_736 + 256 * 10
+    assert len(model.non_trainable_weights) == 1
+    stages = [(32, 32, 64), (16, 16, 128), (8, 8, 256)]
+    assert shapes_of_blocks(model) == [s for s in stages for _ in range(9)]
 
 
 def test_its_projection_is_drawn_once_and_not_trained():
@@ -61,24 +50,15 @@ def test_its_projection_is_drawn_once_and_not_trained():
     assert stats.kstest(numbers, "norm").pvalue > 1e-3
     model.compile(keras.optimizers.SGD(0.1, weight_decay=0.5), "mse")
     model.fit(np.ones((2, 4, 4, 1)), np.ones((2, 300)), verbose=0)
-    np.testing.assert_array_equal(projection.get_weights()[0], before)
+    assert_same(projection.get_weights()[0], before, 0, 0)
 
 
-@pytest.mark.one_backend
-def test_with_biases_there_is_one_for_the_stem_and_for_each_block():
-    model = residual_convnet(**SMALL, use_bias=True)
-    biases = [w for w in model.trainable_weights if w.path.endswith("bias")]
-    assert [bias.shape[0] for bias in biases] == [4, 4, 4, 6, 6]
-
-
-@pytest.mark.one_backend
 def test_depth_filters_classes_and_sizes_are_free():
     model = residual_convnet(
         (12, 20, 1), num_classes=3, stem_filters=2, filters=(3, 3, 5), blocks=1
     )
     assert model.output_shape == (None, 3)
-    shapes = [tuple(block.output.shape[1:]) for block in blocks_of(model)]
-    assert shapes == [(12, 20, 3), (6, 10, 3), (3, 5, 5)]
+    assert shapes_of_blocks(model) == [(12, 20, 3), (6, 10, 3), (3, 5, 5)]
 
 
 @pytest.mark.each_backend
@@ -89,34 +69,39 @@ def test_height_and_width_can_stay_open():
         assert logits.shape == (shape[0], 10)
 
 
-@pytest.mark.one_backend
-def test_no_two_blocks_start_alike():
-    he_normal = keras.initializers.HeNormal()  # called twice, repeats itself
-    for start in (None, "he_normal", he_normal, SmallVarianceNormal()):
-        model = residual_convnet(**SMALL, kernel_initializer=start)
-        kernels = [
-            weight
-            for block in blocks_of(model)
-            for weight in block.get_weights()
-        ]
-        firsts = {kernel.flat[0] for kernel in kernels}
-        assert len(firsts) == len(kernels) == 8
+def thirds(shape, dtype=None):
+    return keras.ops.full(shape, 1 / 3, dtype)
 
 
-def test_the_regularizer_is_on_every_convolution_and_nothing_else():
+@pytest.mark.parametrize(
+    "initializer",
+    [
+        None,
+        "he_normal",
+        keras.initializers.HeNormal(),  # called twice, repeats itself
+        SmallVarianceNormal(),
+        thirds,
+    ],
+)
+def test_each_block_draws_its_own_kernels(initializer):
+    model = residual_convnet(**SMALL, kernel_initializer=initializer)
+    first = [w.flat[0] for b in blocks_of(model) for w in b.get_weights()]
+    if initializer is thirds:
+        assert_same(first, [1 / 3] * 8)
+    else:
+        assert len(set(first)) == len(first) == 8
+
+
+def test_biases_and_regularizers_are_on_every_convolution():
     model = residual_convnet(
         **SMALL, use_bias=True, kernel_regularizer=keras.regularizers.L2(0.5)
     )
-    squares = [
-        np.square(weight).sum()
-        for weight, variable in zip(
-            model.get_weights(), model.weights, strict=True
-        )
-        if len(variable.shape) == 4
-    ]
+    weights = model.get_weights()
+    biases = [len(weight) for weight in weights if weight.ndim == 1]
+    assert biases == [4, 4, 4, 6, 6]
+    squares = [np.sum(weight**2) for weight in weights if weight.ndim == 4]
     assert len(squares) == 9
-    penalty = sum(keras.ops.convert_to_numpy(loss) for loss in model.losses)
-    np.testing.assert_allclose(penalty, 0.5 * sum(squares), rtol=1e-5)
+    assert_same(sum(model.losses), 0.5 * sum(squares))
 
 
 def test_it_works_where_channels_come_first():
@@ -126,8 +111,6 @@ def test_it_works_where_channels_come_first():
         model = residual_convnet(**{**SMALL, "input_shape": (3, 8, 8)})
         if keras.backend.backend() != "tensorflow":  # not on its CPU
             model.predict(np.ones((2, 3, 8, 8)), verbose=0)
-        with pytest.raises(ValueError, match="`input_shape` must"):
-            residual_convnet(**{**SMALL, "input_shape": (3, 7, 8)})
     finally:
         keras.config.set_image_data_format(before)
     assert model.layers[1].output.shape == (None, 4, 8, 8)
@@ -138,29 +121,16 @@ def test_it_works_where_channels_come_first():
     "option, message",
     [
         ({"num_classes": 0}, "expected a positive integer.*units=0"),
-        ({"stem_filters": 0}, "`stem_filters` must.*stem_filters=0"),
+        ({"stem_filters": 0}, "filters=0"),
         ({"blocks": 0}, "`blocks` must.*blocks=0"),
-        ({"filters": ()}, "`filters` must not be empty"),
         ({"filters": (4, 0)}, "`filters` must be an integer.*filters=0"),
-        ({"filters": (8, 6)}, r"must not decrease.*filters=\(8, 6\)"),
-        (
-            {"stem_filters": 5},
-            r"must not decrease.*stem_filters=5, filters=\(4, 6\)",
-        ),
-        ({"input_shape": (8, 7, 3)}, r"divisible by 2.*\(8, 7, 3\)"),
-        ({"input_shape": (8, 8)}, r"three entries.*\(8, 8\)"),
+        ({"filters": (8, 6)}, "stage2_block1 .* at most filters=6 channels"),
+        ({"stem_filters": 5}, "stage1_block1 .* at most filters=4 channels"),
+        ({"input_shape": (8, 7, 3)}, r"divisible by strides=\(2, 2\).*8, 7, 4"),
+        ({"input_shape": (8, 8)}, "stem.*expected min_ndim=4"),
         ({"kernel_initializer": "no_such_name"}, "no_such_name"),
     ],
 )
 def test_what_makes_no_network_is_refused(option, message):
     with pytest.raises(ValueError, match=message):
         residual_convnet(**{**SMALL, **option})
-
-
-def test_an_initializer_may_be_a_function():
-    def thirds(shape, dtype=None):
-        return keras.ops.full(shape, 1 / 3, dtype)
-
-    model = residual_convnet(**SMALL, kernel_initializer=thirds)
-    for block in blocks_of(model):
-        np.testing.assert_allclose(block.get_weights()[0], 1 / 3, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""One step of a RIN, and what the cell adds to SimpleRNNCell."""
+"""One step of RINCell, and of the cell with two transitions a step."""
 
 import keras
 import numpy as np
@@ -7,59 +7,129 @@ import references
 from references import assert_same
 from references import to_numpy
 
+from keras_rin.initializers import Offset
+from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import RINCell
 
+CELLS = pytest.mark.parametrize("make", [RINCell, DeepTransitionRINCell])
+NORMAL = keras.initializers.RandomNormal
+OFFSETS = slice(1, None, 2)  # of the weights
+NAMES = ["kernel", "recurrent_kernel", "bias"]
+NAMES += ["transition_kernel", "transition_bias"]
 
-def built_cell(units, **kwargs):
-    cell = RINCell(
-        units,
-        recurrent_initializer=keras.initializers.RandomNormal(stddev=0.3),
-        bias_initializer=keras.initializers.RandomNormal(stddev=0.5),
-        **kwargs,
-    )
+
+def built(cell):
     cell.build((None, 3))
     return cell
 
 
+def random_cell(make, units=5, **options):
+    return built(
+        make(
+            units,
+            recurrent_initializer=NORMAL(stddev=0.3),
+            bias_initializer=NORMAL(stddev=0.5),
+            **options,
+        )
+    )
+
+
+def numpy_step(cell, x, h, activation="relu"):
+    first, second = cell.get_weights()[:3], cell.get_weights()[3:]
+    h = references.numpy_rin(x[:, None], first, activation, h)[:, 0]
+    if second:
+        no_input = [np.zeros((3, len(second[0]))), *second]
+        h = references.numpy_rin(0 * x[:, None], no_input, activation, h)[:, 0]
+    return h
+
+
+@CELLS
 @pytest.mark.parametrize("activation", references.ACTIVATIONS)
-def test_one_step_is_the_formula(rng, activation):
-    cell = built_cell(5, activation=activation)
+def test_one_step_is_the_formula(rng, make, activation):
+    cell = random_cell(make, activation=activation)
     x, h = rng.normal(size=(4, 3)), rng.normal(size=(4, 5)).astype("float32")
-    states = references.numpy_rin(x[:, None], cell.get_weights(), activation, h)
     output, (listed,) = cell(x, [h])
     _, bare = cell(x, h)
     for value in (output, listed, bare):
-        assert_same(value, states[:, 0])
+        assert_same(value, numpy_step(cell, x, h, activation))
 
 
-def test_the_effective_kernel_is_the_offset_plus_the_identity():
-    cell = built_cell(4)
-    effective = to_numpy(cell.effective_recurrent_kernel)
-    expected = to_numpy(cell.recurrent_kernel) + np.eye(4, dtype="f4")
-    np.testing.assert_array_equal(effective, expected)
+@CELLS
+def test_weights_stand_in_the_order_of_files(make):
+    names = [weight.name for weight in built(make(4)).weights]
+    assert names == NAMES[: len(names)]
 
 
-def test_weights_stand_in_the_order_of_keras():
-    names = [weight.name for weight in built_cell(4).weights]
-    assert names == ["kernel", "recurrent_kernel", "bias"]
+@CELLS
+def test_the_default_offsets_are_small_and_differ(make):
+    offsets = [
+        offset
+        for cell in (make(200), make(200))
+        for offset in built(cell).get_weights()[OFFSETS]
+    ]
+    for offset in offsets:
+        assert abs(offset.std() - 0.001) < 0.0001
+        assert abs(offset.mean()) < 0.0001
+    assert len({offset[0, 0] for offset in offsets}) == len(offsets)
 
 
-def test_the_default_offsets_are_small_and_differ_by_cell():
-    offsets = []
-    for cell in (RINCell(200), RINCell(200)):
-        cell.build((None, 1))
-        offsets.append(to_numpy(cell.recurrent_kernel))
-    assert abs(offsets[0].std() - 0.001) < 0.0001
-    assert abs(offsets[0].mean()) < 0.0001
-    assert not np.array_equal(*offsets)
+@pytest.mark.parametrize("seed", [None, 7, keras.random.SeedGenerator(7)])
+@pytest.mark.parametrize("wrap", [lambda start: start, Offset])
+def test_the_two_offsets_and_biases_differ(wrap, seed):
+    normal = NORMAL(seed=seed)
+    options = {"recurrent_initializer": wrap(normal)}
+    cell = DeepTransitionRINCell(4, bias_initializer=normal, **options)
+    _, first, bias, second, bias_2 = built(cell).get_weights()
+    assert (first != second).all() and (bias != bias_2).all()
 
 
-def test_small_offsets_survive_bfloat16():
-    small = keras.initializers.Constant(2.0**-8)
-    cell = RINCell(2, None, recurrent_initializer=small, dtype="mixed_bfloat16")
-    h, _ = cell(np.zeros((1, 1)), [np.ones((1, 2))])
+@CELLS
+def test_effective_matrices_are_offsets_plus_the_identity(make):
+    cell = random_cell(make)
+    for name in NAMES[OFFSETS][: len(cell.weights) // 2]:
+        expected = to_numpy(getattr(cell, name)) + np.eye(5, dtype="float32")
+        assert_same(getattr(cell, f"effective_{name}"), expected, 0, 0)
+    with pytest.raises(ValueError, match="has no weights yet"):
+        make(4).effective_recurrent_kernel  # noqa: B018
+
+
+@CELLS
+def test_options_act_on_each_offset_and_bias(make):
+    penalty = keras.regularizers.L2(0.1)
+    cell = random_cell(
+        make,
+        recurrent_regularizer=penalty,
+        bias_regularizer=penalty,
+        recurrent_constraint="non_neg",
+        bias_constraint="non_neg",
+    )
+    squares = [np.sum(weight**2) for weight in cell.get_weights()[1:]]
+    assert_same(sum(cell.losses), 0.1 * sum(squares))
+    for weight in cell.weights[1:]:
+        constrained = weight.constraint(-np.ones(weight.shape, "float32"))
+        assert_same(constrained, np.zeros(weight.shape))
+
+
+@CELLS
+def test_small_offsets_survive_bfloat16(make):
+    cell = built(make(2, None, dtype="mixed_bfloat16"))
+    weights = [0 * weight for weight in cell.get_weights()]
+    weights[OFFSETS][-1][:] = 2.0**-8
+    cell.set_weights(weights)
+    h, _ = cell(np.zeros((1, 3)), [np.ones((1, 2))])
     # 1 + 2^-8 is 1 in bfloat16: a rounded U + I would give 1 here.
     np.testing.assert_array_equal(to_numpy(h).astype("float32"), 1 + 2.0**-7)
+
+
+@CELLS
+def test_recurrent_dropout_acts_on_the_first_offset_alone(rng, make):
+    cell = random_cell(make, recurrent_dropout=0.5)
+    x, h = rng.normal(size=(4, 3)), rng.random((4, 5)).astype("float32")
+    dropped = to_numpy(cell(x, h, training=True)[0])
+    assert not np.allclose(dropped, numpy_step(cell, x, h), atol=1e-3)
+    kernel, first, *others = cell.get_weights()
+    cell.set_weights([kernel, 0 * first, *others])
+    assert_same(cell(x, h, training=True)[0], numpy_step(cell, x, h))
 
 
 def test_units_may_be_a_numpy_integer():
@@ -71,8 +141,3 @@ def test_units_may_be_a_numpy_integer():
 def test_dropout_must_be_a_fraction(name, rate):
     with pytest.raises(ValueError, match=f"`{name}` must"):
         RINCell(3, **{name: rate})
-
-
-def test_the_effective_kernel_needs_weights():
-    with pytest.raises(ValueError, match="has no weights yet"):
-        RINCell(4).effective_recurrent_kernel  # noqa: B018

@@ -14,14 +14,6 @@ CHUNK = 8192  # number of points at a time, which bounds the memory
 ROUNDS = 100  # largest number of changes of a direction
 
 
-class NoGap(Exception):
-    """A point cannot be separated from a later one in float64."""
-
-    def __init__(self, point):
-        super().__init__(point)
-        self.point = point
-
-
 def separating_neurons(z, start, stop, targets, enough):
     """The neurons that move the points `start` to `stop` and no later one.
 
@@ -33,20 +25,19 @@ def separating_neurons(z, start, stop, targets, enough):
 
     Returns:
         `directions` `(stop - start, k)`, of length 1, `thresholds` and `gaps`
-        `(stop - start,)`, `moves` `(stop - start, m)`, and `is_active`,
-        booleans: whether a point (row) activates a neuron (column).
-
-    Raises:
-        NoGap: If a point, counted from `start`, has no gap after rounding.
+        `(stop - start,)`, `moves` `(stop - start, m)`, which are infinite if
+        rounding closes a gap, and `is_active`, booleans: whether a point (row)
+        activates a neuron (column).
     """
     points = z[start:stop]
     directions, gaps = _directions(z, start, stop, enough)
     scores = points @ directions.T
     thresholds = np.diag(scores) - gaps
     active = np.triu(np.maximum(scores - thresholds, 0))
-    if not np.diag(active).all():
-        raise NoGap(int(np.diag(active).argmin()))
-    moves = scipy.linalg.solve_triangular(active, targets)
+    if np.diag(active).all():
+        moves = scipy.linalg.solve_triangular(active, targets)
+    else:
+        moves = np.full_like(targets, np.inf)
     return directions, thresholds, gaps, moves, active > 0
 
 
@@ -76,8 +67,7 @@ def _directions(z, start, stop, enough):
 def _gaps(z, start, columns, directions):
     """Half the distance, along its direction, of each point to the later ones.
 
-    `columns` are indices counted from `start`. Returns the gaps and the
-    indices of the closest later points.
+    Of the points `start + columns`; also the indices of the closest ones.
     """
     best = np.full(len(columns), -np.inf)
     rivals = start + columns

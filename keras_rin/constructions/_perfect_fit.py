@@ -1,5 +1,6 @@
 """perfect_fit: a residual network that memorizes its training data."""
 
+import contextlib
 import typing
 
 import keras
@@ -48,9 +49,8 @@ def perfect_fit(
 
     The number of weights is about n (2 width + 1). With the default width,
     which is ln(n) unless float32 needs more, that is the n ln(n) of the
-    theorem, times about 2.2. The network is computed in float64, with each
-    threshold in the middle of its gap, for standardized points. It is run on
-    all of them before it is returned, on the current backend and device. On a
+    theorem, times about 2.2. The network is computed in float64 and run on
+    all points before it is returned, on the current backend and device. On a
     device with less precise products, compare the margin with that precision.
 
     Args:
@@ -66,10 +66,10 @@ def perfect_fit(
         A `PerfectFit`, a named tuple `(model, margin)`.
 
     Raises:
-        ValueError: If `x` or `y` has another shape or type; if points that
-            are identical in float32 have different labels; if the margin is
-            too small for float32 at this width; or if the network
-            misclassifies a point on the current device.
+        ValueError: If `x`, `y` or `width` is none of these.
+        ValueError: If points that are identical in float32 have different
+            labels, or the margin is too small for float32 at this width.
+        ValueError: If the network misclassifies a point on this device.
 
     Example:
 
@@ -85,48 +85,30 @@ def perfect_fit(
     """
     if width is not None:
         width = _arguments.integer("width", width, at_least=2)
-    x, y = _checked_points(x), np.asarray(y)
-    _check_labels(y, x)
-    points, labels, first_indices = _distinct(x, y)
-    cloud = _Cloud(points, labels)
-    widths = [width] if width else _candidate_widths(*points.shape)
-    try:
-        stack = _narrowest_stack(cloud, widths)
-    except _TooNarrow as error:
-        raise ValueError(
-            f"In float32 this fit fails at width {widths[-1]}: another point "
-            f"is too close to x[{first_indices[error.point]}], which rounding "
-            f"may move by {min(error.share, 1):.2g} of the distance to "
-            f"another class; {LARGEST_SHARE} is allowed. A larger width may "
-            f"suffice, up to {points.shape[1] + 1}. Received: width={width}"
-        ) from None
+    points, labels, first_indices = _distinct(*_checked(x, y))
+    cloud = _Cloud(points, labels, first_indices)
+    stack = _narrowest_stack(cloud, width)
     model = _model(cloud, stack)
     _check_predictions(model, points, labels, first_indices)
     return PerfectFit(model, float(stack.margin))
 
 
-def _checked_points(x):
+def _checked(x, y):
     with np.errstate(over="ignore"):
-        x = _arguments.real_array("x", x).astype("float32")
+        x, y = _arguments.real_array("x", x).astype("float32"), np.asarray(y)
     if x.ndim != 2 or 0 in x.shape or not np.isfinite(x).all():
         raise ValueError(
             "`x` must be of shape (n, features) with at least one of each, "
             f"and finite in float32. Received: x of shape {x.shape}, "
             f"{np.isfinite(x).sum()} of {x.size} numbers finite"
         )
-    return x
-
-
-def _check_labels(y, x):
-    is_integer = np.issubdtype(y.dtype, np.integer)
-    if not is_integer or y.shape != x.shape[:1] or y.min() < 0:
+    if y.dtype.kind not in "iu" or y.shape != x.shape[:1] or y.min() < 0:
         raise ValueError(
             f"`y` must be integers of shape {x.shape[:1]}, one class for each "
             "row of `x`, from 0 upwards. "
-            f"Received: y of shape {y.shape} and dtype {y.dtype}"
-            + f", y[{y.argmin()}]={y.min()}"
-            * bool(is_integer and y.size)
+            f"Received: y of shape {y.shape} and dtype {y.dtype}: {y}"
         )
+    return x, y
 
 
 def _distinct(x, y):
@@ -147,19 +129,25 @@ def _distinct(x, y):
     return points.astype("float64"), y[first], first
 
 
-def _candidate_widths(n, features):
-    """From ln n to features + 1, beyond which a width has no effect."""
-    widths = [max(4, int(np.ceil(np.log(n))))]
-    while widths[-1] < features + 1:
+def _narrowest_stack(cloud, width):
+    """The stack of a width, or of the first one that suffices in float32."""
+    n, features = cloud.points.shape
+    widths = [width or max(4, int(np.ceil(np.log(n))))]
+    while not width and widths[-1] < features + 1:  # a larger one is the same
         widths.append(min(widths[-1] * 3 // 2, features + 1))
-    return widths
+    *narrower, widest = widths
+    for width in narrower:
+        with contextlib.suppress(TooNarrow):
+            return _separating_stack(cloud, width)
+    return _separating_stack(cloud, widest)
 
 
 class _Cloud:
     """The points, standardized in every feature."""
 
-    def __init__(self, points, labels):
+    def __init__(self, points, labels, first_indices):
         self.labels, self.classes = labels, int(labels.max()) + 1
+        self.first_indices = first_indices
         # The network subtracts the mean in float32.
         self.mean = points.mean(axis=0).astype("float32")
         centered = points - self.mean
@@ -193,19 +181,24 @@ class _Stack(typing.NamedTuple):
     margin: float
 
 
-class _TooNarrow(Exception):
+class TooNarrow(ValueError):
     """Rounding may move a point by too much of the distance to another class.
 
     `share` is that part of the distance, `point` the index in the cloud.
     """
 
-    def __init__(self, point, share):
-        super().__init__(point, share)
-        self.point, self.share = point, share
+    def __init__(self, cloud, width, point, share):
+        super().__init__(
+            f"In float32 this fit fails at width {width}: another point is too "
+            f"close to x[{cloud.first_indices[point]}], which rounding may "
+            f"move by {np.fmin(share, 1):.2g} of the distance to another "
+            f"class; {LARGEST_SHARE} is allowed. A larger width may suffice, "
+            f"up to {cloud.points.shape[1] + 1}. Received: width={width}"
+        )
 
 
 def _separating_stack(cloud, width):
-    """The `_Stack` of a width; raises `_TooNarrow` if float32 needs more."""
+    """The `_Stack` of a width; raises `TooNarrow` if float32 needs more."""
     n = len(cloud.points)
     depth = -(-n // MOST_UNITS)
     units = -(-n // depth)
@@ -225,24 +218,18 @@ def _separating_stack(cloud, width):
     reach = cloud.reach(order, projection)
     for block, start in enumerate(range(0, n, units)):
         stop = min(start + units, n)
-        try:
-            directions, thresholds, gaps, output, is_active = (
-                _peeling.separating_neurons(
-                    z,
-                    start,
-                    stop,
-                    targets[start:stop],
-                    SUFFICIENT_MARGIN * reach[start],
-                )
+        enough = SUFFICIENT_MARGIN * reach[start]
+        directions, thresholds, gaps, output, is_active = (
+            _peeling.separating_neurons(
+                z, start, stop, targets[start:stop], enough
             )
-        except _peeling.NoGap as error:
-            raise _TooNarrow(order[start + error.point], np.inf) from error
-        # The rounding errors of the neurons are independent: squares add up.
-        shares = (
-            roundoff * reach[start] * np.sqrt(is_active @ (output**2).sum(1))
         )
-        if shares.max() > LARGEST_SHARE:
-            raise _TooNarrow(order[start + gaps.argmin()], shares.max())
+        # The rounding errors of the neurons are independent: squares add up.
+        squares = np.where(is_active, (output**2).sum(1), 0).sum(1)
+        share = (roundoff * reach[start] * np.sqrt(squares)).max()
+        if share > LARGEST_SHARE:
+            point = order[start + gaps.argmin()]
+            raise TooNarrow(cloud, width, point, share)
         kernel[block, :-1, : stop - start] = directions.T
         bias[block, : stop - start] = -thresholds
         output_kernel[block, : stop - start] = output
@@ -273,24 +260,17 @@ def _corners(classes, k):
 def _model(cloud, stack):
     """Projection, residual blocks and the choice of the nearest corner."""
     depth, width, units = stack.kernel.shape
+    mean, dense, float32 = cloud.mean, keras.layers.Dense, {"dtype": "float32"}
+    variance = np.ones_like(mean)
     model = keras.Sequential(
         [
-            keras.Input((len(cloud.mean),), dtype="float32"),
-            keras.layers.Normalization(
-                mean=cloud.mean,
-                variance=np.ones_like(cloud.mean),
-                dtype="float32",
-            ),
-            keras.layers.Dense(
-                width, use_bias=False, dtype="float32", name="projection"
-            ),
+            keras.Input(mean.shape, **float32),
+            keras.layers.Normalization(mean=mean, variance=variance, **float32),
+            dense(width, use_bias=False, name="projection", **float32),
             ResidualDenseStack(
-                units,
-                depth=depth,
-                kernel_initializer="zeros",
-                dtype="float32",
+                units, depth=depth, kernel_initializer="zeros", **float32
             ),
-            keras.layers.Dense(cloud.classes, dtype="float32", name="logits"),
+            dense(cloud.classes, name="logits", **float32),
         ],
         name="perfect_fit",
     )
@@ -315,19 +295,8 @@ def _check_predictions(model, points, labels, first_indices):
     wrong = np.flatnonzero(predictions != labels)
     if wrong.size:
         raise ValueError(
-            "The network does not fit in the precision of this device: it "
-            f"gives x[{first_indices[wrong[0]]}] the class "
-            f"{predictions[wrong[0]]} instead of {labels[wrong[0]]}. Possible "
-            "reasons are features of very different scales and products of "
-            "less than float32 precision."
+            "The network does not fit in the precision of this device, as "
+            "with products of less than float32: it gives "
+            f"x[{first_indices[wrong[0]]}] the class {predictions[wrong[0]]} "
+            f"instead of {labels[wrong[0]]}."
         )
-
-
-def _narrowest_stack(cloud, widths):
-    """The stack of the first width that suffices in float32."""
-    for width in widths:
-        try:
-            return _separating_stack(cloud, width)
-        except _TooNarrow:
-            if width == widths[-1]:
-                raise

@@ -8,7 +8,6 @@ from keras.constraints import Constraint
 from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
-from keras_rin import _arguments
 from keras_rin.initializers import _half_precision
 from keras_rin.layers import _saved_weights
 from keras_rin.layers._offset_options import warn_about_effective_options
@@ -48,9 +47,6 @@ class LinearResidual(keras.layers.Layer):
     Returns:
         Tensor of the shape of `x`.
 
-    Raises:
-        ValueError: If the number of features is undefined.
-
     Example:
 
     >>> layer = keras_rin.layers.LinearResidual()
@@ -78,7 +74,7 @@ class LinearResidual(keras.layers.Layer):
         warn_about_effective_options(self, "kernel")
 
     def build(self, input_shape):
-        features = _arguments.checked_features(self.name, input_shape)
+        features = input_shape[-1]
         self.kernel = self.add_weight(
             name="kernel",
             shape=(features, features),

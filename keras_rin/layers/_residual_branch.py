@@ -4,12 +4,20 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras.constraints import Constraint
-from keras.initializers import Initializer
-from keras.regularizers import Regularizer
 
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.initializers import _half_precision
+
+KINDS = {
+    "initializer": keras.initializers,
+    "regularizer": keras.regularizers,
+    "constraint": keras.constraints,
+}
+OPTIONS = [
+    f"{weight}_{kind}"
+    for weight in ("kernel", "bias", "output")
+    for kind in KINDS
+]
 
 
 class ResidualBranch(keras.layers.Layer):
@@ -26,78 +34,38 @@ class ResidualBranch(keras.layers.Layer):
         *,
         activation: str | Callable | None = "relu",
         use_bias: bool = True,
-        kernel_initializer: str | Initializer | None = None,
-        bias_initializer: str | Initializer = "zeros",
-        kernel_regularizer: str | Regularizer | None = None,
-        bias_regularizer: str | Regularizer | None = None,
-        activity_regularizer: str | Regularizer | None = None,
-        kernel_constraint: str | Constraint | None = None,
-        bias_constraint: str | Constraint | None = None,
-        output_initializer: str | Initializer | None = None,
-        output_regularizer: str | Regularizer | None = None,
-        output_constraint: str | Constraint | None = None,
-        **kwargs: Any,
+        **options: Any,
     ):
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        options.setdefault("bias_initializer", "zeros")
+        of_weights = {name: options.pop(name, None) for name in OPTIONS}
+        super().__init__(**options)
         self.activation = keras.activations.get(activation)
         self.use_bias = use_bias
-        self.kernel_initializer = _initializer(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
-        self.kernel_constraint = keras.constraints.get(kernel_constraint)
-        self.bias_constraint = keras.constraints.get(bias_constraint)
-        self.output_initializer = _initializer(output_initializer)
-        self.output_regularizer = keras.regularizers.get(output_regularizer)
-        self.output_constraint = keras.constraints.get(output_constraint)
+        for name in ("kernel_initializer", "output_initializer"):
+            of_weights[name] = of_weights[name] or SmallVarianceNormal()
+        for name, option in of_weights.items():
+            setattr(self, name, KINDS[name.split("_")[1]].get(option))
 
     def add_branch(self, kernel_shape, output_shape, bias_shape):
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=kernel_shape,
-            initializer=_half_precision.in_float32_if_orthogonal(
-                self.kernel_initializer
-            ),
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-        )
-        self.output_kernel = self.add_weight(
-            name="output_kernel",
-            shape=output_shape,
-            initializer=_half_precision.in_float32_if_orthogonal(
-                self.output_initializer
-            ),
-            regularizer=self.output_regularizer,
-            constraint=self.output_constraint,
-        )
+        self.kernel = self._add("kernel", kernel_shape, "kernel")
+        self.output_kernel = self._add("output_kernel", output_shape, "output")
         if self.use_bias:
-            self.bias = self.add_weight(
-                name="bias",
-                shape=bias_shape,
-                initializer=self.bias_initializer,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-            )
+            self.bias = self._add("bias", bias_shape, "bias")
+
+    def _add(self, name, shape, weight):
+        options = {kind: getattr(self, f"{weight}_{kind}") for kind in KINDS}
+        options["initializer"] = _half_precision.in_float32_if_orthogonal(
+            options["initializer"]
+        )
+        return self.add_weight(name=name, shape=shape, **options)
 
     def get_config(self):
-        initializer = keras.initializers.serialize
-        regularizer = keras.regularizers.serialize
-        constraint = keras.constraints.serialize
-        return {
+        config = {
             **super().get_config(),
             "activation": keras.activations.serialize(self.activation),
             "use_bias": self.use_bias,
-            "kernel_initializer": initializer(self.kernel_initializer),
-            "bias_initializer": initializer(self.bias_initializer),
-            "kernel_regularizer": regularizer(self.kernel_regularizer),
-            "bias_regularizer": regularizer(self.bias_regularizer),
-            "kernel_constraint": constraint(self.kernel_constraint),
-            "bias_constraint": constraint(self.bias_constraint),
-            "output_initializer": initializer(self.output_initializer),
-            "output_regularizer": regularizer(self.output_regularizer),
-            "output_constraint": constraint(self.output_constraint),
         }
-
-
-def _initializer(identifier):
-    return keras.initializers.get(identifier or SmallVarianceNormal())
+        for name in OPTIONS:
+            serialize = KINDS[name.split("_")[1]].serialize
+            config[name] = serialize(getattr(self, name))
+        return config

@@ -30,20 +30,17 @@ class ResidualConv2D(ResidualBranch):
 
     Args:
         filters: Positive integer, number of output channels, at least the
-            number of input channels.
+            number of input channels. All arguments that are not listed are
+            those of `ResidualDense`, for the kernels of C1 (`kernel`) and C2
+            (`output`): `output_initializer="zeros"` makes the block equal to
+            its shortcut.
         kernel_size: Positive integer or a pair of them, height and width of
             both kernels. Defaults to 3.
         strides: Positive integer or a pair of them, strides of C1. Height and
             width must be divisible by them. Defaults to 1.
         data_format: `"channels_last"` or `"channels_first"`. Defaults to
             `None`: `keras.config.image_data_format()`.
-        **options: The other arguments of `ResidualDense`, for the kernels of
-            C1 (`kernel`) and C2 (`output`): `activation`, `use_bias`,
-            `kernel_initializer`, `bias_initializer`, `kernel_regularizer`,
-            `bias_regularizer`, `activity_regularizer`, `kernel_constraint`,
-            `bias_constraint`, `output_initializer` (`"zeros"` makes the block
-            equal to its shortcut), `output_regularizer`,
-            `output_constraint`, `name`, `dtype`, `trainable`.
+        **options: Arguments of `ResidualDense`, by name.
 
     Call arguments:
         x: Tensor of shape `(batch, height, width, channels)`, or
@@ -55,10 +52,9 @@ class ResidualConv2D(ResidualBranch):
         `"channels_first"`.
 
     Raises:
-        ValueError: If `filters`, `kernel_size` or `strides` does not consist
-            of positive integers, if `data_format` is neither of the two, if
-            the input has more channels than `filters`, or if its height or
-            width is not divisible by `strides`. If a size is undefined until
+        ValueError: If an argument is none of these.
+        ValueError: If the input has more channels than `filters`, or a height
+            or width that `strides` do not divide. If a size is undefined until
             TensorFlow runs the graph, TensorFlow raises its own error.
 
     Example:
@@ -127,28 +123,18 @@ class ResidualConv2D(ResidualBranch):
     def compute_output_shape(self, input_shape):
         batch, *sizes = input_shape
         channels = sizes.pop(self._axis - 1)
-        self._check_shape(input_shape, sizes, channels)
-        sizes = [
-            size and size // stride
-            for size, stride in zip(sizes, self.strides, strict=True)
-        ]
-        sizes.insert(self._axis - 1, self.filters)
-        return (batch, *sizes)
-
-    def _check_shape(self, shape, sizes, channels):
-        received = f"Received: shape={tuple(shape)}"
-        if channels is None or channels > self.filters:
+        strided = list(zip(sizes, self.strides, strict=True))
+        fits = not any((size or 0) % stride for size, stride in strided)
+        if channels is None or channels > self.filters or not fits:
             raise ValueError(
                 f"{self.name} needs an input of at most filters="
-                f"{self.filters} channels: the shortcut can add channels but "
-                f"not remove them. {received}"
+                f"{self.filters} channels, because the shortcut cannot remove "
+                f"any, with a height and width divisible by strides="
+                f"{self.strides}. Received: shape={tuple(input_shape)}"
             )
-        for size, stride in zip(sizes, self.strides, strict=True):
-            if size is not None and size % stride:
-                raise ValueError(
-                    f"{self.name} needs a height and width divisible by "
-                    f"strides={self.strides}. {received}"
-                )
+        sizes = [size and size // stride for size, stride in strided]
+        sizes.insert(self._axis - 1, self.filters)
+        return (batch, *sizes)
 
     def get_config(self):
         return {
@@ -178,10 +164,9 @@ def _conv(x, kernel, strides=1):
 
 
 def _pair(name, value):
-    if not isinstance(value, (list, tuple)):
-        value = (value, value)
-    if len(value) != 2:
+    pair = value if isinstance(value, (list, tuple)) else (value, value)
+    if len(pair) != 2:
         raise ValueError(
             f"`{name}` must be an integer or a pair. Received: {name}={value!r}"
         )
-    return tuple(_arguments.integer(name, size) for size in value)
+    return tuple(_arguments.integer(name, size) for size in pair)

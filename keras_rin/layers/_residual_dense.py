@@ -22,8 +22,7 @@ class ResidualDense(ResidualBranch):
     The trainable weights are, in this order, `kernel` U `(features, units)`,
     `output_kernel` V `(units, features)` and `bias` b `(units,)`. They
     parametrize the offset from the identity: with V = 0 the block is the
-    identity map, so weight decay or
-    `keras.regularizers.L2` pulls the block towards it.
+    identity map, so weight decay or `keras.regularizers.L2` pulls it there.
 
     Args:
         units: Positive integer, number of hidden units.
@@ -53,8 +52,7 @@ class ResidualDense(ResidualBranch):
         Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If `units` is not a positive integer, or if the number of
-            features is undefined.
+        ValueError: If `units` is not a positive integer.
 
     Example:
 
@@ -105,7 +103,7 @@ class ResidualDense(ResidualBranch):
         self.units = _arguments.integer("units", units)
 
     def build(self, input_shape):
-        features = _arguments.checked_features(self.name, input_shape)
+        features = input_shape[-1]
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
         self.add_branch(
             (features, self.units), (self.units, features), (self.units,)

@@ -30,21 +30,14 @@ class ResidualDenseStack(ResidualBranch):
     the identity map.
 
     Args:
-        units: Positive integer, number of hidden units of each block.
-        activation: Activation function of the hidden units. Defaults to
-            `"relu"`.
-        use_bias: Boolean, whether the hidden units use bias vectors. Defaults
-            to `True`.
+        units: Positive integer, number of hidden units of each block. All
+            arguments that are not listed are those of `ResidualDense`.
         depth: Positive integer, number of residual blocks.
         kernel_initializer: Initializer of U. Defaults to `"he_normal"`. Keras
             counts the leading axis as part of the fan-in, so the variance is
             2 / (depth * features).
         output_initializer: Initializer of V. Defaults to `"zeros"`.
-        **options: The other arguments of `ResidualDense`: `bias_initializer`,
-            `kernel_regularizer`,
-            `bias_regularizer`, `activity_regularizer`, `kernel_constraint`,
-            `bias_constraint`, `output_regularizer`, `output_constraint`,
-            `name`, `dtype`, `trainable`.
+        **options: Arguments of `ResidualDense`, by name.
 
     Call arguments:
         x: Tensor of shape `(..., features)`.
@@ -53,8 +46,7 @@ class ResidualDenseStack(ResidualBranch):
         Tensor of the shape of `x`.
 
     Raises:
-        ValueError: If `units` or `depth` is not a positive integer, or if the
-            number of features is undefined.
+        ValueError: If `units` or `depth` is not a positive integer.
 
     Example:
 
@@ -63,8 +55,7 @@ class ResidualDenseStack(ResidualBranch):
     (32, 4)
 
     Reference:
-        Hardt and Ma, 2017, Identity matters in deep learning (arXiv
-        1611.04231), section 3, where x is a column vector.
+        Hardt and Ma, 2017 (arXiv 1611.04231), section 3; see `ResidualDense`.
     """
 
     def __init__(
@@ -93,7 +84,7 @@ class ResidualDenseStack(ResidualBranch):
         self.depth = _arguments.integer("depth", depth)
 
     def build(self, input_shape):
-        features = _arguments.checked_features(self.name, input_shape)
+        features = input_shape[-1]
         self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
         self.add_branch(
             (self.depth, features, self.units),

@@ -25,13 +25,12 @@ def residual_convnet(
 
     The network has no normalization layers. It consists of a 3 x 3
     convolution with `stem_filters` channels; for each entry of `filters` a
-    stage of `blocks` residual blocks x + C2(relu(C1 x)) with that many
-    channels (`keras_rin.layers.ResidualConv2D`), where the first block of
-    every stage after the first has stride 2; a global average pooling; and a
-    random projection to the classes that is not trained, a
-    `keras.layers.Dense` of weights with variance 1 / channels, which preserves
-    the mean square. All trainable weights are in the convolutions; setting
-    `model.trainable = True` would train the projection as well.
+    stage of `blocks` residual blocks (`keras_rin.layers.ResidualConv2D`) with
+    that many channels, the first of which has stride 2 after the first stage;
+    a global average pooling; and a random projection to the classes that is
+    not trained, a `keras.layers.Dense` of weights with variance 1 / channels,
+    which preserves the mean square. Setting `model.trainable = True` would
+    train the projection as well.
 
     The defaults are the CIFAR-10 network of the paper: 55 convolutions with
     13,538,736 weights. The paper does not say whether the convolutions have
@@ -52,8 +51,8 @@ def residual_convnet(
         stem_filters: Positive integer, number of channels of the first
             convolution. Defaults to 16.
         filters: Sequence of positive integers, number of channels of each
-            stage, in non-decreasing order and at least `stem_filters`.
-            Defaults to `(64, 128, 256)`.
+            stage, at least `stem_filters` and not decreasing. Defaults to
+            `(64, 128, 256)`.
         blocks: Positive integer, number of blocks per stage. Defaults to 9.
         use_bias: Boolean, whether the first convolution of the network and
             that of each block use a bias vector. Defaults to `False`.
@@ -72,10 +71,8 @@ def residual_convnet(
         variance 1.
 
     Raises:
-        ValueError: If `stem_filters`, `filters` or `blocks` does not consist
-            of positive integers, if `filters` is empty or decreases, or if
-            `input_shape` does not have three entries, with height and width
-            divisible by the strides.
+        ValueError: If an argument is none of these; a layer of the network
+            raises it, such as `stage2_block1` for a decrease of `filters`.
 
     Example:
 
@@ -90,8 +87,6 @@ def residual_convnet(
         1611.04231), table 1.
     """
     _arguments.integer("blocks", blocks)
-    _check_filters(stem_filters, filters)
-    _check_input_shape(input_shape, len(filters))
 
     def fresh():
         # A shared instance would give all kernels of a shape the same values.
@@ -132,26 +127,3 @@ def residual_convnet(
         name="logits",
     )(x)
     return keras.Model(images, logits, name=name)
-
-
-def _check_filters(stem_filters, filters):
-    sizes = [_arguments.integer("stem_filters", stem_filters)]
-    sizes += [_arguments.integer("filters", number) for number in filters]
-    if len(sizes) == 1 or sizes != sorted(sizes):
-        raise ValueError(
-            "`filters` must not be empty, and `stem_filters` and `filters` "
-            "must not decrease. "
-            f"Received: stem_filters={stem_filters}, filters={filters}"
-        )
-
-
-def _check_input_shape(input_shape, stages):
-    channels_first = keras.config.image_data_format() == "channels_first"
-    factor = 2 ** (stages - 1)
-    sizes = input_shape[1:] if channels_first else input_shape[:2]
-    fits = all(size is None or size % factor == 0 for size in sizes)
-    if len(input_shape) != 3 or not fits:
-        raise ValueError(
-            "`input_shape` must have three entries, with height and width "
-            f"divisible by {factor}. Received: input_shape={input_shape}"
-        )
