@@ -33,7 +33,6 @@ def parser():
     run = commands.add_parser("run", help="Make the missing runs of a study.")
     run.add_argument("study", help="Its folder, or FOLDER/PART.")
     run.add_argument("--jobs", type=int, help="Parallel runs; one a core.")
-    _add_flag(run, "--extend", "Also try rates beyond the best one.")
     run.add_argument(
         "--ray_address", help="Address of a Ray cluster that makes the runs."
     )
@@ -90,7 +89,7 @@ def run(options):
         sys.exit(str(error))
     if missing := data.missing_data(protocol.settings):
         sys.exit(f"{protocol.name} cannot be run: {missing}.")
-    runner.run(protocol, options.jobs, options.ray_address, options.extend)
+    runner.run(protocol, options.jobs, options.ray_address)
     study = load(protocol)
     page.draw(study)
     page.write(study, claims.of(study))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import pathlib
 from collections.abc import Callable
 
 import keras
@@ -32,7 +31,14 @@ def draw(setting):
     """The data of a run, normalized if its setting says so."""
     rng = np.random.default_rng(setting["seed"])
     data = TASKS[setting["task"]](setting, rng)
-    return normalized(data) if setting["inputs"] == "normalized" else data
+    if setting["inputs"] == "normalized":
+        layer = keras.layers.Normalization()
+        layer.adapt(data.splits[0][0])
+        normalized = ((layer(x), y) for x, y in data.splits)
+        data.splits = [
+            (keras.ops.convert_to_numpy(x), y) for x, y in normalized
+        ]
+    return data
 
 
 def entropy(y, logits):
@@ -46,50 +52,47 @@ def wrong(y, logits):
 
 
 def adding_data(setting, rng):
-    splits = [
-        tasks.adding.generate(rng, n, setting["length"])
-        for n in (setting["train"], 1_000, 1_000)
-    ]
+    splits = _generated(setting, rng, tasks.adding, setting["length"])
     loss = keras.losses.mean_squared_error
     return Data(splits, 1, loss, loss, tasks.adding.baseline_loss())
 
 
 def copying_data(setting, rng):
-    length, copied = setting["length"], setting["copied"]
-    splits = [
-        tasks.copying.generate(rng, n, length, copied)
-        for n in (setting["train"], 1_000, 1_000)
-    ]
-    baseline = tasks.copying.baseline_loss(length, copied)
+    choices = setting["length"], setting["copied"]
+    splits = _generated(setting, rng, tasks.copying, *choices)
+    baseline = tasks.copying.baseline_loss(*choices)
     return Data(splits, 9, entropy, entropy, baseline, every_step=True)
 
 
+def _generated(setting, rng, task, *choices):
+    sizes = setting["train"], 1_000, 1_000
+    return [task.generate(rng, size, *choices) for size in sizes]
+
+
 def pixels_data(setting, rng):
-    parts = load_images(setting["images"])
-    height, width = parts[0][0].shape[1:3]
-    order = None
-    if setting["permuted"]:
-        steps = height * width // setting["pooled"] ** 2
-        order = sequential_pixels.permutation(np.random.default_rng(0), steps)
-    splits = [
-        (sequential_pixels.generate(pool(x, setting["pooled"]), order), y)
-        for x, y in parts
+    parts = [
+        (pool(x, setting["pooled"]), y)
+        for x, y in load_images(setting["images"])
     ]
+    order, steps = None, parts[0][0][0, ..., 0].size
+    if setting["permuted"]:
+        order = sequential_pixels.permutation(np.random.default_rng(0), steps)
+    splits = [(sequential_pixels.generate(x, order), y) for x, y in parts]
     if setting["train"] is not None:
         splits[0] = _some(rng, splits[0], setting["train"])
-    chance = sequential_pixels.chance_accuracy(splits[2][1])
-    return Data(splits, 10, entropy, wrong, 1 - chance)
+    return _classifier(splits)
 
 
 def images_data(setting, rng):
     """Whole images, with mean 0 and variance 1 on the training set."""
     parts = load_images(setting["images"])
     mean, deviation = parts[0][0].mean(), parts[0][0].std()
-    shape = (*parts[0][0].shape[1:], 1)[:3]  # one channel by default
-    splits = [
-        (((x - mean) / deviation).astype("float32").reshape(len(x), *shape), y)
-        for x, y in parts
-    ]
+    return _classifier(
+        [(((x - mean) / deviation).astype("float32"), y) for x, y in parts]
+    )
+
+
+def _classifier(splits):
     chance = sequential_pixels.chance_accuracy(splits[2][1])
     return Data(splits, 10, entropy, wrong, 1 - chance)
 
@@ -158,7 +161,7 @@ def load_images(name):
     if name == "digits":
         digits = load_digits()
         order = rng.permutation(len(digits.target))
-        x, y = (digits.images / 16)[order], digits.target[order]
+        x, y = digits.images[order, ..., None] / 16, digits.target[order]
         (x, x_test), (y, y_test) = (x[360:], x[:360]), (y[360:], y[:360])
     else:
         options = {"split": ["train", "test"], "batch_size": -1}
@@ -179,21 +182,11 @@ def pool(images, size):
     return squares.mean(axis=(2, 4), dtype="float32") / 255
 
 
-def normalized(data):
-    """Each input feature with mean 0 and variance 1 on the training set."""
-    layer = keras.layers.Normalization()
-    layer.adapt(data.splits[0][0])
-    splits = [(keras.ops.convert_to_numpy(layer(x)), y) for x, y in data.splits]
-    return dataclasses.replace(data, splits=splits)
-
-
 def missing_data(settings):
     """Which data runs need that do not exist, in words; "" if none."""
     tasks_of = {setting["task"] for setting in settings}
-    if "babi" in tasks_of:
-        folder = os.environ.get("BABI_DIR", "")
-        if not folder or not pathlib.Path(folder).exists():
-            return f"BABI_DIR names no folder of bAbI files: {folder!r}"
+    if "babi" in tasks_of and not os.path.isdir(os.getenv("BABI_DIR", "")):
+        return "BABI_DIR names no folder of bAbI files"
     names = {setting["images"] for setting in settings} - {"digits", None}
     if "text" in tasks_of:
         names.add("tiny_shakespeare")

@@ -92,7 +92,7 @@ class Measurement:
             if results is not None:
                 self._draw(results, figures, folder, name)
         text = self.page(folder)
-        record.write_page(folder, self.part, text)
+        record.write_page(folder / "README.md", self.part, text)
         print(text)
 
     def results(self, name="", smallest=False):

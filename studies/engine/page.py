@@ -151,8 +151,8 @@ def draw(study):
 
 def write(study, asserted):
     """README.md of a study, or the part of it that is of a protocol."""
-    protocol = study.protocol
-    record.write_page(protocol.folder, protocol.part, of(study, asserted))
+    path = study.protocol.folder / "README.md"
+    record.write_page(path, study.protocol.part, of(study, asserted))
 
 
 def write_all(studies, every):
@@ -161,5 +161,5 @@ def write_all(studies, every):
         asserted = claims.of(study)
         every = [*every, *asserted]
         write(study, asserted)
-    record.insert(CLAIMS, "claims", of_table(every))
-    record.insert(CLAIMS, "counts", of_counts(every))
+    record.write_page(CLAIMS, "claims", of_table(every))
+    record.write_page(CLAIMS, "counts", of_counts(every))

@@ -129,7 +129,7 @@ class Protocol:
     def varied(self):
         """The hyperparameters that tell variants apart."""
         names = dict.fromkeys(itertools.chain(*self["grid"]))
-        return [n for n in names if n not in ("seeds", *self["tuned"])]
+        return [n for n in names if n not in self["tuned"]]
 
     @property
     def folder(self):
@@ -168,10 +168,6 @@ class Protocol:
     def variants(self):
         return tuple(dict.fromkeys(map(self.variant, self.settings)))
 
-    def seeds(self, variant):
-        settings = [s for s in self.settings if self.variant(s) == variant]
-        return list(dict.fromkeys(setting["seed"] for setting in settings))
-
 
 def read(study):
     """The protocol of a folder, a part FOLDER/PART or a file.
@@ -198,25 +194,26 @@ def _protocol(path, source):
     _require(REQUIRED, source)
     protocol = Protocol(path, DEFAULTS | source)
     fixed = protocol["data"] | protocol["model"] | protocol["training"]
-    names = set(itertools.chain(*protocol["grid"])) - {"seeds"}
+    names = set(itertools.chain(*protocol["grid"]))
     require_known("hyperparameter", [*names, *fixed], HYPERPARAMETERS)
     shown = filter(None, [*protocol["tuned"], protocol["panels"]])
     require_known("hyperparameter to choose or show", shown, names)
     require_known("table", protocol["tables"], TABLES)
     # Grid after grid, seed after seed: the first grid has its verdicts first.
     settings = tuple(
-        protocol.with_layer(_setting(fixed | chosen))
+        protocol.with_layer(_setting({**fixed, **chosen, "seed": seed}))
         for grid in protocol["grid"]
-        for chosen in _combinations({"seeds": protocol["seeds"]} | grid)
+        for seed in protocol["seeds"]
+        for chosen in _combinations(grid)
     )
     return dataclasses.replace(protocol, settings=settings)
 
 
 def _combinations(grid):
-    """{hyperparameter: value} of each combination of a row, seed by seed."""
-    grid = {n: v if isinstance(v, list) else [v] for n, v in grid.items()}
-    for seed, *values in itertools.product(grid.pop("seeds"), *grid.values()):
-        yield {"seed": seed, **dict(zip(grid, values, strict=True))}
+    """{hyperparameter: value} of each combination of a row."""
+    values = (v if isinstance(v, list) else [v] for v in grid.values())
+    for chosen in itertools.product(*values):
+        yield dict(zip(grid, chosen, strict=True))
 
 
 def _setting(values):

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import importlib.metadata
+import io
 import json
 import os
 import pathlib
@@ -10,7 +11,6 @@ import platform
 import re
 import shlex
 import sys
-import tempfile
 
 import matplotlib
 import tabulate
@@ -33,22 +33,13 @@ def write(path, record):
     return json.loads(text)  # as `read` returns it: a tuple is a list
 
 
-@contextlib.contextmanager
-def _replacing(path):
-    """Yields a path to write to, which replaces `path` when it is complete."""
+def write_text(path, text):
+    """Replaces a file, by nothing if the disk is full or this is killed."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".new", dir=path.parent) as folder:
-        new = pathlib.Path(folder) / path.name
-        yield new
-        with new.open("rb+") as file:
-            os.fsync(file.fileno())
-        new.replace(path)
-
-
-def write_text(path, text):
-    with _replacing(path) as new:
-        new.write_text(text)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_text(text)
+    new.replace(path)
 
 
 def file_name(name, *parts):
@@ -57,40 +48,28 @@ def file_name(name, *parts):
     return "_".join(filter(None, [stem, *parts])) + f".{suffix}"
 
 
-def write_page(folder, part, text):
-    """Replaces README.md of a study, or the part of it with a name."""
-    path = folder / "README.md"
-    if part:
-        insert(path, part, text)
-    else:
-        write_text(path, text)
-
-
-def insert(path, name, text):
-    """Replaces what stands between the marks of a name in a page.
+def write_page(path, part, text):
+    """Replaces a page, or what stands in it between the marks of a part.
 
     Marks that are missing are added at the end.
     """
-    page = path.read_text() if path.exists() else ""
-    first, last = f"<!-- {name} -->\n", "<!-- end -->"
-    before, _, after = page.partition(first)
-    _, _, after = after.partition(last)
-    write_text(path, "".join([before, first, text, last, after or "\n"]))
+    if part:
+        page = path.read_text() if path.exists() else ""
+        first, last = f"<!-- {part} -->\n", "<!-- end -->"
+        before, _, after = page.partition(first)
+        _, _, after = after.partition(last)
+        text = "".join([before, first, text, last, after or "\n"])
+    write_text(path, text)
 
 
 def write_picture(path, figure):
-    """Replaces a picture by a figure of Matplotlib, or the text of an SVG."""
-    if isinstance(figure, str):
-        write_text(path, figure)
-        return
-    # Text stays text, and the file is the same in every run.
+    """Replaces an SVG by a figure; text stays text."""
+    svg = io.StringIO()
     options = {"svg.fonttype": "none", "svg.hashsalt": "keras_rin"}
-    is_svg = pathlib.Path(path).suffix == ".svg"
-    with _replacing(path) as new, matplotlib.rc_context(options):
-        metadata = {"Date": None} if is_svg else None
-        figure.savefig(new, dpi=120, metadata=metadata)
-        if is_svg:  # whose coordinates have six decimals
-            new.write_text(re.sub(r"(\.\d\d)\d+", r"\1", new.read_text()))
+    with matplotlib.rc_context(options):
+        figure.savefig(svg, format="svg", dpi=120, metadata={"Date": None})
+    # Two decimals of a coordinate, of six, suffice.
+    write_text(path, re.sub(r"(\.\d\d)\d+", r"\1", svg.getvalue()))
 
 
 @contextlib.contextmanager
@@ -112,17 +91,18 @@ def markdown(header, rows, words=1):
 
 
 def table(columns, rows, words=1):
-    """A table in Markdown, a line for each row.
+    """A table in Markdown of {header: cell}, a line for each row.
 
-    `columns` has, for each header, a function of a row that returns a string,
-    or a format string for rows that are dicts; the first `words` columns are of
-    words.
+    A cell is a function of a row that returns a string, or a format string for
+    rows that are dicts.
     """
-
-    def cell(column, row):
-        return column(row) if callable(column) else column.format_map(row)
-
-    cells = [[cell(column, row) for column in columns.values()] for row in rows]
+    cells = [
+        [
+            cell(row) if callable(cell) else cell.format_map(row)
+            for cell in columns.values()
+        ]
+        for row in rows
+    ]
     return markdown(list(columns), cells, words)
 
 

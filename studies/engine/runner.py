@@ -20,56 +20,27 @@ from engine import record
 from engine import training
 from engine.study import core_seconds_of
 from engine.study import load
-from engine.verdicts import LEARNED
 
 # TensorFlow keeps each compiled network, 0.1 GiB, until its process ends.
 RUNS_OF_A_PROCESS = 32
 
 
-def run(protocol, jobs=None, ray_address=None, extend=False):
+def run(protocol, jobs=None, ray_address=None):
     """Makes and stores the missing runs, several at a time."""
-    while settings := to_make(load(protocol), extend):
-        if ray_address:
-            runs = _on_ray(settings, ray_address)
-        else:
-            runs = _in_processes(settings, jobs)
-        with contextlib.closing(runs):
-            for done in tqdm(runs, protocol.name, len(settings), unit="run"):
-                store(protocol, *done)
+    settings = load(protocol).missing(protocol.settings)
+    if ray_address:
+        runs = _on_ray(settings, ray_address)
+    else:
+        runs = _in_processes(settings, jobs)
+    with contextlib.closing(runs):
+        for done in tqdm(runs, protocol.name, len(settings), unit="run"):
+            store(protocol, *done)
 
 
 def timed_run(setting):
     """The run of a setting, and the seconds that it took on one core."""
     before = time.monotonic()
     return training.run(setting), time.monotonic() - before
-
-
-def to_make(study, extend=False):
-    """Those beyond the edges of complete variants, if asked for; or missing."""
-    beyond = beyond_the_edges(study) if extend else []
-    return beyond or study.missing(study.protocol.settings)
-
-
-def beyond_the_edges(study):
-    """Missing runs at the next learning rate, where the best is at an edge.
-
-    Rates go in steps of about three: 0.001, 0.003, 0.01.
-    """
-    protocol, beyond = study.protocol, []
-    if protocol["tuned"] != ["learning_rate"]:
-        return []
-    for outcome in study.outcomes:
-        (best,), (tried,) = outcome.best.values, outcome.tried
-        if len(tried) == 1 or outcome.best.median_test_loss > LEARNED:
-            continue  # it is given, or none is better than another
-        rates = [best / 3] * (best == tried[0])
-        rates += [best * 3.2] * (best == tried[-1])
-        beyond += [
-            outcome.variant.at(learning_rate=float(f"{rate:.0e}"), seed=seed)
-            for rate in rates
-            for seed in protocol.seeds(outcome.variant)
-        ]
-    return study.missing(beyond)
 
 
 def store(protocol, run, core_seconds):

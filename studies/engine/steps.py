@@ -92,36 +92,6 @@ def keras_layer(name, jit_compile="auto", policy="float32"):
     return make
 
 
-def torch_layer(name):
-    """The maker of a recurrent layer of Torch on a GPU, which runs cuDNN's."""
-
-    def make(size, training):
-        import torch
-
-        _, _, features, units = size
-        layer = getattr(torch.nn, name)(features, units, batch_first=True)
-        layer = layer.cuda()
-        optimizer = torch.optim.SGD(layer.parameters(), 1e-6)
-        x, y = (torch.from_numpy(array).cuda() for array in data(size))
-
-        def train():
-            optimizer.zero_grad()
-            outputs, _ = layer(x)
-            loss = torch.nn.functional.mse_loss(outputs[:, -1], y)
-            loss.backward()
-            optimizer.step()
-            torch.cuda.synchronize()
-
-        def forward():
-            with torch.no_grad():
-                layer(x)
-            torch.cuda.synchronize()
-
-        return train if training else forward
-
-    return make
-
-
 def in_bfloat16():
     """{name: maker} of layers in mixed_bfloat16."""
     return {
@@ -137,7 +107,4 @@ def installed():
         makers[name] = keras_layer(name)
         if keras.backend.backend() == "tensorflow":
             makers[f"{name}, XLA"] = keras_layer(name, jit_compile=True)
-    if importlib.util.find_spec("torch"):
-        for name in ("RNN", "GRU", "LSTM"):
-            makers[f"Torch {name}, cuDNN"] = torch_layer(name)
     return makers

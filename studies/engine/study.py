@@ -204,19 +204,19 @@ class Study:
         stored = grouped(self.runs, lambda run: variant_of(run.setting))
         missing = set(map(variant_of, self.missing(self.protocol.settings)))
         return [
-            Outcome(variant, self._trials(variant, stored[variant]))
+            Outcome(variant, self._trials(stored[variant]))
             for variant in self.protocol.variants
             if variant not in missing
         ]
 
-    def _trials(self, variant, runs):
+    def _trials(self, runs):
         """Those with all seeds, also at values that the protocol lacks."""
 
         def values(run):
             return tuple(run.setting[name] for name in self.protocol["tuned"])
 
         trials = grouped(sorted(runs, key=lambda run: run.seed), values)
-        seeds = len(self.protocol.seeds(variant))
+        seeds = len(self.protocol["seeds"])
         return [Trial(*of) for of in trials.items() if len(of[1]) >= seeds]
 
     def outcome(self, variant):

@@ -34,17 +34,12 @@ def in_turns(steps, repeats, seconds=math.inf):
     return times
 
 
-def in_new_process(function, *arguments, environment=None):
+def in_new_process(function, *arguments):
     """What a function returns in a process of its own."""
-    before = dict(os.environ)
-    os.environ.update(environment or {})
+    os.environ |= RETURNS_MEMORY  # of this process it was read long ago
     spawn = multiprocessing.get_context("spawn")
-    try:
-        with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
-            return pool.submit(function, *arguments).result()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def peak_growth(call):

@@ -18,9 +18,9 @@ ratios of the medians to that of the faster SimpleRNN, compiled or not.
 | LMU, CfC | layers of the packages keras-lmu and ncps, CfC with all its weights; half of the state of LMU is its memory |
 | Torch, cuDNN | the layer of Torch on a GPU, with the library of NVIDIA |
 
-The rows *matmul lower bound* and *JAX lax.scan* are measured no more. A
-processor without AVX-512 had the same order with more noise, and its results
-were removed.
+The rows *matmul lower bound*, *JAX lax.scan* and *Torch, cuDNN* are measured no
+more. A processor without AVX-512 had the same order with more noise, and its
+results were removed.
 """  # noqa: E501
 
 import itertools
@@ -63,7 +63,6 @@ RATIOS = {
 # On a GPU the last two take as long as their matrix products.
 GPU_SIZES = [*SIZES[:4], (128, 784, 64, 256), (512, 784, 64, 1024)]
 ON_GPU = ("RIN", "RNN(RINCell)", "SimpleRNN", "GRU", "LSTM")
-ON_GPU += tuple(f"Torch {name}, cuDNN" for name in ("RNN", "GRU", "LSTM"))
 # Layers with and without XLA, those of other packages last.
 PEERS = tuple(
     f"{name}{how}"

@@ -35,8 +35,7 @@ def growth(name, size):
 def measure(sizes=SIZES, names=NAMES):
     records = []
     for size, name in tqdm(list(itertools.product(sizes, names))):
-        options = {"environment": timing.RETURNS_MEMORY}
-        mib = timing.in_new_process(growth, name, size, **options)
+        mib = timing.in_new_process(growth, name, size)
         records.append({"contender": name, "size": size, "mib": [mib]})
     return {"records": records}
 

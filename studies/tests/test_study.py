@@ -1,6 +1,5 @@
 """From stored runs to the losses of a model."""
 
-import dataclasses
 import json
 
 import pytest
@@ -13,23 +12,6 @@ from engine.study import load
 from keras_rin.initializers import ChainIdentity
 
 ERROR = {"error": "The loss is not finite."}
-LOST = ERROR | dict.fromkeys(("validation", "test", "baseline"))
-
-
-def test_the_rate_is_chosen_on_validation_data_and_the_loss_is_of_test_data(
-    tmp_path,
-):
-    def outcome(setting):
-        low = setting["learning_rate"] == 0.001
-        if setting["layer"] == "IRNN" and setting["seed"] == 2:
-            return None  # a model with missing runs has no outcome
-        return {"validation": 0.5 - 0.1 * low, "test": 0.1 + 0.3 * low}
-
-    study = small.study(tmp_path, outcome)
-    (rin,) = study.outcomes
-    assert (rin.variant["layer"], rin.best.values) == ("RIN", (0.001,))
-    assert rin.test_losses == {0: 0.4, 1: 0.4, 2: 0.4}
-    assert len(study.missing(study.protocol.settings)) == 2
 
 
 def test_a_tie_of_medians_goes_to_the_lower_mean_in_any_order(tmp_path):
@@ -42,20 +24,6 @@ def test_a_tie_of_medians_goes_to_the_lower_mean_in_any_order(tmp_path):
         best = Study(study.protocol, runs).outcomes[0].best
         assert best.values == (0.01,)
         assert list(best.test_losses) == [0, 1, 2]
-
-
-def test_a_lost_run_has_the_baseline_and_so_have_the_epochs_it_lacks(tmp_path):
-    outcomes = [
-        {"baseline": 2.0, "test": 3.0, "curve": [3.0, 1.0, 0.4, 0.2]},
-        {"test": 0.4, "curve": [0.3]},
-        LOST,
-    ]
-    study = small.study(tmp_path, lambda setting: outcomes[setting["seed"]])
-    rin = study.outcomes[0]
-    assert rin.test_losses == {0: 1.0, 1: 0.4, 2: 1.0}
-    assert rin.unsolved == {0: 0.0, 1: 1.0, 2: 1.0}  # 0.25 and 0.5
-    expected = {0: 1.8 / 4, 1: 3.3 / 4, 2: 1.0}
-    assert rin.curve_means == pytest.approx(expected)
 
 
 def stored(folder, outcome, text=small.TOML):
@@ -100,11 +68,3 @@ def test_runs_of_what_is_another_now_are_none_of_the_protocol(
     models.config.cache_clear()
     assert len(study.missing(study.protocol.settings)) == 12 - kept
     assert len(study.runs) == (12 if what == "run" else kept)
-
-
-def test_hours_are_those_of_the_cores_that_were_used(tmp_path):
-    study = small.study(tmp_path, lambda setting: {})
-    took = {"runs": 6, "seconds": 3600}  # on two cores; 12 runs are stored
-    assert dataclasses.replace(study, metadata={"took": took}).hours_taken == 2
-    took["core_seconds"] = 3600  # of --jobs=1
-    assert dataclasses.replace(study, metadata={"took": took}).hours_taken == 1
