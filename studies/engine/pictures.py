@@ -20,13 +20,13 @@ STYLES = {
     "SimpleRNN": {"color": "#7f7f7f", "linestyle": ":"},
     "GRU": {"color": "#e69f00", "linestyle": "--"},
     "LSTM": {"color": "#000000", "linestyle": DASH_DOTTED},
-    "identity": {"color": "#0072b2", "linestyle": "-"},
     "chain": {"color": "#009e73", "linestyle": "-"},
     "feedback chain": {"color": "#009e73", "linestyle": ":"},
     "chain + identity": {"color": "#cc79a7", "linestyle": "-."},
     "orthogonal": {"color": "#d55e00", "linestyle": "--"},
     "kept orthogonal": {"color": "#d55e00", "linestyle": "-"},
 }
+STYLES["identity"] = STYLES["identity + noise"] = STYLES["RIN"]
 OTHER = "#332288"  # a variant without a style
 POSITIVE, NEGATIVE = "#0072b2", "#d55e00"  # values, and their sign
 CAPTIONS = {
