@@ -322,7 +322,7 @@ def without_recurrence():
 # name: (model, arguments, words of the error)
 REFUSED = {
     "lists": (followed_model, {"x": X.tolist()}, "`x` must be an array, or a"),
-    "NaN": (followed_model, {"x": np.nan * X}, "`x` must be finite"),
+    "NaN": (followed_model, {"x": np.nan * X}, "`x` must contain finite"),
     "no budget": (followed_model, {"budget": 0}, "`budget` must be"),
     "budget beyond 1": (followed_model, {"budget": 2}, "`budget` must be"),
     "prefix": (followed_model, {"prefix": 3}, "`prefix` must be a string"),

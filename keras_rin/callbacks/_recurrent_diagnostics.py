@@ -26,10 +26,8 @@ DRIFT_LIMIT = 30
 class RecurrentDiagnostics(keras.callbacks.Callback):
     """Adds what the recurrent kernels of a model are like to the epoch logs.
 
-    Place it first in `callbacks`. Those after it, such as `EarlyStopping`,
-    `CSVLogger` and `ModelCheckpoint`, read its logs; those before it do not.
-    `History`, which `fit` adds last, always has them. In a loop of your own,
-    call it first.
+    Place it first in `callbacks`, since only those after it, such as
+    `EarlyStopping` and `CSVLogger`, read its logs. `History` always has them.
 
     For each matrix W of `keras_rin.diagnostics.recurrent_matrices`, in every
     recurrent layer of the model, the logs gain `{layer}_{quantity}`, or
@@ -42,15 +40,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     - `distance_from_orthogonal`: that of W - Q, Q the nearest orthogonal
       matrix;
     - `total_memory`, without gates: the Fisher memory of the linear network
-      after as many time steps as it has units, from rest, a mean over the
-      rows of the input kernel at length 1. At this horizon it exists for
-      every spectral radius, and is 1 for an isometry; NaN where W amplifies
-      beyond double precision;
+      after as many time steps as it has units, a mean over the rows of the
+      input kernel at length 1. It is 1 for an isometry;
 
     and with `x`, for the first call of each recurrent layer of a Sequential
     or functional model, also in `Bidirectional`, `TimeDistributed`, a stack
-    of cells or a model inside. In another layer, such as one of your own,
-    inputs are unknown, and a warning names the layer:
+    of cells or a model inside. A warning names layers within other layers,
+    whose inputs are unknown:
 
     - `gradient_at_start`: the norm of the gradient of the last state with
       respect to the initial one;
@@ -65,12 +61,11 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     A drift beyond 30, and beyond the spread, gives a warning that names
     `keras_rin.adapt`, once, before the first epoch if the model is built.
 
-    A measurement takes time, which `seconds` counts. The first is made after
-    the first epoch; the next ones follow where they keep within the budget,
-    and epochs between have NaN. What cannot be measured is NaN as well, such
-    as the gradient of a layer whose inputs are not finite: it ends no
-    training. Weights, random states and those of stateful layers stay as they
-    are. Masked time steps of `x` do not count.
+    Measurements take time, which `seconds` counts. The first follows the first
+    epoch, the next ones where they keep within the budget; epochs between have
+    NaN, as has what cannot be measured, such as the gradient of a layer whose
+    inputs are not finite. Weights, random and hidden states stay as they are,
+    and masked time steps of `x` do not count.
 
     Args:
         x: Array `(batch, ...)`, or a list or dict of arrays as for `fit`: a
@@ -86,11 +81,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             counts towards the budget. Defaults to `False`.
 
     Raises:
-        ValueError: If an argument is not as above; when training begins, or
-            after the first epoch if the model was not built, if it has no
-            layer with a recurrent kernel, or is neither Sequential nor
-            functional and `x` is given; if the logs have one of the names
-            already.
+        ValueError: If an argument is not as above; in training, if the model
+            has no layer with a recurrent kernel or, with `x`, is neither
+            Sequential nor functional; if the logs have one of the names.
 
     Example:
 
@@ -114,15 +107,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         lyapunov: bool = False,
     ):
         super().__init__()
-        self.x = x
         if not isinstance(prefix, str):
             raise ValueError(
                 f"`prefix` must be a string. Received: prefix={prefix!r}"
             )
-        self.prefix = prefix
         if lyapunov and x is None:
             raise ValueError("`lyapunov=True` needs inputs `x`.")
-        self.lyapunov = lyapunov
+        self.x, self.prefix, self.lyapunov = x, prefix, lyapunov
         if budget is not None and not _arguments.finite_number(
             "budget", budget, 0, 1
         ):
@@ -130,8 +121,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self.budget = math.inf if budget is None else budget
 
     def on_train_begin(self, logs=None):
-        self.seconds = 0.0
-        self._longest = 0.0
+        self.seconds = self._longest = 0.0
         self._skipped_values = {}
         self._layers: list = []
         self._has_warned = False
@@ -141,8 +131,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                     "`x` must be an array, or a list or dict of arrays. "
                     f"Received: {type(array).__name__}"
                 )
-            if not _is_finite(array):
-                raise ValueError("`x` must be finite.")
+            _arguments.finite_array("x", ops.convert_to_numpy(array))
         if self.model.built:
             self._find_layers()
             for name, layer, read in self._layers:
@@ -153,7 +142,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if logs is None:
             return
-        if self._is_due():
+        elapsed = time.perf_counter() - self._begin
+        if self.seconds + self._longest <= self.budget * elapsed:
             start = time.perf_counter()
             values = self._measure()
             duration = time.perf_counter() - start
@@ -169,10 +159,6 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 f"Received: prefix={self.prefix!r}"
             )
         logs.update(values)
-
-    def _is_due(self):
-        elapsed = time.perf_counter() - self._begin
-        return self.seconds + self._longest <= self.budget * elapsed
 
     def _measure(self):
         values = {}
@@ -200,16 +186,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
                 f"Received: a model with {self.model.layers}"
             )
-        inputs = {}
-        if self.x is not None:
-            pairs = first_inputs(self.model, self.x)
-            inputs = {id(layer): read for layer, read in pairs}
+        pairs = [] if self.x is None else first_inputs(self.model, self.x)
+        inputs = {id(layer): read for layer, read in pairs}
         counts: collections.Counter = collections.Counter()
         for layer in layers:
             counts[layer.name] += 1
             number = counts[layer.name]
-            suffix = f"#{number}" if number > 1 else ""
-            name = f"{self.prefix}{layer.name}{suffix}"
+            name = self.prefix + layer.name + f"#{number}" * (number > 1)
             self._layers.append((name, layer, inputs.get(id(layer))))
         unknown = [name for name, _, read in self._layers if not read]
         if unknown and self.x is not None:
@@ -289,11 +272,6 @@ def _matrix_logs(name, layer):
     return values
 
 
-def _is_finite(x):
-    x = ops.convert_to_numpy(x)
-    return x.dtype.kind not in "fc" or bool(np.isfinite(x).all())
-
-
 def _distance_from_identity(matrix):
     return np.linalg.norm(matrix - np.eye(len(matrix)))
 
@@ -312,13 +290,11 @@ QUANTITIES = {
 
 def _total_memory(layer, matrix):
     kernel = getattr(_cells.built_cell(layer), "kernel", None)
-    if kernel is None:
+    rows = np.zeros((0, 0)) if kernel is None else _cells.float64(kernel)
+    rows = rows[rows.any(axis=1)]
+    if not len(rows) or not np.isfinite(rows).all():
         return math.nan
-    rows = _cells.float64(kernel)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    if not np.isfinite(rows).all() or not norms.any():
-        return math.nan
-    rows = (rows / np.where(norms > 0, norms, 1))[norms[:, 0] > 0]
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     try:
         memory = diagnostics.spatial_memory_matrix(matrix, horizon=len(matrix))
     except ValueError:  # beyond double precision

@@ -1,4 +1,8 @@
-"""Benchmark tasks for recurrent networks, as NumPy arrays."""
+"""Benchmark tasks for recurrent networks, as NumPy arrays.
+
+A `ValueError` names a size or an array that is not as documented, a `TypeError`
+an `rng` that is no `numpy.random.Generator`.
+"""
 
 from keras_rin.tasks import adding
 from keras_rin.tasks import copying

@@ -27,10 +27,6 @@ def generate(
         at two different time steps, drawn uniformly, and 0 elsewhere. `y` is
         float32 of shape `(samples, 1)`, the sum of the two marked numbers.
 
-    Raises:
-        ValueError: If `samples` or `length` is not such an integer.
-        TypeError: If `rng` is not a `numpy.random.Generator`.
-
     Example:
 
     >>> rng = np.random.default_rng(0)
@@ -57,10 +53,8 @@ def generate(
 
 
 def baseline_loss() -> float:
-    """Mean squared error of the constant prediction 1, the mean sum: 1/6.
+    """Mean squared error of the constant prediction 1: 1/6.
 
-    Returns:
-        A float, the variance of the sum of two numbers drawn uniformly from
-        [0, 1).
+    It is the variance of the sum of two numbers drawn uniformly from [0, 1).
     """
     return 1 / 6

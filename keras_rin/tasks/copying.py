@@ -42,10 +42,6 @@ def generate(
         int32 of shape `(samples, length)`, the target class of each time step,
         from 0 to `symbols`.
 
-    Raises:
-        ValueError: If a size is not such an integer.
-        TypeError: If `rng` is not a `numpy.random.Generator`.
-
     Example:
 
     >>> rng = np.random.default_rng(0)

@@ -39,11 +39,6 @@ def generate(
     Returns:
         A tuple `(x, y)` of float32 arrays of shape `(samples, length, bits)`.
 
-    Raises:
-        ValueError: If a size is not a positive integer, or
-            `pulse_probability` is outside [0, 1].
-        TypeError: If `rng` is not a `numpy.random.Generator`.
-
     Example:
 
     >>> rng = np.random.default_rng(0)
@@ -58,14 +53,8 @@ def generate(
         dynamics in high-dimensional recurrent neural networks.
     """
     rng = _arguments.generator("rng", rng)
-    shape = tuple(
-        _arguments.integer(name, value)
-        for name, value in (
-            ("samples", samples),
-            ("length", length),
-            ("bits", bits),
-        )
-    )
+    sizes = {"samples": samples, "length": length, "bits": bits}
+    shape = tuple(_arguments.integer(*size) for size in sizes.items())
     probability = _arguments.finite_number(
         "pulse_probability", pulse_probability, 0, 1
     )
@@ -78,18 +67,8 @@ def generate(
 
 
 def baseline_loss() -> float:
-    """Mean squared error of a constant prediction of 0.
+    """Mean squared error of the constant prediction 0: 1.
 
-    Returns:
-        A float: 1, the variance of a target that is 1 or -1 with equal
-        probability.
-
-    Example:
-
-    >>> keras_rin.tasks.flip_flop.baseline_loss()
-    1.0
-
-    Reference:
-        Sussillo and Barak, 2013.
+    It is the variance of a target that is 1 or -1 with equal probability.
     """
     return 1.0

@@ -21,10 +21,6 @@ def permutation(rng: np.random.Generator, steps: int) -> np.ndarray:
 
     Returns:
         An int64 array of shape `(steps,)` for `generate`.
-
-    Raises:
-        ValueError: If `steps` is not a positive integer.
-        TypeError: If `rng` is not a `numpy.random.Generator`.
     """
     rng = _arguments.generator("rng", rng)
     return rng.permutation(_arguments.integer("steps", steps))
@@ -42,10 +38,6 @@ def generate(images: ArrayLike, order: ArrayLike | None = None) -> np.ndarray:
 
     Returns:
         A float32 array of shape `(samples, height * width, channels)`.
-
-    Raises:
-        ValueError: If `images` does not have three or four axes, or if `order`
-            is not a permutation of the pixels.
 
     Example:
 
@@ -84,9 +76,6 @@ def baseline_loss(labels: ArrayLike) -> float:
     Returns:
         A float, the entropy of the labels.
 
-    Raises:
-        ValueError: If `labels` is empty.
-
     Example:
 
     >>> keras_rin.tasks.sequential_pixels.baseline_loss([0, 1, 0, 1])
@@ -104,9 +93,6 @@ def chance_accuracy(labels: ArrayLike) -> float:
 
     Returns:
         A float, the frequency of that class.
-
-    Raises:
-        ValueError: If `labels` is empty.
 
     Example:
 
