@@ -6,7 +6,6 @@ from cases import first_of
 from cases import one_backend_after
 from references import assert_same
 from references import to_numpy
-from scipy import linalg
 
 from keras_rin.constraints import Orthogonal
 from keras_rin.initializers import Offset
@@ -39,8 +38,8 @@ def matrices(rng, units):
     orthogonal = nearest(gaussian)
     return {
         "gaussian": gaussian,
-        "large": 1e3 * gaussian,
-        "small": 1e-3 * gaussian,
+        "large": 1e38 * orthogonal,
+        "small": 1e-30 * gaussian,
         "after an update": orthogonal + 1e-3 * gaussian,
         "ill-conditioned": orthogonal * np.logspace(0, -3, units),
         "orthogonal": orthogonal,
@@ -70,12 +69,6 @@ def test_float64_is_kept_to_its_own_precision(rng, float64):
         np.testing.assert_allclose(result, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_the_dtype_is_kept(dtype):
-    result = Orthogonal()(keras.ops.ones((1, 1), dtype))
-    assert keras.backend.standardize_dtype(result.dtype) == dtype
-
-
 def test_an_offset_makes_u_plus_i_orthogonal(rng):
     offset = 0.3 * rng.normal(size=(6, 6)).astype("float32")
     result = to_numpy(Orthogonal(offset=True)(offset))
@@ -83,12 +76,14 @@ def test_an_offset_makes_u_plus_i_orthogonal(rng):
     np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
-@pytest.mark.one_backend
-@pytest.mark.parametrize("gates", [3, 4])
-def test_each_gate_is_made_orthogonal_by_itself(rng, gates):
-    kernel = rng.normal(size=(5, 5 * gates)).astype("float32")
-    result = np.split(to_numpy(Orthogonal(gates=gates)(kernel)), gates, axis=1)
-    for part, gate in zip(np.split(kernel, gates, axis=1), result, strict=True):
+def test_each_gate_is_made_orthogonal_by_itself(rng):
+    kernel = rng.normal(size=(5, 15)).astype("float32")
+    kernel[0, 0] = np.nan
+    first, *others = np.split(to_numpy(Orthogonal(gates=3)(kernel)), 3, axis=1)
+    assert np.isnan(first).all()
+    for gate, part in zip(
+        others, (kernel[:, 5:10], kernel[:, 10:]), strict=True
+    ):
         np.testing.assert_allclose(gate, nearest(part), atol=1e-5)
 
 
@@ -145,7 +140,9 @@ def test_a_graded_matrix_of_16_bits_has_its_nearest_one(rng, dtype):
     matrix = np.logspace(4, -4, 5)[:, None] * rng.normal(size=(5, 5))
     matrix = keras.ops.cast(matrix, dtype)
     expected = nearest(to_numpy(keras.ops.cast(matrix, "float32")))
-    assert_same(keras.ops.cast(Orthogonal()(matrix), "float32"), expected, 0.01)
+    result = Orthogonal()(matrix)
+    assert keras.backend.standardize_dtype(result.dtype) == dtype
+    assert_same(keras.ops.cast(result, "float32"), expected, 0.01)
 
 
 def test_a_compiled_training_step_reaches_it_too(rng):
@@ -153,7 +150,8 @@ def test_a_compiled_training_step_reaches_it_too(rng):
     model = keras.Sequential([keras.Input((4, 1)), rnn])
     model.compile(keras.optimizers.SGD(0.0), "mse", jit_compile=COMPILER)
     kernel, _, bias = rnn.get_weights()
-    recurrent = graded(rng, 3, 1e30)["rows and columns"].astype("float32")
+    recurrent = graded(rng, 3, 1e30)["rows and columns"]
+    recurrent = (3e38 * recurrent / np.abs(recurrent).max()).astype("float32")
     rnn.set_weights([kernel, recurrent, bias])
     model.fit(np.zeros((2, 4, 1)), np.zeros((2, 3)), verbose=0)
     expected = exactly_nearest(recurrent.astype("float64"))
@@ -189,14 +187,6 @@ def test_singular_matrices_of_integers_become_orthogonal(rng, units):
     assert max(map(departure, result)) < 2e-6
 
 
-def test_nan_of_one_gate_stays_there(rng):
-    kernel = rng.normal(size=(4, 8)).astype("float32")
-    kernel[0, 0] = np.nan
-    first, second = np.split(to_numpy(Orthogonal(gates=2)(kernel)), 2, axis=1)
-    assert np.isnan(first).all()
-    np.testing.assert_allclose(second, nearest(kernel[:, 4:]), atol=1e-5)
-
-
 def test_the_config_makes_the_same_constraint():
     config = keras.constraints.serialize(Orthogonal(offset=True, gates=3))
     again = keras.constraints.deserialize(config)
@@ -205,29 +195,15 @@ def test_the_config_makes_the_same_constraint():
 
 @pytest.mark.one_backend
 @pytest.mark.parametrize(
-    "refused, message",
+    "gates, weight, message",
     [
-        *(
-            (
-                lambda shape=shape, gates=gates: Orthogonal(gates=gates)(
-                    np.ones(shape, "float32")
-                ),
-                "needs a weight of shape.*Received",
-            )
-            for shape, gates in [((3, 4), 1), ((3,), 1), ((3, 3), 4)]
-        ),
-        (lambda: Orthogonal(gates=0), "`gates` must be an integer"),
-        (lambda: Orthogonal()(np.eye(3, dtype="int32")), "floating.*int32"),
+        (1, np.ones((3, 4)), "needs a weight of shape.*Received"),
+        (1, np.ones(3), "needs a weight of shape.*Received"),
+        (4, np.ones((3, 3)), "needs a weight of shape.*Received"),
+        (0, np.eye(3), "`gates` must be an integer"),
+        (1, np.eye(3, dtype="int32"), "floating.*int32"),
     ],
 )
-def test_what_cannot_become_orthogonal_is_refused(refused, message):
+def test_what_cannot_become_orthogonal_is_refused(gates, weight, message):
     with pytest.raises(ValueError, match=message):
-        refused()
-
-
-@pytest.mark.one_backend
-def test_a_matrix_of_any_size_has_its_nearest_one():
-    matrix = np.array([[3.0, 1.0], [0.0, 2.0]], "float32")
-    expected, _ = linalg.polar(matrix.astype("float64"))
-    for size in (1e-30, 1e-10, 1e10, 1e25, 1e38):
-        assert_same(Orthogonal()(matrix * np.float32(size)), expected)
+        Orthogonal(gates=gates)(weight)

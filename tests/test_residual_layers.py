@@ -1,3 +1,5 @@
+"""LinearResidual, and the residual layers of a branch with two kernels."""
+
 import functools
 import inspect
 
@@ -6,7 +8,6 @@ import numpy as np
 import pytest
 import references
 from cases import first_of
-from cases import one_backend_after
 from references import assert_same
 from references import to_numpy
 
@@ -21,6 +22,7 @@ LAYERS = {
     "stack": (functools.partial(ResidualDenseStack, depth=3), (None, 4)),
     "conv": (ResidualConv2D, (None, 4, 4, 4)),
 }
+NORMAL = keras.initializers.RandomNormal
 
 
 @pytest.fixture(params=LAYERS)
@@ -28,36 +30,15 @@ def case(request):
     return LAYERS[request.param]
 
 
-@pytest.mark.one_backend
-def test_weights_stand_in_the_order_promised(case):
+def built(case, **options):
     layer_class, shape = case
-    layer = layer_class(4)
+    layer = layer_class(4, **options)
     layer.build(shape)
-    names = [weight.name for weight in layer.weights]
-    assert names == ["kernel", "output_kernel", "bias"]
-
-
-@pytest.mark.parametrize("case", ["dense", "conv"], indirect=True)
-def test_both_kernels_start_small_and_unlike_each_other(case):
-    layer_class, shape = case
-    layer = layer_class(4)
-    layer.build(shape)
-    assert isinstance(layer.kernel_initializer, SmallVarianceNormal)
-    assert isinstance(layer.output_initializer, SmallVarianceNormal)
-    kernel, output_kernel, bias = layer.get_weights()
-    assert not np.array_equal(kernel, output_kernel)
-    assert not bias.any()
-
-
-def test_without_the_second_kernel_the_input_passes_as_it_is(case, rng):
-    layer_class, shape = case
-    layer = layer_class(4, output_initializer="zeros", dtype="bfloat16")
-    x = keras.ops.cast(rng.normal(size=(2, *shape[1:])), "bfloat16")
-    np.testing.assert_array_equal(to_numpy(layer(x)), to_numpy(x))
+    return layer
 
 
 @pytest.mark.one_backend
-def test_the_config_has_each_option_under_its_own_name(case):
+def test_each_weight_has_its_place_and_its_options(case):
     options = {
         f"{weight}_{kind}": make(0.1 * number)
         for kind, make in {
@@ -68,18 +49,54 @@ def test_the_config_has_each_option_under_its_own_name(case):
         for number, weight in enumerate(["kernel", "output", "bias"], 1)
     }
     options["activity_regularizer"] = keras.regularizers.L2(0.5)
-    config = case[0](4, **options).get_config()
+    layer = built(case, **options)
+    config = layer.get_config()
     for name, option in options.items():
         assert config[name]["config"] == option.get_config()
+    names = [weight.name for weight in layer.weights]
+    assert names == ["kernel", "output_kernel", "bias"]
+    for weight in layer.weights:
+        name = weight.name.removesuffix("_kernel")
+        assert weight.regularizer is options[f"{name}_regularizer"]
+        assert weight.constraint is options[f"{name}_constraint"]
+        value = options[f"{name}_initializer"].value
+        assert_same(weight, np.full(weight.shape, value))
+    assert [w.name for w in built(case, use_bias=False).weights] == names[:2]
+
+
+@pytest.mark.parametrize("case", ["dense", "conv"], indirect=True)
+def test_both_kernels_start_small_and_unlike_each_other(case):
+    layer = built(case)
+    assert isinstance(layer.kernel_initializer, SmallVarianceNormal)
+    assert isinstance(layer.output_initializer, SmallVarianceNormal)
+    kernel, output_kernel, bias = layer.get_weights()
+    assert not np.array_equal(kernel, output_kernel)
+    assert not bias.any()
+
+
+def test_a_stack_without_an_initializer_has_its_default():
+    names = "kernel_initializer", "output_initializer"
+    given = built(LAYERS["stack"], **dict.fromkeys(names))
+    default = built(LAYERS["stack"])
+    for name, kind in zip(names, ("HeNormal", "Zeros"), strict=True):
+        for layer in (given, default):
+            assert type(getattr(layer, name)).__name__ == kind
+
+
+def test_without_the_second_kernel_the_input_passes_as_it_is(case, rng):
+    layer = built(case, output_initializer="zeros", dtype="bfloat16")
+    x = keras.ops.cast(rng.normal(size=(2, *case[1][1:])), "bfloat16")
+    np.testing.assert_array_equal(to_numpy(layer(x)), to_numpy(x))
 
 
 @pytest.mark.one_backend
 @pytest.mark.parametrize("ours", [ResidualDense, ResidualDenseStack])
 def test_positional_arguments_are_the_first_of_dense(ours):
-    def first(layer):
-        return list(inspect.signature(layer).parameters)[:3]
-
-    assert first(ours) == first(keras.layers.Dense)
+    first, expected = (
+        list(inspect.signature(layer).parameters)[:3]
+        for layer in (ours, keras.layers.Dense)
+    )
+    assert first == expected
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 5, 3), (2, 4, 5, 1)])
@@ -113,196 +130,73 @@ def test_the_options_of_a_linear_layer_act_on_the_offset():
     assert_same(layer.kernel.constraint(-np.ones((3, 3))), np.zeros((3, 3)))
 
 
-def built(units, features, **kwargs):
-    normal = keras.initializers.RandomNormal
-    layer = ResidualDense(
-        units,
-        kernel_initializer=normal(stddev=0.5, seed=1),
-        output_initializer=normal(stddev=0.5, seed=2),
-        bias_initializer=normal(stddev=0.5, seed=3),
-        **kwargs,
-    )
-    layer.build((None, features))
-    return layer
-
-
 @pytest.mark.parametrize(
-    "activation, shape, use_bias",
+    "activation, use_bias, shape",
     first_of(
         [
-            ("relu", (2, 5, 3), True),
-            ("relu", (6, 3), False),
-            ("relu", (1, 3), True),
-            *((name, (6, 3), True) for name in references.ACTIVATIONS),
+            ("relu", True, (2, 3, 5)),
+            ("tanh", False, (4, 5)),
+            *((name, True, (4, 5)) for name in references.ACTIVATIONS),
         ],
-        2,
-        pytest.mark.one_backend,
+        *(2, pytest.mark.one_backend),
     ),
 )
-def test_dense_is_the_formula(rng, activation, shape, use_bias):
-    layer = built(4, 3, activation=activation, use_bias=use_bias)
-    x = rng.normal(size=shape)
-    u, v, *bias = (weight.astype("float64") for weight in layer.get_weights())
-    b = bias[0] if use_bias else 0
-    expected = x + references.ACTIVATIONS[activation](x @ u + b) @ v
-    assert_same(layer(x.astype("float32")), expected)
-
-
-def options(axis):
-    """Every option; `axis` is that of the inputs of a kernel."""
-    return {
-        "kernel_regularizer": keras.regularizers.L2(0.1),
-        "output_regularizer": keras.regularizers.L1(0.1),
-        "bias_regularizer": keras.regularizers.L2(0.2),
-        "kernel_constraint": keras.constraints.MaxNorm(0.5, axis=axis),
-        "output_constraint": keras.constraints.MaxNorm(0.3, axis=axis),
-        "bias_constraint": "non_neg",
-    }
+@pytest.mark.parametrize("depth", [None, 1, 7])
+def test_dense_layers_and_stacks_are_the_formula(
+    rng, depth, activation, use_bias, shape
+):
+    options = {"depth": depth} if depth else {}
+    layer = (ResidualDenseStack if depth else ResidualDense)(
+        3,
+        activation,
+        use_bias,
+        kernel_initializer=NORMAL(stddev=0.5),
+        output_initializer=NORMAL(stddev=0.2),
+        bias_initializer=NORMAL(stddev=0.5),
+        **options,
+    )
+    h = x = rng.normal(size=shape).astype("float32")
+    y = layer(x)
+    assert layer.compute_output_shape(shape) == shape
+    kernels, outputs, *biases = (
+        weight if depth else weight[None] for weight in layer.get_weights()
+    )
+    biases = biases[0] if use_bias else np.zeros(len(kernels))
+    for u, v, b in zip(kernels, outputs, biases, strict=True):
+        h = h + references.ACTIVATIONS[activation](h @ u + b) @ v
+    assert_same(y, h)
 
 
 @pytest.mark.one_backend
 @pytest.mark.parametrize(
-    "layer, shape",
+    "make, shape",
     [
-        (LinearResidual("he_normal"), (3, 4)),
-        (ResidualDense(5, "tanh", kernel_initializer="he_normal"), (3, 4)),
+        (lambda: LinearResidual("he_normal"), (3, 4)),
+        (lambda: ResidualDense(5, "tanh"), (3, 4)),
+        (lambda: ResidualDenseStack(3, "tanh", depth=3), (3, 4)),
         (
-            ResidualDenseStack(
-                3, "tanh", depth=3, output_initializer="he_normal"
-            ),
-            (3, 4),
+            lambda: ResidualConv2D(3, strides=2, activation="tanh"),
+            (2, 4, 4, 2),
         ),
-        (ResidualConv2D(3, strides=2, activation="tanh"), (2, 4, 4, 2)),
     ],
-    ids=lambda value: getattr(type(value), "__name__", ""),
 )
-def test_gradients_are_finite_differences_of_the_output(
-    rng, float64, layer, shape
+def test_gradients_are_finite_differences_of_the_loss(
+    rng, float64, make, shape
 ):
-    """Of a random sum of outputs, along a random direction of all weights."""
-    tf = pytest.importorskip("tensorflow")
-    x = rng.normal(size=shape)
-    layer = type(layer).from_config({**layer.get_config(), "dtype": "float64"})
+    """Along a random direction of all weights."""
+    layer, x = make(), rng.normal(size=shape)
     layer.build(shape)
-    weights = [
-        rng.normal(size=weight.shape) / 3 for weight in layer.trainable_weights
-    ]
-    directions = [rng.normal(size=weight.shape) for weight in weights]
-    factors = rng.normal(size=layer.compute_output_shape(shape))
+    y = rng.normal(size=layer.compute_output_shape(shape))
+    shapes = [weight.shape for weight in layer.weights]
+    start, direction = ([rng.normal(size=s) / 3 for s in shapes] for _ in "ab")
 
-    def output(step):
-        layer.set_weights(
-            [w + step * d for w, d in zip(weights, directions, strict=True)]
-        )
-        return tf.reduce_sum(factors * layer(x))
+    def loss(step):
+        moved = zip(start, direction, strict=True)
+        layer.set_weights([w + step * d for w, d in moved])
+        return np.mean((to_numpy(layer(x)) - y) ** 2)
 
-    with tf.GradientTape() as tape:
-        value = output(0.0)
-    gradients = tape.gradient(value, [w.value for w in layer.trainable_weights])
-    slope = sum(
-        np.sum(gradient * direction)
-        for gradient, direction in zip(gradients, directions, strict=True)
-    )
-    difference = (output(1e-6) - output(-1e-6)) / 2e-6
+    difference = (loss(1e-6) - loss(-1e-6)) / 2e-6
+    layer.set_weights(start)
+    _, _, *gradients = references.gradients(layer, x, y)
+    slope = sum(map(np.vdot, gradients, direction))
     np.testing.assert_allclose(slope, difference, rtol=1e-6)
-
-
-def test_dense_learns_as_two_dense_layers_with_a_sum_do(rng):
-    chosen = options(0)
-    layer = built(4, 3, **chosen)
-    u, v, b = layer.get_weights()
-    x, y = rng.normal(size=(2, 8, 3)).astype("float32")
-    inputs = keras.Input((3,))
-    of_output = {
-        name.replace("output", "kernel"): chosen.pop(name)
-        for name in ("output_regularizer", "output_constraint")
-    }
-    first = keras.layers.Dense(4, "relu", **chosen)
-    second = keras.layers.Dense(3, **of_output)
-    outputs = keras.layers.add([inputs, second(first(inputs))])
-    models = [
-        keras.Sequential([keras.Input((3,)), layer]),
-        keras.Model(inputs, outputs),
-    ]
-    first.set_weights([u, b])
-    second.set_weights([v, np.zeros(3)])
-    second.bias.trainable = False
-    for model in models:
-        model.compile(keras.optimizers.SGD(0.1), "mse")
-        for _ in range(3):
-            model.train_on_batch(x, y)
-    new_u, new_v, new_b = layer.get_weights()
-    assert_same(first.kernel, new_u)
-    assert_same(first.bias, new_b)
-    assert_same(second.kernel, new_v)
-    assert np.abs(new_u - u).max() > 1e-3
-
-
-def built_stack(depth, units, shape, **kwargs):
-    stack = ResidualDenseStack(
-        units,
-        depth=depth,
-        output_initializer=keras.initializers.RandomNormal(stddev=0.2),
-        **kwargs,
-    )
-    stack.build(shape)
-    stack.bias.assign(np.linspace(-1, 1, depth * units).reshape(depth, units))
-    return stack
-
-
-def unit_by_unit(x, weights, activation):
-    h = x.astype("float64")
-    for kernel, output, bias in zip(*weights, strict=True):
-        h = h + references.ACTIVATIONS[activation](h @ kernel + bias) @ output
-    return h
-
-
-@pytest.mark.parametrize(
-    "activation", one_backend_after(["relu", "tanh", "linear"])
-)
-@pytest.mark.parametrize("depth, units", [(1, 1), (7, 3), (3, 8)])
-def test_a_stack_is_the_formula(rng, depth, units, activation):
-    x = rng.normal(size=(4, 5)).astype("float32")
-    stack = built_stack(depth, units, x.shape, activation=activation)
-    assert_same(stack(x), unit_by_unit(x, stack.get_weights(), activation))
-
-
-@pytest.mark.parametrize("use_bias", one_backend_after([True, False]))
-def test_with_all_options_a_stack_trains_as_residual_dense_layers_do(
-    rng, use_bias
-):
-    x, y = rng.normal(size=(2, 8, 3)).astype("float32")
-    stack = ResidualDenseStack(
-        5,
-        "tanh",
-        use_bias,
-        depth=4,
-        output_initializer="he_normal",
-        bias_initializer="ones",
-        **options(1),
-    )
-    blocks = [
-        ResidualDense(5, "tanh", use_bias, **options(0)) for _ in range(4)
-    ]
-    stacked = keras.Sequential([keras.Input((3,)), stack])
-    separate = keras.Sequential([keras.Input((3,)), *blocks])
-    for block, *weights in zip(blocks, *stack.get_weights(), strict=True):
-        block.set_weights(weights)
-    losses = []
-    for model in (stacked, separate):
-        model.compile(keras.optimizers.SGD(0.1), "mse")
-        losses.append([model.train_on_batch(x, y) for _ in range(3)])
-    np.testing.assert_allclose(*losses, rtol=1e-5)
-    expected = zip(*(block.get_weights() for block in blocks), strict=True)
-    for mine, theirs in zip(stack.get_weights(), expected, strict=True):
-        assert_same(mine, np.stack(theirs))
-
-
-def test_a_stack_without_an_initializer_has_its_default():
-    layer = ResidualDenseStack(
-        4, depth=3, kernel_initializer=None, output_initializer=None
-    )
-    config = ResidualDenseStack(4, depth=3).get_config()
-    for name in ("kernel_initializer", "output_initializer"):
-        actual, expected = layer.get_config()[name], config[name]
-        assert actual["class_name"] == expected["class_name"]
