@@ -9,7 +9,6 @@ from scipy import special
 
 import keras_rin
 from keras_rin.diagnostics import preflight
-from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
@@ -53,20 +52,21 @@ def test_loss_and_gradients_are_those_of_a_linear_network():
         states[:, :-1].sum(axis=1).T @ d_h,
         h.T @ (2 / 8 * error),
     )
-    assert report.loss == pytest.approx((error**2).mean(), rel=1e-4)
-    assert report.baseline_loss == pytest.approx(y.var(), rel=1e-4)
-    norms = report.weight_gradient_norms.values()
-    for norm, gradient in zip(norms, gradients, strict=True):
-        assert norm == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
     (layer,) = report.layers
-    np.testing.assert_allclose(layer.gradient_norms, 1, rtol=1e-4)
-    np.testing.assert_allclose(
-        layer.state_norms[1:],
-        np.sqrt((states**2).sum(axis=2).mean(axis=0)),
-        rtol=1e-4,
-    )
-    np.testing.assert_allclose(layer.input_mean, x.mean((0, 1)), atol=1e-6)
-    np.testing.assert_allclose(layer.input_std, x.std((0, 1)), rtol=1e-5)
+    norms = np.sqrt((states**2).sum(axis=2).mean(axis=0))
+    for actual, expected in [
+        (report.loss, (error**2).mean()),
+        (report.baseline_loss, y.var()),
+        (
+            [*report.weight_gradient_norms.values()],
+            [np.linalg.norm(gradient) for gradient in gradients],
+        ),
+        (layer.gradient_norms, np.ones(6)),
+        (layer.state_norms[1:], norms),
+        (layer.input_mean, x.mean((0, 1))),
+        (layer.input_std, x.std((0, 1))),
+    ]:
+        np.testing.assert_allclose(actual, expected, rtol=1e-4)
 
 
 losses = keras.losses
@@ -95,22 +95,19 @@ BASELINES = {
     "probability": ("binary_crossentropy", CLASSES[:, None] > 0, 1, False),
     "smoothed logit": (
         losses.BinaryCrossentropy(from_logits=True, label_smoothing=0.2),
-        (CLASSES[:, None] > 0).astype("float32"),
-        1,
-        False,
+        np.float32(CLASSES[:, None] > 0),
+        *(1, False),
     ),
     "smoothed classes": (
         losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.3),
         np.eye(3, dtype="float32")[CLASSES],
-        3,
-        False,
+        *(3, False),
     ),
     "class numbers": ("sparse_categorical_crossentropy", CLASSES, 3, False),
     "an ignored class": (
         losses.SparseCategoricalCrossentropy(True, ignore_class=-1),
         np.where(CLASSES == 0, -1, CLASSES),
-        3,
-        False,
+        *(3, False),
     ),
 }
 
@@ -118,26 +115,23 @@ BASELINES = {
 @pytest.mark.parametrize("name", BASELINES)
 def test_the_baseline_is_the_lowest_loss_of_a_constant(name):
     loss, y, units, in_time = BASELINES[name]
+    read_out = keras.layers.Dense(units, name="out")
     rin = RIN(2, return_sequences=in_time)
-    model = model_of(
-        rin, keras.layers.Dense(units, name="out"), loss=loss, features=1
-    )
+    model = model_of(rin, read_out, loss=loss, features=1)
     function = losses.get(*loss) if isinstance(loss, list) else losses.get(loss)
     is_given = "from_logits" in getattr(function, "get_config", dict)()
     shape = (N, T, units) if in_time else (N, units)
+    to_probability = special.softmax if units > 1 else special.expit
 
     def loss_of(constant):
         if "crossentropy" in str(loss) and not is_given:
-            constant = (special.softmax if units > 1 else special.expit)(
-                constant
-            )
-        y_pred = np.broadcast_to(constant.astype("float32"), shape)
+            constant = to_probability(constant)
+        y_pred = np.broadcast_to(np.float32(constant), shape)
         y_true = y.reshape(shape) if y.size == np.prod(shape) else y
-        return float(np.mean(function(y_true.astype("float32"), y_pred)))
+        return float(np.mean(function(np.float32(y_true), y_pred)))
 
-    best = optimize.minimize(
-        loss_of, np.zeros(units) + 0.1, method="Nelder-Mead"
-    )
+    start = np.full(units, 0.1)
+    best = optimize.minimize(loss_of, start, method="Nelder-Mead")
     report = preflight(model, NUMBERS[..., None], y)
     assert report.baseline_loss == pytest.approx(best.fun, rel=1e-3)
 
@@ -216,17 +210,14 @@ FINDINGS = {
         lambda x: (clipped(RIN(8)), 0 * x + x[:, :1] - x[:, :1].mean(0)),
         [],
     ),
-    "a forgotten offset": (
-        lambda x: (
-            clipped(RIN(16, recurrent_initializer=PartialIdentity())),
-            np.tile(x, (1, 4, 1)),
-        ),
-        [("matrix expands", "Offset"), ("the loss is ", "")],
+    "a state that overflows": (
+        lambda x: (clipped(simple_rnn(9.0)), x),
+        [("leaves the range of float32", ""), ("the loss is ", "")],
     ),
     # 3^60 is within float32, its square is not.
     "a loss that overflows": (
         lambda x: (clipped(simple_rnn(3.0, "linear")), x),
-        [("matrix expands", ""), ("the loss is inf", "")],
+        [("grows like T^1", ""), ("the loss is inf", "")],
     ),
     "a loss of NaN": (
         lambda x: (
@@ -256,7 +247,6 @@ FINDINGS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:RIN stores the offset:UserWarning")
 @pytest.mark.parametrize("name", FINDINGS)
 def test_each_problem_has_a_line_that_was_seen_to_help(name, data):
     make, expected = FINDINGS[name]
@@ -265,7 +255,7 @@ def test_each_problem_has_a_line_that_was_seen_to_help(name, data):
     for (problem, remedy), words in zip(report.findings, expected, strict=True):
         assert words[0] in problem and problem in str(report)
         assert words[1] in remedy and bool(words[1]) == bool(remedy)
-    assert bool(expected) != ("Nothing speaks against" in str(report))
+    assert bool(expected) != ("one\nbatch does not show" in str(report))
 
 
 def test_an_optimizer_within_another_clips_and_remembers(data):
@@ -328,15 +318,12 @@ def test_masked_steps_are_left_out(data):
     plain = model_of(RIN(8), keras.layers.Dense(1))
     masked = model_of(keras.layers.Masking(-7), RIN(8), keras.layers.Dense(1))
     masked.set_weights(plain.get_weights())
-    expected, report = preflight(plain, x, y), preflight(masked, padded, y)
-    (expected_layer,), (layer,) = expected.layers, report.layers
-    for actual, reference in [
-        (report.loss, expected.loss),
-        (report.gradient_norm, expected.gradient_norm),
-        (layer.input_mean, expected_layer.input_mean),
-        (layer.state_norms[-1], expected_layer.state_norms[-1]),
-    ]:
-        np.testing.assert_allclose(actual, reference, rtol=1e-4)
+    values = [
+        np.hstack([r.loss, r.gradient_norm, layer[1], layer.state_norms[-1]])
+        for r in (preflight(plain, x, y), preflight(masked, padded, y))
+        for layer in r.layers
+    ]
+    np.testing.assert_allclose(*values, rtol=1e-4)
 
 
 def two_outputs():
@@ -347,18 +334,13 @@ def two_outputs():
     return model
 
 
-def read_out(units=1, **kwargs):
-    return model_of(RIN(3), keras.layers.Dense(units), **kwargs)
+def read_out():
+    return model_of(RIN(3), keras.layers.Dense(1))
 
 
-SPARSE = {"loss": "sparse_categorical_crossentropy"}
 REFUSED = {
     "not built": (
         lambda x, y: (keras.Sequential([RIN(3)]), x, y),
-        "built and compiled",
-    ),
-    "not compiled": (
-        lambda x, y: (keras.Sequential([keras.Input((None, 2)), RIN(3)]), x, y),
         "built and compiled",
     ),
     "no recurrent layer": (
@@ -376,10 +358,6 @@ REFUSED = {
         lambda x, y: (read_out(), x, np.tile(y, (1, 2))),
         "shape of the outputs",
     ),
-    "class": (
-        lambda x, y: (read_out(3, **SPARSE), x, np.full(len(x), 3)),
-        "class numbers from 0 to 2",
-    ),
 }
 
 
@@ -388,8 +366,3 @@ def test_what_it_cannot_look_at_is_refused(name, data):
     make, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         preflight(*make(*data))
-
-
-def test_a_batch_size_is_a_positive_integer(data):
-    with pytest.raises(ValueError, match="batch_size"):
-        preflight(read_out(), *data, batch_size=0)

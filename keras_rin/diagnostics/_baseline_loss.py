@@ -24,7 +24,9 @@ def best_constant(model, y):
     if name is None or is_overridden or options.get("axis", -1) != -1:
         return None
     if name.startswith("sparse"):
-        y = _one_hot(y, model.outputs[0].shape[-1], options.get("ignore_class"))
+        classes = np.arange(model.outputs[0].shape[-1])
+        is_counted = y != options.get("ignore_class")
+        y = (y[..., None] == classes) & is_counted[..., None]
     return _BestConstant(name, options, y.astype("float64"))
 
 
@@ -39,17 +41,6 @@ def _name_and_options(loss):
             if type(function) is type(default):
                 return default.name, function.get_config()
     return None, {}
-
-
-def _one_hot(y, classes, ignored):
-    is_class = y != ignored
-    numbers = np.where(is_class, y, 0)
-    if numbers.min() < 0 or numbers.max() >= classes:
-        raise ValueError(
-            f"`y` must have class numbers from 0 to {classes - 1}. Received: "
-            f"y from {y.min():.3g} to {y.max():.3g}"
-        )
-    return np.eye(classes)[numbers.astype(int)] * is_class[..., None]
 
 
 class _BestConstant(keras.layers.Layer):

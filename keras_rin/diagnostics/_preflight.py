@@ -29,6 +29,10 @@ EXPANSION = 2.0  # exponent that no mean of the inputs explains
 OFF_CENTER = 0.25  # mean of a feature over its standard deviation
 VANISHED = 1e-4  # gradient norm at step 0 over that at the last step
 LARGE_GRADIENT = 100.0  # norm of the gradient of the loss
+NO_FINDING = """\
+The states, the gradients and the optimizer show no problem at update 0; one
+batch does not show whether this model can learn these data, nor whether the
+learning rate suits a whole training."""
 
 
 class LayerPreflight(typing.NamedTuple):
@@ -50,12 +54,11 @@ class LayerPreflight(typing.NamedTuple):
 
 
 class Finding(typing.NamedTuple):
-    """A reason why a model may not learn, and a line that removes it.
+    """A reason why a model may not learn.
 
     Attributes:
         problem: String, what was measured.
-        remedy: String, a line of code with which `preflight` has seen the
-            problem go, or `""`.
+        remedy: String, a line of code that removes the problem, or `""`.
     """
 
     problem: str
@@ -74,8 +77,7 @@ class Preflight(typing.NamedTuple):
         weight_gradient_norms: Dict of floats by the path of each weight.
         remembered_updates: Float, 1 / (1 - beta_2): for how many updates Adam
             remembers the first gradients; `None` for others.
-        findings: Tuple of `Finding`, empty if nothing speaks against
-            training.
+        findings: Tuple of `Finding`.
     """
 
     layers: tuple[LayerPreflight, ...]
@@ -106,30 +108,29 @@ class Preflight(typing.NamedTuple):
                 f"  state norm            {first:.2g} to {last:.2g}",
                 f"  gradient norm, step 0 {layer.gradient_norms[0]:.2g}",
             ]
-        for problem, remedy in self.findings:
+        for problem, remedy in self.findings or [(NO_FINDING, "")]:
             lines += ["", problem, *[f"    {remedy}"] * bool(remedy)]
-        if not self.findings:
-            lines += ["", "Nothing speaks against training."]
         return "\n".join(lines)
 
 
 def preflight(
     model: keras.Model, x: ArrayLike, y: ArrayLike, *, batch_size: int = 32
 ) -> Preflight:
-    """Whether a recurrent model will train at this length, before it does.
+    """What speaks against training a recurrent model, before it is trained.
 
-    One batch is seen forward and backward, and once more for each remedy that
-    is tried; nothing changes. It finds the first of these in each layer:
+    One batch is seen forward and backward, and nothing changes. The first of
+    these is found in each layer:
 
-    - the hidden state or the loss is not finite: the recurrence expands;
+    - the hidden state is not finite, or grows faster than T^2;
     - the hidden state grows like T rather than sqrt(T): the mean of the
-      inputs accumulates;
+      inputs accumulates, and `adapt` is named if it removes the problem;
     - the gradient of a layer without gates vanishes: the first time step
       changes the last state by less than 1e-4 of what the last one does;
 
-    and in the model a first gradient that is large and not clipped, which
-    Adam remembers for 1 / (1 - beta_2) updates. It sees neither later
-    updates, nor whether the model can represent the task.
+    and in the model a loss that is not finite, or a first gradient that is
+    large and not clipped, which Adam remembers for 1 / (1 - beta_2) updates.
+    Not seen is whether the model can learn the data, nor whether the learning
+    rate suits a whole training.
 
     Args:
         model: A compiled Sequential or functional model with one output and
@@ -144,36 +145,21 @@ def preflight(
         A `Preflight`.
 
     Raises:
-        ValueError: If the model is not of this kind, or `batch_size` no
-            positive integer; if `x` or `y` is no array, is not finite, or
-            does not fit the model or the other.
+        ValueError: If an argument is not as above, or not finite.
 
     Example:
 
     >>> rng = np.random.default_rng(0)
     >>> x, y = keras_rin.tasks.adding.generate(rng, samples=32, length=200)
-    >>> model = keras.Sequential(
-    ...     [
-    ...         keras.Input((None, 2)),
-    ...         keras_rin.layers.RIN(50, seed=0),
-    ...         keras.layers.Dense(1),
-    ...     ]
-    ... )
+    >>> rin = keras_rin.layers.RIN(50, seed=0)
+    >>> layers = [keras.Input((None, 2)), rin, keras.layers.Dense(1)]
+    >>> model = keras.Sequential(layers)
     >>> model.compile("adam", "mse")
-    >>> report = keras_rin.diagnostics.preflight(model, x, y)
-    >>> for finding in report.findings:
+    >>> for finding in keras_rin.diagnostics.preflight(model, x, y).findings:
     ...     print(finding.remedy)
     keras_rin.adapt(model, x)
     keras.optimizers.Adam(..., global_clipnorm=1.0)
     """
-    if not (
-        is_functional(model) and model.compiled and len(model.outputs) == 1
-    ):
-        raise ValueError(
-            "`model` must be a Sequential or functional model that is built "
-            "and compiled, with one output: begin it with `keras.Input`. "
-            f"Received: model={model!r}"
-        )
     x, y = _first_samples(model, x, y, batch_size)
     layer_inputs = first_inputs(model, x)
     if not layer_inputs:
@@ -182,69 +168,68 @@ def preflight(
             f"Received: a model with {model.layers}"
         )
     constant = best_constant(model, y)
-    batch_loss = _batch_loss(model, x, y)
-    weights = model.trainable_variables
-    values = [ops.convert_to_tensor(weight.value) for weight in weights]
+    variables = model.trainable_variables
+
+    def batch_loss(values, output_layer=lambda outputs: outputs):
+        mapping = zip(variables, values, strict=True)
+        with keras.StatelessScope(state_mapping=list(mapping)):
+            outputs = output_layer(model(x, training=True))
+            return model.compute_loss(x=x, y=y, y_pred=outputs)
+
+    values = [ops.convert_to_tensor(variable.value) for variable in variables]
     loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
     norms = [float(np.linalg.norm(_cells.float64(g))) for g in gradients]
-    paths = [weight.path for weight in weights]
+    paths = [variable.path for variable in variables]
+    baseline = constant and float(_cells.float64(batch_loss(values, constant)))
+    # After the loss: on JAX a prediction deletes the values of before.
+    layers = tuple(_layer_preflight(*inputs) for inputs in layer_inputs)
     report = Preflight(
-        loss=_number(loss),
-        baseline_loss=constant and _number(batch_loss(values, constant)),
-        # After the loss: on JAX a prediction deletes the values of before.
-        layers=tuple(_layer_preflight(*inputs) for inputs in layer_inputs),
+        loss=float(_cells.float64(loss)),
+        baseline_loss=baseline,
+        layers=layers,
         weight_gradient_norms=dict(zip(paths, norms, strict=True)),
         remembered_updates=_remembered_updates(model.optimizer),
         findings=(),
     )
-    findings = []
-    for inputs, layer_report in zip(layer_inputs, report.layers, strict=True):
-        for check, remedy, change in LAYER_CHECKS:
-            if problem := check(inputs[0], layer_report, report.loss):
-                helps = remedy and _helps(
-                    check, change, model, x, inputs, batch_loss
-                )
-                findings.append(Finding(problem, remedy * bool(helps)))
-                break
+    findings = [
+        finding
+        for inputs, layer_report in zip(layer_inputs, layers, strict=True)
+        for finding in _layer_findings(model, x, inputs, layer_report)
+    ]
     findings += _gradient_findings(model.optimizer, report)
     return report._replace(findings=tuple(findings))
 
 
 def _first_samples(model, x, y, batch_size):
     """The first inputs, in their structure, and the first targets."""
+    if not (
+        is_functional(model) and model.compiled and len(model.outputs) == 1
+    ):
+        raise ValueError(
+            "`model` must be a Sequential or functional model that is built "
+            "and compiled, with one output: begin it with `keras.Input`. "
+            f"Received: model={model!r}"
+        )
     batch_size = _arguments.integer("batch_size", batch_size)
     arrays = [*order_by_inputs(model.inputs, x), y]
     samples = {tuple(getattr(array, "shape", ()))[:1] for array in arrays}
-    one_size = len(samples) == 1 and () not in samples
-    if len(arrays) != len(model.inputs) + 1 or not one_size:
+    if (
+        len(arrays) != len(model.inputs) + 1
+        or len(samples) > 1
+        or () in samples
+    ):
         raise ValueError(
             f"`x` must have an array for each of {len(model.inputs)} inputs, "
             "and `y` must be an array of as many samples. Received: "
             f"x={type(x)} and y={type(y)}, of the samples {samples}"
         )
 
-    def batch(array):
-        return ops.convert_to_numpy(array[:batch_size])
+    def batch(array, name="x"):
+        array = ops.convert_to_numpy(array[:batch_size])
+        _arguments.finite_array(name, array)
+        return array
 
-    for name, array in zip("x" * len(model.inputs) + "y", arrays, strict=True):
-        _arguments.finite_array(name, batch(array))
-    return keras.tree.map_structure(batch, x), batch(y)
-
-
-def _batch_loss(model, x, y):
-    """The loss of a batch as a function of the trainable weights."""
-
-    def batch_loss(values, output_layer=lambda outputs: outputs):
-        mapping = list(zip(model.trainable_variables, values, strict=True))
-        with keras.StatelessScope(state_mapping=mapping):
-            outputs = output_layer(model(x, training=True))
-            return model.compute_loss(x=x, y=y, y_pred=outputs)
-
-    return batch_loss
-
-
-def _number(tensor):
-    return float(ops.convert_to_numpy(tensor))
+    return keras.tree.map_structure(batch, x), batch(y, "y")
 
 
 def _layer_preflight(layer, read):
@@ -262,86 +247,61 @@ def _layer_preflight(layer, read):
     return LayerPreflight(layer.name, mean, std, *norms)
 
 
-def _overflow(layer, report, loss):
-    growth = _growth_exponent(report.state_norms)
-    expands = not np.isfinite(loss) and growth > EXPANSION
-    if expands or not np.isfinite(report.state_norms).all():
-        return (
-            f"The hidden state of {layer.name}, or the loss, leaves the range "
-            f"of {layer.compute_dtype} within {len(report.state_norms) - 1} "
-            "time steps: its recurrent matrix expands (docs/offsets.md)."
+def _layer_findings(model, x, inputs, report):
+    """The first problem of a layer, if it has one."""
+    layer, steps = inputs[0], len(report.state_norms) - 1
+    remedy = ""
+    if not np.isfinite(report.state_norms).all():
+        problem = (
+            f"The hidden state of {layer.name} leaves the range of "
+            f"{layer.compute_dtype} within {steps} time steps "
+            "(docs/questions.md)."
         )
-    return ""
-
-
-def _drift(layer, report, loss):
-    growth = _growth_exponent(report.state_norms)
-    is_off_center = abs(report.input_mean) > OFF_CENTER * report.input_std
-    if growth > FAST_GROWTH and is_off_center.any():
-        return (
+    elif growth := _fast_growth(report):
+        cause = ": the mean of its inputs accumulates" * (growth < EXPANSION)
+        problem = (
             f"The hidden state of {layer.name} grows like T^{growth:.2f} over "
-            f"T = {len(report.state_norms) - 1} time steps: the mean of its "
-            "inputs accumulates (docs/long_sequences.md)."
+            f"T = {steps} time steps{cause} (docs/long_sequences.md)."
         )
-    return ""
-
-
-def _vanishing_gradient(layer, report, loss):
+        if _adapt_helps(model, x, inputs):
+            remedy = "keras_rin.adapt(model, x)"
     # Training can open gates, behind which a gradient vanishes.
-    has_gates = "recurrent" not in recurrent_matrices(layer)
-    if report.gradient_norms[0] < VANISHED and not has_gates:
-        return (
-            f"The gradient of {layer.name} vanishes: the first of "
-            f"{len(report.state_norms) - 1} time steps changes the last state "
-            f"by {report.gradient_norms[0]:.1g} of what the last one does "
-            "(docs/choosing.md)."
+    elif report.gradient_norms[0] < VANISHED and not _has_gates(layer):
+        problem = (
+            f"The gradient of {layer.name} vanishes: the first of {steps} time "
+            f"steps changes the last state by {report.gradient_norms[0]:.1g} "
+            "of what the last one does (docs/choosing.md)."
         )
-    return ""
+    else:
+        return []
+    return [Finding(problem, remedy)]
 
 
-def _subtract_identity(model, x, layer):
-    """Where the kernel is an offset: another one stays as it is."""
-    cell = _cells.built_cell(layer)
-    if hasattr(cell, "effective_recurrent_kernel"):
-        kernel = cell.recurrent_kernel
-        kernel.assign(kernel - ops.eye(kernel.shape[0], dtype=kernel.dtype))
+def _has_gates(layer):
+    return "recurrent" not in recurrent_matrices(layer)
 
 
-# What a layer may have, a line that may help, and what the line does.
-LAYER_CHECKS = (
-    (
-        _overflow,
-        "recurrent_initializer=keras_rin.initializers.Offset(...)",
-        _subtract_identity,
-    ),
-    (
-        _drift,
-        "keras_rin.adapt(model, x)",
-        lambda model, x, layer: adapt(model, x),
-    ),
-    (_vanishing_gradient, "", None),
-)
+def _fast_growth(report):
+    """p if the state grows like t^p, faster than without a mean, else 0."""
+    norms = np.trim_zeros(report.state_norms, "f")
+    if len(norms) < 10 or not norms[-1]:
+        return 0.0
+    exponent = np.log(norms[-1] / norms[0]) / np.log(len(norms))
+    is_off_center = abs(report.input_mean) > OFF_CENTER * report.input_std
+    least = FAST_GROWTH if is_off_center.any() else EXPANSION
+    return float(exponent * (exponent > least))
 
 
-def _helps(check, change, model, x, inputs, batch_loss):
-    """Whether the problem goes by a change of weights, which is undone."""
+def _adapt_helps(model, x, inputs):
+    """Whether the growth is gone after `adapt`, which is undone."""
     weights = model.trainable_variables
     with undisturbed(model, weights), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            change(model, x, inputs[0])
+            adapt(model, x)
         except ValueError:  # such as a layer without a bias to adapt
             return False
-        loss = _number(batch_loss([weight.value for weight in weights]))
-        return not check(inputs[0], _layer_preflight(*inputs), loss)
-
-
-def _growth_exponent(norms):
-    """p where the norm grows like t^p, from the first one that is not 0."""
-    steps, first = len(norms) - 1, 1 + int(np.argmax(norms[1:] > 0))
-    if steps < 2 * first or not norms[-1] > 0:
-        return 0.0
-    return float(np.log(norms[-1] / norms[first]) / np.log(steps / first))
+        return not _fast_growth(_layer_preflight(*inputs))
 
 
 def _gradient_findings(optimizer, report):
