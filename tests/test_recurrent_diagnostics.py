@@ -323,9 +323,8 @@ def without_recurrence():
 REFUSED = {
     "lists": (followed_model, {"x": X.tolist()}, "`x` must be an array, or a"),
     "NaN": (followed_model, {"x": np.nan * X}, "`x` must contain finite"),
-    "no budget": (followed_model, {"budget": 0}, "`budget` must be"),
+    "no budget": (followed_model, {"budget": -1}, "`budget` must be"),
     "budget beyond 1": (followed_model, {"budget": 2}, "`budget` must be"),
-    "prefix": (followed_model, {"prefix": 3}, "`prefix` must be a string"),
     "exponent": (followed_model, {"lyapunov": True}, "needs inputs `x`"),
     "no recurrence": (without_recurrence, {}, "needs a layer with a recurrent"),
     "unknown inputs": (subclassed, {"x": X}, "needs a Sequential or funct"),

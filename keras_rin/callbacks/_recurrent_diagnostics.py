@@ -17,6 +17,12 @@ from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics._layer_inputs import first_inputs
 
+DISTANCES = ["distance_from_identity", "distance_from_orthogonal"]
+MATRIX = ["spectral_radius", "henrici_departure", *DISTANCES]
+MEMORY = ["total_memory"]
+GRADIENT = ["gradient_at_start", "gradient_horizon"]
+DRIFT = ["input_drift", "input_spread"]
+EXPONENT = ["lyapunov_exponent"]
 THRESHOLD = 0.01
 # Default RINs that the inputs move by 17 learn to add, by 34 about a third of
 # them, by 68 hardly any: docs/claims.md#adding and the two after it.
@@ -37,8 +43,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     - `spectral_radius`: the largest modulus of an eigenvalue;
     - `henrici_departure`: the distance from normality, 0 where W is normal;
     - `distance_from_identity`: the Frobenius norm of W - I;
-    - `distance_from_orthogonal`: that of W - Q, Q the nearest orthogonal
-      matrix;
+    - `distance_from_orthogonal`: that to the nearest orthogonal matrix;
     - `total_memory`, without gates: the Fisher memory of the linear network
       after as many time steps as it has units, a mean over the rows of the
       input kernel at length 1. It is 1 for an isometry;
@@ -71,9 +76,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         x: Array `(batch, ...)`, or a list or dict of arrays as for `fit`: a
             few inputs of the model on which to follow the gradient. Defaults
             to `None`: the gradient is not followed.
-        budget: Number in (0, 1], the share of the training time that
-            measurements may take. Defaults to 0.02. `None` measures after
-            every epoch.
+        budget: Number in [0, 1], the share of the training time that
+            measurements may take; `None` is no limit. Defaults to 0.02.
         prefix: String, what the names of the logs begin with. Several of
             these callbacks on one model need one each. Defaults to `""`.
         lyapunov: Boolean, whether to follow the largest Lyapunov exponent of
@@ -89,12 +93,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     >>> model = keras.Sequential([keras.layers.SimpleRNN(4, name="rnn")])
     >>> model.compile("sgd", "mse")
-    >>> history = model.fit(
-    ...     np.ones((8, 5, 1)),
-    ...     np.ones((8, 4)),
-    ...     verbose=0,
-    ...     callbacks=[keras_rin.callbacks.RecurrentDiagnostics()],
-    ... )
+    >>> x, y = np.ones((8, 5, 1)), np.ones((8, 4))
+    >>> callbacks = [keras_rin.callbacks.RecurrentDiagnostics()]
+    >>> history = model.fit(x, y, verbose=0, callbacks=callbacks)
     >>> [name for name in history.history if "radius" in name]
     ['rnn_spectral_radius']
     """
@@ -107,22 +108,16 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         lyapunov: bool = False,
     ):
         super().__init__()
-        if not isinstance(prefix, str):
-            raise ValueError(
-                f"`prefix` must be a string. Received: prefix={prefix!r}"
-            )
         if lyapunov and x is None:
             raise ValueError("`lyapunov=True` needs inputs `x`.")
         self.x, self.prefix, self.lyapunov = x, prefix, lyapunov
-        if budget is not None and not _arguments.finite_number(
-            "budget", budget, 0, 1
-        ):
-            raise ValueError("`budget` must be above 0. Received: budget=0")
+        if budget is not None:
+            _arguments.finite_number("budget", budget, 0, 1)
         self.budget = math.inf if budget is None else budget
 
     def on_train_begin(self, logs=None):
         self.seconds = self._longest = 0.0
-        self._skipped_values = {}
+        self._skipped_values: dict = {}
         self._layers: list = []
         self._has_warned = False
         for array in [] if self.x is None else keras.tree.flatten(self.x):
@@ -161,26 +156,23 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         logs.update(values)
 
     def _measure(self):
-        values = {}
+        values: dict = {}
         if not self._layers:
             self._find_layers()
         for name, layer, read in self._layers:
-            values.update(_matrix_logs(name, layer))
+            values |= _matrix_logs(name, layer)
             if read:
-                x, mask = read()
-                values.update(_gradient_logs(name, layer, x, mask))
+                inputs = layer, *read()
+                values |= _logs(name, GRADIENT, _gradient, *inputs)
                 if self.lyapunov:
-                    values.update(_exponent_logs(name, layer, x, mask))
-                values.update(self._follow_inputs(name, layer, x, mask))
+                    values |= _logs(name, EXPONENT, _exponent, *inputs)
+                values |= self._follow_inputs(name, *inputs)
         return values
 
     def _find_layers(self):
         """Each layer with its name in the logs and a function of its inputs."""
-        layers = [
-            layer
-            for layer in recurrent_layers(self.model)
-            if _recurrent_matrices.has_matrices(layer)
-        ]
+        recurrent = recurrent_layers(self.model)
+        layers = [*filter(_recurrent_matrices.has_matrices, recurrent)]
         if not layers:
             raise ValueError(
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
@@ -192,7 +184,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         for layer in layers:
             counts[layer.name] += 1
             number = counts[layer.name]
-            name = self.prefix + layer.name + f"#{number}" * (number > 1)
+            suffix = f"#{number}" * (number > 1)
+            name = f"{self.prefix}{layer.name}{suffix}"
             self._layers.append((name, layer, inputs.get(id(layer))))
         unknown = [name for name, _, read in self._layers if not read]
         if unknown and self.x is not None:
@@ -207,22 +200,14 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     def _follow_inputs(self, name, layer, x, mask):
         if "recurrent" not in diagnostics.recurrent_matrices(layer):
             return {}
-
-        def drift_and_spread():
-            drifts, spreads = diagnostics.input_drift(layer, x, mask=mask)
-            most = np.argmax(abs(drifts))
-            return abs(drifts[most]), spreads[most]
-
-        names = f"{name}_input_drift", f"{name}_input_spread"
-        values = _values_or_nan(names, drift_and_spread)
+        values = _logs(name, DRIFT, _drift, layer, x, mask)
         drift, spread = values.values()
         if drift > max(DRIFT_LIMIT, spread) and not self._has_warned:
             self._has_warned = True
-            steps = mask.sum(axis=1).max()
             warnings.warn(
-                f"Over {steps} time steps the mean of its inputs moves the "
-                f"hidden state of {layer.name} by {drift:.0f}, their "
-                f"fluctuations by {spread:.0f}. Such training often "
+                f"Over {mask.sum(axis=1).max()} time steps the mean of its "
+                f"inputs moves the hidden state of {layer.name} by {drift:.0f},"
+                f" their fluctuations by {spread:.0f}. Such training often "
                 "diverges: call keras_rin.adapt(model, x) on the training "
                 "data before fit, or normalize the inputs.",
                 stacklevel=2,
@@ -230,73 +215,60 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         return values
 
 
-def _values_or_nan(names, function):
+def _logs(name, quantities, function, *arguments):
     """The values by name, NaN where weights or inputs are not finite."""
     try:
-        values = function()
+        values = [float(value) for value in function(*arguments)]
     except ValueError:
-        values = [math.nan] * len(names)
-    return dict(zip(names, map(float, values), strict=True))
+        values = [math.nan] * len(quantities)
+    names = (f"{name}_{quantity}" for quantity in quantities)
+    return dict(zip(names, values, strict=True))
 
 
-def _gradient_logs(name, layer, x, mask):
-    def first_norm_and_horizon():
-        norms = diagnostics.gradient_norms(layer, x, mask=mask)[::-1]
-        small = np.flatnonzero(~(norms >= THRESHOLD))
-        return norms[-1], small[0] - 1 if len(small) else len(norms) - 1
-
-    names = f"{name}_gradient_at_start", f"{name}_gradient_horizon"
-    return _values_or_nan(names, first_norm_and_horizon)
+def _gradient(layer, x, mask):
+    norms = diagnostics.gradient_norms(layer, x, mask=mask)[::-1]
+    small = np.flatnonzero(~(norms >= THRESHOLD))
+    return norms[-1], small[0] - 1 if len(small) else len(norms) - 1
 
 
-def _exponent_logs(name, layer, x, mask):
-    def largest_exponent():
-        options = {"exponents": 1, "mask": mask}
-        return diagnostics.lyapunov_spectrum(layer, x, **options).exponents
+def _exponent(layer, x, mask):
+    options = {"exponents": 1, "mask": mask}
+    return diagnostics.lyapunov_spectrum(layer, x, **options).exponents
 
-    return _values_or_nan([f"{name}_lyapunov_exponent"], largest_exponent)
+
+def _drift(layer, x, mask):
+    drifts, spreads = diagnostics.input_drift(layer, x, mask=mask)
+    most = np.argmax(abs(drifts))
+    return abs(drifts[most]), spreads[most]
 
 
 def _matrix_logs(name, layer):
     matrices = diagnostics.recurrent_matrices(layer)
-    values = {}
+    values: dict = {}
     for gate, matrix in matrices.items():
         place = f"{name}_{gate}" if len(matrices) > 1 else name
-        quantities = dict(QUANTITIES)
-        if len(matrices) == 1:
-            quantities["total_memory"] = lambda w: _total_memory(layer, w)
-        finite = np.isfinite(matrix).all()
-        for quantity, function in quantities.items():
-            value = float(function(matrix)) if finite else math.nan
-            values[f"{place}_{quantity}"] = value
+        values |= _logs(place, MATRIX, _distances, matrix)
+    if len(matrices) == 1:
+        values |= _logs(name, MEMORY, _total_memory, layer, matrix)
     return values
 
 
-def _distance_from_identity(matrix):
-    return np.linalg.norm(matrix - np.eye(len(matrix)))
-
-
-def _distance_from_orthogonal(matrix):
-    return np.linalg.norm(np.linalg.svd(matrix, compute_uv=False) - 1)
-
-
-QUANTITIES = {
-    "spectral_radius": diagnostics.spectral_radius,
-    "henrici_departure": diagnostics.henrici_departure,
-    "distance_from_identity": _distance_from_identity,
-    "distance_from_orthogonal": _distance_from_orthogonal,
-}
+def _distances(matrix):
+    matrix = _arguments.finite_array("matrix", matrix)
+    return (
+        diagnostics.spectral_radius(matrix),
+        diagnostics.henrici_departure(matrix),
+        np.linalg.norm(matrix - np.eye(len(matrix))),
+        np.linalg.norm(np.linalg.svd(matrix, compute_uv=False) - 1),
+    )
 
 
 def _total_memory(layer, matrix):
     kernel = getattr(_cells.built_cell(layer), "kernel", None)
     rows = np.zeros((0, 0)) if kernel is None else _cells.float64(kernel)
-    rows = rows[rows.any(axis=1)]
-    if not len(rows) or not np.isfinite(rows).all():
-        return math.nan
+    rows = _arguments.finite_array("kernel", rows)[rows.any(axis=1)]
+    if not len(rows):
+        return [math.nan]
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    try:
-        memory = diagnostics.spatial_memory_matrix(matrix, horizon=len(matrix))
-    except ValueError:  # beyond double precision
-        return math.nan
-    return np.einsum("ri,ij,rj->r", rows, memory, rows).mean()
+    memory = diagnostics.spatial_memory_matrix(matrix, horizon=len(matrix))
+    return [np.einsum("ri,ij,rj->r", rows, memory, rows).mean()]
