@@ -274,7 +274,6 @@ INT16 = {"weights": "int8", "states": "int16"}
         ("m", "gguf", {}, "`format` must be one of"),
         ("m", "litert", {}, "tflite"),
         ("m", "onnx", {}, "onnx|ONNX"),
-        ("m", "tf_saved_model", {"optimizations": []}, "Only format='litert'"),
         ("m", "tf_saved_model", {"weights": "int8"}, "the format 'tf_saved_mo"),
         ("m.onnx", "onnx", {"states": "int8"}, "in the format 'onnx'"),
         ("m.h", "c", {"weights": "int4"}, "`weights` must be one of"),
@@ -289,13 +288,6 @@ INT16 = {"weights": "int8", "states": "int16"}
         ),
         pytest.param(
             *("m.tflite", "litert", {"states": "int8"}, "needs weights='int8'"),
-            marks=ON_TENSORFLOW,
-        ),
-        pytest.param(
-            "m.tflite",
-            "litert",
-            {"weights": "int8", "optimizations": []},
-            "`weights` sets the attribute 'optimizations'",
             marks=ON_TENSORFLOW,
         ),
     ],

@@ -1,7 +1,6 @@
 """Files of one time step, in the interpreters that run them, against Keras."""
 
 import os
-import sys
 
 import keras
 import numpy as np
@@ -276,12 +275,9 @@ def test_what_a_format_lacks_is_refused(format, make, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def data(**values):
-    """One sample of a model `named("rin")`, with a shape and value changed."""
-    values = {"x": ((1, 2), 1.0), "rin": ((1, 2), 1.0)} | values
-    return lambda: [
-        {name: np.full(*value) for name, value in values.items() if value}
-    ]
+def data(x=1.0, rin=1.0):
+    """One sample of a model `named("rin")`."""
+    return lambda: [{"x": np.full((1, 2), x), "rin": np.full((1, 2), rin)}]
 
 
 # States, a model, data and the message.
@@ -297,30 +293,22 @@ IN_INTEGERS = {
         "int8",
         lambda: above(layers.Activation("celu"), activation="sigmoid"),
         None,
-        "differ from those of the model by more than half",
+        "more than half along",
     ),
     **{
         name: ("int16", lambda: named("rin"), dataset, message)
         for name, dataset, message in (
             (
                 "states at 0",
-                data(rin=((1, 2), 0.0)),
+                data(rin=0.0),
                 "1 samples, where 'rin' is always 0",
             ),
             (
                 "not finite",
-                data(x=((1, 2), np.nan)),
+                data(x=np.nan),
                 "'x' is always 0 or not finite",
             ),
-            ("no state", data(rin=None), "must yield dictionaries"),
-            (
-                "other shape",
-                data(rin=((1, 3), 1.0)),
-                r"must yield dictionaries.*\(1, 3\)",
-            ),
-            ("list", lambda: [[np.ones((1, 2))]], "must yield dictionaries"),
             ("no samples", lambda: [], "0 samples"),
-            ("3 features", np.ones((2, 5, 3)), "must yield dictionaries"),
         )
     },
 }
@@ -338,12 +326,6 @@ def test_a_model_or_data_without_scales_is_refused(case, rng, tmp_path):
     with pytest.raises(ValueError, match=message):
         export_streaming(model, path, "litert", False, **options)
     assert not list(tmp_path.iterdir())
-
-
-def test_onnx_without_tf2onnx_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tf2onnx", None)
-    with pytest.raises(ImportError, match="pip install tf2onnx"):
-        export_streaming(named("rin"), tmp_path / "m.onnx", "onnx")
 
 
 @pytest.mark.parametrize("format", PATHS)

@@ -325,22 +325,6 @@ def test_the_user_says_which_other_layers_are_stepwise(rng, layer, stepwise):
     assert_same(steps[:, -1], whole, rtol=1e-4)
 
 
-@pytest.mark.each_backend
-@pytest.mark.parametrize("lag", [1, 12])
-def test_what_the_user_says_is_tried(lag):
-    layer = layers.Lambda(lambda x: ops.roll(x, lag, 1))
-    model = model_of(layer, (None, 3))
-    with pytest.raises(ValueError, match="`stepwise` names it"):
-        streaming_step(model, (layers.Lambda,))
-
-
-def test_stepwise_takes_classes():
-    model = model_of(layers.Dense(3))
-    for wrong in ([Mine()], "Dense"):
-        with pytest.raises(ValueError, match="classes of layers"):
-            streaming_step(model, wrong)
-
-
 def test_an_ellipsis_takes_all_axes_between():
     x = keras.Input((None,))
     model = keras.Model(x, RIN(3, return_sequences=True)(x[..., None]))

@@ -1,22 +1,29 @@
 """The cells of recurrent layers, as operations of C."""
 
+import contextlib
+from typing import Any
+
 import keras
 import numpy as np
 
-from keras_rin.export._c_operations import Operation
-from keras_rin.export._c_operations import activation_of
-from keras_rin.export._c_operations import bias_of
-from keras_rin.export._c_operations import c_refusal
-from keras_rin.export._c_operations import project
-from keras_rin.export._c_operations import weight_of
+from keras_rin.export._c_layers import Operation
+from keras_rin.export._c_layers import activation_of
+from keras_rin.export._c_layers import bias_of
+from keras_rin.export._c_layers import project
+from keras_rin.export._c_layers import refuse
+from keras_rin.export._c_layers import weight_of
 from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import RINCell
 
 
 class Recurrent(Operation):
-    """It updates a state h, which is its output."""
+    """It updates a state h, which is its output.
+
+    `update` writes how, with `gates * units` values of memory at z.
+    """
 
     gates = 1
+    update: Any
 
     def __init__(self, cell, name):
         self.name, self.units = name, cell.units
@@ -32,18 +39,14 @@ class Recurrent(Operation):
     def write(self, program, x, size, is_last):
         z = program.buffer(self.gates * self.units, x)
         h = program.state(f"{self.name}_h", self.units)
+        condition = contextlib.nullcontext()
         if self.is_masked:
-            with program.condition("!is_masked"):
-                self.update(program, x, z, h)
-        else:
+            condition = program.condition("!is_masked")
+        with condition:
             self.update(program, x, z, h)
         if is_last:
             program.call("copy", h, "y", self.units)
         return h, self.units
-
-    def update(self, program, x, z, h):
-        """Adds the update of h, with `gates * units` values of memory at z."""
-        raise NotImplementedError
 
     def parts(self, z):
         """Expressions of C for the values of the gates at z."""
@@ -63,8 +66,7 @@ class SimpleCell(Recurrent):
         self.transit(program, "recurrent_kernel", self.recurrent_kernel, h, z)
 
     def transit(self, program, role, values, h, z):
-        matrix = program.matrix(f"{self.name}_{role}", values)
-        program.add_product(matrix, h, self.units, z, self.units)
+        program.add_product(f"{self.name}_{role}", values, h, z)
         if self.is_offset:
             program.call("add", h, z, self.units)
         self.activation.apply(program, z, self.units)
@@ -77,9 +79,7 @@ class DeepTransitionCell(SimpleCell):
     def __init__(self, cell, name):
         super().__init__(cell, name)
         self.transition_kernel = weight_of(cell, "transition_kernel", name).T
-        self.transition_bias = None
-        if cell.use_bias:
-            self.transition_bias = weight_of(cell, "transition_bias", name)
+        self.transition_bias = bias_of(cell, name, "transition_bias")
 
     def update(self, program, x, z, h):
         super().update(program, x, z, h)
@@ -106,20 +106,19 @@ class GRUCell(Recurrent):
         update, reset, candidate, recurrent = self.parts(z)
         gates, kernel = np.split(self.recurrent_kernel, [2 * units])
         project(self, program, x, z)
-        matrix = program.matrix(f"{name}_recurrent_gates", gates)
-        program.add_product(matrix, h, units, z, 2 * units)
+        program.add_product(f"{name}_recurrent_gates", gates, h, z)
         self.gate_activation.apply(program, update, units)
         self.gate_activation.apply(program, reset, units)
-        matrix = program.matrix(f"{name}_recurrent_candidate", kernel)
+        role = f"{name}_recurrent_candidate"
         if self.reset_after:
             bias = f"{name}_recurrent_bias"
             program.set_vector(bias, self.candidate_bias, recurrent, units)
-            program.add_product(matrix, h, units, recurrent, units)
+            program.add_product(role, kernel, h, recurrent)
             program.call("multiply", reset, recurrent, units)
             program.call("add", recurrent, candidate, units)
         else:
             program.call("multiply", h, reset, units)
-            program.add_product(matrix, reset, units, candidate, units)
+            program.add_product(role, kernel, reset, candidate)
         self.activation.apply(program, candidate, units)
         program.call("interpolate", update, candidate, h, units)
 
@@ -134,10 +133,8 @@ class LSTMCell(Recurrent):
         c = program.state(f"{name}_c", units)
         gate, forget, candidate, output = self.parts(z)
         project(self, program, x, z)
-        matrix = program.matrix(
-            f"{name}_recurrent_kernel", self.recurrent_kernel
-        )
-        program.add_product(matrix, h, units, z, 4 * units)
+        kernel = self.recurrent_kernel
+        program.add_product(f"{name}_recurrent_kernel", kernel, h, z)
         for part in (gate, forget, output):
             self.gate_activation.apply(program, part, units)
         self.activation.apply(program, candidate, units)
@@ -163,9 +160,10 @@ def cell_operations(layer, is_masked):
     cells = getattr(layer.cell, "cells", [layer.cell])
     operations = []
     for number, cell in enumerate(cells):
-        if type(cell) not in CELLS:
-            cell_class = type(cell).__name__
-            raise c_refusal(layer.name, f"its {cell_class} is not supported")
+        is_unknown = type(cell) not in CELLS
+        refuse(
+            layer, {f"its {type(cell).__name__} is not supported": is_unknown}
+        )
         name = f"{layer.name}_{number}" if len(cells) > 1 else layer.name
         operation = CELLS[type(cell)](cell, name)
         operation.is_masked = is_masked

@@ -1,7 +1,5 @@
 """The C functions of a header: products, activations, gates."""
 
-import re
-
 from keras_rin.export._c_quantization import TYPES
 
 # NAME stands for the private prefix of the header, WEIGHT, SCALES and SCALED
@@ -151,29 +149,29 @@ _WITH_PARAMETERS = {
 }
 
 
-def function_text(name, prefix, weights):
-    """The C function of a name, for a type of weights."""
-    if name in _LOOPS:
-        text = _LOOPS[name]
-    elif name in _STATEMENTS:
-        parameters, statement = _STATEMENTS[name]
-        text = _LOOP.format(
-            name=name, parameters=parameters, statement=statement
-        )
-    else:
-        parameters, formula = _WITH_PARAMETERS.get(
-            name, ([], _FORMULAS.get(name))
-        )
-        text = _ELEMENTWISE.format(
+_TEXTS = (
+    _LOOPS
+    | {
+        name: _LOOP.format(name=name, parameters=parameters, statement=text)
+        for name, (parameters, text) in _STATEMENTS.items()
+    }
+    | {
+        name: _ELEMENTWISE.format(
             name=name,
             parameters="".join(f", float {p}" for p in parameters),
             formula=formula,
         )
+        for name, (parameters, formula) in (
+            {name: ([], text) for name, text in _FORMULAS.items()}
+            | _WITH_PARAMETERS
+        ).items()
+    }
+)
+
+
+def function_text(name, prefix, weights):
+    """The C function of a name, for a type of weights."""
+    text = _TEXTS[name]
     for word, replacement in ({"NAME": prefix} | TYPES[weights]).items():
         text = text.replace(word, replacement)
     return text
-
-
-def needs_math_library(text):
-    """Whether C text calls a function of `math.h`: their names end in f."""
-    return re.search(r"\wf\(", text) is not None

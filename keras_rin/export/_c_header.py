@@ -9,12 +9,11 @@ from keras_rin import _files
 from keras_rin import _version
 from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin.export._c_cells import cell_operations
-from keras_rin.export._c_functions import needs_math_library
 from keras_rin.export._c_layers import Embedding
 from keras_rin.export._c_layers import check_class
 from keras_rin.export._c_layers import fold_affine
-from keras_rin.export._c_layers import layer_operation
-from keras_rin.export._c_operations import c_refusal
+from keras_rin.export._c_layers import layer_operations
+from keras_rin.export._c_layers import refuse
 from keras_rin.export._c_program import PRIVATE
 from keras_rin.export._c_program import Program
 from keras_rin.export._stepwise import tensors_of
@@ -30,7 +29,25 @@ _HEADERS_OF_C = """
 
 _HEADER = """\
 /*
-{comment}
+One time step of the Keras model {model!r}, in C99 and C++.
+
+Made by keras_rin {version} with Keras {keras} on {backend}.
+
+x: {x}, in the units of the model's input.
+y: {y}, the model's output after this step. It must not overlap x.
+
+Within a namespace of C++, include math.h before the namespace.
+
+Flash: {flash:,} bytes for the {weights} weights, and the code.
+RAM: {ram:,} bytes for each {name}_state; {stack:,} bytes of stack in a step.
+
+Example:
+
+    #include "{name}.h"
+    static {name}_state state;
+    static float x[{name}_inputs], y[{name}_outputs];
+    {name}_reset(&state);
+    while (read_input(x)) {{ {name}_step(&state, x, y); use_output(y); }}
 */
 
 #ifndef {private}_H
@@ -62,40 +79,12 @@ static inline void {name}_step({name}_state *state, const float x[], float y[])
 #endif
 """
 
-_COMMENT = """\
-One time step of the Keras model {model!r}, in C99 and C++.
-
-Made by keras_rin {version} with Keras {keras} on {backend}.
-
-x: {x}, in the units of the model's input.
-y: {y}, the model's output after this step. It must not overlap x.
-
-Within a namespace of C++, include math.h before the namespace.
-
-Flash: {flash:,} bytes for the {weights} weights, and the code.
-RAM: {ram:,} bytes for each {name}_state; {stack:,} bytes of stack in a step.
-
-Example:
-
-    #include "{name}.h"
-    static {name}_state state;
-    static float x[{name}_inputs], y[{name}_outputs];
-    {name}_reset(&state);
-    while (read_input(x)) {{ {name}_step(&state, x, y); use_output(y); }}"""
-
 
 def write_c_header(model, path, weights):
-    """Writes the header and returns a sentence about it.
-
-    Args:
-        model: A model that `streaming_step` accepts.
-        path: The file, whose stem is the prefix of all names.
-        weights: String, `"float32"` or `"int8"`.
-    """
+    """Writes the header and returns a sentence about it."""
     program = Program(_prefix(path), weights)
-    operations, _ = _operations(model)
-    operations = fold_affine(operations, weights)
-    x_size = _input_size(model)
+    operations = fold_affine(_operations(model)[0], weights)
+    x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
     y_size = _write_step(program, operations, x_size)
     text = _header(model, program, operations, x_size, y_size)
     with _files.replacing(path, "The C header") as new:
@@ -108,14 +97,9 @@ def write_c_header(model, path, weights):
 
 def _prefix(path):
     path = pathlib.Path(path)
-    words = path.stem.split("_")
-    is_identifier = path.stem.isascii() and path.stem.isidentifier()
-    if (
-        path.suffix != ".h"
-        or not (is_identifier and words[0])
-        or PRIVATE in words
-        or path.stem in _HEADERS_OF_C
-    ):
+    is_prefix = re.fullmatch(r"[a-zA-Z]\w*\.h", path.name, re.ASCII)
+    is_taken = PRIVATE in path.stem.split("_") or path.stem in _HEADERS_OF_C
+    if is_taken or not is_prefix:
         raise ValueError(
             "The path of a C header must end in .h. Its stem is the prefix of "
             "all names: a letter, followed by letters, digits and underscores, "
@@ -125,49 +109,37 @@ def _prefix(path):
     return path.stem
 
 
-def _input_size(model):
-    shape = model.inputs[0].shape[2:]
-    if len(shape) > 1:
-        raise ValueError(
-            "In C a time step must be a vector or a token. "
-            f"Received: a model whose steps have the shape {shape}"
-        )
-    return shape[0] if shape else 1
-
-
 def _operations(model, is_masked=False):
     """The operations of a chain of layers, and whether its output is masked.
 
     As in Keras, a layer gets the mask of its call or, if that has none, the
-    one that came with its input, and passes on the latter.
-
-    Args:
-        model: The model.
-        is_masked: Boolean, whether the mask of an Embedding before the model
-            comes with its input. Defaults to `False`.
+    one that came with its input, `is_masked`, and passes on the latter.
     """
     (tensor,), calls, (y,) = record_calls(model)
-    for layer, *_ in calls:
-        _check_class(layer)
+    for layer, *_ in calls:  # before an error names the operation of a mask
+        is_nested = isinstance(layer, keras.Model) and is_graph(layer)
+        is_known = is_nested or calls_its_cell_alone(layer)
+        if isinstance(layer, keras.Layer) and not is_known:
+            check_class(layer)
     tokens, masks, operations = tensor, [None], []
     for layer, args, kwargs, outputs in calls:
         if _is_mask_of(tokens, layer, args):
             masks += outputs
             continue
         sources, mask = tensors_of(args), kwargs.get("mask")
-        if len(sources) != 1 or sources[0] is not tensor:
-            raise c_refusal(
-                layer.name,
-                "it must read the output of the layer before it, alone",
-            )
-        if kwargs.get("training"):
-            raise c_refusal(layer.name, "it is called with `training=True`")
-        if not any(mask is known for known in masks):
-            raise c_refusal(
-                layer.name,
+        refuse(
+            layer,
+            {
+                "it must read the output of the layer before it, alone": (
+                    len(sources) != 1 or sources[0] is not tensor
+                ),
+                "it is called with `training=True`": kwargs.get("training"),
                 "its mask is not that of an Embedding of the model's input; do "
-                "not call the step for masked steps",
-            )
+                "not call the step for masked steps": all(
+                    mask is not known for known in masks
+                ),
+            },
+        )
         layer_is_masked = is_masked or mask is not None
         if isinstance(layer, keras.Model):
             new, is_masked = _operations(layer, layer_is_masked)
@@ -191,34 +163,24 @@ def _output_is_masked(layer, is_masked):
     return is_masked and layer.supports_masking and returns_steps
 
 
-def _check_class(layer):
-    """Before the operations, so that an error names no mask's operation."""
-    is_nested = isinstance(layer, keras.Model) and is_graph(layer)
-    is_known = is_nested or calls_its_cell_alone(layer)
-    if isinstance(layer, keras.Layer) and not is_known:
-        check_class(layer)
-
-
 def _is_mask_of(tokens, layer, args):
     """Whether an operation is the mask that an Embedding computes."""
     if isinstance(layer, keras.Layer) or len(args) != 2:
         return False
     is_comparison = type(layer).__name__ == "NotEqual" and tokens.ndim == 2
-    compared, value = args
-    is_zero = isinstance(value, int) and value == 0
-    return is_comparison and compared is tokens and is_zero
+    is_with_zero = isinstance(args[1], int) and args[1] == 0
+    return is_comparison and args[0] is tokens and is_with_zero
 
 
 def _operations_of_call(layer, rank, is_masked):
     if isinstance(layer, keras.layers.RNN):
-        if is_masked and layer.zero_output_for_mask:
-            raise c_refusal(
-                layer.name, "it has `zero_output_for_mask=True` and a mask"
-            )
+        has_zeros = is_masked and layer.zero_output_for_mask
+        refuse(
+            layer, {"it has `zero_output_for_mask=True` and a mask": has_zeros}
+        )
         operations = cell_operations(layer, is_masked)
     else:
-        operation = layer_operation(layer, rank, is_masked)
-        operations = [] if operation is None else [operation]
+        operations = layer_operations(layer, rank, is_masked)
     for operation in operations:
         name = getattr(operation, "name", layer.name)
         operation.comment = f"{name}: {type(layer).__name__}"
@@ -227,15 +189,14 @@ def _operations_of_call(layer, rank, is_masked):
 
 def _write_step(program, operations, x_size):
     """Adds the operations to a program, and returns the size of y."""
-    for operation in operations[1:]:
-        if isinstance(operation, Embedding):
-            raise c_refusal(operation.name, "it must be the first layer")
     if any(operation.is_masked for operation in operations):
         program.write("const int is_masked = !(x[0] >= 1.0f);")
     x, size = "x", x_size
-    for operation in operations:
+    for number, operation in enumerate(operations, 1):
+        is_late = isinstance(operation, Embedding) and number > 1
+        refuse(operation, {"it must be the first layer": is_late})
         program.write(f"/* {_plain(operation.comment)} */")
-        is_last = operation is operations[-1]
+        is_last = number == len(operations)
         x, size = operation.write(program, x, size, is_last)
     return size
 
@@ -246,33 +207,15 @@ def _plain(text):
 
 
 def _header(model, program, operations, x_size, y_size):
-    name = program.prefix
     program.use("zero")
     functions = "".join(program.functions.values())
-    return _HEADER.format(
-        name=name,
-        comment=_comment(model, program, operations, x_size, y_size),
-        private=program.private,
-        include="#include <math.h>\n" if needs_math_library(functions) else "",
-        inputs=x_size,
-        outputs=y_size,
-        states=_lines("    float {}[{}];", program.states),
-        constants="\n\n".join(program.constants),
-        functions=functions,
-        reset=_lines(
-            f"    {program.private}_zero(state->{{}}, {{}});", program.states
-        ),
-        buffers=", ".join(f"{b}[{n}]" for b, n in program.buffers.items()),
-        step="\n".join(program.statements),
-    )
-
-
-def _comment(model, program, operations, x_size, y_size):
+    needs_math = re.search(r"\wf\(", functions)  # the names of math.h end in f
     x = _count(x_size)
     if isinstance(operations[0], Embedding):
         x = f"1 value, a token from 0 to {len(operations[0].rows) - 1}"
-    return _COMMENT.format(
+    return _HEADER.format(
         name=program.prefix,
+        private=program.private,
         model=_plain(model.name),
         version=_version.__version__,
         keras=keras.__version__,
@@ -283,6 +226,17 @@ def _comment(model, program, operations, x_size, y_size):
         flash=program.flash_bytes,
         ram=program.state_bytes,
         stack=4 * sum(program.buffers.values()),
+        include="#include <math.h>\n" if needs_math else "",
+        inputs=x_size,
+        outputs=y_size,
+        states=_lines("    float {}[{}];", program.states),
+        constants="\n\n".join(program.constants),
+        functions=functions,
+        reset=_lines(
+            f"    {program.private}_zero(state->{{}}, {{}});", program.states
+        ),
+        buffers=", ".join(f"{b}[{n}]" for b, n in program.buffers.items()),
+        step="\n".join(program.statements),
     )
 
 

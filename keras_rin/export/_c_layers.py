@@ -1,22 +1,147 @@
-"""The layers that are not recurrent, as operations of C."""
+"""The layers that are not recurrent, as operations, which write C."""
 
 import dataclasses
+from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
-from keras_rin.export._c_operations import ACTIVATION_LAYERS
-from keras_rin.export._c_operations import Activation
-from keras_rin.export._c_operations import InPlace
-from keras_rin.export._c_operations import Operation
-from keras_rin.export._c_operations import Projection
-from keras_rin.export._c_operations import activation_of
-from keras_rin.export._c_operations import bias_of
-from keras_rin.export._c_operations import c_refusal
-from keras_rin.export._c_operations import check_last_axis
-from keras_rin.export._c_operations import project
-from keras_rin.export._c_operations import weight_of
+from keras_rin.export._c_functions import ACTIVATIONS
+from keras_rin.export._c_program import finite_float32
 from keras_rin.export._c_program import float_literal
+from keras_rin.export._converted import refusal
+
+
+def refuse(layer, reasons):
+    """Raises the first of the reasons that holds."""
+    for reason, holds in reasons.items():
+        if holds:
+            raise refusal("C", layer.name, reason)
+
+
+class Operation:
+    """One step of a layer: reads x, and writes where the next one reads.
+
+    `write(program, x, size, is_last)` adds it to a `Program`, with `size`
+    values at x, an expression of C, and the output y for those of the last. It
+    returns where its results are, and how many.
+    """
+
+    comment = ""
+    is_masked = False
+
+
+class InPlace(Operation):
+    """It replaces values by as many others, as `apply(program, z, size)`."""
+
+    apply: Any
+
+    def write(self, program, x, size, is_last):
+        z = x
+        if is_last:
+            z = "y"
+        elif x not in program.buffers:
+            z = program.buffer(size, x)
+        if z != x:
+            program.call("copy", x, z, size)
+        self.apply(program, z, size)
+        return z, size
+
+
+class Projection(Operation):
+    """It computes `size` values, another number: `compute(program, x, z)`."""
+
+    size: int
+    compute: Any
+
+    def write(self, program, x, size, is_last):
+        z = "y" if is_last else program.buffer(self.size, x)
+        self.compute(program, x, z)
+        return z, self.size
+
+
+@dataclasses.dataclass
+class Activation(InPlace):
+    """Calls of functions of `_c_functions`, with parameters; none if linear."""
+
+    calls: tuple[tuple, ...] = ()
+
+    def apply(self, program, z, size):
+        for function, *parameters in self.calls:
+            program.call(function, z, size, *map(float_literal, parameters))
+
+
+def project(operation, program, x, z):
+    """Adds z = x W + b."""
+    name, rows = operation.name, len(operation.kernel)
+    program.set_vector(f"{name}_bias", operation.bias, z, rows)
+    program.add_product(f"{name}_kernel", operation.kernel, x, z)
+
+
+def weight_of(layer, attribute, name=None):
+    """A weight in float64, or an error that names it if it is not finite."""
+    values = ops.convert_to_numpy(getattr(layer, attribute)).astype("float64")
+    finite_float32(f"{name or layer.name}: {attribute}", values)
+    return values
+
+
+def bias_of(layer, name=None, attribute="bias"):
+    return weight_of(layer, attribute, name) if layer.use_bias else None
+
+
+def activation_of(layer, rank, attribute="activation", name=None):
+    """The operation of an activation, a function or a layer of Keras.
+
+    `rank` is the number of axes of what it reads, `name` that of a layer.
+    """
+    activation = getattr(layer, attribute)
+    if activation in (None, keras.activations.linear):
+        return Activation()
+    if type(activation) in ACTIVATION_LAYERS:
+        return ACTIVATION_LAYERS[type(activation)](activation, rank)
+    for known in ACTIVATIONS:
+        if activation is getattr(keras.activations, known, None):
+            return Activation(((known,),))
+    activation = getattr(activation, "__name__", activation)
+    reason = f"its activation {activation!r} is not supported"
+    raise refusal("C", name or layer.name, reason)
+
+
+def _relu(layer, rank):
+    slope, threshold = layer.negative_slope, layer.threshold
+    call: tuple = ("leaky_relu_layer", slope) if slope else ("relu",)
+    if threshold:
+        call = ("threshold_relu", threshold)
+    if threshold and slope:
+        call = ("shifted_relu", slope, threshold)
+    if layer.max_value is None:
+        return Activation((call,))
+    return Activation((call, ("minimum", layer.max_value)))
+
+
+def _softmax(layer, rank):
+    check_last_axis(layer, rank)
+    return Activation((("softmax",),))
+
+
+ACTIVATION_LAYERS = {
+    keras.layers.Activation: activation_of,
+    keras.layers.ELU: lambda layer, rank: Activation(
+        (("elu_layer", layer.alpha),)
+    ),
+    keras.layers.LeakyReLU: lambda layer, rank: Activation(
+        (("leaky_relu_layer", layer.negative_slope),)
+    ),
+    keras.layers.ReLU: _relu,
+    keras.layers.Softmax: _softmax,
+}
+
+
+def check_last_axis(layer, rank):
+    axes = np.atleast_1d(layer.axis) % rank
+    is_other = list(axes) != [rank - 1]
+    refuse(layer, {f"its axis is {layer.axis}, not the last one": is_other})
 
 
 @dataclasses.dataclass
@@ -27,10 +152,6 @@ class Affine(InPlace):
     mean: np.ndarray
     factor: np.ndarray
     offset: np.ndarray
-
-    @property
-    def shift(self):
-        return self.offset - self.mean * self.factor
 
     def apply(self, program, z, size):
         parts = [self.mean, self.factor, self.offset]
@@ -54,19 +175,20 @@ class LayerNormalization(InPlace):
 
     def __init__(self, layer, rank):
         check_last_axis(layer, rank)
-        if getattr(layer, "rms_scaling", False):
-            raise c_refusal(layer.name, "`rms_scaling=True` is not supported")
+        has_rms = getattr(layer, "rms_scaling", False)
+        refuse(layer, {"`rms_scaling=True` is not supported": has_rms})
         self.name, self.epsilon = layer.name, layer.epsilon
-        self.gains = [
-            (role, function, weight_of(layer, role))
-            for role, function in (("gamma", "multiply"), ("beta", "add"))
+        self.weights = {
+            role: weight_of(layer, role)
+            for role in ("gamma", "beta")
             if getattr(layer, role) is not None
-        ]
+        }
 
     def apply(self, program, z, size):
         program.call("normalize", z, size, float_literal(self.epsilon))
-        for role, function, values in self.gains:
+        for role, values in self.weights.items():
             constant = program.vector(f"{self.name}_{role}", values)
+            function = "multiply" if role == "gamma" else "add"
             program.call(function, constant, z, size)
 
 
@@ -74,10 +196,6 @@ class Embedding(Projection):
     """The row of a token."""
 
     def __init__(self, layer, rank):
-        if rank != 2:
-            raise c_refusal(
-                layer.name, "it must be the first layer and read tokens"
-            )
         _check_not_quantized(layer)
         self.name = layer.name
         self.rows = weight_of(layer, "embeddings")
@@ -106,31 +224,24 @@ class Dense(Projection):
 
 def check_class(layer):
     """Refuses a layer that has no operations in C, by its class."""
-    if type(layer) not in LAYERS:
-        raise c_refusal(layer.name, f"{type(layer).__name__} is not supported")
+    is_unknown = type(layer) not in LAYERS
+    refuse(layer, {f"{type(layer).__name__} is not supported": is_unknown})
 
 
-def layer_operation(layer, rank, is_masked=False):
-    """The operation of a layer that is not recurrent; `None` if it has none.
+def layer_operations(layer, rank, is_masked):
+    """A list of the operation of a layer, if it has one.
 
-    Args:
-        layer: A built layer, which `streaming_step` accepts.
-        rank: Integer, the number of axes of its input, batch included.
-        is_masked: Boolean, whether it gets a mask. Defaults to `False`.
+    `rank` is the number of axes of its input, batch included.
     """
     check_class(layer)
     if isinstance(layer, keras.layers.TimeDistributed):
-        if isinstance(layer.layer, keras.layers.Embedding):
-            raise c_refusal(layer.name, "it has an Embedding")
-        return layer_operation(layer.layer, rank - 1, is_masked)
-    if is_masked and isinstance(layer, keras.layers.Softmax):
-        raise c_refusal(layer.name, "it has a mask")
+        has_tokens = isinstance(layer.layer, keras.layers.Embedding)
+        refuse(layer, {"it has an Embedding": has_tokens})
+        return layer_operations(layer.layer, rank - 1, is_masked)
+    is_softmax = isinstance(layer, keras.layers.Softmax)
+    refuse(layer, {"it has a mask": is_masked and is_softmax})
     operation = LAYERS[type(layer)](layer, rank)
-    return None if operation == Activation() else operation
-
-
-def _none(layer, rank):
-    return None
+    return [] if operation in (None, Activation()) else [operation]
 
 
 def _normalization(layer, rank):
@@ -159,14 +270,22 @@ def _rescaling(layer, rank):
 
 
 def _check_not_quantized(layer):
-    if getattr(layer, "quantization_mode", None):
-        raise c_refusal(
-            layer.name,
-            "Keras has quantized it; export the model before, for 8-bit codes "
-            'with `weights="int8"`',
-        )
+    is_quantized = getattr(layer, "quantization_mode", None)
+    reason = "Keras has quantized it; export the model before, for 8-bit codes"
+    refuse(layer, {f'{reason} with `weights="int8"`': is_quantized})
 
 
+# All but `TimeDistributed`, whose layer has them, are for training alone.
+WITHOUT_OPERATION = (
+    keras.layers.ActivityRegularization,
+    keras.layers.AlphaDropout,
+    keras.layers.Dropout,
+    keras.layers.GaussianDropout,
+    keras.layers.GaussianNoise,
+    keras.layers.Identity,
+    keras.layers.SpatialDropout1D,
+    keras.layers.TimeDistributed,
+)
 LAYERS = {
     **ACTIVATION_LAYERS,
     keras.layers.BatchNormalization: _batch_normalization,
@@ -175,17 +294,8 @@ LAYERS = {
     keras.layers.LayerNormalization: LayerNormalization,
     keras.layers.Normalization: _normalization,
     keras.layers.Rescaling: _rescaling,
-    keras.layers.TimeDistributed: _none,
-    # These are for training alone.
-    keras.layers.ActivityRegularization: _none,
-    keras.layers.AlphaDropout: _none,
-    keras.layers.Dropout: _none,
-    keras.layers.GaussianDropout: _none,
-    keras.layers.GaussianNoise: _none,
-    keras.layers.Identity: _none,
-    keras.layers.SpatialDropout1D: _none,
+    **dict.fromkeys(WITHOUT_OPERATION, lambda layer, rank: None),
 }
-
 
 # A larger offset would be subtracted from a product as large.
 LARGEST_FOLDED_OFFSET = 10
@@ -214,12 +324,16 @@ def fold_affine(operations, weights):
 
 def _folds_exactly(affine, weights):
     is_uniform = np.all(affine.factor == affine.factor[0])
-    is_small = np.abs(affine.shift).max() <= LARGEST_FOLDED_OFFSET
+    is_small = np.abs(_shift(affine)).max() <= LARGEST_FOLDED_OFFSET
     return is_small and (weights == "float32" or is_uniform)
 
 
+def _shift(affine):
+    return affine.offset - affine.mean * affine.factor
+
+
 def _fold(affine, following):
-    shift = np.broadcast_to(affine.shift, following.kernel.shape[1])
+    shift = np.broadcast_to(_shift(affine), following.kernel.shape[1])
     if np.any(shift):
         bias = 0 if following.bias is None else following.bias
         following.bias = bias + following.kernel @ shift

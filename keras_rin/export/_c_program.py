@@ -17,9 +17,7 @@ PRIVATE = "private"
 class Program:
     """What one time step in C consists of.
 
-    Args:
-        prefix: String, which every name of the header begins with.
-        weights: String, `"float32"` or `"int8"`, the type of the matrices.
+    `prefix` begins every name, `weights` is the type of the matrices.
     """
 
     def __init__(self, prefix, weights):
@@ -83,24 +81,27 @@ class Program:
 
     def vector(self, name, values):
         """The name of new float32 constants."""
-        values = finite_float32(name, values)
-        literals = [float_literal(value) for value in values]
-        return self._constant("float", name, f"{len(values)}", literals, 4)
+        return self._floats(name, values, str(len(values)))
 
     def matrix(self, name, values):
         """The constants of a matrix, as arguments of a function."""
-        values = finite_float32(name, values)
-        rows, columns = values.shape
-        size = f"{rows} * {columns}"
+        size = "{} * {}".format(*values.shape)
         if self.weights == "float32":
-            literals = [float_literal(value) for value in values.ravel()]
-            return self._constant("float", name, size, literals, 4)
-        codes, scale = quantized(values)
+            return self._floats(name, values, size)
+        codes, scale = quantized(finite_float32(name, values))
         literals = [str(code) for code in codes.ravel()]
         constant = self._constant("signed char", name, size, literals, 1)
         return f"{constant}, {self.vector(f'{name}_scale', scale)}"
 
-    def add_product(self, matrix, x, columns, z, rows):
+    def _floats(self, name, values, size):
+        values = finite_float32(name, values).ravel()
+        literals = [float_literal(value) for value in values]
+        return self._constant("float", name, size, literals, 4)
+
+    def add_product(self, name, values, x, z):
+        """z += values x, with the matrix as new constants."""
+        rows, columns = values.shape
+        matrix = self.matrix(name, values)
         self.call("add_product", matrix, x, columns, z, rows)
 
     def set_vector(self, name, values, z, size):

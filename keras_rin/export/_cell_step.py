@@ -39,31 +39,19 @@ class CellStep(keras.layers.Layer):
         y, new_states = self.cell(x[:, 0], states)
         _reset_dropout_masks(self.cell)
         if x_mask is not None:
-            is_unmasked = self._checked_mask(x_mask)[:, 0]
+            if x_mask.ndim != 2:
+                shape = f"{x_mask.shape}, not (batch, time)"
+                raise refusal(self, f"its mask has the shape {shape}")
+            is_unmasked = x_mask[:, 0]
             y = _select(is_unmasked, y, self._output_before(states, y))
-            new_states = keras.tree.pack_sequence_as(
-                states,
-                [
-                    _select(is_unmasked, new, old)
-                    for new, old in zip(
-                        keras.tree.flatten(new_states),
-                        keras.tree.flatten(states),
-                        strict=True,
-                    )
-                ],
-            )
+            old, new = map(keras.tree.flatten, (states, new_states))
+            selected = map(_select, [is_unmasked] * len(old), new, old)
+            new_states = keras.tree.pack_sequence_as(states, list(selected))
         y = ops.cast(y, self.layer_dtype)
         return ops.expand_dims(y, 1) if self.return_sequences else y, new_states
 
     def compute_mask(self, x, previous_mask):
         return [previous_mask if self.return_sequences else None]
-
-    def _checked_mask(self, mask):
-        if mask.ndim != 2:
-            raise refusal(
-                self, f"its mask has the shape {mask.shape}, not (batch, time)"
-            )
-        return mask
 
     def _output_before(self, states, y):
         """The output of Keras at a masked step."""
@@ -85,12 +73,7 @@ class CellStep(keras.layers.Layer):
 def _with_batch_size_of(state, x):
     """The state, or an error: one of another batch size would be broadcast."""
     batch, state_batch = x.shape[0], state.shape[0]
-    if None not in (batch, state_batch):
-        if batch != state_batch:
-            raise ValueError(
-                f"States must have the batch size of `x`, {batch}. "
-                f"Received: a state of shape {tuple(state.shape)}"
-            )
+    if batch is not None and batch == state_batch:
         return state
     # The sizes are known only when the graph runs, where `concatenate` fails
     # if they differ.

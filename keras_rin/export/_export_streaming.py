@@ -36,18 +36,15 @@ def export_streaming(
     """Writes a model that answers to whole sequences and to single steps.
 
     The file needs neither keras_rin nor Keras where it is used. A SavedModel
-    has two endpoints, LiteRT two signatures:
+    has two endpoints, LiteRT two signatures: `serve` gives what
+    `model.predict` gives for x of shape `(batch, time, ...)`; `step` is one
+    time step, as of `keras_rin.export.streaming_step`.
 
-    - `serve`: x of shape `(batch, time, ...)`; what `model.predict` gives, for
-      any number of time steps if the model has `keras.Input((None, ...))`;
-    - `step`: one time step, as `keras_rin.export.streaming_step` computes it.
-
-    The batch has any size in a SavedModel, and is one sequence in LiteRT. The
-    other formats have the step alone: [ONNX](../saving.md#onnx-of-one-step),
-    whose new states are called `new_rin`, and a
-    [C header](../small_device.md#3-write-the-header), which computes in
-    float32. A JSON file beside an ONNX file or a LiteRT file of the step alone,
-    `step.tflite.json`, lists inputs and outputs
+    The batch has any size in a SavedModel, and is one sequence in LiteRT. An
+    [ONNX file](../saving.md#onnx-of-one-step), whose new states are called
+    `new_rin`, and a [C header](../small_device.md#3-write-the-header) have the
+    step alone. A JSON file beside an ONNX file or a LiteRT file of the step
+    alone lists inputs and outputs
     [in their order](../saving.md#the-step-alone-for-microcontrollers).
 
     Args:
@@ -60,14 +57,12 @@ def export_streaming(
             to `"tf_saved_model"`.
         verbose: Boolean, whether to say what was written. Defaults to `True`.
         stepwise: As for `keras_rin.export.streaming_step`. Defaults to `()`.
-        weights: String, the type of the matrices in C and LiteRT: `"float32"`;
-            `"float16"`, in LiteRT; or `"int8"`, codes with a float32 scale for
-            each unit (in an `Embedding` in C, each token). Defaults to
-            `"float32"`.
+        weights: String, the type of the matrices in C and LiteRT: `"float32"`,
+            `"int8"` or, in LiteRT, `"float16"`. Defaults to `"float32"`.
         states: String, the type of the hidden states and of all computations in
             LiteRT: `"float32"`, or `"int16"` or `"int8"`, which need
-            `weights="int8"` and a `representative_dataset`. Inputs and outputs
-            of the file stay in float32. Defaults to `"float32"`.
+            `weights="int8"` and a `representative_dataset`. Defaults to
+            `"float32"`.
         step_only: Boolean, whether a SavedModel or LiteRT file has the step
             alone. Defaults to `False`.
         **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`. A
@@ -82,8 +77,7 @@ def export_streaming(
               or the ending of the path;
             - `streaming_step` refuses the model, or the format has no form for
               a layer, a name, a dtype or a weight;
-            - in a `representative_dataset` an input or state is missing, not
-              finite or always 0, for which the 16-bit interpreter would abort.
+            - a `representative_dataset` gives no scales.
         ImportError: The package that writes the format is not installed.
         OSError: A file cannot be written. What was there is unchanged.
 
@@ -104,23 +98,23 @@ def export_streaming(
             f"`format` must be one of {tuple(FORMATS)}. "
             f"Received: format={format!r}"
         )
-    _check_options(format, str(path), weights, states, converter)
+    _check_options(format, str(path), weights, states)
     step = streaming_step(model, stepwise)
     if format == "c":
-        contents = write_c_header(model, path, weights)
+        contents = write_c_header(model, path, weights, **converter)
     elif format == "onnx":
-        contents = write_onnx(model, step, path)
+        contents = write_onnx(model, step, path, **converter)
     elif format == "litert":
         contents = _litert.write_litert(
             model, step, path, weights, states, step_only, converter
         )
     else:
-        contents = _write_saved_model(model, step, path, step_only)
+        contents = _write_saved_model(model, step, path, step_only, **converter)
     if verbose:
         print(f"Wrote {path}: {contents}.")
 
 
-def _check_options(format, path, weights, states, converter):
+def _check_options(format, path, weights, states):
     *types, ending = FORMATS[format]
     for name, value, supported in zip(
         ("weights", "states"), (weights, states), types, strict=True
@@ -135,10 +129,6 @@ def _check_options(format, path, weights, states, converter):
         raise ValueError(
             f"The format {format!r} needs the TensorFlow backend and a path "
             f"ending in {ending}. Received: path={path!r} on {backend}"
-        )
-    if converter and format != "litert":
-        raise ValueError(
-            f"Only format='litert' has a converter. Received: {converter}"
         )
 
 

@@ -20,13 +20,9 @@ def write_onnx(model, step, path):
     ONNX has one set of names for inputs and outputs, so a new state is called
     `new_` and the name of the state.
     """
-    try:
-        import onnx
-        import tf2onnx
-    except ImportError as error:
-        raise ImportError(
-            "format='onnx' needs the package tf2onnx: pip install tf2onnx"
-        ) from error
+    import onnx
+    import tf2onnx
+
     new_names = {name: f"{NEW}{name}" for name in step.output} | {"y": "y"}
     check_names("ONNX", list(step.input), r"[\w.-]*", new_names.values())
     content, captured = _convert(model, step, new_names, tf2onnx)

@@ -14,17 +14,10 @@ def write_described(
 ):
     """Writes a file and its description, or neither.
 
-    Args:
-        path: The file; the description has `.json` behind its name.
-        content: Bytes of the file.
-        what: String, what the file is, for error messages.
-        inputs: List of a dictionary for each input, in the order of the file.
-        outputs: The same of its outputs.
-        new: String, with which the name of a new state begins.
-        **description: What else the description has.
-
-    Returns:
-        The name of the description.
+    `inputs` and `outputs` are lists of dictionaries in the order of the file,
+    `what` is for error messages, `new` begins the name of a new state, and
+    `description` is what else to write. Returns the name of the description,
+    which has `.json` behind that of the file.
     """
     for entry in inputs:
         if entry["name"] != "x":

@@ -2,12 +2,11 @@
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_rin import layers as ours
+from keras_rin._layer_walk.layers import layers_within
 
 TIME = 1  # the axis of time, after that of the batch
-STEPS = 16  # of the example on which a layer of the user's is checked
 
 
 def is_stepwise(layer, args, rank):
@@ -39,17 +38,13 @@ def _on_features(layer, args, rank):
 def _is_known_activation(activation, args, rank):
     if isinstance(activation, keras.Layer):
         return is_stepwise(activation, args, rank)
-    known = vars(keras.activations).values()
-    return activation is None or any(
-        activation is function for function in known
-    )
+    known = (None, *vars(keras.activations).values())
+    return any(activation is function for function in known)
 
 
 def _beyond_time(axes, rank):
     """Whether there are axes, all of them within a single time step."""
-    if isinstance(axes, int):
-        axes = [axes]
-    return axes is not None and all(axis % rank > TIME for axis in axes)
+    return axes is not None and all(np.atleast_1d(axes) % rank > TIME)
 
 
 def _on_its_axes(layer, args, rank):
@@ -65,7 +60,7 @@ def _with_one_constant(layer, args, rank):
 
 
 def _is_constant_in_time(value, rank):
-    shape = tuple(np.shape(value))
+    shape = np.shape(value)
     missing = rank - len(shape)
     return missing >= 0 and ((1,) * missing + shape)[: TIME + 1] == (1, 1)
 
@@ -74,13 +69,12 @@ def _elementwise(layer, args, rank):
     """Of sequences of equal rank, and constants that know of no time."""
     if args and isinstance(args[0], (list, tuple)):
         args = args[0]  # as the merging layers take them
-    for value in args:
-        if isinstance(value, keras.KerasTensor):
-            if value.ndim != rank:
-                return False
-        elif not _is_constant_in_time(value, rank):
-            return False
-    return True
+    return all(
+        value.ndim == rank
+        if isinstance(value, keras.KerasTensor)
+        else _is_constant_in_time(value, rank)
+        for value in args
+    )
 
 
 def _concatenated(layer, args, rank):
@@ -99,12 +93,9 @@ def _with_weights_for_all_steps(layer, args, rank):
 
 
 def _without_memory(layer, args, rank):
-    inner = [layer.layer]
-    for inner_layer in inner:
-        inner += getattr(inner_layer, "layers", [])
-        if hasattr(inner_layer, "layer"):
-            inner.append(inner_layer.layer)
-    return not any(getattr(member, "stateful", False) for member in inner)
+    return not any(
+        getattr(inner, "stateful", False) for inner in layers_within(layer)
+    )
 
 
 def _keeps_all_steps(layer, args, rank):
@@ -178,48 +169,18 @@ OPERATIONS = _table(
 )
 
 
-def check_example_steps(layer, args, kwargs):
-    """Refuses a layer of `stepwise` that some steps show to be none."""
-
-    def outputs(steps):
-        a, k = keras.tree.map_structure(
-            lambda value: _example(value, steps), (args, kwargs)
-        )
-        return keras.tree.flatten(layer(*a, **k))
-
-    try:
-        together = outputs(slice(STEPS))
-        apart = [outputs(slice(t, t + 1)) for t in range(STEPS)]
-    except Exception:  # of a layer that wants other values: its user knows
-        return
-    for y, *steps in zip(together, *apart, strict=True):
-        joined = ops.concatenate(steps, axis=1)
-        if joined.shape != y.shape or not ops.all(
-            ops.isclose(joined, y, rtol=1e-3, atol=1e-5)
-        ):
-            raise refusal(
-                layer,
-                "`stepwise` names it, but its output at a step depends on "
-                "other steps",
-            )
-
-
-def _example(value, steps):
-    """Some time steps of a sequence at random; other values as they are."""
-    if not isinstance(value, keras.KerasTensor):
-        return value
-    shape = (2, STEPS, *(size or 2 for size in value.shape[2:]))
-    x = np.random.default_rng(0).normal(size=shape)
-    is_float = keras.backend.is_float_dtype(value.dtype)
-    x = x.astype("float32") if is_float else (x > 0).astype(value.dtype)
-    return x[:, steps]
-
-
 def refusal(layer, reason):
     return ValueError(
         f"A model with the layer {layer.name!r} cannot run step by step: "
         f"{reason}."
     )
+
+
+def refuse(layer, reasons):
+    """Raises the first of the reasons that holds."""
+    for reason, holds in reasons.items():
+        if holds:
+            raise refusal(layer, reason)
 
 
 def tensors_of(nested):

@@ -8,9 +8,8 @@ from keras import ops
 
 from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.export._cell_step import CellStep
-from keras_rin.export._stepwise import check_example_steps
 from keras_rin.export._stepwise import is_stepwise
-from keras_rin.export._stepwise import refusal
+from keras_rin.export._stepwise import refuse
 from keras_rin.export._stepwise import tensors_of
 from keras_rin.layers import RIN
 from keras_rin.layers import NoisyRNN
@@ -24,26 +23,21 @@ def streaming_step(
     It maps a dictionary of `x`, of shape `(batch, ...)`, one step of the
     input, and of the states of the recurrent layers by name, to begin with
     zeros, to one of `y`, the answer after this step, and of the new states.
-    A layer with more states than one, such as an LSTM, has `lstm_0`,
-    `lstm_1`. The weights are those of the model.
+    An LSTM called `lstm` has the states `lstm_0` and `lstm_1`. The weights are
+    those of the model.
 
     One step after another gives what the model gives: each of its outputs
     where it returns sequences; its only one, after the last step, where it
-    does not. A masked step, as of the token 0 of an
-    `Embedding(mask_zero=True)`, leaves the states as they are.
-
-    The model may have any number of recurrent layers, in any graph of layers
-    that answer each time step from that step alone, as their class and options
-    decide: [the list](../saving.md#streaming).
+    does not. A masked step leaves the states as they are. Which layers answer
+    a time step from that step alone is decided by their class and options:
+    [the list](../saving.md#streaming).
 
     Args:
         model: A Sequential or functional `keras.Model` with one input, of
             shape `(batch, time, ...)`, and one output.
-        stepwise: Classes of other layers that answer each time step from
-            that step alone, such as a `keras.layers.Layer` of your own or
-            `keras.layers.Lambda`; a subclass of `keras.layers.RNN` where one
-            call of its cell is a step. Any others are refused. Defaults to
-            `()`.
+        stepwise: Classes of other layers that do, such as a layer of your own
+            or `keras.layers.Lambda`, and of recurrent layers that call their
+            cell once a step. Defaults to `()`.
 
     Returns:
         A functional `keras.Model`.
@@ -52,7 +46,6 @@ def streaming_step(
         ValueError:
 
             - the model is not of that kind, or not built;
-            - `stepwise` is not made of classes;
             - a layer cannot run step by step: the error has the reason.
 
     Example:
@@ -68,11 +61,6 @@ def streaming_step(
     True
     """
     stepwise = (stepwise,) if isinstance(stepwise, type) else tuple(stepwise)
-    if not all(isinstance(layer_class, type) for layer_class in stepwise):
-        raise ValueError(
-            "`stepwise` must be classes of layers, such as "
-            f"(keras.layers.Lambda,). Received: stepwise={stepwise!r}"
-        )
     if not is_graph(model):
         raise ValueError(
             "`model` must be a Sequential or functional model that is built, "
@@ -111,9 +99,9 @@ def calls_its_cell_alone(layer):
 
 
 def _step_model(model, stepwise):
-    """Maps `[x, states]` to `[y, states]`, x with an axis of time of length 1.
+    """Maps `[x, states]` to `[y, states]`, x with one time step.
 
-    Returns that model, and whether y has the axis as well.
+    Returns that model, and whether y has an axis of time as well.
     """
     shape = model.inputs[0].shape
     # The names of added inputs differ from those in a loaded model.
@@ -179,9 +167,9 @@ class _Step:
         self._check_recurrent(layer)
         initial = layer.get_initial_state(batch_size=1)
         flat = keras.tree.flatten(initial)
-        if any(np.any(ops.convert_to_numpy(state)) for state in flat):
-            raise refusal(layer, "its initial state is not 0")
-        names = _state_names(layer, len(flat))
+        names = [layer.name]
+        if len(flat) > 1:
+            names = [f"{layer.name}_{number}" for number in range(len(flat))]
         self._names[layer] = keras.tree.pack_sequence_as(initial, names)
         self._add_states(dict(zip(names, flat, strict=True)))
 
@@ -206,42 +194,41 @@ class _Step:
         self._check_stepwise(layer, args, kwargs)
         return self._mark(layer(*args, **kwargs))
 
-    def _check_call(self, layer, in_time, training=None, mask=None, **kwargs):
-        if not any(in_time):
-            raise refusal(layer, "its input is no longer a sequence")
-        if not all(in_time):
-            raise refusal(
-                layer,
-                "it combines a sequence with a value that is known only after "
-                "the last step",
-            )
-        if training:
-            raise refusal(layer, "it is called with `training=True`")
+    def _check_call(
+        self, layer, in_time, training=None, mask=None, state=None, **kwargs
+    ):
         masks = [m for m in keras.tree.flatten(mask) if m is not None]
-        if len(masks) > len(tensors_of(masks)):
-            raise refusal(layer, "its mask is a constant")
+        refuse(
+            layer,
+            {
+                "it is given an initial state": state is not None,
+                "its input is no longer a sequence": not any(in_time),
+                "it combines a sequence with a value that is known only after "
+                "the last step": not all(in_time),
+                "it is called with `training=True`": training,
+                "its mask is a constant": len(masks) > len(tensors_of(masks)),
+            },
+        )
 
     def _check_stepwise(self, layer, args, kwargs):
-        if isinstance(layer, keras.layers.Bidirectional):
-            raise refusal(layer, "it also processes the sequence backwards")
         if isinstance(layer, self._stepwise):
-            return check_example_steps(layer, args, kwargs)
+            return
         tensors = tensors_of(args)
         options = set(kwargs)
         if isinstance(layer, keras.Layer):
             options -= {"training", "mask"}
-        if (
-            options
-            or not tensors
-            or not is_stepwise(layer, args, tensors[0].ndim)
-        ):
-            raise refusal(
-                layer,
+        is_known = tensors and is_stepwise(layer, args, tensors[0].ndim)
+        is_bidirectional = isinstance(layer, keras.layers.Bidirectional)
+        refuse(
+            layer,
+            {
+                "it also processes the sequence backwards": is_bidirectional,
                 f"{type(layer).__name__}, as it is used here, is not known to "
                 "compute each time step from that step alone; if it does, put "
                 "it into `keras.layers.TimeDistributed`, or name its class in "
-                "`stepwise`",
-            )
+                "`stepwise`": options or not is_known,
+            },
+        )
 
     def _mark(self, y):
         self._in_time += keras.tree.flatten(y)
@@ -263,9 +250,7 @@ class _Step:
         self, layer, in_time, x, initial_state=None, mask=None, training=None
     ):
         names = self._names[layer]
-        if initial_state is not None:
-            raise refusal(layer, "it is given an initial state")
-        self._check_call(layer, in_time, training, mask)
+        self._check_call(layer, in_time, training, mask, initial_state)
         self._check_first_use(layer, keras.tree.flatten(names))
         states = keras.tree.map_structure(self.states.get, names)
         y, new_states = CellStep(layer)(x, states, x_mask=mask)
@@ -276,30 +261,27 @@ class _Step:
         return [y, *new_states] if layer.return_state else y
 
     def _check_first_use(self, layer, names):
-        if not self.new_states.keys().isdisjoint(names):
-            raise refusal(layer, "it is used twice")
+        is_used = not self.new_states.keys().isdisjoint(names)
+        refuse(layer, {"it is used twice": is_used})
 
     def _check_recurrent(self, layer):
         is_known = calls_its_cell_alone(layer)
         is_known = is_known or isinstance(layer, self._stepwise)
-        reasons = {
-            "it processes the sequence backwards": layer.go_backwards,
-            "its state is its own; copy the weights to one with "
-            "`stateful=False`": layer.stateful,
-            "its noise is drawn for a whole sequence": isinstance(
-                layer, NoisyRNN
-            ),
-            f"{type(layer).__name__} may do more than call its cell at each "
-            "time step; if it does not, name the class in `stepwise`": (
-                not is_known
-            ),
-        }
-        for reason, holds in reasons.items():
-            if holds:
-                raise refusal(layer, reason)
-
-
-def _state_names(layer, count):
-    if count == 1:
-        return [layer.name]
-    return [f"{layer.name}_{number}" for number in range(count)]
+        states = keras.tree.flatten(layer.get_initial_state(batch_size=1))
+        refuse(
+            layer,
+            {
+                "it processes the sequence backwards": layer.go_backwards,
+                "its state is its own; copy the weights to one with "
+                "`stateful=False`": layer.stateful,
+                "its noise is drawn for a whole sequence": isinstance(
+                    layer, NoisyRNN
+                ),
+                f"{type(layer).__name__} may do more than call its cell at "
+                "each time step; if it does not, name the class in "
+                "`stepwise`": not is_known,
+                "its initial state is not 0": any(
+                    np.any(ops.convert_to_numpy(state)) for state in states
+                ),
+            },
+        )
