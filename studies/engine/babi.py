@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-import numpy as np
+import keras
 
 WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -15,23 +15,22 @@ def read(folder, task):
     words, padded at the end with 0. The story of a question is all statements
     before it. Punctuation marks are words, an answer is one word.
     """
-    splits = [
+    train, test = (
         _samples(*pathlib.Path(folder).glob(f"qa{task}_*_{kind}.txt"))
         for kind in ("train", "test")
-    ]
-    samples = splits[0] + splits[1]
+    )
+    samples, cut = train + test, len(train)
     vocabulary = {word for parts in samples for part in parts for word in part}
     words = ["", *sorted(vocabulary)]
     index = {word: number for number, word in enumerate(words)}
-    sizes = [max(map(len, parts)) for parts in zip(*samples, strict=True)]
-    train, test = (_arrays(split, index, sizes) for split in splits)
-    return train, test, words
-
-
-def chance_accuracy(train_answers, test_answers):
-    """Accuracy of the answer that is most frequent in training."""
-    answers, counts = np.unique(train_answers, return_counts=True)
-    return float(np.mean(test_answers == answers[counts.argmax()]))
+    stories, questions, answers = (
+        keras.utils.pad_sequences(
+            [[index[word] for word in part] for part in parts], padding="post"
+        )
+        for parts in zip(*samples, strict=True)
+    )
+    arrays = stories, questions, answers[:, 0]
+    return [a[:cut] for a in arrays], [a[cut:] for a in arrays], words
 
 
 def _samples(path):
@@ -48,12 +47,3 @@ def _samples(path):
         else:
             story += words
     return samples
-
-
-def _arrays(samples, index, sizes):
-    arrays = [np.zeros((len(samples), size), "int32") for size in sizes]
-    for row, parts in enumerate(samples):
-        for array, part in zip(arrays, parts, strict=True):
-            array[row, : len(part)] = [index[word] for word in part]
-    stories, questions, answers = arrays
-    return stories, questions, answers[:, 0]

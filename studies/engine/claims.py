@@ -14,17 +14,17 @@ from engine.protocol import SHARED
 from engine.protocol import require_known
 
 SUBJECTS = "RIN", "non-normal", "identity", "ours"
-# What a claim of a protocol says of its test: two models are compared, or a
-# function of findings.py makes parts of a study and `where`.
-TESTS = {
-    **{"expect": "better", "within": None, "measure": "test_losses"},
-    **{"compare": [], "where": {}, "finding": None},
-}
 VALUES = {
+    "about": SUBJECTS,
     "expect": ("better", "equal"),
     # Of an outcome, by seed.
     "measure": ("test_losses", "curve_means", "unsolved"),
 }
+TEST = {
+    **{"expect": "better", "within": None, "measure": "test_losses"},
+    **{"compare": None, "where": {}, "finding": None},
+}
+TEXTS = "about", "source", "published", "after", "size"
 # A claim with one of these words names no exception.
 UNIVERSAL = re.compile(r"\b(whatever|does not|never|every)\b")
 
@@ -64,72 +64,68 @@ class Claim:
 def of(study):
     """The claims of a study; ValueError says what is wrong in one."""
     source = study.protocol.source
-    shared = {key: source[key] for key in SHARED.split() if key in source}
-    claims = study.protocol["claims"].items()
+    shared = {key: source[key] for key in SHARED if key in source}
+    claims = source["claims"].items()
     return [_claim(study, text, shared | values) for text, values in claims]
 
 
 def _claim(study, statement, values):
     for name in VALUES.keys() & values.keys():
         require_known(f"value of `{name}`", [values[name]], VALUES[name])
-    test = {n: values.pop(n, default) for n, default in TESTS.items()}
-    known = "about", "source", "published", "after", "size"
-    require_known("key of a claim", values, known)
+    test = {n: values.pop(n, default) for n, default in TEST.items()}
+    require_known("key of a claim", values, TEXTS)
     require_known("hyperparameter", test["where"], HYPERPARAMETERS)
-    missing = [
-        name for name in ("compare", "within") if test[name] in (None, [])
-    ]
-    if test["finding"]:
-        found = _find(study, test["finding"], test["where"])
-    elif missing:
+    missing = [name for name in ("compare", "within") if test[name] is None]
+    if missing and not test["finding"]:
         raise ValueError(f"no `{missing[0]}` or `finding` for “{statement}”")
-    else:
-        found = _compared(study, test)
-    return Claim(statement, study.protocol.name, **values, **found)
+    found = _find if test["finding"] else _compare
+    return Claim(statement, study.protocol.name, **values, **found(study, test))
 
 
-def _find(study, name, where):
-    """What a function says of a study, none if nothing was run."""
-    path = study.protocol.folder / "findings.py"
-    own = runpy.run_path(path, run_name="own") if path.exists() else {}
-    functions = {
-        name: value
-        for name, value in {**vars(findings), **own}.items()
-        if getattr(value, "__module__", "") in ("own", findings.__name__)
-    }
-    require_known("finding", [name], functions)
-    parts = functions[name](study, where) if study.runs else []
+def _find(study, test):
+    """The parts that a function finds in a study and `where`."""
+    path, functions = study.protocol.folder / "findings.py", vars(findings)
+    if path.exists():
+        functions = functions | runpy.run_path(path)
+    require_known("finding", [test["finding"]], functions)
+    find = functions[test["finding"]]
+    parts = find(study, test["where"]) if study.runs else []
     return {"parts": parts, "unit": "models"}
 
 
-def _compared(study, test):
+def _compare(study, test):
     """A part for each pair of models, none if the runs of all are missing."""
-    pairs = pairs_of(study.protocol.variants, test["compare"], test["where"])
+    pairs, varied = (
+        pairs_of(study.protocol.variants, test),
+        study.protocol.varied,
+    )
     if not pairs:
         raise ValueError(f"no two models for {test['compare']}")
-    varied, parts = study.protocol.varied, []
-    for pair in pairs:
-        condition = words.condition(pair, pairs, varied)
-        outcomes = list(map(study.outcome, pair))
-        if None in outcomes:
-            parts.append(verdicts.Part(condition, "", verdicts.UNTESTED))
-            continue
-        losses = (getattr(outcome, test["measure"]) for outcome in outcomes)
-        how = test["expect"], test["within"], condition
-        parts.append(verdicts.compare(*losses, *how))
-    if all(part.p_value is None for part in parts):
+    parts = [
+        _part(study, test, pair, words.condition(pair, pairs, varied))
+        for pair in pairs
+    ]
+    if all(part.answer == verdicts.UNTESTED for part in parts):
         parts = []
     return {"parts": parts, "unit": words.unit(pairs, varied)}
 
 
-def pairs_of(variants, compare, where):
+def _part(study, test, pair, condition):
+    outcomes = list(map(study.outcome, pair))
+    if None in outcomes:
+        return verdicts.Part(condition, "", verdicts.UNTESTED)
+    losses = (getattr(outcome, test["measure"]) for outcome in outcomes)
+    return verdicts.compare(*losses, test["expect"], test["within"], condition)
+
+
+def pairs_of(variants, test):
     """The pairs of variants to compare, which agree in all else.
 
     `compare` lists pairs of models, each named by its layer or by some of its
     hyperparameters; `where` limits the others.
     """
     pairs = []
-    for names in compare:
+    for names in test["compare"]:
         first, second = (
             {"layer": name} if isinstance(name, str) else name for name in names
         )
@@ -139,7 +135,7 @@ def pairs_of(variants, compare, where):
             (variant, other)
             for variant, other in itertools.product(variants, variants)
             if variant.matches(first)
-            and variant.matches(where)
+            and variant.matches(test["where"])
             and other.matches(second)
             and variant.without(named) == other.without(named)
         ]

@@ -1,23 +1,19 @@
 """Programs of studies: what they measure, and what a page says of it.
 
-A program has its question and its method as docstring, and
+A program, measure.py or NAME.py of each part of a study, has question and
+method as docstring, and
 
-- `measure`, a function that returns the results, with an entry `figures`,
-  {picture: figure}, of what is not stored. Its argument `partial`, if it has
-  one, is the file for `PartialRuns`, or None; it is deleted in the end.
-- `tables`, a function from a record of results to {caption: table}.
+- `measure`, which returns the results, with an entry `figures`, {file: figure},
+  of what is not stored. An argument `partial` is the file for `PartialRuns`, or
+  None; it is deleted in the end.
+- `tables`, from a record of results to {caption: table}.
 - `PICTURES`, {file: function}. The function draws it from the results, and may
   return None; its docstring is the caption. A caption alone is that of a figure
   of `measure`.
-- `VARIANTS`, {name: Variant}; results of the first are in results.json, of one
-  with a name in results_NAME.json.
+- `VARIANTS`, {name: Variant}, the first without a name.
 - `SMALLEST`, settings that show within seconds whether it runs.
 - `CLAIMS`, what the results of the first variant decide, as arguments of
   `Claim`, with a function of the results as `finding`.
-
-The page of a study with one program, measure.py, is made of it. A study of
-several parts has a program for each, NAME.py, which writes its part of the page
-between the marks of its name; its files have names with that part.
 """
 
 import dataclasses
@@ -42,17 +38,11 @@ from engine.study import grouped
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """Settings to measure with, whose results are a part of the page.
-
-    Attributes:
-        title: Heading of the part.
-        settings: Keyword arguments of `measure`.
-        backend: Backend of Keras.
-    """
+    """Settings to measure with, whose results are a part of the page."""
 
     title: str = ""
     settings: Mapping = dataclasses.field(default_factory=dict)
-    backend: str = "tensorflow"
+    backend: str = "tensorflow"  # of Keras
 
 
 class Measurement:
@@ -74,32 +64,25 @@ class Measurement:
         return cls(program, record.STUDIES / study, part)
 
     def run(self, folder=None, variant="", smallest=False, page=False):
-        """Measures and writes results, pictures and page.
-
-        With `page` pictures and page are made of the stored results.
-        """
+        """Writes results, of stored ones with `page`, pictures and page."""
         logging.set_verbosity(logging.ERROR)
         folder = folder or self.folder
         for name in self.variants if page else [variant]:
-            path = folder / self._file("results.json", name)
-            if page:
-                results, figures = record.read(path), {}
-            else:
-                results, figures = self.results(name, smallest)
-                results = record.write(path, results)
+            path, figures = folder / self._file("results.json", name), {}
+            if not page:
+                results = self.results(name, smallest)
+                figures = results.pop("figures", {})
+                record.write(path, results)
                 if not smallest:
                     self._partial(name).unlink(missing_ok=True)
-            if results is not None:
+            if results := record.read(path):
                 self._draw(results, figures, folder, name)
         text = self.page(folder)
         record.write_page(folder / "README.md", self.part, text)
         print(text)
 
     def results(self, name="", smallest=False):
-        """Measures; returns the results and the figures of what is not stored.
-
-        The smallest settings store no runs on the way.
-        """
+        """Measures; the smallest settings store no runs on the way."""
         if name not in self.variants:
             sys.exit(f"Variants are {', '.join(self.variants)}, not {name}.")
         variant, measure = self.variants[name], self.program.measure
@@ -110,8 +93,7 @@ class Measurement:
             settings |= self.program.SMALLEST
         if "partial" in inspect.signature(measure).parameters:
             settings["partial"] = None if smallest else self._partial(name)
-        results = measure(**settings)
-        return results, results.pop("figures", {})
+        return measure(**settings)
 
     def _partial(self, variant):
         """The file of the finished runs of a measurement under way."""

@@ -9,6 +9,7 @@ from engine import pictures
 from engine import record
 from engine import tables
 from engine import verdicts
+from engine.study import core_seconds_of
 
 CLAIMS = record.STUDIES.parent / "docs" / "claims.md"
 DECIDED = "holds", "does not hold", "holds in part"
@@ -38,19 +39,15 @@ def of(study, asserted):
     parts += [f"    python -m engine run {protocol.name}", _made(study)]
     parts += [GUIDE] * (not protocol.part) + of_claims(asserted)
     if study.outcomes:
-        parts += ["## Runs", *_tables(study)]
+        parts.append("## Runs")
+        for name in protocol["tables"]:
+            parts += [DEPARTURES] * (name == "departures")
+            parts.append(tables.table(study, name))
         parts += [
             f"![{pictures.CAPTIONS[file]}]({protocol.file(file).name})"
             for file in pictures.of(study)
         ]
     return text(protocol.name, protocol["question"], parts)
-
-
-def _tables(study):
-    for table in study.protocol["tables"]:
-        if table == "departures":
-            yield DEPARTURES
-        yield tables.SHOWN[table](study).strip()
 
 
 def of_claims(asserted):
@@ -92,8 +89,9 @@ def _made(study):
         f"{runs}, {seeds} seed{'s' * (seeds > 1)}",
         f"keras {versions['keras']}, tensorflow {versions['tensorflow']}",
     ]
-    if study.hours_taken is not None:
-        parts.append(f"about {study.hours_taken:.2g} hours on two cores")
+    if took := study.metadata.get("took"):
+        seconds = core_seconds_of(took) * len(study.runs) / took["runs"]
+        parts.append(f"about {seconds / 2 / 3600:.2g} hours on two cores")
     processors = {
         run.processor or "processor not recorded" for run in study.runs
     }

@@ -176,7 +176,7 @@ def _settings(study):
         medians = np.empty((len(up), len(across)))
         for trial in outcome.trials:
             column, row = map(list.index, outcome.tried, trial.values)
-            medians[row, column] = trial.median_validation_loss
+            medians[row, column] = trial.rank[0]
         image = axes.imshow(medians, origin="lower", vmin=0, vmax=1)
         for (row, column), median in np.ndenumerate(medians):
             style = {"color": "white" if median < 0.6 else "black"}

@@ -61,7 +61,9 @@ DEFAULTS = {  # of the keys of a protocol
 }
 REQUIRED = "question", "setting", "grid"
 # What a protocol says of all its claims.
-SHARED = "about within source published expect size compare where finding"
+SHARED = (
+    "about within source published expect size compare where finding".split()
+)
 
 
 class Setting(dict):
@@ -190,7 +192,7 @@ def every():
 
 
 def _protocol(path, source):
-    require_known("key", source, [*REQUIRED, *DEFAULTS, *SHARED.split()])
+    require_known("key", source, [*REQUIRED, *DEFAULTS, *SHARED])
     _require(REQUIRED, source)
     protocol = Protocol(path, DEFAULTS | source)
     fixed = protocol["data"] | protocol["model"] | protocol["training"]

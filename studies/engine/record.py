@@ -22,20 +22,16 @@ VECTORS = {"amx_tile": "AMX", "avx512f": "AVX-512", "avx2": "AVX2"}
 
 def read(path):
     """The record in a file, None if there is none yet."""
-    path = pathlib.Path(path)
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def write(path, record):
-    """Replaces a file by a record and what made it; returns the record."""
-    text = json.dumps({**made_by(), **record})
-    write_text(path, text + "\n")
-    return json.loads(text)  # as `read` returns it: a tuple is a list
+    """Replaces a file by a record and what made it."""
+    write_text(path, json.dumps({**made_by(), **record}) + "\n")
 
 
 def write_text(path, text):
     """Replaces a file, by nothing if the disk is full or this is killed."""
-    path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.write_text(text)

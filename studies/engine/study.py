@@ -22,9 +22,8 @@ SOLVED = 0.5  # normalized validation loss below which a run solved its task
 class Run:
     """A setting and what was measured of it, by the names in runs.jsonl.
 
-    Losses are raw; those of a classifier are error rates. A run that diverged
-    has an `error`, and the losses of its best weights before that; those are
-    None if it diverged in its first epoch.
+    Those of a classifier are error rates. A run that diverged has an `error`,
+    and the losses of its best weights before that, or none.
     """
 
     setting: protocols.Setting
@@ -40,8 +39,8 @@ class Run:
 
     @classmethod
     def from_dict(cls, values):
-        names = (field.name for field in dataclasses.fields(cls))
-        measured = {name: values[name] for name in names if name in values}
+        names = {field.name for field in dataclasses.fields(cls)}
+        measured = {n: values[n] for n in names & values.keys()}
         return cls(protocols.Setting.from_dict(values), **measured)
 
     def as_dict(self):
@@ -58,10 +57,6 @@ class Run:
         """A loss over the baseline, at most 1; 1 for a run without a loss."""
         return 1.0 if loss is None else min(1.0, loss / self.baseline)
 
-    @property
-    def solved(self):
-        return self.normalized(self.validation) < SOLVED
-
 
 def grouped(items, key):
     """{key of an item: the items that have it}, in the order of the items."""
@@ -72,7 +67,7 @@ def grouped(items, key):
 
 
 def count_solved(runs):
-    return sum(run.solved for run in runs)
+    return sum(run.normalized(run.validation) < SOLVED for run in runs)
 
 
 def count_diverged(runs):
@@ -87,18 +82,10 @@ class Trial:
     runs: list[Run]  # by seed
 
     @property
-    def validation_losses(self):
-        return [run.normalized(run.validation) for run in self.runs]
-
-    @property
-    def median_validation_loss(self):
-        return float(np.median(self.validation_losses))
-
-    @property
     def rank(self):
-        """The least is the best; of a tie of medians, by the mean."""
-        mean = np.mean(self.validation_losses)
-        return self.median_validation_loss, mean, self.values
+        """The least is the best: median validation loss, then the mean."""
+        losses = [run.normalized(run.validation) for run in self.runs]
+        return float(np.median(losses)), np.mean(losses), self.values
 
     @property
     def test_losses(self):
@@ -111,14 +98,9 @@ class Trial:
 
     @property
     def accuracies(self):
-        """Of a classifier, on test data, whose loss is an error rate.
-
-        A run without a loss has the accuracy of the baseline.
-        """
-        return [
-            1 - (run.baseline if run.test is None else run.test)
-            for run in self.runs
-        ]
+        """Of a classifier; a lost run has that of the baseline."""
+        errors = ((run.test, run.baseline) for run in self.runs)
+        return [1 - (other if test is None else test) for test, other in errors]
 
     @property
     def validation_curves(self):
@@ -141,12 +123,10 @@ class Trial:
     @property
     def departures(self):
         """{matrix: its Henrici departures before training, and after}"""
-        stored = [run.henrici_departure for run in self.runs]
-        stored = list(filter(None, stored))
-        matrices = stored[0]["after"] if stored else []
+        stored = [r.henrici_departure for r in self.runs if r.henrici_departure]
         return {
             matrix: [[of[when][matrix] for of in stored] for when in WHEN]
-            for matrix in matrices
+            for matrix in (stored[0]["after"] if stored else [])
         }
 
 
@@ -221,20 +201,12 @@ class Study:
 
     def outcome(self, variant):
         """Of one variant, None if its runs are not complete."""
-        matching = (o for o in self.outcomes if o.variant == variant)
-        return next(matching, None)
+        by_variant = {outcome.variant: outcome for outcome in self.outcomes}
+        return by_variant.get(variant)
 
     def missing(self, settings):
         stored = {run.setting for run in self.runs}
         return [setting for setting in settings if setting not in stored]
-
-    @property
-    def hours_taken(self):
-        """Of two cores, for all runs; None if no time was recorded."""
-        if (took := self.metadata.get("took")) is None:
-            return None
-        share = len(self.runs) / took["runs"]
-        return core_seconds_of(took) * share / 2 / 3600
 
 
 def core_seconds_of(took):

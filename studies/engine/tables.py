@@ -1,5 +1,6 @@
 """The tables of a study: its variants, their hyperparameters, their runs."""
 
+import itertools
 import statistics
 
 from engine import record
@@ -9,55 +10,51 @@ from engine.study import count_solved
 from engine.study import grouped
 
 
-def _models(study):
+def _models(outcome):
     """Each variant at its best hyperparameters."""
-
-    def cells(outcome):
-        loss, runs = _spread(outcome.test_losses.values()), outcome.runs
-        diverged = f"{count_diverged(runs)} of {len(runs)}"
-        yield [loss, *_chosen(outcome), _solved(runs), diverged]
-
-    header = ["normalized loss", *tuned(study), "solved", "diverged"]
-    return _table(study, header, cells)
+    runs = outcome.runs
+    counts = _solved(runs), f"{count_diverged(runs)} of {len(runs)}"
+    yield [_spread(outcome.test_losses.values()), *_chosen(outcome), *counts]
 
 
-def _accuracies(study):
+def _accuracies(outcome):
     """Test accuracy of each classifier at its best hyperparameters."""
-
-    def cells(outcome):
-        yield [_spread(outcome.best.accuracies, ".1%"), *_chosen(outcome)]
-
-    return _table(study, ["accuracy", *tuned(study)], cells)
+    yield [_spread(outcome.best.accuracies, ".1%"), *_chosen(outcome)]
 
 
-def _rates(study):
+def _rates(outcome):
     """Each variant at each hyperparameter, on test data."""
-
-    def cells(outcome):
-        for trial in sorted(outcome.trials, key=lambda trial: trial.values):
-            values = [f"{value:g}" for value in trial.values]
-            counts = _solved(trial.runs), count_diverged(trial.runs)
-            yield [*values, *counts, _spread(trial.test_losses.values())]
-
-    header = [*tuned(study), "solved", "diverged", "normalized loss"]
-    return _table(study, header, cells)
+    for trial in sorted(outcome.trials, key=lambda trial: trial.values):
+        values = [f"{value:g}" for value in trial.values]
+        counts = _solved(trial.runs), count_diverged(trial.runs)
+        yield [*values, *counts, _spread(trial.test_losses.values())]
 
 
-def _departures(study):
+def _departures(outcome):
     """Henrici departure of each recurrent matrix, before and after."""
-
-    def cells(outcome):
-        yield from (map(_spread, d) for d in outcome.best.departures.values())
-
-    return _table(study, ["before training", "after training"], cells)
+    yield from (map(_spread, d) for d in outcome.best.departures.values())
 
 
-SHOWN = {
-    "models": _models,
-    "accuracies": _accuracies,
-    "departures": _departures,
-    "rates": _rates,
+TUNED = ""  # in a header: the tuned hyperparameters
+TABLES = {
+    "models": (["normalized loss", TUNED, "solved", "diverged"], _models),
+    "accuracies": (["accuracy", TUNED], _accuracies),
+    "rates": ([TUNED, "solved", "diverged", "normalized loss"], _rates),
+    "departures": (["before training", "after training"], _departures),
 }
+
+
+def table(study, name):
+    """Columns that tell the variants, and what a table says of an outcome."""
+    names, (header, cells) = telling(study), TABLES[name]
+    rows = [
+        [*(words.cell(outcome.variant[name]) for name in names), *row]
+        for outcome in study.outcomes
+        for row in cells(outcome)
+    ]
+    columns = [tuned(study) if name == TUNED else [name] for name in header]
+    header = [*map(words.name, names), *itertools.chain(*columns)]
+    return record.markdown(header, rows, words=len(names)).strip()
 
 
 def panels(study):
@@ -81,18 +78,6 @@ def telling(study):
 
 def tuned(study):
     return list(map(words.name, study.protocol["tuned"]))
-
-
-def _table(study, header, cells):
-    """Columns that tell the variants, and what `cells` says of an outcome."""
-    names = telling(study)
-    rows = [
-        [*(words.cell(outcome.variant[name]) for name in names), *row]
-        for outcome in study.outcomes
-        for row in cells(outcome)
-    ]
-    header = [*map(words.name, names), *header]
-    return record.markdown(header, rows, words=len(names))
 
 
 def _solved(runs):

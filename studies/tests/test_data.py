@@ -44,4 +44,3 @@ def test_a_question_has_the_statements_before_it(tmp_path):
     assert spelled(test[0][0]) == first
     assert [array.shape[1:] for array in train] == [(13,), (5,), ()]
     assert words == ["", *sorted(set(words[1:]))]
-    assert babi.chance_accuracy([4, 4, 2, 4, 3], np.array([2, 4, 2, 2])) == 0.25
