@@ -64,6 +64,7 @@ def test_float64_is_kept_to_its_own_precision(rng, float64):
     for matrix, expected in (
         (gaussian, nearest(gaussian)),
         (graded, exactly_nearest(graded, digits=600)),
+        (np.full((1, 1), 1.118), [[1.0]]),  # the longest way without scaling
     ):
         result = to_numpy(Orthogonal()(keras.ops.convert_to_tensor(matrix)))
         np.testing.assert_allclose(result, expected, atol=1e-12)

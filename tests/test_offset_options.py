@@ -87,11 +87,7 @@ def test_one_warning_says_what_to_pass(make, weight, name, option, replacement):
 @pytest.mark.parametrize("options", MEANT)
 def test_options_of_an_offset_are_not_warned_of(make, options):
     make(4, **options)
-
-
-@pytest.mark.parametrize("initializer", ["zeros", "he_normal", Offset(Chain())])
-def test_a_linear_residual_with_an_offset_is_not_warned_of(initializer):
-    LinearResidual(initializer)
+    LinearResidual("he_normal")  # where it is a small matrix
 
 
 def test_an_effective_chain_as_offset_grows_out_of_range(rng):
