@@ -1,49 +1,38 @@
+"""What the arguments of many functions have in common, told by a few."""
+
 import numpy as np
 import pytest
 
-from keras_rin import _arguments
+from keras_rin.diagnostics import fisher_memory_curve
+from keras_rin.diagnostics import henrici_departure
+from keras_rin.initializers import PartialIdentity
+from keras_rin.layers import RINCell
+from keras_rin.tasks import adding
 
 pytestmark = pytest.mark.one_backend
 
 
-@pytest.mark.parametrize(
-    "check, value, expected",
-    [
-        *[(_arguments.integer, one, 1) for one in (1, np.int32(1))],
-        *[
-            (_arguments.finite_number, half, 0.5)
-            for half in (0.5, np.float32(0.5))
-        ],
-        *[
-            (_arguments.square_matrix, np.eye(3).astype(dtype), np.eye(3))
-            for dtype in ("float16", "int8", "bool", object)
-        ],
-    ],
-)
-def test_valid_values_get_one_type(check, value, expected):
-    result = check("x", value)
-    np.testing.assert_array_equal(result, expected)
-    assert type(result) is type(expected)
-    assert getattr(result, "dtype", "float64") == "float64"
+def curve(input_vector):
+    return fisher_memory_curve(np.eye(2) / 2, input_vector=input_vector)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "bool", object])
+def test_numbers_of_any_type_are_taken(dtype):
+    assert henrici_departure(np.eye(3).astype(dtype)) == 0
+    assert PartialIdentity(np.float32(0.5)).fraction == 0.5
+    assert RINCell(np.int32(1)).units == 1
 
 
 def test_without_a_vector_it_is_the_first_unit():
-    np.testing.assert_array_equal(_arguments.vector("v", None, 3), [1, 0, 0])
-    np.testing.assert_array_equal(_arguments.vector("v", [1, 2], 2), [1, 2])
-
-
-def fraction(name, value):
-    return _arguments.finite_number(name, value, 0, 1)
-
-
-def pair(name, value):
-    return _arguments.vector(name, value, 2)
+    np.testing.assert_array_equal(curve(None), curve([1, 0]))
 
 
 REFUSED = {
-    _arguments.integer: [0, -3, 1.0, "1", None, True, [1]],
-    fraction: [-0.1, 1.1, float("nan"), float("inf"), "1", None, True, [1.0]],
-    _arguments.square_matrix: [
+    ("units", RINCell): [0, -3, 1.0, "1", None, True, [1]],
+    ("fraction", PartialIdentity): [
+        *[-0.1, 1.1, float("nan"), float("inf"), "1", None, True, [1.0]]
+    ],
+    ("recurrent_matrix", henrici_departure): [
         *[3, [1, 2], [[1, 2]], [], [[np.inf]], [[1j]], np.ones((1, 1, 1))],
         [[1, 2], [3]],
         [["1", "2"], ["3", "4"]],
@@ -53,20 +42,18 @@ REFUSED = {
         np.ma.masked_equal([[1.0]], 1.0),
         {"a": 1},
     ],
-    pair: [1, [1], [[1, 2]], [1, np.nan], [1j, 2]],
+    ("input_vector", curve): [1, [1], [[1, 2]], [1, np.nan], [1j, 2]],
 }
 
 
-@pytest.mark.parametrize("check", REFUSED)
-def test_other_values_are_refused_by_name(check):
-    for value in REFUSED[check]:
-        with pytest.raises(ValueError, match="`x` must .*Received: x[ =]"):
-            check("x", value)
+@pytest.mark.parametrize("name, function", REFUSED)
+def test_other_values_are_refused_by_name(name, function):
+    for value in REFUSED[name, function]:
+        message = f"`{name}` must .*Received: {name}[ =]"
+        with pytest.raises(ValueError, match=message):
+            function(value)
 
 
-def test_a_generator_is_one_or_has_a_seed():
-    rng = np.random.default_rng(0)
-    assert _arguments.generator("rng", rng) is rng
-    assert _arguments.generator("rng", None, seed=0).random() == rng.random()
+def test_random_numbers_come_from_a_generator():
     with pytest.raises(TypeError, match="`rng` must be a numpy.random.Gen"):
-        _arguments.generator("rng", 0)
+        adding.generate(0, 3, 5)

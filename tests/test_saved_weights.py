@@ -5,7 +5,6 @@ Every warning that a test does not expect is an error in these tests.
 
 import keras
 import pytest
-from cases import needs_keras
 from references import assert_same
 
 from keras_rin.layers import RIN
@@ -82,19 +81,23 @@ def file(tmp_path):
     return tmp_path / "w.weights.h5"
 
 
+def assert_not_confused(ours, of_keras, rng, file, advice):
+    weights = ours.get_weights()
+    of_keras.save_weights(file)
+    with pytest.raises(ValueError, match=f"marked as.*{advice}"):
+        ours.load_weights(file)
+    assert_same(ours.get_weights(), weights, 0, 0)
+    ours.save_weights(file)
+    with pytest.raises(ValueError, match="variables, but received"):
+        of_keras.load_weights(file)
+    randomized(ours, rng).load_weights(file)
+    assert_same(ours.get_weights(), weights, 0, 0)
+
+
 @CASES
 def test_offsets_and_effective_matrices_are_not_confused(make, rng, file):
     simple, rin = pair(make, rng)
-    weights = rin.get_weights()
-    simple.save_weights(file)
-    with pytest.raises(ValueError, match="marked as.*RIN.from_simple_rnn"):
-        rin.load_weights(file)
-    assert_same(rin.get_weights(), weights, 0, 0)
-    rin.save_weights(file)
-    with pytest.raises(ValueError, match="variables, but received"):
-        simple.load_weights(file)
-    randomized(rin, rng).load_weights(file)
-    assert_same(rin.get_weights(), weights, 0, 0)
+    assert_not_confused(rin, simple, rng, file, "RIN.from_simple_rnn")
 
 
 def test_a_bias_more_does_not_hide_the_mark(file):
@@ -137,48 +140,10 @@ def test_a_linear_residual_is_no_dense(rng, file):
         randomized(model_of(TimeDistributed(layer)), rng)
         for layer in (LinearResidual(), keras.layers.Dense(3, use_bias=False))
     )
-    weights = residual.get_weights()
-    dense.save_weights(file)
-    with pytest.raises(ValueError, match="marked as.*Dense.*W - I"):
-        residual.load_weights(file)
-    residual.save_weights(file)
-    with pytest.raises(ValueError, match="variables, but received"):
-        dense.load_weights(file)
-    randomized(residual, rng).load_weights(file)
-    assert_same(residual.get_weights(), weights, 0, 0)
+    assert_not_confused(residual, dense, rng, file, "Dense.*W - I")
 
 
 def test_a_file_without_the_layer_is_refused(file):
     model_of(keras.layers.Dense(4)).save_weights(file)
     with pytest.raises(ValueError, match="file has no weights for it"):
         model_of(RIN(4)).load_weights(file)
-
-
-@needs_keras("3.12", "this Keras does not split files of weights")
-def test_a_file_in_parts_is_marked_too(rng, tmp_path):
-    path = tmp_path / "w.weights.json"
-    simple, rin = pair(WITHIN["Bidirectional"], rng)
-    weights = rin.get_weights()
-    rin.save_weights(path, max_shard_size=1e-7)
-    assert len(list(tmp_path.glob("*.h5"))) > 1
-    randomized(rin, rng).load_weights(path)
-    assert_same(rin.get_weights(), weights, 0, 0)
-    with pytest.raises(ValueError, match="variables, but received"):
-        simple.load_weights(path)
-    simple.save_weights(path, max_shard_size=1e-7)
-    with pytest.raises(ValueError, match="RIN.from_simple_rnn"):
-        rin.load_weights(path)
-
-
-@needs_keras("3.10", "this Keras has no editor of files")
-def test_the_editor_of_keras_reads_a_marked_file(rng, tmp_path):
-    """It leaves out the weights within wrappers and recurrent layers."""
-    first, second = (str(tmp_path / f"{n}.weights.h5") for n in (1, 2))
-    model = randomized(model_of(LinearResidual()), rng)
-    weights = model.get_weights()
-    model.save_weights(first)
-    editor = keras.saving.KerasFileEditor(first)
-    assert editor.compare(model)["status"] == "success"
-    editor.save(second)
-    randomized(model, rng).load_weights(second)
-    assert_same(model.get_weights()[0], weights[0])

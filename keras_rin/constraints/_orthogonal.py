@@ -22,17 +22,14 @@ class Orthogonal(keras.constraints.Constraint):
     The decomposition is not computed. The Newton-Schulz iteration
     X <- X (3 I - X^T X) / 2 has the same limit, consists of matrix products,
     and takes five steps if the weight is close to orthogonal after the
-    update. From further away it takes up to 130 steps more, a number that
-    grows with the logarithm of the condition number.
+    update, or up to 130 more from further away.
 
     A finite weight of any scale and condition number becomes orthogonal. If
-    the matrix is singular, the nearest orthogonal matrix is not unique, and
-    the result is one of them. Singular values below 1e-37 of the Frobenius
-    norm (1e-307 in float64) count as 0. If the condition number exceeds 1e7
-    (1e16) and neither rows nor columns are graded, rounding the entries of V
-    changes the nearest orthogonal matrix, and the result is the nearest one
-    to a matrix within rounding of V. NaN is propagated. On a GPU that computes
-    matrix products in TF32, the result is orthogonal to that precision.
+    the matrix is singular, the result is one of several nearest matrices;
+    singular values below 1e-37 of the Frobenius norm (1e-307 in float64) count
+    as 0. Beyond a condition number of 1e7 (1e16), the result is the nearest
+    one to a matrix within rounding of V. NaN is propagated. On a GPU that
+    computes matrix products in TF32, the result has that precision.
 
     Args:
         offset: Boolean, whether the weight is the offset U from the identity,
@@ -43,9 +40,8 @@ class Orthogonal(keras.constraints.Constraint):
             to 1.
 
     Raises:
-        ValueError: If `gates` is not a positive integer, if the shape of the
-            weight is not `(units, gates * units)`, or if its dtype is not a
-            floating one.
+        ValueError: If the weight is not of shape `(units, gates * units)`,
+            or not of a floating dtype.
 
     Example:
 

@@ -23,9 +23,8 @@ def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
     max |A_i| <= (4 pi + 3 gamma) / depth  if depth >= 3 gamma
 
     Here gamma is the largest |ln sigma| over the singular values sigma of R.
-    For large depths the largest norm is close to (pi + gamma) / depth. With
-    fewer than about pi + gamma factors some norms reach 1, and the theorem on
-    critical points does not apply to them.
+    For large depths the largest norm is close to (pi + gamma) / depth, and
+    with fewer than about pi + gamma factors some norms reach 1.
 
     R acts on columns, as in the paper. A Keras layer acts on rows: its
     `kernel` is the transpose of A_i, as in `linear_residual_network`.
@@ -38,10 +37,8 @@ def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
         A float64 array of shape `(depth, d, d)`, A_1 first.
 
     Raises:
-        ValueError: If `matrix` is not square, not finite, singular, or has a
-            negative determinant, which no product of matrices at a distance
-            below 1 from the identity has; or if `depth` is not a positive
-            integer.
+        ValueError: If `matrix` is singular or has a negative determinant,
+            which no product of factors within 1 of the identity has.
 
     Example:
 
@@ -51,9 +48,8 @@ def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
 
     Reference:
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv
-        1611.04231), theorem 2.1. The sufficient depth and the bound are those
-        of its later version; the use of the polar decomposition was
-        introduced by this package.
+        1611.04231), theorem 2.1, whose later version has this bound. The
+        polar decomposition was introduced by this package.
     """
     depth = _arguments.integer("depth", depth)
     matrix = _invertible(matrix)
@@ -83,9 +79,6 @@ def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
 
     Returns:
         A `keras.Sequential` from `(batch, d)` to `(batch, d)`.
-
-    Raises:
-        ValueError: As for `near_identity_factors`.
 
     Example:
 
@@ -131,8 +124,7 @@ def gradient_lower_bound(
         is at least 1 and L at least 2.
 
     Raises:
-        ValueError: If the shapes do not match, if numbers are not finite, or
-            if `covariance` is not symmetric or has a negative eigenvalue.
+        ValueError: If an argument is none of these.
 
     Example:
 
@@ -179,17 +171,14 @@ def _invertible(matrix) -> np.ndarray:
     condition = np.linalg.cond(matrix)
     if not condition * np.finfo("float64").eps * len(matrix) < 1:
         raise ValueError(
-            "`matrix` must be invertible, as every product of matrices at a "
-            "distance below 1 from the identity is. Received: a matrix of "
-            f"condition number {condition:.2g}"
+            "`matrix` must be invertible. Received: a matrix of condition "
+            f"number {condition:.2g}"
         )
     if np.linalg.slogdet(matrix)[0] < 0:
         raise ValueError(
-            "`matrix` must have a positive determinant, as every product of "
-            "matrices at a distance below 1 from the identity has. With one "
-            "more dimension, scipy.linalg.block_diag(matrix, -1) has one and "
-            "acts in the same way on the first coordinates. Received: a "
-            "negative determinant"
+            "`matrix` must have a positive determinant, as with one more "
+            "dimension scipy.linalg.block_diag(matrix, -1), which acts in the "
+            "same way on the first coordinates. Received: a negative one"
         )
     return matrix
 
@@ -214,10 +203,9 @@ def _planes(rotation):
 def _number_of_stretches(logs, angles, depth):
     """The number of factors of P for which the largest norm is smallest."""
     stretches = np.arange(depth + 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         roots = np.nan_to_num(logs / stretches[:, None], nan=0)
         turns = np.nan_to_num(np.abs(angles) / stretches[::-1, None], nan=0)
-    with np.errstate(over="ignore"):
         stretched = np.abs(np.expm1(roots)).max(1, initial=0)
     turned = 2 * np.sin(np.minimum(turns, np.pi) / 2).max(1, initial=0)
     # Without factors there is no stretch, or no rotation.

@@ -25,10 +25,6 @@ class Chain(keras.initializers.Initializer):
         gain: Finite number, at least 0: weight from each unit to the next.
             Defaults to 1.
 
-    Raises:
-        ValueError: If `gain` is negative or not finite, or if the requested
-            shape is not square.
-
     Example:
 
     >>> initializer = keras_rin.initializers.Chain(gain=0.5)
@@ -71,10 +67,6 @@ class ChainIdentity(keras.initializers.Initializer):
             state of a ReLU network can grow by a factor of up to that sum per
             time step.
 
-    Raises:
-        ValueError: If `chain_gain` is negative, if a gain is not finite, or
-            if the requested shape is not square.
-
     Example:
 
     >>> initializer = keras_rin.initializers.ChainIdentity(0.5, 0.9)
@@ -89,12 +81,9 @@ class ChainIdentity(keras.initializers.Initializer):
     """
 
     def __init__(self, chain_gain: float = 0.9, identity_gain: float = 0.1):
-        self.chain_gain = _arguments.finite_number(
-            "chain_gain", chain_gain, at_least=0
-        )
-        self.identity_gain = _arguments.finite_number(
-            "identity_gain", identity_gain
-        )
+        number = _arguments.finite_number
+        self.chain_gain = number("chain_gain", chain_gain, at_least=0)
+        self.identity_gain = number("identity_gain", identity_gain)
 
     def __call__(self, shape, dtype=None):
         chain = self.chain_gain * _square.diagonal(self, shape, dtype, 1)
@@ -124,10 +113,6 @@ class FeedbackChain(keras.initializers.Initializer):
         feedback: Finite number, at least 0: weight from each unit to the
             previous one. Defaults to 0.04.
 
-    Raises:
-        ValueError: If a weight is negative or not finite, or if the requested
-            shape is not square.
-
     Example:
 
     >>> initializer = keras_rin.initializers.FeedbackChain(0.5, 0.25)
@@ -137,15 +122,13 @@ class FeedbackChain(keras.initializers.Initializer):
            [0.  , 0.25, 0.  ]], dtype=float32)
 
     Reference:
-        Orhan and Pitkow, 2020, Improved memory in recurrent neural networks
-        with sequential non-normal dynamics (arXiv 1905.13715).
+        Orhan and Pitkow, 2020 (arXiv 1905.13715); see `Chain`.
     """
 
     def __init__(self, gain: float = 0.99, feedback: float = 0.04):
-        self.gain = _arguments.finite_number("gain", gain, at_least=0)
-        self.feedback = _arguments.finite_number(
-            "feedback", feedback, at_least=0
-        )
+        number = _arguments.finite_number
+        self.gain = number("gain", gain, at_least=0)
+        self.feedback = number("feedback", feedback, at_least=0)
 
     def __call__(self, shape, dtype=None):
         chain = self.gain * _square.diagonal(self, shape, dtype, 1)
@@ -167,10 +150,6 @@ class Ramp(keras.initializers.Initializer):
 
     Args:
         limit: Finite number, at least 0: largest weight. Defaults to 0.01.
-
-    Raises:
-        ValueError: If `limit` is negative or not finite, or if the requested
-            shape is not square.
 
     Example:
 

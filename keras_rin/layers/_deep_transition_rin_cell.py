@@ -45,9 +45,6 @@ class DeepTransitionRINCell(RINCell):
             never dropped. Defaults to 0.
         **kwargs: `name`, `dtype`, `trainable`.
 
-    Raises:
-        ValueError: As for `RINCell`.
-
     Example:
 
     >>> cell = keras_rin.layers.DeepTransitionRINCell(8)

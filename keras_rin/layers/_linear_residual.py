@@ -8,9 +8,9 @@ from keras.constraints import Constraint
 from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
-from keras_rin.initializers import _half_precision
 from keras_rin.layers import _saved_weights
 from keras_rin.layers._offset_options import warn_about_effective_options
+from keras_rin.layers._residual_branch import ResidualLayer
 
 CONVERSION = (
     "Load the effective matrix of a Dense into "
@@ -19,7 +19,7 @@ CONVERSION = (
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class LinearResidual(keras.layers.Layer):
+class LinearResidual(ResidualLayer):
     """A linear residual layer: the identity plus a linear map.
 
     y = x + x A
@@ -58,6 +58,8 @@ class LinearResidual(keras.layers.Layer):
         1611.04231), section 2.
     """
 
+    WEIGHTS = ("kernel",)
+
     def __init__(
         self,
         kernel_initializer: str | Initializer = "zeros",
@@ -66,25 +68,18 @@ class LinearResidual(keras.layers.Layer):
         kernel_constraint: str | Constraint | None = None,
         **kwargs: Any,
     ):
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self.supports_masking = True
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        super().__init__(
+            kernel_initializer=kernel_initializer,
+            kernel_regularizer=kernel_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            **kwargs,
+        )
         warn_about_effective_options(self, "kernel")
 
     def build(self, input_shape):
-        features = input_shape[-1]
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(features, features),
-            initializer=_half_precision.in_float32_if_orthogonal(
-                self.kernel_initializer
-            ),
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-        )
-        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+        shape = (self.features(input_shape),) * 2
+        self.kernel = self.add_weight_of("kernel", "kernel", shape)
 
     def save_own_variables(self, store):
         super().save_own_variables(store)
@@ -97,20 +92,3 @@ class LinearResidual(keras.layers.Layer):
     def call(self, x):
         x = ops.cast(x, self.compute_dtype)  # integers too
         return x + ops.matmul(x, self.kernel)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "kernel_regularizer": keras.regularizers.serialize(
-                self.kernel_regularizer
-            ),
-            "kernel_constraint": keras.constraints.serialize(
-                self.kernel_constraint
-            ),
-        }

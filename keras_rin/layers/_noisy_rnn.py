@@ -120,19 +120,13 @@ class _NoisyCell(keras.layers.Layer):
         self.output_size = getattr(
             cell, "output_size", keras.tree.flatten(cell.state_size)[0]
         )
+        if hasattr(cell, "get_initial_state"):  # zeros without it
+            self.get_initial_state = cell.get_initial_state
 
     def build(self, input_shape):
         if not self.cell.built:  # a loaded cell is already built
             self.cell.build(input_shape)
         self.built = True
-
-    def get_initial_state(self, batch_size=None):
-        if hasattr(self.cell, "get_initial_state"):
-            return self.cell.get_initial_state(batch_size)
-        return keras.tree.map_structure(
-            lambda size: ops.zeros((batch_size, size), self.compute_dtype),
-            self.state_size,
-        )
 
     def call(self, inputs, states, training=False):
         features = inputs.shape[-1] - self.output_size

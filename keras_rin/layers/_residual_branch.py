@@ -1,4 +1,4 @@
-"""ResidualBranch: the weights of a nonlinear residual layer."""
+"""The weights and options that residual layers have in common."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,21 +13,65 @@ KINDS = {
     "regularizer": keras.regularizers,
     "constraint": keras.constraints,
 }
-OPTIONS = [
-    f"{weight}_{kind}"
-    for weight in ("kernel", "bias", "output")
-    for kind in KINDS
-]
 
 
-class ResidualBranch(keras.layers.Layer):
-    """Base class of residual layers with two kernels: weights and options.
+class ResidualLayer(keras.layers.Layer):
+    """Base class of residual layers: the options of their `WEIGHTS`.
+
+    If `a` is one of them, these are `a_initializer`, `a_regularizer` and
+    `a_constraint`.
+    """
+
+    WEIGHTS: tuple[str, ...] = ()
+
+    def __init__(self, **options: Any):
+        chosen = {
+            (weight, kind): options.pop(f"{weight}_{kind}", None)
+            for weight in self.WEIGHTS
+            for kind in KINDS
+        }
+        super().__init__(**options)
+        self.supports_masking = True
+        for (weight, kind), option in chosen.items():
+            setattr(self, f"{weight}_{kind}", KINDS[kind].get(option))
+
+    def add_weight_of(self, weight, name, shape):
+        options = {kind: getattr(self, f"{weight}_{kind}") for kind in KINDS}
+        options["initializer"] = _half_precision.in_float32_if_orthogonal(
+            options["initializer"]
+        )
+        return self.add_weight(name=name, shape=shape, **options)
+
+    def features(self, input_shape):
+        self.input_spec = keras.InputSpec(
+            min_ndim=2, axes={-1: input_shape[-1]}
+        )
+        return input_shape[-1]
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        options = {
+            f"{weight}_{kind}": KINDS[kind].serialize(
+                getattr(self, f"{weight}_{kind}")
+            )
+            for weight in self.WEIGHTS
+            for kind in KINDS
+        }
+        return {**super().get_config(), **options}
+
+
+class ResidualBranch(ResidualLayer):
+    """Base class of residual layers with two kernels.
 
     The residual branch consists of a first kernel, a bias, an activation and
     a second kernel, the output kernel. `ResidualDense` documents the options,
     its shapes and formula; `ResidualDenseStack` and `ResidualConv2D` have
     theirs.
     """
+
+    WEIGHTS = ("kernel", "bias", "output")
 
     def __init__(
         self,
@@ -37,35 +81,22 @@ class ResidualBranch(keras.layers.Layer):
         **options: Any,
     ):
         options.setdefault("bias_initializer", "zeros")
-        of_weights = {name: options.pop(name, None) for name in OPTIONS}
+        for name in ("kernel_initializer", "output_initializer"):
+            options[name] = options.get(name) or SmallVarianceNormal()
         super().__init__(**options)
         self.activation = keras.activations.get(activation)
         self.use_bias = use_bias
-        for name in ("kernel_initializer", "output_initializer"):
-            of_weights[name] = of_weights[name] or SmallVarianceNormal()
-        for name, option in of_weights.items():
-            setattr(self, name, KINDS[name.split("_")[1]].get(option))
 
     def add_branch(self, kernel_shape, output_shape, bias_shape):
-        self.kernel = self._add("kernel", kernel_shape, "kernel")
-        self.output_kernel = self._add("output_kernel", output_shape, "output")
+        add = self.add_weight_of
+        self.kernel = add("kernel", "kernel", kernel_shape)
+        self.output_kernel = add("output", "output_kernel", output_shape)
         if self.use_bias:
-            self.bias = self._add("bias", bias_shape, "bias")
-
-    def _add(self, name, shape, weight):
-        options = {kind: getattr(self, f"{weight}_{kind}") for kind in KINDS}
-        options["initializer"] = _half_precision.in_float32_if_orthogonal(
-            options["initializer"]
-        )
-        return self.add_weight(name=name, shape=shape, **options)
+            self.bias = add("bias", "bias", bias_shape)
 
     def get_config(self):
-        config = {
+        return {
             **super().get_config(),
             "activation": keras.activations.serialize(self.activation),
             "use_bias": self.use_bias,
         }
-        for name in OPTIONS:
-            serialize = KINDS[name.split("_")[1]].serialize
-            config[name] = serialize(getattr(self, name))
-        return config

@@ -78,6 +78,7 @@ class ResidualConv2D(ResidualBranch):
         **options: Any,
     ):
         super().__init__(**options)
+        self.supports_masking = False
         self.filters = _arguments.integer("filters", filters)
         self.kernel_size = _pair("kernel_size", kernel_size)
         self.strides = _pair("strides", strides)

@@ -99,12 +99,10 @@ class ResidualDense(ResidualBranch):
             output_constraint=output_constraint,
             **kwargs,
         )
-        self.supports_masking = True
         self.units = _arguments.integer("units", units)
 
     def build(self, input_shape):
-        features = input_shape[-1]
-        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+        features = self.features(input_shape)
         self.add_branch(
             (features, self.units), (self.units, features), (self.units,)
         )
@@ -115,9 +113,6 @@ class ResidualDense(ResidualBranch):
         if self.use_bias:
             hidden = hidden + self.bias
         return x + ops.matmul(self.activation(hidden), self.output_kernel)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}

@@ -76,7 +76,6 @@ class ResidualDenseStack(ResidualBranch):
             output_initializer=output_initializer or "zeros",
             **options,
         )
-        self.supports_masking = True
         # On TensorFlow, XLA has no gradient of `keras.ops.scan`, and the
         # compiler of Torch unrolls it: `jit_compile="auto"` stays off.
         self.supports_jit = keras.backend.backend() == "jax"
@@ -84,8 +83,7 @@ class ResidualDenseStack(ResidualBranch):
         self.depth = _arguments.integer("depth", depth)
 
     def build(self, input_shape):
-        features = input_shape[-1]
-        self.input_spec = keras.InputSpec(min_ndim=2, axes={-1: features})
+        features = self.features(input_shape)
         self.add_branch(
             (self.depth, features, self.units),
             (self.depth, self.units, features),
@@ -107,9 +105,6 @@ class ResidualDenseStack(ResidualBranch):
             weights.append(self.bias)
         tensors = tuple(ops.convert_to_tensor(weight) for weight in weights)
         return ops.scan(block, x, tensors)[0]
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
 
     def get_config(self):
         return {

@@ -127,10 +127,7 @@ class RINCell(keras.layers.SimpleRNNCell):
             **kwargs: Options of the new cell that replace those of `cell`.
 
         Returns:
-            A built cell; see `RIN.from_simple_rnn`.
-
-        Raises:
-            ValueError: See `RIN.from_simple_rnn`.
+            A built cell, or an error; see `RIN.from_simple_rnn`.
         """
         return convert_layer(
             cell,
@@ -147,10 +144,7 @@ class RINCell(keras.layers.SimpleRNNCell):
             **kwargs: Options of the new cell that replace those of this one.
 
         Returns:
-            A built `keras.layers.SimpleRNNCell`; see `RIN.to_simple_rnn`.
-
-        Raises:
-            ValueError: See `RIN.to_simple_rnn`.
+            A built `SimpleRNNCell`, or an error; see `RIN.to_simple_rnn`.
         """
         return convert_layer(
             self,
