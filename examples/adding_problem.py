@@ -11,10 +11,18 @@ layer has a learning rate of its own. Prints the normalized loss on test data
 learning curves, and saves the best model of each layer on validation data.
 """
 
+import os
 import pathlib
 import sys
 
-import keras
+# TensorFlow's log, without its lines while it is imported.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+stderr = os.dup(2)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+try:
+    import keras
+finally:
+    os.dup2(stderr, 2)
 import numpy as np
 from absl import app
 from absl import flags
@@ -63,22 +71,20 @@ def train(name, splits, folder):
     """A row of the table, and the curve of the normalized loss."""
     keras.utils.set_random_seed(FLAGS.seed)
     (x, y), validation, test = splits
-    model, file = build(name, x), folder / f"{name}.keras"
-    file.unlink(missing_ok=True)
-    best = keras.callbacks.ModelCheckpoint(
-        file, "val_loss", save_best_only=True
+    model, label = build(name, x), name
+    best = keras.callbacks.EarlyStopping(
+        patience=FLAGS.epochs,  # stops at the end, with the best weights
+        restore_best_weights=True,
     )
     callbacks = [RestoreOnNaN(), best, TqdmCallback(verbose=0, desc=name)]
     options = {"batch_size": 50, "epochs": FLAGS.epochs, "callbacks": callbacks}
-    label = name
     try:
         model.fit(x, y, validation_data=validation, verbose=0, **options)
     except FloatingPointError as error:
         print(f"{name}: {error}", file=sys.stderr)
         label += " (diverged)"
+    model.save(folder / f"{name}.keras")
     curve = np.array(model.history.history.get("val_loss", []))
-    if file.exists():
-        model = keras.models.load_model(file)
     loss = model.evaluate(*test, 500, verbose=0) / adding.baseline_loss()
     row = [label, f"{model.count_params():,}", f"{loss:.2g}"]
     return row, [curve / adding.baseline_loss()]
@@ -105,18 +111,12 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    names = list(LAYERS)
     flags.DEFINE_string("output", "runs/adding_problem", "Folder to write to.")
     flags.DEFINE_integer("length", 400, "Time steps in training.", 2)
     flags.DEFINE_integer("test_length", None, "Time steps of other data.", 2)
     flags.DEFINE_integer("samples", 10_000, "Training sequences.", 1)
     flags.DEFINE_integer("epochs", 10, "Epochs of training.", 1)
-    flags.DEFINE_float("learning_rate", None, "Instead of each layer's own.")
+    flags.DEFINE_float("learning_rate", None, "Instead of their own.", 0)
     flags.DEFINE_integer("seed", 0, "Seed of the weights.", 0, 2**32 - 1)
-    flags.DEFINE_multi_enum("layers", names, names, "Layers to train.")
-    flags.register_validator("output", str.strip, "Name a folder.")
-    flags.register_validator("layers", lambda v: len({*v}) == len(v))
-    flags.register_validator(
-        "learning_rate", lambda rate: rate is None or 0 < rate < np.inf
-    )
+    flags.DEFINE_multi_enum("layers", list(LAYERS), list(LAYERS), "To train.")
     app.run(main)

@@ -1,29 +1,33 @@
 """Classifies images with a residual network without normalization layers.
 
     python cifar_residual.py --download
-    python cifar_residual.py --small --dataset=fashion_mnist --noaugment
-    python cifar_residual.py --small --image_folder=photos
+    python cifar_residual.py --small --dataset=fashion_mnist
 
 The first line is the network and the schedule of the paper on CIFAR-10, for a
-GPU; --small is a network for two cores. Prints the accuracy, draws the learning
-curve, and saves the best model on validation data. The same command with
---resume continues after the last whole epoch.
+GPU; --small is a network for two cores. Prints the accuracy and saves the best
+model on validation data. The same command with --resume continues after the
+last whole epoch.
 """
 
-import csv
+import os
 import pathlib
 import shutil
 
-import keras
-import numpy as np
-import tensorflow as tf
+# TensorFlow's log, without its lines while it is imported.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+stderr = os.dup(2)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+try:
+    import keras
+    import tensorflow as tf
+finally:
+    os.dup2(stderr, 2)
 import tensorflow_datasets as tfds
 from absl import app
 from absl import flags
-from tabulate import tabulate
+from absl import logging
 
-from keras_rin import callbacks
-from keras_rin import plots
+from keras_rin.callbacks import RestoreOnNaN
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.models import residual_convnet
 from keras_rin.tasks import sequential_pixels
@@ -50,66 +54,21 @@ FLAGS = flags.FLAGS
 
 def load():
     """Pairs (images, labels) to train, validate and test on, as uint8."""
-    if FLAGS.image_folder:
-        (x, y), test = map(read_folder, ("train", "test"))
-        order = np.random.default_rng(0).permutation(len(y))
-        x, y = x[order], y[order]
-    else:
-        options = {"split": ["train", "test"], "batch_size": -1}
-        options |= {"as_supervised": True, "download": FLAGS.download}
-        (x, y), test = tfds.as_numpy(tfds.load(FLAGS.dataset, **options))
+    options = {"split": ["train", "test"], "batch_size": -1}
+    options |= {"as_supervised": True, "download": FLAGS.download}
+    (x, y), test = tfds.as_numpy(tfds.load(FLAGS.dataset, **options))
     tenth = len(y) // 10
     return (x[tenth:], y[tenth:]), (x[:tenth], y[:tenth]), test
 
 
-def read_folder(part):
-    """The images of a folder for each class, scaled to 32 x 32 pixels."""
-    root = pathlib.Path(FLAGS.image_folder)
-    dataset = keras.utils.image_dataset_from_directory(
-        root / part,
-        class_names=sorted(child.name for child in (root / "train").iterdir()),
-        batch_size=None,
-        image_size=(32, 32),
-        shuffle=False,
-        verbose=False,
-    )
-    images, labels = zip(*dataset.as_numpy_iterator(), strict=True)
-    return np.round(images).astype("uint8"), np.array(labels)
-
-
-def batches(x, y, size):
-    """Those of one epoch after another, each in an order of its own."""
-    x, y = tf.constant(x), tf.constant(y)
-
-    def epoch(number):
-        seeds = tf.stack([FLAGS.seed, number])
-
-        def image_and_label(row):
-            of_row = tf.random.experimental.stateless_fold_in(seeds, row)
-            return moved(x[row], of_row) if FLAGS.augment else x[row], y[row]
-
-        rows = tf.random.experimental.stateless_shuffle(tf.range(len(y)), seeds)
-        images = slices(rows).map(image_and_label, tf.data.AUTOTUNE)
-        return standardized(images, size)
-
-    return tf.data.Dataset.counter().flat_map(epoch)
-
-
-def moved(image, seed):
-    """Cut at random from the image with a border of 0, perhaps mirrored."""
-    where, whether = tf.unstack(tf.random.experimental.stateless_split(seed))
-    padded = tf.pad(image, [(2, 2), (2, 2), (0, 0)])
-    image = tf.image.stateless_random_crop(padded, image.shape, where)
-    if FLAGS.flip:
-        image = tf.image.stateless_random_flip_left_right(image, whether)
-    return image
-
-
-slices = tf.data.Dataset.from_tensor_slices
-
-
-def standardized(images, size):
-    """In batches, each image with mean 0 and variance 1."""
+def batches(x, y, size, training=False):
+    """Each image with mean 0 and variance 1; in training, without an end."""
+    images = tf.data.Dataset.from_tensor_slices((x, y))
+    if training:
+        images = images.shuffle(len(y), FLAGS.seed).repeat()
+        seeds = tf.data.Dataset.random(FLAGS.seed).batch(2)
+        images = tf.data.Dataset.zip(images, seeds)
+        images = images.map(moved, tf.data.AUTOTUNE)
     batches = images.batch(size).map(
         lambda x, y: (tf.image.per_image_standardization(x), y),
         tf.data.AUTOTUNE,
@@ -117,12 +76,21 @@ def standardized(images, size):
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
-def build(shape, classes, options, initializer=SmallVarianceNormal):
+def moved(pair, seed):
+    """Cut at random from the image with a border of 0, perhaps mirrored."""
+    image, label = pair
+    padded = tf.pad(image, [(2, 2), (2, 2), (0, 0)])
+    image = tf.image.stateless_random_crop(padded, image.shape, seed)
+    image = tf.image.stateless_random_flip_left_right(image, seed[::-1])
+    return image, label
+
+
+def build(shape, classes, options):
     model = residual_convnet(
         shape,
         classes,
         stem_filters=16,
-        kernel_initializer=initializer(),
+        kernel_initializer=SmallVarianceNormal(),
         kernel_regularizer=keras.regularizers.L2(0.5e-4),
         **options["network"],
     )
@@ -135,70 +103,49 @@ def build(shape, classes, options, initializer=SmallVarianceNormal):
     return model
 
 
-def validation_accuracies(log):
-    """The value of each epoch in the file of a CSVLogger."""
-    if not log.exists():
-        return []
-    with log.open() as lines:
-        rows = csv.DictReader(lines)
-        return [float(row["val_accuracy"]) for row in rows]
-
-
 def train(splits, options, folder):
-    """The best model on validation data, and the accuracy after each epoch."""
+    """The best model on validation data."""
     keras.utils.set_random_seed(FLAGS.seed)
-    (x, y), validation, test = splits
+    (x, y), validation, _ = splits
     size, epochs = options["batch_size"], FLAGS.epochs or options["epochs"]
+    validation = batches(*validation, size)
     model = build(x.shape[1:], int(y.max()) + 1, options)
-    folder.mkdir(parents=True, exist_ok=True)
-    file, log = folder / "best.keras", folder / "log.csv"
-    backups = folder / "backup"
+    file, backups, best = folder / "best.keras", folder / "backup", None
     if not FLAGS.resume:
-        log.unlink(missing_ok=True)
         shutil.rmtree(backups, ignore_errors=True)
+    elif file.exists():
+        best = keras.models.load_model(file).evaluate(validation, verbose=0)[1]
     checkpoint = keras.callbacks.ModelCheckpoint(
         file,
         "val_accuracy",
         mode="max",
         save_best_only=True,
-        initial_value_threshold=max(validation_accuracies(log), default=None),
+        initial_value_threshold=best,  # a worse model does not replace it
     )
     backup = keras.callbacks.BackupAndRestore(backups, delete_checkpoint=False)
-    logger = keras.callbacks.CSVLogger(log, append=True)
     model.fit(
-        batches(x, y, size),
+        batches(x, y, size, training=True),
         steps_per_epoch=-(-len(y) // size),
         epochs=epochs,
-        validation_data=standardized(slices(validation), size),
-        callbacks=[callbacks.RestoreOnNaN(), checkpoint, logger, backup],
+        validation_data=validation,
+        callbacks=[RestoreOnNaN(), checkpoint, backup],
         verbose=2,
     )
-    return keras.models.load_model(file), validation_accuracies(log)
+    return keras.models.load_model(file)
 
 
 def main(argv):
     if argv[1:]:
         raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
-    if FLAGS.mixed_precision:
-        keras.config.set_dtype_policy(f"mixed_{FLAGS.mixed_precision}")
+    logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
+    folder.mkdir(parents=True, exist_ok=True)
     splits, options = load(), SMALL if FLAGS.small else PAPER
-    model, validation = train(splits, options, folder)
-    images = standardized(slices(splits[2]), options["batch_size"])
-    accuracy = model.evaluate(images, verbose=0)[1]
+    model = train(splits, options, folder)
+    test = batches(*splits[2], options["batch_size"])
+    accuracy = model.evaluate(test, verbose=0)[1]
     baseline = sequential_pixels.chance_accuracy(splits[2][1])
-    rows = [
-        ["residual network", f"{model.count_params():,}", f"{accuracy:.3g}"],
-        ["most frequent class", "0", f"{baseline:.3g}"],
-    ]
-    header = ["model", "parameters", "accuracy"]
-    print(tabulate(rows, header, "github", disable_numparse=True))
-    figure = plots.plot_learning_curves(
-        {"residual network": [validation]},
-        ylabel="accuracy, validation data",
-        baseline=baseline,
-    )
-    figure.savefig(folder / "learning_curves.png", dpi=120)
+    print(f"Accuracy on test data: {accuracy:.3g}, chance level {baseline:.3g}")
 
 
 if __name__ == "__main__":
@@ -206,13 +153,8 @@ if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/cifar_residual", "Folder to write to.")
     flags.DEFINE_enum("dataset", "cifar10", data, "From TFDS.")
     flags.DEFINE_bool("download", False, "Download data that is missing.")
-    flags.DEFINE_string("image_folder", None, "Or train/CLASS and test/CLASS.")
-    flags.DEFINE_bool("augment", True, "Shift images in training.")
-    flags.DEFINE_bool("flip", True, "Mirror them too.")
     flags.DEFINE_bool("small", False, "The network for two cores.")
     flags.DEFINE_integer("epochs", None, "Instead of 154, or 12.", 1)
     flags.DEFINE_integer("seed", 0, "Seed of weights and data.", 0, 2**32 - 1)
-    flags.DEFINE_enum("mixed_precision", None, ["bfloat16", "float16"], "Type.")
     flags.DEFINE_bool("resume", False, "Continue the run in OUTPUT.")
-    flags.register_validator("output", str.strip, "Name a folder.")
     app.run(main)

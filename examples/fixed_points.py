@@ -9,9 +9,17 @@ for each of the 8 combinations of bits, and saddles between them (Sussillo and
 Barak, 2013). Prints how many there are, and draws them among the trajectories.
 """
 
+import os
 import pathlib
 
-import keras
+# TensorFlow's log, without its lines while it is imported.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+stderr = os.dup(2)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+try:
+    import keras
+finally:
+    os.dup2(stderr, 2)
 import numpy as np
 from absl import app
 from absl import flags
@@ -83,5 +91,4 @@ if __name__ == "__main__":
     flags.DEFINE_enum("network", "RIN", list(NETWORKS), "Layer to train.")
     flags.DEFINE_integer("updates", 1_000, "Updates of the training.", 1)
     flags.DEFINE_integer("seed", 0, "Seed of weights and data.", 0, 2**32 - 1)
-    flags.register_validator("output", str.strip, "Name a folder.")
     app.run(main)

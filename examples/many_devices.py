@@ -15,14 +15,20 @@ command continues a training that ended early, after its last whole epoch.
 import contextlib
 import os
 import pathlib
-import sys
 import traceback
 
-import keras
+# TensorFlow's log, without its lines while it is imported.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+stderr = os.dup(2)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+try:
+    import keras
+finally:
+    os.dup2(stderr, 2)
 import numpy as np
 from absl import app
 from absl import flags
-from tabulate import tabulate
+from absl import logging
 
 from keras_rin.layers import RIN
 from keras_rin.tasks import adding
@@ -37,23 +43,6 @@ def join():
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     place = FLAGS.coordinator, FLAGS.processes, FLAGS.process
     keras.distribution.initialize(*place)
-
-
-@contextlib.contextmanager
-def failing_together():
-    """An error within, as where another process has gone, ends this one."""
-    try:
-        yield
-    except Exception:
-        traceback.print_exc()
-        print(
-            "A process has failed, this one or another. Start all of them "
-            "again.",
-            file=sys.stderr,
-            flush=True,
-        )
-        sys.stdout.flush()
-        os._exit(1)  # an orderly exit waits for those that are gone
 
 
 def distribute():
@@ -82,7 +71,7 @@ def train(folder):
     rng = np.random.default_rng(0)
     x, y = adding.generate(rng, FLAGS.samples, FLAGS.length)
     with distribute():
-        layers = RIN(FLAGS.units), keras.layers.Dense(1)
+        layers = RIN(32), keras.layers.Dense(1)
         model = keras.Sequential([keras.Input((None, 2)), *layers])
         model.compile(keras.optimizers.Adam(1e-3), "mse")
     # Several processes would resume from different epochs.
@@ -90,28 +79,28 @@ def train(folder):
     backup = keras.callbacks.BackupAndRestore(folder / "backup")
     options = {"batch_size": 64, "shuffle": False, "verbose": 2}
     options |= {"epochs": FLAGS.epochs, "callbacks": [backup] if alone else []}
-    history = model.fit(x, y, **options)
+    model.fit(x, y, **options)
     # All processes have to take part where the weights are gathered.
     model.save(folder / f"model-{FLAGS.process}.keras")
-    return history
 
 
 def main(argv):
     if argv[1:]:
         raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
+    logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
     keras.utils.set_random_seed(0)
     if FLAGS.processes > 1:
         join()
-        with failing_together():
-            history = train(folder)
-    else:
-        history = train(folder)
-    if FLAGS.process == 0:
-        losses = zip(history.epoch, history.history["loss"], strict=True)
-        rows = [[epoch + 1, f"{loss:.4f}"] for epoch, loss in losses]
-        print(tabulate(rows, ["epoch", "loss"], "github"))
+    try:
+        train(folder)
+    except Exception:
+        if FLAGS.processes == 1:
+            raise
+        traceback.print_exc()
+        print("A process has failed. Start all of them again.", flush=True)
+        os._exit(1)  # an orderly exit waits for those that are gone
 
 
 if __name__ == "__main__":
@@ -120,14 +109,7 @@ if __name__ == "__main__":
     flags.DEFINE_string("coordinator", None, "Address of process 0, host:port.")
     flags.DEFINE_integer("processes", 1, "Processes that train together.", 1)
     flags.DEFINE_integer("process", 0, "Number of this process.", 0)
-    flags.DEFINE_integer("units", 32, "Units of the RIN.", 1)
     flags.DEFINE_integer("samples", 2_000, "Training samples.", 1)
     flags.DEFINE_integer("length", 50, "Time steps.", 2)
     flags.DEFINE_integer("epochs", 2, "Epochs of training.", 1)
-    flags.register_validator("output", str.strip, "Name a folder.")
-    flags.register_multi_flags_validator(
-        ["process", "processes"],
-        lambda flag: flag["process"] < flag["processes"],
-        "Processes are numbered from 0 to PROCESSES - 1.",
-    )
     app.run(main)

@@ -1,12 +1,10 @@
-"""Scripts as a user runs them, without the seconds that imports take.
+"""Scripts in processes of their own, without the seconds of their imports.
 
-Each has a process of its own: the fork of one that has imported Keras and has
-computed nothing. A file is copied to an empty folder and run there, as an
-example is by its reader; a module runs in the root of the repository.
+Each is the fork of a process that has imported Keras and has computed nothing.
+A file is copied to an empty folder and run there.
 """
 
 import atexit
-import contextlib
 import multiprocessing
 import os
 import pathlib
@@ -23,28 +21,8 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["keras", "keras_rin", "matplotlib.pyplot"])
 
 
-def run(script, *arguments):
-    """What `subprocess.run` returns for a file, or for a module by its name."""
-    return Running(script, *arguments).end()
-
-
-def interrupt():
-    os.kill(os.getpid(), signal.SIGINT)
-
-
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def left_behind(mark):
-    """The processes that have this mark in their environment."""
-    processes = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        # A process may have ended, or be of somebody else.
-        with contextlib.suppress(OSError):
-            if mark.encode() in (folder / "environ").read_bytes():
-                processes.append(folder.name)
-    return processes
 
 
 class Running:
@@ -81,8 +59,6 @@ class Running:
 def _main(script, arguments, environment, texts, prepare):
     for stream, text in enumerate(texts, start=1):
         os.dup2(os.open(text, os.O_CREAT | os.O_WRONLY), stream)
-    # Ctrl-C is ignored by a shell's background jobs and all they start.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdout.reconfigure(line_buffering=True)  # what a kill finds printed
     os.environ.update(environment)
     sys.path[:] = [path for path in sys.path if path not in OF_TESTS]
@@ -90,13 +66,8 @@ def _main(script, arguments, environment, texts, prepare):
     if prepare:
         prepare()
     try:
-        if script.endswith(".py"):
-            os.chdir(texts[0].parent)
-            sys.argv[0] = shutil.copy(ROOT / script, ".")
-            runpy.run_path(sys.argv[0], run_name="__main__")
-        else:
-            os.chdir(ROOT)
-            sys.path.insert(0, str(ROOT))
-            runpy.run_module(script, run_name="__main__", alter_sys=True)
+        os.chdir(texts[0].parent)
+        sys.argv[0] = shutil.copy(ROOT / script, ".")
+        runpy.run_path(sys.argv[0], run_name="__main__")
     finally:
         atexit._run_exitfuncs()  # which a fork leaves out
