@@ -24,11 +24,8 @@ from engine.study import load
 
 
 def parser():
-    main = argparse.ArgumentParser(
-        prog="python -m engine",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    form = argparse.RawDescriptionHelpFormatter
+    main = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     commands = main.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="Make the missing runs of a study.")
     run.add_argument("study", help="Its folder, or FOLDER/PART.")
@@ -37,34 +34,29 @@ def parser():
         "--ray_address", help="Address of a Ray cluster that makes the runs."
     )
     pages = commands.add_parser("pages", help="Write pages from stored runs.")
-    _add_flag(pages, "--pictures", "Draw all pictures as well.")
+    flag = {"action": "store_true"}
+    pages.add_argument("--pictures", **flag, help="Draw all pictures as well.")
     measure = commands.add_parser("measure", help="Run a program of a study.")
     measure.add_argument("study", help="Its folder, or FOLDER/PART.")
     measure.add_argument("--variant", default="", help="What to measure.")
-    _add_flag(measure, "--smallest", "Check with the smallest settings.")
-    _add_flag(measure, "--page", "Write page and pictures of stored results.")
+    text = "Check with the smallest settings."
+    measure.add_argument("--smallest", **flag, help=text)
+    text = "Write page and pictures of stored results."
+    measure.add_argument("--page", **flag, help=text)
     return main
-
-
-def _add_flag(command, name, text):
-    command.add_argument(name, action="store_true", help=text)
 
 
 def main(arguments=None):
     options = parser().parse_args(arguments)
-    if options.command == "pages":
-        write_pages(options.pictures)
-    elif options.command == "measure":
-        run_program(options)
-    else:
-        run(options)
+    {"run": run, "pages": pages, "measure": run_program}[options.command](
+        options
+    )
 
 
-def write_pages(pictures):
+def pages(options):
     studies = list(map(load, protocols.every()))
-    if pictures:
-        for study in studies:
-            page.draw(study)
+    for study in studies if options.pictures else []:
+        page.draw(study)
     page.write_all(studies, measurement.asserted())
 
 

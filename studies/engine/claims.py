@@ -31,25 +31,17 @@ UNIVERSAL = re.compile(r"\b(whatever|does not|never|every)\b")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Claim:
-    """A statement, and what a study found of it.
-
-    Attributes:
-        study: Name of the study, FOLDER or FOLDER/PART.
-        after: The runs that were made before the claim was written.
-        size: Of our trial, and the published one.
-        parts: What was found; empty where all runs are missing.
-        unit: What the parts are.
-    """
+    """A statement, and what a study found of it."""
 
     statement: str
-    study: str
+    study: str  # FOLDER or FOLDER/PART
     about: str = "ours"
     source: str = "our question"
     published: str = "no such comparison"
-    after: str = ""
-    size: str = ""
-    parts: Sequence = ()
-    unit: str = "comparisons"
+    after: str = ""  # the runs that were made before the claim was written
+    size: str = ""  # of our trial, and the published one
+    parts: Sequence = ()  # what was found; none where all runs are missing
+    unit: str = "comparisons"  # what the parts are
 
     def __post_init__(self):
         require_known("value of `about`", [self.about], SUBJECTS)

@@ -71,10 +71,9 @@ def stream(step, states, x):
 
 
 def c_program(header, streams):
-    """The outputs of a C header along streams, as a function.
+    """A function of x `(streams, steps, inputs)`: the outputs of a C header.
 
-    It takes x of shape `(streams, steps, inputs)` and, for each step, whether
-    the state is reset before it.
+    For each step it is told whether the state is reset before it.
     """
     program = header.with_name("stream")
     command = ["gcc", "-O2", "-std=c99", f"-DSTREAMS={streams}"]

@@ -18,9 +18,8 @@ ADAM = {"beta_2": 0.99, "global_clipnorm": 1.0}
 def initial_weights(makers, cases):
     """The weights of models, along a new first axis.
 
-    Args:
-        makers: {name: function that makes the model}.
-        cases: List of (name, seed), one a model.
+    `makers` is {name: function that makes the model}, `cases` a list of (name,
+    seed), one a model.
     """
     drawn = {}
     for name, seed in dict.fromkeys(cases):
@@ -42,10 +41,8 @@ def recipe(updates, rate=1.0, warmup=None):
 class ManyModels:
     """Models of one architecture, all of whose weights are trained.
 
-    Args:
-        model: A Keras model whose weights are all trainable. It gives the
-            architecture; its own weights are neither used nor changed.
-        loss: Function of (targets, outputs) that returns a scalar.
+    `model` gives the architecture; its own weights are neither used nor
+    changed. `loss` is a function of (targets, outputs).
     """
 
     def __init__(self, model, loss):

@@ -36,27 +36,38 @@ def build(setting, data):
     return kinds.get(setting["task"], recurrent)(setting, data)
 
 
-def layer(call, **arguments):
-    """The Keras layer of a call, such as "keras.GRU(units=3)"."""
-    name, config = _as_config(ast.parse(call, mode="eval").body).values()
-    kind = keras.saving.get_registered_object(name)
-    if kind is None:
-        kind = getattr(keras.layers, name)
-    return kind.from_config(config | arguments)
+def call(text, setting):
+    """A layer in words of a protocol, as a config of Keras in JSON."""
+    config = _config(ast.parse(text, mode="eval").body, setting)
+    if "cell" not in config["config"]:
+        config["config"]["units"] = setting["units"]
+    return json.dumps(config)
 
 
-def _as_config(node):
-    """The config of Keras that a call means."""
+def _config(node, values):
     if isinstance(node, ast.Call):
+        if node.args:
+            raise ValueError(f"an argument lacks a name: {ast.unparse(node)}")
         name = ast.unparse(node.func)
         if "." not in name:
             name = f"keras_rin.{name}"
         name = name.removeprefix("keras.").replace(".", ">")
-        arguments = {k.arg: _as_config(k.value) for k in node.keywords}
+        arguments = {k.arg: _config(k.value, values) for k in node.keywords}
         return {"class_name": name, "config": arguments}
     if isinstance(node, ast.List):
-        return [_as_config(element) for element in node.elts]
+        return [_config(element, values) for element in node.elts]
+    if isinstance(node, ast.Name):  # of a hyperparameter
+        return values[node.id]
     return ast.literal_eval(node)
+
+
+def layer(call, **arguments):
+    """The Keras layer of a call."""
+    name, config = json.loads(call).values()
+    kind = keras.saving.get_registered_object(name)
+    if kind is None:
+        kind = getattr(keras.layers, name)
+    return kind.from_config(config | arguments)
 
 
 @functools.cache

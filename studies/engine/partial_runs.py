@@ -15,11 +15,6 @@ class PartialRuns(collections.UserDict):
     A run is a dict, and a line of JSON in the file. Its key is the tuple of
     its values at `fields`, which are added when it is set. Two commands may
     write to one file. With None as `path` nothing is stored.
-
-    ```python
-    runs = PartialRuns(folder / "partial.jsonl", ("layer", "seed"))
-    runs = runs.complete(itertools.product(LAYERS, range(3)), train)
-    ```
     """
 
     def __init__(self, path, fields):

@@ -47,15 +47,6 @@ def color(label):
     return OTHER
 
 
-def set_loss_axis(axes, losses):
-    """Makes the axis logarithmic where the best losses lie at 0."""
-    axes.set_xlabel("normalized loss (baseline = 1)")
-    if 0 < min(losses) < FAR_BELOW:
-        axes.set_xscale("log")
-    else:
-        axes.set_xlim(0, None)
-
-
 def subplots(width, height, *shape, **options):
     """A figure of a size in inches, and its axes."""
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -116,8 +107,12 @@ def _models(study):
         axes.set_title(title, loc="left")
         axes.margins(y=0.5 / len(panel))
         axes.invert_yaxis()
+    axes.set_xlabel("normalized loss (baseline = 1)")
     # All have one x axis: its end is known once all is drawn.
-    set_loss_axis(axes, all_losses)
+    if 0 < min(all_losses) < FAR_BELOW:
+        axes.set_xscale("log")
+    else:
+        axes.set_xlim(0, None)
     for axes in rows[:-1, 0]:
         axes.tick_params(axis="x", which="both", bottom=False)
     return figure

@@ -8,7 +8,6 @@ data; the others and the layer tell variants apart. `claims` are read by
 part in protocol_PART.toml, and its name is FOLDER/PART.
 """
 
-import ast
 import dataclasses
 import functools
 import itertools
@@ -69,10 +68,10 @@ SHARED = (
 class Setting(dict):
     """{hyperparameter: value}, all that determines a run.
 
-    A value is None where the task or network has no such choice. Beside
-    `layer`, the name of a layer, are `call`, what makes it, and `config`, what
-    that is by now, as JSON. A variant is a setting in which seed, tuned
-    hyperparameters and layer's config are None. Pages call it a model.
+    A value is None where the task or network has no such choice. With `layer`,
+    a name, come `call`, what makes it, and `config`, what that is by now, as
+    JSON. In a variant, which pages call a model, `call`, `config`, the seed and
+    tuned hyperparameters are None.
     """
 
     def __hash__(self):
@@ -155,12 +154,7 @@ class Protocol:
             return setting.at(call=None, config=None)
         layers = LAYERS | self["layers"]
         require_known("layer", [setting["layer"]], layers)
-        call = ast.parse(layers[setting["layer"]], mode="eval").body
-        call = _resolved(call, setting)
-        if "cell" not in {keyword.arg for keyword in call.keywords}:
-            units = ast.Constant(setting["units"])
-            call.keywords.append(ast.keyword("units", units))
-        call = ast.unparse(call)
+        call = models.call(layers[setting["layer"]], setting)
         return setting.at(call=call, config=models.config(call))
 
     def variant(self, setting):
@@ -224,20 +218,6 @@ def _setting(values):
     _require(["task", "updates", "batch_size", "learning_rate"], values)
     _require(NEEDED[values["task"]], values)
     return Setting(HYPERPARAMETERS | values)
-
-
-def _resolved(node, values):
-    """A call with the values of the hyperparameters that it names."""
-    if isinstance(node, ast.Call):
-        if node.args:
-            raise ValueError(f"an argument lacks a name: {ast.unparse(node)}")
-        for keyword in node.keywords:
-            keyword.value = _resolved(keyword.value, values)
-    elif isinstance(node, ast.List):
-        node.elts = [_resolved(element, values) for element in node.elts]
-    elif isinstance(node, ast.Name):
-        return ast.Constant(values[node.id])
-    return node
 
 
 def _require(names, values):

@@ -1,9 +1,8 @@
 """Training and forward steps of layers, as functions to time.
 
 A maker is a function of (size, training) that returns a step, a function
-without arguments that returns when its work is done. A training step is a
-forward pass, a backward pass and an SGD update; a forward step is the forward
-pass alone. Only the last output is returned.
+without arguments that returns when its work is done: a forward pass, and in
+training a backward pass and an SGD update.
 """
 
 import importlib.util

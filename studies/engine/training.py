@@ -1,9 +1,8 @@
 """One run: trains a model and measures its losses.
 
 The seed determines the data, their order and the random draws of the
-initializers, so that models with one seed are compared on equal terms. The loss
-measured is one without regularization, or the error rate of a classifier; less
-is better. The weights are those of the epoch with the lowest validation loss,
+initializers. The loss is one without regularization, or the error rate of a
+classifier. The weights are those of the epoch with the lowest validation loss,
 also if the run diverges later.
 """
 

@@ -29,23 +29,15 @@ def test_a_model_is_trained_as_keras_does(architecture):
         return (update + 2 * np.arange(3)) % 6
 
     def batch(settings, update):
-        batch_rows = (update + 2 * ops.arange(3)) % 6
-        share = archive.shares(
-            ops.convert_to_tensor(LENGTHS)[batch_rows], settings["mean"], 9
-        )
-        return (
-            [ops.convert_to_tensor(x)[batch_rows], share],
-            ops.convert_to_tensor(recordings.y)[batch_rows],
-        )
+        arrays = x, shares, recordings.y
+        x_batch, share, y = (ops.take(a, rows(update), axis=0) for a in arrays)
+        return [x_batch, share], y
 
     keras.utils.set_random_seed(3)
     model = archive.build(layer, 4, recordings)
     many = ManyModels(archive.build(layer, 4, recordings), archive.loss)
     weights = [np.stack([array, array]) for array in model.get_weights()]
-    settings = {
-        "rate": np.array([0.02, 0.005], "float32"),
-        "mean": np.array([True, True]),
-    }
+    settings = {"rate": np.array([0.02, 0.005], "float32")}
     trained, _ = many.train(weights, settings, batch, UPDATES)
     decay = keras.optimizers.schedules.CosineDecay(0.02, UPDATES)
     model.compile(

@@ -50,8 +50,7 @@ def test_the_smallest_settings_run(name, tmp_path):
     measured.run(tmp_path, smallest=True)
     assert "| " in (tmp_path / "README.md").read_text()
     for file in measured.pictures:
-        picture = tmp_path / file
-        assert picture.stat().st_size > 5_000
+        assert (tmp_path / file).stat().st_size > 5_000
 
 
 def squares_up_to(largest=3, partial=None):
@@ -61,7 +60,8 @@ def squares_up_to(largest=3, partial=None):
     figure = Figure()
     figure.subplots().plot(range(largest))
     stored = [run["square"] for run in squares]
-    return {"squares": stored, "figures": {"numbers.svg": figure}}
+    results = {"squares": stored, "partial": partial and partial.name}
+    return {**results, "figures": {"numbers.svg": figure}}
 
 
 def draw(results):
@@ -96,8 +96,11 @@ def squares(tmp_path):
 
 
 def test_results_pictures_and_page_are_written_of_each_variant(squares):
-    for options in {}, {"variant": "five"}:
-        squares.run(**options)
+    for variant, file in ("", "partial.jsonl"), ("five", "partial_five.jsonl"):
+        squares.run(variant=variant)
+        path = squares.folder / record.file_name("results.json", variant)
+        assert record.read(path)["partial"] == file
+        assert not (squares.folder / file).exists()
     text = (squares.folder / "README.md").read_text()
     assert text.startswith("# all squares\n\n**What is n^2?**\n\nBy mult")
     three, five = text.split("## Five\n")
@@ -120,14 +123,13 @@ def test_a_part_is_written_between_its_marks(squares):
     page = squares.folder / "README.md"
     record.write_text(page, "# A\n\n<!-- b -->\nold\n<!-- end -->\nAfter.\n")
     for name in "bc":
-        Measurement(squares.program, squares.folder, name).run()
-    before, b, after, c = re.split(
-        r"<!-- b -->\n|<!-- end -->\n|<!-- c -->\n", page.read_text()
-    )[:4]
+        Measurement(squares.program, squares.folder, name).run(smallest=True)
+        results = record.read(squares.folder / f"results_{name}.json")
+        assert (results["squares"], results["partial"]) == ([1], None)
+    before, b, after, c = re.split(r"<!-- \w+ -->\n", page.read_text())[:4]
     assert (before, after) == ("# A\n\n", "After.\n")
     assert b.startswith("## b\n\n**What is n^2?**\n") and "\n### Three" in b
     assert "measure all_squares/c\n" in c
-    assert (squares.folder / "results_c.json").exists()
 
 
 def test_what_does_not_exist_is_refused(squares):
@@ -135,18 +137,3 @@ def test_what_does_not_exist_is_refused(squares):
         Measurement.of("squares")
     with pytest.raises(SystemExit, match="Variants are , five, not six"):
         squares.run(variant="six")
-
-
-def test_finished_runs_are_stored_until_the_results_are(squares, monkeypatch):
-    stored, complete = [], PartialRuns.complete
-
-    def spy(runs, *arguments):
-        result = complete(runs, *arguments)
-        stored.extend(path.name for path in squares.folder.glob("partial*"))
-        return result
-
-    monkeypatch.setattr(PartialRuns, "complete", spy)
-    for options in {"smallest": True}, {}, {"variant": "five"}:
-        squares.run(**options)
-    assert stored == ["partial.jsonl", "partial_five.jsonl"]
-    assert not [*squares.folder.glob("partial*")]

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from engine.partial_runs import PartialRuns
 
 FIELDS = "layer", "length"
@@ -29,13 +27,3 @@ def test_two_commands_keep_the_runs_of_each_other(tmp_path):
     second["RIN", 6] = {"loss": 0.6}
     assert list(second) == [("RIN", 5), ("RIN", 6)]
     assert PartialRuns(path, FIELDS) == second
-
-
-def test_without_a_path_nothing_is_stored(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    runs = PartialRuns(None, FIELDS)
-    runs["RIN", 5] = {"loss": 0.5}
-    assert runs["RIN", 5] == {"layer": "RIN", "length": 5, "loss": 0.5}
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ValueError, match="shorter"):
-        runs["RIN",] = {}

@@ -73,10 +73,3 @@ def test_an_answer_follows_from_the_interval(first, second, expect, answer):
 )
 def test_a_claim_of_several_parts(answers, verdict):
     assert verdicts.verdict(answers) == verdict
-
-
-@pytest.mark.parametrize("third, hold", [(0.04, 1), (0.035, 3)])
-def test_discoveries_are_those_of_benjamini_and_hochberg(third, hold):
-    """The k smallest of m p values hold if the k-th is at most 0.05 k / m."""
-    assert verdicts.discoveries([0.001, 0.03, third, 0.6]) == hold
-    assert verdicts.discoveries([]) == 0
