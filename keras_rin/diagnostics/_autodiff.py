@@ -13,9 +13,8 @@ from keras import ops
 def value_and_gradients(function, points):
     """The value of a function of a list of tensors, and its gradients.
 
-    The function returns a number. A tensor that it does not use has the
-    gradient 0. TensorFlow makes a graph of it, in which a loop over a thousand
-    time steps takes a tenth of the time. JAX compiles its loops by itself.
+    A tensor that the function does not use has the gradient 0. TensorFlow makes
+    a graph, in which a loop over many steps takes a tenth of the time.
     """
     backend = keras.backend.backend()
     if backend == "jax":
@@ -93,10 +92,7 @@ def jacobians(function, points, inputs):
 
 
 def compiled(function, shapes, dtype):
-    """A function of arrays, whose shapes have `None` as their first axis.
-
-    It returns arrays, as many as the function tensors. Torch runs it as it is.
-    """
+    """A function of arrays, whose shapes have `None` as their first axis."""
     backend = keras.backend.backend()
     if backend == "jax":
         import jax

@@ -4,9 +4,6 @@ A unit sees the other units through linear sums alone, one for each gate:
 
 z_g = h U_g, d s'_i / d h_j = sum_g (d s'_i / d z_gi) U_g[j, i]
 
-A row of the Jacobian is a sum over gates. Automatic differentiation, which does
-not know this, computes a product over all units in its place.
-
 Another cell is added to `UNIT_STEPS` with the step of one unit: a function of
 x and z, which have one number for each gate, and of the states.
 """

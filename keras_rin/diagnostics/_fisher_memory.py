@@ -26,43 +26,35 @@ def fisher_memory_curve(
 
     J(k) = w V^k C^-1 (w V^k)^T, C = noise * sum over k of (V^k)^T V^k
 
-    The network is linear and noisy, and its state is a row, as in Keras:
-    h_t = h_{t-1} V + s_t w + z_t, with z_t ~ N(0, noise I). C is the
-    covariance of the noise in the state, the Gramian that solves the Lyapunov
-    equation C = noise I + V^T C V, and J(k) the Fisher information in h_t
-    about s_{t-k}: no unbiased estimate of s_{t-k} has a variance below
-    1 / J(k).
-
-    The cost is of order units^3, times the logarithm of the horizon.
-
-    The curve of a chain of gain 1 from its first unit is 1 / (k + 1), and
-    zero beyond its length. A scaled isometry a Q has a^(2k) (1 - a^2).
+    The network is linear and noisy: h_t = h_{t-1} V + s_t w + z_t, with
+    z_t ~ N(0, noise I). C is the covariance of the noise in the state, and
+    J(k) the Fisher information in h_t about s_{t-k}: no unbiased estimate of
+    s_{t-k} has a variance below 1 / J(k). The curve of a chain of gain 1 from
+    its first unit is 1 / (k + 1), and 0 beyond its length; a scaled isometry
+    a Q has a^(2k) (1 - a^2). The cost is of order units^3 log(horizon).
 
     Args:
-        recurrent_matrix: Array V of shape `(units, units)`, such as the
-            `recurrent_kernel` of a Keras layer, or the
-            `effective_recurrent_kernel` of a `keras_rin.layers.RIN`.
+        recurrent_matrix: Array V of shape `(units, units)`, such as those of
+            `recurrent_matrices`.
         input_vector: Array w of shape `(units,)`, such as one row of a
-            Keras kernel; J grows with its squared length. Defaults to
-            `None`: the first unit alone, where a chain begins.
+            Keras kernel. Defaults to `None`: the first unit alone, where a
+            chain begins.
         noise: Positive number, the variance of the noise that enters each
-            unit at each step; J is inversely proportional to it. Defaults
-            to 1.
+            unit at each step. Defaults to 1.
         lags: Positive integer, the length of the curve, at most `horizon`.
             Defaults to `None`: `horizon`, or the number of units.
         horizon: Positive integer, the steps the network has run, from rest.
             Defaults to `None`: it has always run, which needs a spectral
-            radius below 1. An isometry, whose noise never dies, has a
-            curve at a finite horizon alone: 1 / horizon at every lag.
+            radius below 1. An isometry has a curve at a finite horizon
+            alone: 1 / horizon at every lag.
 
     Returns:
         Array of shape `(lags,)`: J(0), J(1), ...
 
     Raises:
-        ValueError: If an argument is not as above.
-        ValueError: If the spectral radius is 1 (within 1e-6, for float32) or
-            more, without a `horizon`.
-        ValueError: If V amplifies so much, beyond 10^12 or so, that double
+        ValueError: If an argument is not as above; if the spectral radius is
+            1 (within 1e-6, for float32) or more, without a `horizon`.
+        ValueError: If V amplifies beyond 10^12 or so, so that double
             precision cannot hold the result.
 
     Example:
@@ -101,8 +93,7 @@ def total_memory(
     J_tot = sum over k of J(k)
 
     With a unit input vector and unit noise it is 1 for every normal matrix,
-    and at most the number of units for any: only non-normal matrices reach
-    beyond 1, and only for some inputs, for the mean over all is 1 again.
+    and at most the number of units for any.
 
     Args:
         recurrent_matrix: Array V of shape `(units, units)`.
@@ -143,9 +134,8 @@ def spatial_memory_matrix(
 
     J_s = sum over k of V^k C^-1 (V^k)^T, so that J_tot = w J_s w^T
 
-    Its trace is units / noise whatever V is: a network cannot remember more
-    of everything, it can only favour some inputs over others. For a normal
-    matrix it is I / noise, and no input is favoured.
+    Its trace is units / noise whatever V is, so that a network only favours
+    some inputs over others. For a normal matrix it is I / noise.
 
     Args:
         recurrent_matrix: Array V of shape `(units, units)`.
@@ -204,10 +194,7 @@ def optimal_input_vector(
 def _noise_variance(noise):
     noise = _arguments.finite_number("noise", noise, at_least=0)
     if noise == 0:
-        raise ValueError(
-            "`noise` must be above 0: without noise the Fisher information "
-            "is infinite. Received: noise=0"
-        )
+        raise ValueError("`noise` must be above 0. Received: noise=0")
     return noise
 
 
@@ -217,7 +204,7 @@ def _number_of_lags(lags, horizon, units):
     lags = _arguments.integer("lags", lags)
     if horizon is not None and lags > horizon:
         raise ValueError(
-            "`lags` must be at most `horizon`, the number of steps so far. "
+            "`lags` must be at most `horizon`. "
             f"Received: lags={lags}, horizon={horizon}"
         )
     return lags
@@ -241,9 +228,8 @@ def _whitened_network(recurrent_matrix, horizon):
     if not abs(trace / len(matrix) - 1) <= 1e-6:
         raise ValueError(
             "`recurrent_matrix` amplifies too much for double precision: the "
-            "spatial memory matrix should have the trace "
-            f"{len(matrix)}. Received: a matrix for which it comes out as "
-            f"{trace:.6g}"
+            f"spatial memory matrix should have the trace {len(matrix)}. "
+            f"Received: a matrix for which it is {trace:.6g}"
         )
     return encoder, step, powers
 
@@ -255,8 +241,7 @@ def _number_of_steps(matrix, horizon):
     if radius >= 1 - 1e-6:
         raise ValueError(
             "`recurrent_matrix` must have a spectral radius below 1, also "
-            "after a change by rounding, so that the noise decays, or pass "
-            "`horizon`, the number of steps over which it accumulates. "
+            "after a change by rounding, or pass `horizon`. "
             f"Received: a spectral radius of {radius:.7g}"
         )
     # The loops over steps end early, when the power of the matrix vanishes.

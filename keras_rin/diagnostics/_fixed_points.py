@@ -31,8 +31,7 @@ class FixedPoints(typing.NamedTuple):
     """What `fixed_points` returns, an entry for each fixed point.
 
     Stable points come first, the others by the number of expanding
-    directions. Directions that contract, are neutral and expand add up to the
-    size of the state.
+    directions.
 
     Attributes:
         states: Array `(points, state)`.
@@ -48,7 +47,7 @@ class FixedPoints(typing.NamedTuple):
         members: List of arrays `(members, state)`, the states of one
             continuum, the only state of an isolated point.
         searches: Integer array `(points,)`, how many searches ended there.
-        unconverged_states: Array `(searches, state)`, the ends of the searches
+        unconverged_states: Array `(searches, state)`, where the searches end
             that did not converge.
         unconverged_speeds: Array `(searches,)`, the speeds there.
     """
@@ -86,20 +85,16 @@ def fixed_points(
 
     speed(s) = |F(s, x) - s|^2, 0 at a fixed point
 
-    s is the state of `state_trajectories`: h, and (h, c) of an LSTM. From
-    every initial state the speed is minimized by the method of Levenberg and
-    Marquardt, all of them at once. A search with a speed of at most
-    `tolerance` max(1, |s|^2) has converged; the others end at slow points,
-    local minima of the speed, or run out of iterations, and are returned
-    apart.
+    s is the state of `state_trajectories`. From every initial state the speed
+    is minimized by the method of Levenberg and Marquardt. A search with a speed
+    of at most `tolerance` max(1, |s|^2) has converged; the others end at slow
+    points, local minima of the speed, or run out of iterations.
 
-    The eigenvalues of the Jacobian d F / d s say what a point does to states
-    nearby. A direction contracts if the modulus of its eigenvalue is below 1,
-    expands if it is above 1, and is neutral if it is 1 within
-    `modulus_tolerance`, or as far as rounding may have moved it. A point is
-    stable if all directions contract. If none expands and some are neutral,
-    the eigenvalues do not decide: a rotation keeps its distance, while
-    h - h^3 attracts and h + h^3 repels.
+    A direction contracts if the modulus of its eigenvalue of the Jacobian
+    d F / d s is below 1, expands if it is above 1, and is neutral if it is 1
+    within `modulus_tolerance`, or as far as rounding may have moved it. A point
+    is stable if all directions contract. If none expands and some are neutral,
+    the eigenvalues do not decide: h - h^3 attracts and h + h^3 repels.
 
     Ends of searches closer than `distance` are one point. Points with an
     eigenvalue near 1 between which further ones are found are a continuum, such
@@ -107,34 +102,30 @@ def fixed_points(
 
     Only what the searches reach is found: take initial states from where the
     network goes, such as a few hundred rows of `state_trajectories`, with some
-    noise added. Everything is computed in float64 as in `state_trajectories`.
-    The cost is of order (initial states) * state^3 * iterations, the memory
-    of order (initial states) * state^2.
+    noise added. Everything is computed in float64, at a cost of order
+    (initial states) * state^3 * iterations.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
         initial_states: Array `(initial_states, state)`, finite.
         x: Array `(features,)`, finite, the constant input. Defaults to
             `None`: zeros.
-        tolerance: Positive number, the largest speed of a fixed point; larger
-            ones take slow points for fixed points. Defaults to 1e-16.
+        tolerance: Positive number, the largest speed of a fixed point.
+            Defaults to 1e-16.
         distance: Positive number, the largest distance between two points
             that are one, in units of the largest norm of a state. Defaults
             to 1e-4.
         iterations: Positive integer, at most, for each search. Defaults to
             100.
         modulus_tolerance: Number from 0 to 1, how far from 1 the modulus of a
-            neutral eigenvalue is at most. Defaults to 1e-6, for weights that
-            are rounded to float32.
+            neutral eigenvalue is at most. Defaults to 1e-6, for float32.
 
     Returns:
         A `FixedPoints`, a named tuple.
 
     Raises:
-        ValueError: If the layer has several cells or no weights yet, or
-            weights that are not finite.
-        ValueError: If another argument is not as above.
-        ValueError: If F is not finite at an initial state.
+        ValueError: As in `state_trajectories`; if an argument is not as above,
+            or F not finite at an initial state.
 
     Example:
 
@@ -149,14 +140,11 @@ def fixed_points(
     array([[-0.958],
            [ 0.958],
            [ 0.   ]])
-    >>> fixed_points.stable
-    array([ True,  True, False])
     >>> fixed_points.expanding
     array([0, 0, 1])
 
     Reference:
-        Sussillo and Barak, 2013, Opening the black box: low-dimensional
-        dynamics in high-dimensional recurrent neural networks.
+        Sussillo and Barak, 2013, Opening the black box.
     """
     cell = _cells.built_cell(layer)
     _cells.check_weights(cell)

@@ -26,37 +26,31 @@ def gradient_norms(
     norm_t = sqrt(mean of |d(v . h_T) / ds_t|^2), over sequences and unit
     directions v
 
-    s_t is the state after step t, h_t its part that is the output: all of it
-    in a SimpleRNN, a GRU or a RIN; in an LSTM s_t = (h_t, c_t). For
-    orthonormal directions the mean is the squared Frobenius norm of
-    d h_T / d s_t over the number of units: 1 where a recurrence keeps every
-    direction at its length, as the identity does.
+    s_t is the state after step t, and h_t its part that is the output; in an
+    LSTM s_t = (h_t, c_t). For orthonormal directions the mean is the squared
+    Frobenius norm of d h_T / d s_t over the number of units, 1 for an identity.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, as in `state_trajectories`.
         mask: Boolean array `(batch, time)`. Time steps where it is `False`
             are left out, as by the layer: entry T - k is then k steps
-            before the last one of each sequence that is not, and what is
-            before the first one is the initial state. Defaults to `None`.
+            before the last one of each sequence that is not. Defaults to
+            `None`.
         directions: Positive integer, how many orthonormal directions v to
-            draw. As many as units, or more, make the norm exact; fewer
-            estimate it. Defaults to 10.
+            draw. As many as units, or more, make the norm exact. Defaults to
+            10.
         rng: A `numpy.random.Generator` that draws the directions. Defaults
             to `None`: one of seed 0.
 
     Returns:
-        A float64 array `(time + 1,)`: entry t is norm_t, from the initial
-        state at 0 to the last state, where it is 1; inf or 0 where the
-        gradient is beyond the range of float32, or of float64 in a layer that
-        computes in it. In one that computes in float16, the gradient is
-        rounded to float16, and 0 below 6e-8.
+        A float64 array `(time + 1,)`: entry t is norm_t, 1 at the last state;
+        inf or 0 where the gradient is beyond the range of float32, or of the
+        dtype of a float64 or float16 layer.
 
     Raises:
-        ValueError: If the layer has several cells or no weights yet.
-        ValueError: If `x`, `mask` or `directions` is not as above, or `mask`
-            is `False` everywhere.
-        ValueError: If weights are not finite, or states or gradients NaN.
+        ValueError: As in `state_trajectories`; if `directions` is no such
+            integer; if gradients are NaN.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:

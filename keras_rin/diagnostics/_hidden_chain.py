@@ -19,12 +19,10 @@ class HiddenChain(typing.NamedTuple):
     """What `hidden_chain` returns, with n the number of units excited.
 
     Attributes:
-        difference: Integer array `(2 n - 1,)`, the order differences, from
-            1 - n to n - 1.
+        difference: Integer array `(2 n - 1,)`, from 1 - n to n - 1.
         mean_weight: Dict of arrays `(2 n - 1,)` by gate, as in
             `recurrent_matrices`: the mean over all pairs of a difference.
-        standard_error: Dict of arrays `(2 n - 1,)`, those of these means; NaN
-            where there is one pair alone.
+        standard_error: Dict of arrays `(2 n - 1,)`; NaN of one pair.
         order: Integer array `(n,)`, the units from first to last.
         activity: Array `(steps + 1, units)`, the response.
     """
@@ -45,18 +43,15 @@ def hidden_chain(
 ) -> HiddenChain:
     """Orders units by when a pulse excites them most, and averages weights.
 
-    The layer receives `pulse` at its first step, zeros from then on, starting
-    from zero states and without dropout. Units are ordered by the step at
-    which the absolute activity of each is largest, ties at random. The weight
-    from unit i to unit j then counts under the difference
+    The layer receives `pulse` at its first step and zeros from then on. Units
+    are ordered by the step at which the absolute activity of each is largest,
+    ties at random. The weight from unit i to unit j then counts under the
 
     order difference = position of j - position of i
 
-    positive from units that peak early to units that peak late. A layer that
-    hides a chain has larger mean weights at small positive differences than
-    at negative ones; in a pure chain they are zero except at 1. Units whose
-    response is exactly 0 at all steps have no position and are left out; a
-    unit that only rounding excites has one.
+    A layer that hides a chain has larger mean weights at small positive
+    differences than at negative ones; in a pure chain they are zero except at
+    1. Units whose response is exactly 0 at all steps are left out.
 
     Args:
         layer: A built recurrent layer or cell of Keras: SimpleRNN,
@@ -71,25 +66,19 @@ def hidden_chain(
         A `HiddenChain`, a named tuple.
 
     Raises:
-        ValueError: If the layer has no recurrent kernel, no input kernel or
-            no weights yet.
-        ValueError: If `steps` or `pulse` is not as above.
-        ValueError: If the response is not finite, or excites fewer than two
-            units.
+        ValueError: As in `recurrent_matrices`; if the layer has no input
+            kernel, an argument is not as above, or the response is not finite
+            or excites fewer than two units.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:
 
     >>> chain = keras_rin.initializers.Chain()
     >>> layer = keras.layers.SimpleRNN(
-    ...     4,
-    ...     kernel_initializer="identity",
-    ...     recurrent_initializer=chain,
+    ...     4, kernel_initializer="identity", recurrent_initializer=chain
     ... )
     >>> layer.build((None, None, 1))
     >>> hidden_chain = keras_rin.diagnostics.hidden_chain(layer)
-    >>> hidden_chain.difference
-    array([-3, -2, -1,  0,  1,  2,  3])
     >>> hidden_chain.mean_weight["recurrent"]
     array([0., 0., 0., 0., 1., 0., 0.])
 

@@ -22,29 +22,26 @@ def state_trajectories(
     s_t = F(s_{t-1}, x_t)
 
     s is the hidden state h; of an LSTM it is h and c side by side, (h, c).
-    Rows of the result serve `fixed_points` as initial states.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, finite: what the layer reads, from
-            a zero state and without dropout. A stateful layer is read from a
-            zero state as well, and its own state stays as it is. With
+            a zero state, also if it is stateful, and without dropout. With
             `go_backwards=True` the layer reads `x` from its end.
         mask: Boolean array `(batch, time)`. A time step where it is `False`
             leaves the state as it is, as in the layer. Defaults to `None`.
         dtype: `"float32"` or `"float64"`, in which the cell computes whatever
-            the dtype of its weights. What a cell or an activation of your own
-            computes in float32 stays in float32. Defaults to `"float32"`.
+            the dtype of its weights. What a cell of your own computes in
+            float32 stays in float32. Defaults to `"float32"`.
 
     Returns:
         An array `(batch, time + 1, state)` of this dtype, from s_0 to s_T;
         `state` is the number of units, of an LSTM twice that number.
 
     Raises:
-        ValueError: If the layer has several cells or no weights yet.
-        ValueError: If `x`, `mask` or `dtype` is not as above, or `mask` is
-            `False` everywhere.
-        ValueError: If weights or states are not finite.
+        ValueError: If the layer has several cells or no weights yet; if an
+            argument is not as above, or `mask` is `False` everywhere; if
+            weights or states are not finite.
 
     Example:
 
@@ -75,14 +72,12 @@ def state_jacobians(
 
     s is the state of `state_trajectories`. For a linear SimpleRNN J_t is the
     transpose of its recurrent kernel, for a linear RIN that of V = U + I. The
-    gradient of a loss runs back through J_T^T ... J_1^T: a singular value of
-    J_t above 1 lets it grow, one below 1 lets it decay.
+    gradient of a loss runs back through J_T^T ... J_1^T.
 
     In closed form for SimpleRNN, RIN, GRU and LSTM, at a cost of order batch
     time state^2; by automatic differentiation for any other cell, at one of
-    order batch time state^3. The result has batch time state^2 numbers, for
-    16 sequences of 784 time steps and 100 units in float32 0.5 GB;
-    `lyapunov_spectrum` does not store them.
+    order batch time state^3. The result has batch time state^2 numbers, which
+    `lyapunov_spectrum` does not store.
 
     Args:
         layer: A built recurrent layer or cell of Keras.

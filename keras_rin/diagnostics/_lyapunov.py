@@ -18,8 +18,7 @@ class LyapunovSpectrum(typing.NamedTuple):
     Attributes:
         exponents: Array `(exponents,)`, the means over all time steps that
             count, the largest first.
-        standard_error: Array `(exponents,)`, over the sequences; NaN if there
-            is one alone.
+        standard_error: Array `(exponents,)`, over the sequences; NaN of one.
         convergence: Array `(time - warmup, exponents)`, the exponents as
             estimated from the steps counted so far.
     """
@@ -42,32 +41,26 @@ def lyapunov_spectrum(
 
     J_t Q_{t-1} = Q_t R_t, exponent_i = mean over t of log |R_t[i, i]|
 
-    J_t = d s_t / d s_{t-1} is the Jacobian along a sequence, see
-    `state_jacobians`, and Q_t has orthonormal columns. Exponent i is the rate
-    at which the i-th direction grows: a volume of the first i directions grows
-    like exp(t (exponent_1 + ... + exponent_i)). With a largest exponent above
-    0 two close states separate, and gradients explode; below 0 the state
-    forgets where it began, after 1 / |exponent| time steps. The sign of an
-    exponent is not determined within a few `standard_error` of 0, nor within
-    1e-7 if the weights are float32. A linear recurrence has the exponents
-    log |eigenvalue| of its effective matrix, an identity 0. The sum of all
-    exponents is the mean of log |det J_t|.
+    J_t is the Jacobian along a sequence, see `state_jacobians`, and Q_t has
+    orthonormal columns. Exponent i is the rate at which the i-th direction
+    grows: with a largest exponent above 0 two close states separate, and
+    gradients explode; below 0 the state forgets where it began, after
+    1 / |exponent| time steps. The sign of an exponent is not determined within
+    a few `standard_error` of 0, nor within 1e-7 if the weights are float32. A
+    linear recurrence has the exponents log |eigenvalue| of its effective
+    matrix. A direction that is lost in a time step, such as that of a ReLU unit
+    at 0, has an exponent of -inf, or about -36 by rounding.
 
-    A direction that is lost in a time step, such as that of a ReLU unit at 0,
-    has an exponent of -inf or, by rounding, of about -36 or below for each
-    step in which it is.
-
-    Everything is computed in float64 as in `state_trajectories`, at a cost of
-    order batch time state^2 exponents.
+    Everything is computed in float64, at a cost of order
+    batch time state^2 exponents.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
         x: Array `(batch, time, features)`, as in `state_trajectories`. For a
             layer without input, zeros.
         mask: Boolean array `(batch, time)`. Time steps where it is `False`
-            are left out, as by the layer, and time is then the most steps
-            that a sequence has left. Sequences that end within the warmup do
-            not count. Defaults to `None`.
+            are left out, as by the layer, and sequences that end within the
+            warmup do not count. Defaults to `None`.
         exponents: Positive integer, how many of the largest exponents to
             compute, at most the size of the state. Defaults to `None`: all.
         warmup: Integer from 0 to time - 1, the first time steps of each
@@ -80,9 +73,8 @@ def lyapunov_spectrum(
         A `LyapunovSpectrum`, a named tuple.
 
     Raises:
-        ValueError: As in `state_trajectories`.
-        ValueError: If `exponents` or `warmup` is no such integer.
-        ValueError: If J_t Q_{t-1} is not finite.
+        ValueError: As in `state_trajectories`; if `exponents` or `warmup` is
+            no such integer; if J_t Q_{t-1} is not finite.
         TypeError: If `rng` is not a `numpy.random.Generator`.
 
     Example:
@@ -99,9 +91,8 @@ def lyapunov_spectrum(
 
     Reference:
         Benettin, Galgani, Giorgilli and Strelcyn, 1980, Lyapunov
-        characteristic exponents for smooth dynamical systems; Engelken, Wolf
-        and Abbott, 2023, Lyapunov spectra of chaotic recurrent neural
-        networks.
+        characteristic exponents; Engelken, Wolf and Abbott, 2023, Lyapunov
+        spectra of chaotic recurrent neural networks.
     """
     cell, inputs, unmasked = _jacobians.cell_and_sequences(
         layer, x, mask, "float64"

@@ -13,8 +13,8 @@ def spectral_radius(recurrent_matrix: ArrayLike) -> float:
 
     rho(V) = max |lambda_i|
 
-    It is the growth rate over many steps: |w V^k| grows or decays like rho^k
-    in the limit. It does not bound transient growth.
+    |w V^k| grows or decays like rho^k in the limit. It does not bound
+    transient growth.
 
     Args:
         recurrent_matrix: Array V of shape `(units, units)`.
@@ -25,8 +25,7 @@ def spectral_radius(recurrent_matrix: ArrayLike) -> float:
     Warns:
         scipy.linalg.LinAlgWarning: If a change of V by rounding moves the
             result by more than 1e-6 of it, as in a long Jordan block in
-            another basis. The matrix of a chain is triangular: its
-            eigenvalues are on the diagonal.
+            another basis; never for a chain.
 
     Raises:
         ValueError: If `recurrent_matrix` is not square, real and finite.
@@ -48,9 +47,8 @@ def henrici_departure(recurrent_matrix: ArrayLike) -> float:
 
     d(V) = sqrt(|V|^2 - sum |lambda_i|^2), with |V| the Frobenius norm
 
-    It is zero for a normal matrix (symmetric, orthogonal, any with orthogonal
-    eigenvectors), and for no other. A chain of gain g has g sqrt(units - 1).
-    Adding a multiple of the identity has no effect: d(V + c I) = d(V).
+    It is zero for a normal matrix (symmetric, orthogonal), and for no other. A
+    chain of gain g has g sqrt(units - 1). d(V + c I) = d(V).
 
     Args:
         recurrent_matrix: Array V of shape `(units, units)`.
@@ -72,8 +70,8 @@ def henrici_departure(recurrent_matrix: ArrayLike) -> float:
     3.0
 
     Reference:
-        Henrici, 1962, Bounds for iterates, inverses, spectral variation and
-        fields of values of non-normal matrices.
+        Henrici, 1962, Bounds for iterates and fields of values of non-normal
+        matrices.
     """
     matrix = _arguments.square_matrix("recurrent_matrix", recurrent_matrix)
     matrix, exponent = _spectrum.scaled(matrix)
@@ -113,11 +111,8 @@ def numerical_radius(recurrent_matrix: ArrayLike) -> float:
     r(V) = max over angles t of the largest eigenvalue of
     (e^(it) V + e^(-it) V*) / 2
 
-    It bounds transient growth: no power V^k has a norm above 2 r^k, so with
-    r below 1 nothing grows by more than a factor of 2. It lies between the
-    spectral radius and the spectral norm and is at least half of the norm;
-    the three are equal for a normal matrix.
-
+    No power V^k has a norm above 2 r^k. The radius lies between the spectral
+    radius and the spectral norm; the three are equal for a normal matrix.
     Angles are evaluated on a grid, and the best one is refined: with several
     peaks of nearly the same height the result is 0.2 % too small at worst. The
     cost is of order units^3 for each of about 40 angles.
@@ -172,15 +167,13 @@ def transient_amplification(
 
     a_k = |w V^k|, k = 0 .. steps
 
-    The state is a row, as in Keras: h_k = h_{k-1} V from h_0 = w. With a
-    normal matrix of spectral radius below 1 its norm decreases at each step;
-    with a non-normal one it can grow transiently.
+    With a normal matrix of spectral radius below 1 the norm of h_k = h_{k-1} V,
+    h_0 = w, decreases at each step; with others it can grow transiently.
 
     Args:
         recurrent_matrix: Array V of shape `(units, units)`.
-        input_vector: Array w of shape `(units,)`, such as one row of a
-            Keras kernel. Defaults to `None`: the first unit alone, where a
-            chain begins.
+        input_vector: Array w of shape `(units,)`. Defaults to `None`: the
+            first unit alone.
         steps: Integer, at least 1. Defaults to `None`: the number of units.
 
     Returns:
@@ -188,8 +181,7 @@ def transient_amplification(
         beyond float64, 0 where it is below.
 
     Warns:
-        scipy.linalg.LinAlgWarning: If rounding has moved a size by more than
-            1e-6 of it.
+        scipy.linalg.LinAlgWarning: As in `spectral_radius`.
 
     Raises:
         ValueError: If an argument is not as above, or not finite.

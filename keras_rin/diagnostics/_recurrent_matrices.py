@@ -14,9 +14,8 @@ GATES = {
 def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
     """The square matrices that act on the state of a recurrent layer.
 
-    Rows send and columns receive: h_{t-1} V. For a layer that stores its
-    offset from the identity, such as `keras_rin.layers.RIN`, the matrix is
-    the effective one, U + I.
+    Rows send and columns receive: h_{t-1} V. The matrix of a layer that stores
+    its offset, such as `keras_rin.layers.RIN`, is the effective one, U + I.
 
     Args:
         layer: A built recurrent layer or cell of Keras, of shape
@@ -26,10 +25,9 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
     Returns:
         A dict of float64 arrays `(units, units)`: `"input"`, `"forget"`,
         `"cell"`, `"output"` for an LSTM; `"update"`, `"reset"`,
-        `"candidate"` for a GRU; `"recurrent"` where there is one matrix;
-        `"recurrent"` and `"transition"`, which act one after the other, for
-        a `keras_rin.layers.DeepTransitionRINCell`; else `"gate_0"` and so
-        on.
+        `"candidate"` for a GRU; `"recurrent"` where there is one matrix, and
+        `"transition"`, which acts after it, for a
+        `keras_rin.layers.DeepTransitionRINCell`; else `"gate_0"` and so on.
 
     Raises:
         ValueError: If the layer has no recurrent kernel, several cells, or

@@ -1,9 +1,8 @@
 """Eigenvalues in double precision, and whether it determines them.
 
-Computed eigenvalues are those of a matrix within rounding of V. Of a matrix
-far from normal they may lie far from those of V: for a Jordan block of 50 units
-in an orthogonal basis, 0.5 away. Whether this is so shows when V is changed by
-as much as rounding changes it, and everything is computed again.
+Of a matrix far from normal computed eigenvalues may lie far from the true ones:
+for a Jordan block of 50 units in an orthogonal basis, 0.5 away. Everything is
+therefore computed again with V changed by as much as rounding changes it.
 """
 
 import warnings
@@ -24,8 +23,7 @@ def scaled(array):
 def blocks(matrix):
     """The units of each diagonal block, in an order that makes V triangular.
 
-    The eigenvalues of V are those of its blocks; of a chain, even with an
-    identity, each unit is a block, and they stand on the diagonal.
+    The eigenvalues of V are those of its blocks, of a chain the diagonal.
     """
     count, labels = scipy.sparse.csgraph.connected_components(
         matrix != 0, connection="strong"
@@ -43,11 +41,7 @@ def perturbed(matrix, rng):
 
 
 def eigenvalues(matrix):
-    """Computed twice, from the matrix and from one within rounding of it.
-
-    Returns:
-        Complex array `(2, units)`, in the same order of blocks.
-    """
+    """Those of the matrix and of one within rounding, complex `(2, units)`."""
     rng = np.random.default_rng(0)
     pairs = [
         _block_eigenvalues(matrix[np.ix_(u, u)], rng) for u in blocks(matrix)
@@ -71,8 +65,7 @@ def _block_eigenvalues(block, rng):
 def _balanced(block):
     """A block of the same eigenvalues, scaled by units to be nearer to normal.
 
-    Where units are linked as in a tree, as in a chain with feedback, scales
-    exist that make both weights of each link equal in size.
+    Where units are linked as in a tree, both weights of a link become equal.
     """
     links = (block != 0) & ~np.eye(len(block), dtype=bool)
     if links.sum() == 2 * (len(block) - 1) and (links == links.T).all():
@@ -90,12 +83,8 @@ def radii(matrix):
 def neutral(matrix, tolerance, error):
     """The eigenvalues, and which have a modulus of 1 within the tolerance.
 
-    Or within the error of the matrix, relative to its norm: a change as large
-    as this error moves the eigenvalue onto the unit circle, at its own angle.
-    In a Jordan block of k units an error e moves it by e^(1/k).
-
-    Returns:
-        Complex array and Boolean array, `(units,)`.
+    Or within the error of the matrix, relative to its norm: in a Jordan block
+    of k units an error e moves an eigenvalue by e^(1/k).
     """
     parts = [
         _neutral_eigenvalues(matrix[np.ix_(units, units)], tolerance, error)
@@ -134,9 +123,8 @@ def doubtful(value, perturbed_value, at_least=0.0):
 def warn(quantity, value, perturbed_value):
     warnings.warn(
         f"Double precision does not determine the {quantity} of "
-        "`recurrent_matrix`, which is far from normal: a change of its "
-        f"entries by rounding takes it from {value:.6g} to "
-        f"{perturbed_value:.6g}, and the true value may differ by more",
+        "`recurrent_matrix`, which is far from normal: rounding takes it from "
+        f"{value:.6g} to {perturbed_value:.6g}, or further",
         scipy.linalg.LinAlgWarning,
         stacklevel=3,
     )
