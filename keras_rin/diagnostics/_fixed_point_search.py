@@ -23,16 +23,9 @@ class Search:
 
     def checked_states(self, states):
         states = _arguments.finite_array("initial_states", states)
-        if (
-            states.ndim != 2
-            or states.shape[1] != self._step.size
-            or not len(states)
-        ):
-            raise ValueError(
-                "`initial_states` must have the shape (initial_states, "
-                f"{self._step.size}) and not be empty. "
-                f"Received: initial_states of shape {states.shape}"
-            )
+        rows = max(1, len(np.atleast_1d(states)))
+        shape = rows, self._step.size
+        _arguments.check_shape("initial_states", states.shape, shape)
         if not np.isfinite(self._residuals(states)).all():
             raise ValueError(
                 f"{self._step.name} must map `initial_states` to finite "

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 from keras_rin.diagnostics import _sequences
 from keras_rin.diagnostics._state_map import state_map
 
-DTYPES = ("float32", "float64")
-
 
 def state_trajectories(
     layer: keras.Layer,
@@ -54,7 +52,9 @@ def state_trajectories(
             [1., 1.],
             [2., 2.]]], dtype=float32)
     """
-    cell, inputs, unmasked = cell_and_sequences(layer, x, mask, dtype)
+    cell, inputs, unmasked = _sequences.cell_and_sequences(
+        layer, x, mask, dtype
+    )
     with state_map(cell, dtype) as step:
         return step.trajectory(inputs, unmasked)
 
@@ -107,7 +107,9 @@ def state_jacobians(
     array([[0., 0.],
            [1., 0.]], dtype=float32)
     """
-    cell, inputs, unmasked = cell_and_sequences(layer, x, mask, dtype)
+    cell, inputs, unmasked = _sequences.cell_and_sequences(
+        layer, x, mask, dtype
+    )
     batch, time, features = inputs.shape
     with state_map(cell, dtype) as step:
         states = step.trajectory(inputs, unmasked)[:, :-1]
@@ -117,13 +119,3 @@ def state_jacobians(
     jacobians = jacobians.reshape(batch, time, step.size, step.size)
     jacobians[~unmasked] = np.eye(step.size)
     return jacobians
-
-
-def cell_and_sequences(layer, x, mask, dtype):
-    """The cell of a layer, its sequences in `dtype`, and the unmasked steps."""
-    if dtype not in DTYPES:
-        raise ValueError(
-            f"`dtype` must be one of {DTYPES}. Received: dtype={dtype!r}"
-        )
-    cell, x, unmasked = _sequences.cell_and_sequences(layer, x, mask)
-    return cell, x.astype(dtype), unmasked

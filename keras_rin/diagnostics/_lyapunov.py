@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin.diagnostics import _jacobians
 from keras_rin.diagnostics import _sequences
 from keras_rin.diagnostics import _state_map
 
@@ -94,9 +93,7 @@ def lyapunov_spectrum(
         characteristic exponents; Engelken, Wolf and Abbott, 2023, Lyapunov
         spectra of chaotic recurrent neural networks.
     """
-    cell, inputs, unmasked = _jacobians.cell_and_sequences(
-        layer, x, mask, "float64"
-    )
+    cell, inputs, unmasked = _sequences.cell_and_sequences(layer, x, mask)
     lengths = unmasked.sum(axis=1)
     size = sum(_state_map.sizes(cell))
     count = _integer("exponents", exponents, size, 1, size)
