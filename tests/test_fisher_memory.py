@@ -111,35 +111,6 @@ def test_it_agrees_with_the_lyapunov_equation_of_scipy(noise, rng):
     )
 
 
-def simulate(matrix, inputs, noise, rng=None):
-    """The last state of h_t = h_{t-1} W + s_t v + z_t, for each sample."""
-    state = np.zeros((inputs.shape[0], len(matrix)))
-    for t in range(inputs.shape[1]):
-        state = state @ matrix + inputs[:, t]
-        if rng is not None:
-            state += rng.normal(scale=noise**0.5, size=state.shape)
-    return state
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "chain"])
-def test_the_curve_is_that_of_a_simulation_of_the_noisy_network(kind, rng):
-    units, steps, samples, noise = 5, 12, 20_000, 0.25
-    matrix, vector = STABLE[kind](rng, units), rng.normal(size=units)
-    silence = np.zeros((samples, steps, units))
-    precision = np.linalg.inv(np.cov(simulate(matrix, silence, noise, rng).T))
-    # A pulse at lag k, for all k at once, without noise.
-    pulses = np.eye(steps)[::-1, :, None] * vector
-    traces = simulate(matrix, pulses, noise)
-    simulated = np.einsum("ki,ij,kj->k", traces, precision, traces)
-    curve = fisher_memory_curve(
-        matrix, input_vector=vector, noise=noise, horizon=steps
-    )
-    # With a sample covariance, J / simulated is chi-square distributed with
-    # samples - units degrees of freedom, divided by their number.
-    error = 4 * (2 / (samples - units)) ** 0.5
-    np.testing.assert_allclose(simulated, curve, rtol=error, atol=1e-12)
-
-
 @pytest.mark.parametrize("horizon", [1, 10, 31])
 def test_an_isometry_remembers_every_step_alike(horizon, rng):
     curve = fisher_memory_curve(orthogonal(rng, 12), horizon=horizon)

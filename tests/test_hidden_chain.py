@@ -28,20 +28,6 @@ def entering_at(layer, unit):
     return layer
 
 
-@pytest.mark.parametrize("layer", [keras.layers.SimpleRNN, RIN])
-def test_a_shuffled_chain_is_found_in_its_order(rng, layer):
-    order = rng.permutation(9)
-    matrix = np.zeros((9, 9))
-    matrix[order[:-1], order[1:]] = 1.5
-    chain = hidden_chain(entering_at(with_recurrence(matrix, layer), order[0]))
-    np.testing.assert_array_equal(chain.order, order)
-    profile = dict(
-        zip(chain.difference, chain.mean_weight["recurrent"], strict=True)
-    )
-    assert profile.pop(1) == 1.5
-    assert not any(profile.values())
-
-
 def test_the_profile_is_the_mean_over_pairs(rng):
     layer = built(keras.layers.LSTM(6))
     chain = hidden_chain(layer, steps=20, pulse=[1.0, -2.0])
@@ -77,12 +63,6 @@ def test_units_are_ordered_by_the_peak_of_their_absolute_response(rng):
     peaks = np.abs(states).argmax(axis=0)
     assert (np.diff(peaks[chain.order]) >= 0).all()
     assert (np.diff(peaks) < 0).any()
-
-
-def test_a_response_below_zero_has_its_peak_where_it_is_lowest():
-    matrix = np.array([[0.5, 1, 0], [0, 0, -3], [0, 0, 0.5]])
-    chain = hidden_chain(entering_at(with_recurrence(matrix), 0), steps=9)
-    np.testing.assert_array_equal(chain.order, [0, 1, 2])
 
 
 def test_silent_units_are_left_out():
@@ -128,7 +108,7 @@ def test_the_policy_is_that_of_the_layer():
         (1, {"pulse": [1, 2]}, ValueError, r"`pulse` must have.*\(1,\)"),
         (1, {"pulse": [[1.0]]}, ValueError, r"`pulse` must have.*\(1,\)"),
         (1, {"pulse": [np.nan]}, ValueError, "`pulse` must contain"),
-        (1, {"pulse": [1e39]}, ValueError, "`pulse` must be finite in"),
+        (1, {"pulse": [1e39]}, ValueError, "is not finite"),
         (1, {"pulse": [0.0]}, ValueError, "at least two.*Excited: 0"),
         (1e30, {}, ValueError, "is not finite.*steps=100"),
         (1, {"steps": 0}, ValueError, "`steps` must be an integer"),
@@ -141,14 +121,15 @@ def test_what_has_no_chain_is_refused(gain, arguments, error, message):
         hidden_chain(layer, **arguments)
 
 
-@pytest.mark.parametrize("leak", [0.3, 0.5, 0.75])
-def test_a_leaky_chain_is_found_in_its_order(rng, leak):
+@pytest.mark.parametrize("layer", [keras.layers.SimpleRNN, RIN])
+@pytest.mark.parametrize("leak", [0, 0.3, 0.5, 0.75])
+def test_a_leaky_chain_is_found_in_its_order(rng, leak, layer):
     """Unit k responds by C(t, k) leak^(t - k), largest near k / (1 - leak)."""
     order = rng.permutation(9)
     chain = leak * np.eye(9) + np.eye(9, k=1)
     matrix = np.zeros((9, 9))
     matrix[np.ix_(order, order)] = chain
-    layer = entering_at(with_recurrence(matrix, RIN), order[0])
+    layer = entering_at(with_recurrence(matrix, layer), order[0])
     found = hidden_chain(layer)
     t, k = np.arange(101)[:, None], np.arange(9)
     expected = special.binom(t, k) * leak ** np.maximum(t - k, 0.0)

@@ -149,16 +149,6 @@ def test_states_beyond_float32_are_infinite_or_refused():
         state_norms(layer, np.ones((1, 6, 1)))
 
 
-def test_norms_are_those_of_the_states(rng):
-    layer = built(RIN(4))
-    x = rng.normal(size=(70, 9, 2))
-    states = numpy_rin(x, weights64(layer), "relu")
-    expected = np.sqrt((states**2).sum(axis=2).mean(axis=0))
-    norms = state_norms(layer, x)
-    assert norms.shape == (10,) and norms[0] == 0
-    np.testing.assert_allclose(norms[1:], expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     "kind, go_backwards",
     first_of(

@@ -76,13 +76,7 @@ class TensorFlow:
         )
         return step(*map(tf.constant, arguments))
 
-    def unknown_length(layer, x, mask):
-        return TensorFlow._unknown(layer, x, mask, 2)
-
-    def unknown_batch_size(layer, x, mask):
-        return TensorFlow._unknown(layer, x, mask, 1)
-
-    def _unknown(layer, x, mask, axes):
+    def unknown_length(layer, x, mask, axes=2):
         signature = [
             tf.TensorSpec((*[None] * axes, *array.shape[axes:]), array.dtype)
             for array in (x, mask)
@@ -90,16 +84,11 @@ class TensorFlow:
         ]
         return TensorFlow.function(layer, x, mask, input_signature=signature)
 
+    def unknown_batch_size(layer, x, mask):
+        return TensorFlow.unknown_length(layer, x, mask, axes=1)
+
     def cond(layer, x, mask):
         return TensorFlow.function(layer, x, mask, in_cond)
-
-    def switch_case(layer, x, mask):
-        def value(layer, x, mask):
-            branches = [lambda n=n: loss(layer, n * x, mask) for n in (2, 1)]
-            index = tf.cast(tf.reduce_sum(x) < 1e9, "int32")
-            return tf.switch_case(index, branches)
-
-        return TensorFlow.function(layer, x, mask, value)
 
     def while_loop(layer, x, mask):
         def value(layer, x, mask):
@@ -117,16 +106,6 @@ class TensorFlow:
             return tf.map_fn(function, rows, fn_output_signature="float32")
 
         return TensorFlow.function(layer, x, mask, by_row(map_function))
-
-    def persistent_tape(layer, x, mask):
-        def of(layer, x, mask, value):
-            with tf.GradientTape(persistent=True) as tape:
-                tape.watch(x)
-                total = value(layer, x, mask)
-            weights = tape.gradient(total, layer.trainable_weights)
-            return total, tape.gradient(total, x), *weights
-
-        return TensorFlow.function(layer, x, mask, of=of)
 
     def jacobian(layer, x, mask):
         def of(layer, x, mask, value):
@@ -185,14 +164,8 @@ class JAX:
         total, (by_x, by_weights) = derivative(x, weights, mask)
         return total, by_x, *by_weights
 
-    def grad_of_jit(layer, x, mask):
-        return JAX.grad(layer, x, mask, inner=jax.jit)
-
     def jit(layer, x, mask, value=loss):
         return JAX.grad(layer, x, mask, value, outer=jax.jit)
-
-    def checkpoint(layer, x, mask):
-        return JAX.grad(layer, x, mask, inner=jax.checkpoint, outer=jax.jit)
 
     def vmap(layer, x, mask):
         value = by_row(lambda function, rows: jax.vmap(function)(rows))
