@@ -276,16 +276,10 @@ def _check_not_quantized(layer):
 
 
 # All but `TimeDistributed`, whose layer has them, are for training alone.
-WITHOUT_OPERATION = (
-    keras.layers.ActivityRegularization,
-    keras.layers.AlphaDropout,
-    keras.layers.Dropout,
-    keras.layers.GaussianDropout,
-    keras.layers.GaussianNoise,
-    keras.layers.Identity,
-    keras.layers.SpatialDropout1D,
-    keras.layers.TimeDistributed,
-)
+WITHOUT_OPERATION = """
+    ActivityRegularization AlphaDropout Dropout GaussianDropout GaussianNoise
+    Identity SpatialDropout1D TimeDistributed
+""".split()
 LAYERS = {
     **ACTIVATION_LAYERS,
     keras.layers.BatchNormalization: _batch_normalization,
@@ -294,7 +288,10 @@ LAYERS = {
     keras.layers.LayerNormalization: LayerNormalization,
     keras.layers.Normalization: _normalization,
     keras.layers.Rescaling: _rescaling,
-    **dict.fromkeys(WITHOUT_OPERATION, lambda layer, rank: None),
+    **{
+        getattr(keras.layers, name): lambda *_: None
+        for name in WITHOUT_OPERATION
+    },
 }
 
 # A larger offset would be subtracted from a product as large.

@@ -33,7 +33,7 @@ class Program:
         self._indent = ""
 
     def call(self, function, *arguments):
-        """Adds a call of a function of `_c_functions`, and that function."""
+        """Adds a call, and the function of `_c_functions`."""
         self.use(function)
         texts = ", ".join(map(str, arguments))
         self.write(f"{self.private}_{function}({texts});")

@@ -71,13 +71,10 @@ def export_streaming(
             `step` takes them; the file then has the step alone.
 
     Raises:
-        ValueError:
-
-            - the format lacks the type of `weights` or `states`, the backend
-              or the ending of the path;
-            - `streaming_step` refuses the model, or the format has no form for
-              a layer, a name, a dtype or a weight;
-            - a `representative_dataset` gives no scales.
+        ValueError: The format lacks the type of `weights` or `states`, the
+            backend or the ending of the path; `streaming_step` refuses the
+            model, or the format has no form for a layer, a name, a dtype or a
+            weight; a `representative_dataset` gives no scales.
         ImportError: The package that writes the format is not installed.
         OSError: A file cannot be written. What was there is unchanged.
 

@@ -208,19 +208,15 @@ def _entries(content):
     """Of the inputs and of the outputs: names, types and scales."""
     interpreter = _interpreter(content)
     runner = interpreter.get_signature_runner("step")
+    inputs, outputs = runner.get_input_details(), runner.get_output_details()
     return (
-        _in_order(interpreter.get_input_details(), runner.get_input_details()),
-        _in_order(
-            interpreter.get_output_details(), runner.get_output_details()
-        ),
+        _in_order(interpreter.get_input_details(), inputs),
+        _in_order(interpreter.get_output_details(), outputs),
     )
 
 
 def _in_order(tensors, by_name):
-    """An entry for each tensor, in the order of the graph.
-
-    An output that is a state as well is one tensor with two names.
-    """
+    """In the order of the graph, where y and a state may be one tensor."""
     names: dict[int, list[str]] = {}
     for name, details in by_name.items():
         names.setdefault(details["index"], []).append(name)

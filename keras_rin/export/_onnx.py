@@ -86,20 +86,17 @@ def _hold_constants(content, captured, onnx):
     """Stores tensors that tf2onnx takes for inputs, such as a mean."""
     for value in list(content.graph.input):
         if value.name in captured:
-            content.graph.initializer.append(
-                onnx.numpy_helper.from_array(
-                    captured[value.name].numpy(), value.name
-                )
-            )
+            array = captured[value.name].numpy()
+            constant = onnx.numpy_helper.from_array(array, value.name)
+            content.graph.initializer.append(constant)
             content.graph.input.remove(value)
 
 
 def _entries(values, tensors):
-    return [
-        {
-            "name": value.name,
-            "shape": list(tensors[value.name].shape),
-            "dtype": keras.backend.standardize_dtype(tensors[value.name].dtype),
-        }
-        for value in values
-    ]
+    entries = []
+    for value in values:
+        tensor = tensors[value.name]
+        dtype = keras.backend.standardize_dtype(tensor.dtype)
+        shape = list(tensor.shape)
+        entries.append({"name": value.name, "shape": shape, "dtype": dtype})
+    return entries

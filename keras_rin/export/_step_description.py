@@ -12,12 +12,11 @@ from keras_rin import _version
 def write_described(
     path, content, what, inputs, outputs, new="", **description
 ):
-    """Writes a file and its description, or neither.
+    """Writes a file and its description, or neither; returns the latter's name.
 
     `inputs` and `outputs` are lists of dictionaries in the order of the file,
     `what` is for error messages, `new` begins the name of a new state, and
-    `description` is what else to write. Returns the name of the description,
-    which has `.json` behind that of the file.
+    `description` is what else to write, in `.json` behind the name of the file.
     """
     for entry in inputs:
         if entry["name"] != "x":

@@ -43,10 +43,8 @@ def streaming_step(
         A functional `keras.Model`.
 
     Raises:
-        ValueError:
-
-            - the model is not of that kind, or not built;
-            - a layer cannot run step by step: the error has the reason.
+        ValueError: The model is not of that kind, or a layer cannot run step by
+            step: the error has the reason.
 
     Example:
 
@@ -93,9 +91,8 @@ def is_graph(model):
 def calls_its_cell_alone(layer):
     """Whether a recurrent layer is known to call its cell once a time step."""
     is_of_keras = type(layer).__module__.startswith("keras.")
-    return isinstance(layer, keras.layers.RNN) and (
-        is_of_keras or type(layer) is RIN
-    )
+    is_known = is_of_keras or type(layer) is RIN
+    return isinstance(layer, keras.layers.RNN) and is_known
 
 
 def _step_model(model, stepwise):
@@ -143,8 +140,8 @@ def _check_names(names):
     for name in names:
         if names.count(name) > 1:
             raise ValueError(
-                "Recurrent layers must have different names, and none of "
-                f"them x or y. Received: {name!r} twice"
+                "Recurrent layers must have different names, other than x and "
+                f"y. Received: {name!r} twice"
             )
 
 
@@ -265,8 +262,7 @@ class _Step:
         refuse(layer, {"it is used twice": is_used})
 
     def _check_recurrent(self, layer):
-        is_known = calls_its_cell_alone(layer)
-        is_known = is_known or isinstance(layer, self._stepwise)
+        is_named = isinstance(layer, self._stepwise)
         states = keras.tree.flatten(layer.get_initial_state(batch_size=1))
         refuse(
             layer,
@@ -279,7 +275,7 @@ class _Step:
                 ),
                 f"{type(layer).__name__} may do more than call its cell at "
                 "each time step; if it does not, name the class in "
-                "`stepwise`": not is_known,
+                "`stepwise`": not (is_named or calls_its_cell_alone(layer)),
                 "its initial state is not 0": any(
                     np.any(ops.convert_to_numpy(state)) for state in states
                 ),
