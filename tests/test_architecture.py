@@ -56,19 +56,17 @@ def module_of(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def test_the_modules_are_those_of_the_page():
-    assert {module_of(path) for path in FILES} == set(LAYERS)
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_imports_from_lower_layers(path):
+def test_a_file_imports_from_lower_layers_and_public_keras(path):
     for name in imports(path):
+        assert "keras.src" not in name
         first, *rest = name.split(".")
         if first == "keras_rin" and rest[0] != module_of(path):
-            assert LAYERS[rest[0]] < LAYERS[module_of(path)], f"{path}: {name}"
+            assert LAYERS[rest[0]] < LAYERS[module_of(path)], name
 
 
-def test_other_packages_are_imported_where_the_page_says():
+def test_modules_and_the_packages_they_import_are_those_of_the_page():
+    assert {module_of(path) for path in FILES} == set(LAYERS)
     importers = {}
     for path in FILES:
         for name in imports(path):
@@ -77,11 +75,6 @@ def test_other_packages_are_imported_where_the_page_says():
     for name in {"keras_rin", "numpy", *sys.stdlib_module_names}:
         importers.pop(name, None)
     assert importers == PACKAGES
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_only_public_keras_is_imported(path):
-    assert not [name for name in imports(path) if "keras.src" in name]
 
 
 def public_names(module):
@@ -147,14 +140,3 @@ def test_around_the_package_only_public_names_are_used(folder):
         assert not private_names(path), path
     if folder in FOLDERS:
         assert imported & {"docs", "examples", "tests"} == FOLDERS[folder]
-
-
-def test_every_script_is_in_a_folder_of_the_table():
-    """Docs has scripts for its own pages; those of studies lie deeper."""
-    folders_with_scripts = {
-        path.relative_to(ROOT).parts[0]
-        for path in ROOT.glob("*/*.py")
-        if path.parent != PACKAGE
-    }
-    folders = {folder.removesuffix("/") for folder in FOLDERS} - {"studies"}
-    assert folders_with_scripts == folders | {"docs", "tests"}
