@@ -1,7 +1,7 @@
 """How must a network be trained for a stream that has no beginning?
 
 A watch streams for days, and nobody tells it when an activity ends. Recordings
-of BasicMotions, which `examples/activity.py` describes, are joined into streams
+of BasicMotions ([activity](../activity/README.md)) are joined into streams
 of 100 recordings, 10,000 steps, of which neighbors differ in class. Accuracy is
 the share of steps whose output names the activity of that step, over eight
 streams of the 40 test recordings, from the second recording on. Each network is
@@ -39,7 +39,7 @@ import tensorflow as tf
 from engine import exported
 from engine import pictures
 from engine import record
-from engine.measurement import example
+from engine import recordings
 from engine.measurement import first
 from engine.measurement import groups
 from engine.measurement import spread_of
@@ -65,10 +65,10 @@ FIELDS = ("layer", "units", "training", "rate", "fold", "seed")
 
 
 @functools.cache
-def recordings():
+def splits():
     """x of shape (recordings, steps, features) and labels, of both splits."""
-    train, test, _ = example("activity").load("BasicMotions")
-    return tuple((np.stack(x), y) for x, y in (train, test))
+    parts = recordings.read("BasicMotions")
+    return tuple((x, y) for x, _, y in parts)
 
 
 def streams_of(x, y, count, length, rng):
@@ -87,9 +87,10 @@ def models(layer, units, training, fold):
 
     Compiled, and with about as many weights as a RIN of `units`.
     """
-    (x, y), _ = recordings()
+    (x, y), _ = splits()
     x = x[parts(y, FOLDS) != fold]
-    streamed = example("activity").build(layer, x, 4, units)
+    part = recordings.Recordings(x, None, y)
+    streamed = recordings.build(LAYERS[layer], part, units)
     if not training.startswith("stateful"):
         return streamed, streamed
     units = streamed.layers[1].units
@@ -101,16 +102,14 @@ def models(layer, units, training, fold):
 
 def train(layer, units, training, rate, fold, seed, epochs=EPOCHS):
     """The model to stream, and whether its training diverged."""
-    (x, y), _ = recordings()
+    (x, y), _ = splits()
     rows = parts(y, FOLDS) != fold
     model, streamed = models(layer, units, training, fold)
-    activity = example("activity")
-    activity.restart(model, seed)
+    recordings.restart(model, seed)
     if training.startswith("stateful"):
         model.layers[1].reset_states()
     batches = batches_of(x[rows], y[rows], training, seed, epochs)
-    name = f"{layer} {training} {rate}"
-    loss = activity.fit(model, batches, rate, epochs, name)
+    loss = recordings.fit(model, batches, rate, epochs)
     streamed.set_weights(model.get_weights())
     return streamed, loss == np.inf
 
@@ -208,7 +207,7 @@ def resets_of(training, fold):
 def run(epochs, test, layer, units, training, rate, fold, seed):
     """What is measured of a training; fold -1 is on the test recordings."""
     model, diverged = train(layer, units, training, rate, fold, seed, epochs)
-    (x, y), (x_test, y_test) = recordings()
+    (x, y), (x_test, y_test) = splits()
     if fold >= 0:
         rows = parts(y, FOLDS) == fold
         x_test, y_test, test = x[rows], y[rows], (4, min(25, test[1]))

@@ -11,6 +11,13 @@ from typing import NamedTuple
 
 import keras
 import numpy as np
+import tensorflow as tf
+
+from engine.models import as_many_weights
+from engine.models import normalized
+from keras_rin.callbacks import RestoreOnNaN
+
+BATCH, UPDATES = 16, 25  # recordings of an update, updates of an epoch
 
 # The package that a data set comes with, from short recordings to long ones.
 PACKAGES = {
@@ -68,6 +75,61 @@ def parts(labels, count):
         rows = rng.permutation(np.flatnonzero(labels == label))
         numbers[rows] = np.arange(len(rows)) % count
     return numbers
+
+
+def build(layer, recordings, units):
+    """A compiled model with about as many weights as a RIN of `units`."""
+    x, _, y = recordings
+    units = as_many_weights(layer, units, x.shape[-1])
+    layer = layer(units, return_sequences=True)
+    model = normalized(layer, x, int(y.max()) + 1)
+    adam = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="mean_with_sample_weight"
+    )
+    model.compile(adam, loss, jit_compile=True, steps_per_execution=UPDATES)
+    return model
+
+
+def restart(model, seed):
+    """Draws new weights, and keeps what XLA has compiled."""
+    keras.utils.set_random_seed(seed)
+    new = keras.models.clone_model(model)
+    for layer, new_layer in zip(model.layers[1:], new.layers[1:], strict=True):
+        layer.set_weights(new_layer.get_weights())
+    for variable in model.optimizer.variables:
+        variable.assign(keras.ops.zeros_like(variable))
+
+
+def train(model, recordings, rate, seed, epochs):
+    """The loss at the last steps after training, infinite if it diverged."""
+    restart(model, seed)
+    x, lengths, y = recordings
+    is_last = np.arange(x.shape[1]) == lengths[:, None] - 1
+    y = np.repeat(y[:, None], x.shape[1], axis=1)
+    data = tf.data.Dataset.from_tensor_slices((x, y, is_last.astype("float32")))
+    batches = data.shuffle(len(x), seed=seed).repeat().batch(BATCH)
+    return fit(model, batches, rate, epochs)
+
+
+def fit(model, batches, rate, epochs):
+    """The loss after training with cosine decay, infinite if it diverged."""
+    decay = keras.optimizers.schedules.CosineDecay(rate, epochs)
+    scheduler = keras.callbacks.LearningRateScheduler(lambda n: float(decay(n)))
+    options = {"callbacks": [scheduler, RestoreOnNaN()], "verbose": 0}
+    options |= {"steps_per_epoch": UPDATES, "epochs": epochs, "shuffle": False}
+    try:
+        return model.fit(batches, **options).history["loss"][-1]
+    except FloatingPointError:
+        return np.inf
+
+
+def accuracies(model, recordings):
+    """After 1, 2, ... and 100 % of the steps of each recording."""
+    x, lengths, y = recordings
+    classes = model.predict(x, batch_size=len(x), verbose=0).argmax(axis=-1)
+    steps = np.ceil(np.outer(np.arange(1, 101) / 100, lengths)).astype(int)
+    return (classes[np.arange(len(y)), steps - 1] == y).mean(axis=1).tolist()
 
 
 def _installed(name):
