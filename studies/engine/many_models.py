@@ -56,13 +56,9 @@ class ManyModels:
     def train(self, weights, settings, batch, updates):
         """Trained weights, and the losses `(models, updates)`.
 
-        Args:
-            weights: List of arrays `(models, ...)`, before training.
-            settings: {name: array `(models, ...)`} with one entry `rate`, the
-                highest learning rate of each model.
-            batch: Function of (settings of a model, update) that returns the
-                inputs and targets of that update.
-            updates: Integer, number of updates of Adam.
+        `weights` are arrays `(models, ...)`, and `settings` too, by name; one
+        is `rate`, the highest learning rate. `batch` is a function of (settings
+        of a model, update) that returns inputs and targets.
         """
         import jax
 

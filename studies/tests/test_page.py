@@ -76,18 +76,6 @@ def test_one_no_refutes_a_claim_without_exceptions(
     assert claim.verdict == verdict
 
 
-def test_a_panel_has_a_picture_of_curves(tmp_path):
-    text = 'panels = "length"\ncurves = true\n' + small.LENGTHS
-    study = small.study(
-        tmp_path, lambda s: {"curve": [0.9, s["length"] / 100]}, text
-    )
-    curves = pictures.of(study)["curves.svg"](study).axes
-    titles = [axes.get_title("left") for axes in curves]
-    assert titles == ["length 5", "length 6"]
-    ends = [list(axes.lines[0].get_ydata())[-1] for axes in curves]
-    assert ends == [0.05, 0.06]
-
-
 def test_a_layer_has_one_color_in_all_pictures():
     curves = {name: [1, 2] for name in pictures.STYLES}
     for line in plots.plot_learning_curves(curves).axes[0].get_lines():
