@@ -100,17 +100,6 @@ def test_an_identity_without_input_is_one_continuum(rng):
     assert not points.stable.any() and points.expanding.tolist() == [0]
 
 
-def test_a_line_attractor_is_one_line(rng):
-    line = np.array([0.6, 0.8, 0.0])
-    layer = simple_rnn(np.outer(line, line), None)
-    points = fixed_points(layer, normal_states(rng, 3))
-    assert points.dimension.tolist() == [1] and points.expanding.tolist() == [0]
-    (members,) = points.members
-    np.testing.assert_allclose(
-        members, np.outer(members @ line, line), atol=1e-6
-    )
-
-
 def test_a_ring_attractor_is_one_ring(rng):
     """h moves to the circle of radius 1, at every angle."""
 

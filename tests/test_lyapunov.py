@@ -7,7 +7,6 @@ from references import built
 import keras_rin
 from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import state_jacobians
-from keras_rin.layers import RIN
 
 
 def linear(matrix):
@@ -31,15 +30,6 @@ def test_of_a_linear_network_they_are_the_logarithms_of_its_eigenvalues(rng):
     ).all()
     assert spectrum.convergence.shape == (360, 5)
     np.testing.assert_allclose(spectrum.convergence[-1], spectrum.exponents)
-
-
-@pytest.mark.one_backend
-def test_an_identity_without_input_has_exponents_of_0():
-    layer = RIN(6, recurrent_initializer="zeros", bias_initializer="ones")
-    built(layer, features=1)
-    spectrum = lyapunov_spectrum(layer, np.zeros((2, 50, 1)))
-    np.testing.assert_allclose(spectrum.exponents, np.zeros(6), atol=1e-14)
-    np.testing.assert_allclose(spectrum.standard_error, np.zeros(6), atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "SimpleRNN"])
