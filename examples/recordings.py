@@ -363,7 +363,8 @@ def minirocket(x, y, rows, _, unit):
     x = keras.utils.pad_sequences(x, dtype="float64", padding="post")
     train, test = (x[part].transpose(0, 2, 1) for part in rows)
     rocket = RocketRegressor if unit else RocketClassifier
-    rocket = rocket(rocket_transform="minirocket").fit(train, y[rows[0]])
+    rocket = rocket(rocket_transform="minirocket")
+    rocket.fit(train, y[rows[0]].ravel())
     scores = score(rocket.predict(test), y[rows[1]], unit)
     seconds = time.perf_counter() - start
     return ["MiniRocket", "", "", f"{scores.mean():.3f}", f"{seconds:.1f}"]
