@@ -51,45 +51,29 @@ def run(name, folder, *arguments, returncode=0, **environment):
     return finished.stdout + finished.stderr
 
 
-SMALLEST = {
-    "fixed_points": (
-        "--updates=2",
-        "| saddles ",
-        ["fixed_points.png"],
-    ),
-    "many_devices": (
-        "--samples=60 --length=5 --epochs=1 --devices=2",
-        "loss: ",
-        ["model-0.keras"],
-    ),
-    "adding_problem": (
-        "--samples=60 --length=5 --epochs=1 --layers=RIN --layers=GRU",
-        "| GRU ",
-        ["learning_curves.png", "RIN.keras", "GRU.keras"],
-    ),
-    "sequential_images": (
-        "--epochs=1 --units=8 --batch_size=500 --layers=RIN --layers=LSTM",
-        "| most frequent class ",
-        ["learning_curves.png", "best_rin.keras"],
-    ),
-}
-
-
 @pytest.mark.parametrize(
-    "name",
+    "name, sizes, line, file",
     [
-        "fixed_points",
-        *(
-            pytest.param(name, marks=pytest.mark.exhaustive)
-            for name in ("many_devices", "adding_problem", "sequential_images")
+        ("fixed_points", "--updates=2", "| saddles ", "fixed_points.png"),
+        pytest.param(
+            "many_devices",
+            "--samples=60 --length=5 --epochs=1 --devices=2",
+            "loss: ",
+            "model-0.keras",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            "sequential_images",
+            "--epochs=1 --units=8 --batch_size=500 --layers=RIN --layers=LSTM",
+            "| most frequent class ",
+            "best_rin.keras",
+            marks=pytest.mark.exhaustive,
         ),
     ],
 )
-def test_an_example_prints_its_lines_and_writes_its_files(name, tmp_path):
-    sizes, line, files = SMALLEST[name]
+def test_an_example_prints_its_lines(name, sizes, line, file, tmp_path):
     assert line in run(name, tmp_path, *sizes.split())
-    for file in files:
-        assert (tmp_path / "run" / file).stat().st_size > 5_000
+    assert (tmp_path / "run" / file).stat().st_size > 5_000
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=NAMES)
@@ -154,6 +138,7 @@ def test_the_printed_loss_is_that_of_the_saved_model(tmp_path):
     for samples, length in ((60, 10), (1_000, 30), (1_000, 30)):
         x, y = adding.generate(rng, samples, length)
     loss = 6 * np.mean((model.predict(x, verbose=0) - y) ** 2)
+    assert (tmp_path / "run" / "learning_curves.png").exists()
     (printed,) = re.findall(r"\| RIN +\| 2,706 +\| (\S+) ", printed)
     assert float(printed) == pytest.approx(loss, rel=0.05)
 

@@ -93,14 +93,6 @@ def test_every_formula_of_a_page_is_set(page):
         assert "\\" not in "".join(tree.itertext()), "an unknown command"
 
 
-def test_formulas_have_their_symbols_and_prices_stay():
-    text = r"It costs $5 or $6, but <span class='arithmatex'>"
-    assert mathematics.on_page_content(text) == text
-    content = '<span class="arithmatex">\\(\\frac{1}{k &lt; n}\\)</span> b'
-    html = mathematics.on_page_content(content)
-    assert "<mfrac><mrow><mn>1</mn></mrow>" in html and html.endswith(" b")
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_line_with_a_number_and_a_full_stop_is_of_a_list(page):
     """Elsewhere Markdown makes a list of it, which begins in a sentence."""
@@ -115,16 +107,13 @@ def test_a_line_with_a_number_and_a_full_stop_is_of_a_list(page):
             previous = int(number[1])
 
 
-def test_pages_and_searches_know_guides_and_the_address():
+def test_the_study_pages_link_to_the_repository():
     config = types.SimpleNamespace(repo_url="https://a.b/c")
-    for uri, boost in {"a.md": None, "studies/a/README.md": 0.2}.items():
-        file = types.SimpleNamespace(src_uri=uri)
-        page = types.SimpleNamespace(file=file, meta={})
-        linked = study_pages.on_page_markdown(
-            "a copy of the source", page, config
-        )
-        assert linked == "[a copy of the source](https://a.b/c)"
-        assert page.meta.get("search", {}).get("boost") == boost
+    page = types.SimpleNamespace(
+        file=types.SimpleNamespace(src_uri="a.md"), meta={}
+    )
+    linked = study_pages.on_page_markdown("a copy of the source", page, config)
+    assert linked == "[a copy of the source](https://a.b/c)"
 
 
 # The demonstration.
@@ -137,16 +126,6 @@ def test_the_key_of_the_demonstration_has_the_colors_of_the_curves():
     for section in sections:
         curve = re.search(r'data-color="(.*?)"', section)[1]
         assert f'<i style="background: rgb({curve})">' in section
-
-
-def test_a_site_without_compilers_says_so(monkeypatch):
-    file = types.SimpleNamespace(src_uri="demo.md")
-    page = types.SimpleNamespace(file=file)
-    text = PAGES[DOCS / "demo.md"]
-    monkeypatch.setattr(demo_networks, "can_compile", lambda: False)
-    assert demo_networks.MISSING in demo_networks.on_page_markdown(text, page)
-    monkeypatch.setattr(demo_networks, "can_compile", lambda: True)
-    assert demo_networks.on_page_markdown(text, page) == text
 
 
 def answers(name, x):
