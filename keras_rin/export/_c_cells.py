@@ -17,10 +17,7 @@ from keras_rin.layers import RINCell
 
 
 class Recurrent(Operation):
-    """It updates a state h, which is its output.
-
-    `update` writes how, with `gates * units` values of memory at z.
-    """
+    """It updates a state h, its output, in `gates * units` values at z."""
 
     gates = 1
     update: Any

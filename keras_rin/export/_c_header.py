@@ -229,11 +229,12 @@ def _header(model, program, operations, x_size, y_size):
         include="#include <math.h>\n" if needs_math else "",
         inputs=x_size,
         outputs=y_size,
-        states=_lines("    float {}[{}];", program.states),
+        states="\n".join(f"    float {s}[{n}];" for s, n in program.states),
         constants="\n\n".join(program.constants),
         functions=functions,
-        reset=_lines(
-            f"    {program.private}_zero(state->{{}}, {{}});", program.states
+        reset="\n".join(
+            f"    {program.private}_zero(state->{s}, {n});"
+            for s, n in program.states
         ),
         buffers=", ".join(f"{b}[{n}]" for b, n in program.buffers.items()),
         step="\n".join(program.statements),
@@ -242,7 +243,3 @@ def _header(model, program, operations, x_size, y_size):
 
 def _count(size):
     return "1 value" if size == 1 else f"{size} values"
-
-
-def _lines(template, states):
-    return "\n".join(template.format(*state) for state in states)

@@ -308,31 +308,25 @@ def fold_affine(operations, weights):
     folded: list[Operation] = []
     for operation in reversed(operations):
         following = folded[-1] if folded else None
-        if (
-            isinstance(operation, Affine)
-            and hasattr(following, "kernel")
-            and _folds_exactly(operation, weights)
-        ):
-            _fold(operation, following)
-        else:
+        takes_it = isinstance(operation, Affine) and hasattr(
+            following, "kernel"
+        )
+        if not (takes_it and _folds(operation, following, weights)):
             folded.append(operation)
     return folded[::-1]
 
 
-def _folds_exactly(affine, weights):
+def _folds(affine, following, weights):
+    """Changes the weights that follow; false if that were less exact."""
+    shift = affine.offset - affine.mean * affine.factor
     is_uniform = np.all(affine.factor == affine.factor[0])
-    is_small = np.abs(_shift(affine)).max() <= LARGEST_FOLDED_OFFSET
-    return is_small and (weights == "float32" or is_uniform)
-
-
-def _shift(affine):
-    return affine.offset - affine.mean * affine.factor
-
-
-def _fold(affine, following):
-    shift = np.broadcast_to(_shift(affine), following.kernel.shape[1])
+    is_small = np.abs(shift).max() <= LARGEST_FOLDED_OFFSET
+    if not is_small or not (weights == "float32" or is_uniform):
+        return False
+    shift = np.broadcast_to(shift, following.kernel.shape[1])
     if np.any(shift):
         bias = 0 if following.bias is None else following.bias
         following.bias = bias + following.kernel @ shift
     following.kernel = following.kernel * affine.factor
     following.comment = f"{affine.comment}, {following.comment}"
+    return True

@@ -15,10 +15,7 @@ PRIVATE = "private"
 
 
 class Program:
-    """What one time step in C consists of.
-
-    `prefix` begins every name, `weights` is the type of the matrices.
-    """
+    """One time step in C, with a prefix of names and a type of matrices."""
 
     def __init__(self, prefix, weights):
         self.prefix, self.private = prefix, f"{prefix}_{PRIVATE}"

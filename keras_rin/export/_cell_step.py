@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_rin.export._stepwise import refusal
+from keras_rin.export._stepwise import refuse
 from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import RINCell
 
@@ -39,9 +40,8 @@ class CellStep(keras.layers.Layer):
         y, new_states = self.cell(x[:, 0], states)
         _reset_dropout_masks(self.cell)
         if x_mask is not None:
-            if x_mask.ndim != 2:
-                shape = f"{x_mask.shape}, not (batch, time)"
-                raise refusal(self, f"its mask has the shape {shape}")
+            has_axes = x_mask.ndim != 2
+            refuse(self, {"its mask is not one of (batch, time)": has_axes})
             is_unmasked = x_mask[:, 0]
             y = _select(is_unmasked, y, self._output_before(states, y))
             old, new = map(keras.tree.flatten, (states, new_states))

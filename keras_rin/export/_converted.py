@@ -13,10 +13,9 @@ def check_names(format, names, pattern, taken=()):
         is_valid = re.fullmatch(rf"[a-zA-Z]{pattern}", name, re.ASCII)
         if not is_valid or name in taken or lower.count(name.lower()) > 1:
             raise ValueError(
-                f"{format} needs recurrent layers whose names match "
-                f"'[a-zA-Z]{pattern}' and differ in more than upper case, none "
-                f"of them a keyword of Python or that of another state; rename "
-                f"the layer. Received: {name!r} of {list(names)}"
+                f"{format} needs names of recurrent layers that match "
+                f"'[a-zA-Z]{pattern}', differ in more than upper case and are "
+                f"no keyword; rename the layer. Received: {name!r} of {names}"
             )
 
 

@@ -49,12 +49,12 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
     def serve(x):
         return {"y": model(x, training=False)}
 
-    step_specs = specs(step.input, batch=1)
-    signatures = {"step": one_step.get_concrete_function(**step_specs)}
-    check_dtypes("LiteRT", model, signatures["step"].graph, ("float32",))
+    traced = one_step.get_concrete_function(**specs(step.input, batch=1))
+    signatures = {"step": traced}
+    check_dtypes("LiteRT", model, traced.graph, ("float32",))
     if not step_only:
-        serve_specs = specs({"x": model.inputs[0]}, batch=1)
-        signatures["serve"] = serve.get_concrete_function(**serve_specs)
+        inputs = specs({"x": model.inputs[0]}, batch=1)
+        signatures["serve"] = serve.get_concrete_function(**inputs)
     module = tf.Module()
     module.variables_of_model = [v.value for v in model.variables]
     with tempfile.TemporaryDirectory() as folder:
@@ -170,8 +170,7 @@ def _convert(model, folder, signature_keys, states, attributes):
 def _check_outputs(step, samples, content, states):
     """Refuses a file of integers that is nothing like the step.
 
-    The converter gives a value that is always 0 a scale of almost 0, and what
-    is computed with it may become 0 as well.
+    A value that is always 0 has a scale of almost 0, as has what it is part of.
     """
     expected = [step.predict_on_batch(sample)["y"] for sample in samples]
     try:

@@ -25,18 +25,15 @@ def write_described(
         if entry["name"] != "y":
             entry["next"] = entry["name"].removeprefix(new)
     path = pathlib.Path(path)
-    made_by = {"keras_rin": _version.__version__, "keras": keras.__version__}
-    description = {"file": path.name, **description} | {
-        "inputs": inputs,
-        "outputs": outputs,
-        "made by": made_by,
-    }
+    versions = {"keras_rin": _version.__version__, "keras": keras.__version__}
+    description = {"file": path.name, **description, "inputs": inputs}
+    description |= {"outputs": outputs, "made by": versions}
+    text = json.dumps(description, indent=2)
     described = path.with_name(f"{path.name}.json")
     with (
         _files.replacing(described, "The description") as new_described,
         _files.replacing(path, what) as new_file,
     ):
         new_file.write_bytes(content)
-        text = json.dumps(description, indent=2)
         new_described.write_text(text + "\n", encoding="utf-8")
     return described.name

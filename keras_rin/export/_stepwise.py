@@ -12,9 +12,8 @@ TIME = 1  # the axis of time, after that of the batch
 def is_stepwise(layer, args, rank):
     """Whether the output of a layer or operation depends on no other step.
 
-    Decided by what a layer is, and never by what it answers to some steps. A
-    subclass of a layer in the tables is another layer. Every Keras tensor in
-    `args` is a sequence `(batch, time, ...)` of `rank` axes.
+    Decided by what a layer is, not by what it answers to some steps. Each Keras
+    tensor in `args` is a sequence `(batch, time, ...)` of `rank` axes.
     """
     if isinstance(layer, keras.Layer):
         rule = LAYERS.get(type(layer))

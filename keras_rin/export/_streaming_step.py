@@ -236,7 +236,7 @@ class _Step:
             self._models[model] = _step_model(model, self._stepwise)
         step_model, in_time = self._models[model]
         states = {name: self.states[name] for name in step_model.input[1]}
-        self._check_first_use(model, states)
+        refuse(model, {"it is used twice": states.keys() & self.new_states})
         (x,), (mask,) = map(keras.tree.flatten, (x, mask))
         masks = None if mask is None else [mask, dict.fromkeys(states)]
         y, new_states = step_model([x, states], mask=masks)
@@ -248,7 +248,8 @@ class _Step:
     ):
         names = self._names[layer]
         self._check_call(layer, in_time, training, mask, initial_state)
-        self._check_first_use(layer, keras.tree.flatten(names))
+        is_used = self.new_states.keys() & keras.tree.flatten(names)
+        refuse(layer, {"it is used twice": is_used})
         states = keras.tree.map_structure(self.states.get, names)
         y, new_states = CellStep(layer)(x, states, x_mask=mask)
         new_states = keras.tree.flatten(new_states)
@@ -256,10 +257,6 @@ class _Step:
         self.new_states |= zip(names, new_states, strict=True)
         y = self._mark(y) if layer.return_sequences else y
         return [y, *new_states] if layer.return_state else y
-
-    def _check_first_use(self, layer, names):
-        is_used = not self.new_states.keys().isdisjoint(names)
-        refuse(layer, {"it is used twice": is_used})
 
     def _check_recurrent(self, layer):
         is_named = isinstance(layer, self._stepwise)
