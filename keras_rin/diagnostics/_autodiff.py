@@ -1,7 +1,4 @@
-"""Derivatives, compilation and float64, which `keras.ops` does not offer.
-
-No other module of the diagnostics depends on the backend.
-"""
+"""Derivatives, compilation and float64, which `keras.ops` does not offer."""
 
 import contextlib
 import math

@@ -1,10 +1,4 @@
-"""Fisher memory: what the state of a noisy linear network says of the past.
-
-Whitened, the state has the covariance I. There the Fisher information of a
-past input is the squared length of its trace, and the matrix that takes one
-step is a contraction even where V amplifies. This module computes in these
-coordinates.
-"""
+"""Fisher memory: what the state of a noisy linear network says of the past."""
 
 import numpy as np
 import scipy

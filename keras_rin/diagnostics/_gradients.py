@@ -59,10 +59,8 @@ def gradient_norms(
     ...     3, None, recurrent_initializer=keras.initializers.Identity(0.5)
     ... )
     >>> layer.build((None, None, 1))
-    >>> norms = keras_rin.diagnostics.gradient_norms(
-    ...     layer, np.zeros((1, 3, 1))
-    ... )
-    >>> norms.round(3)
+    >>> x = np.zeros((1, 3, 1))
+    >>> keras_rin.diagnostics.gradient_norms(layer, x).round(3)
     array([0.125, 0.25 , 0.5  , 1.   ])
     """
     cell, sequences, unmasked = _sequences.cell_and_sequences(layer, x, mask)

@@ -100,10 +100,8 @@ def state_jacobians(
     ...     2, None, recurrent_initializer=keras_rin.initializers.Chain()
     ... )
     >>> layer.build((None, None, 1))
-    >>> jacobians = keras_rin.diagnostics.state_jacobians(
-    ...     layer, np.zeros((1, 3, 1))
-    ... )
-    >>> jacobians[0, -1]
+    >>> x = np.zeros((1, 3, 1))
+    >>> keras_rin.diagnostics.state_jacobians(layer, x)[0, -1]
     array([[0., 0.],
            [1., 0.]], dtype=float32)
     """

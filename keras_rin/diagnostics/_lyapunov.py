@@ -82,9 +82,8 @@ def lyapunov_spectrum(
     ...     2, None, recurrent_initializer=keras.initializers.Identity(0.5)
     ... )
     >>> layer.build((None, None, 1))
-    >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(
-    ...     layer, np.zeros((1, 50, 1))
-    ... )
+    >>> x = np.zeros((1, 50, 1))
+    >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(layer, x)
     >>> np.exp(spectrum.exponents).round(3)
     array([0.5, 0.5])
 

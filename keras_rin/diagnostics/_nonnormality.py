@@ -108,8 +108,7 @@ def _schur_departures(matrix):
 def numerical_radius(recurrent_matrix: ArrayLike) -> float:
     """The largest modulus of x* V x over unit vectors x, complex ones too.
 
-    r(V) = max over angles t of the largest eigenvalue of
-    (e^(it) V + e^(-it) V*) / 2
+    r(V) = max over t of the largest eigenvalue of (e^(it) V + e^(-it) V*) / 2
 
     No power V^k has a norm above 2 r^k. The radius lies between the spectral
     radius and the spectral norm; the three are equal for a normal matrix.

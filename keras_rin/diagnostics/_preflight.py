@@ -250,7 +250,7 @@ def _layer_preflight(layer, read):
 def _layer_findings(model, x, inputs, report):
     """The first problem of a layer, if it has one."""
     layer, steps = inputs[0], len(report.state_norms) - 1
-    remedy = ""
+    has_gates, remedy = "recurrent" not in recurrent_matrices(layer), ""
     if not np.isfinite(report.state_norms).all():
         problem = (
             f"The hidden state of {layer.name} leaves the range of "
@@ -266,7 +266,7 @@ def _layer_findings(model, x, inputs, report):
         if _adapt_helps(model, x, inputs):
             remedy = "keras_rin.adapt(model, x)"
     # Training can open gates, behind which a gradient vanishes.
-    elif report.gradient_norms[0] < VANISHED and not _has_gates(layer):
+    elif report.gradient_norms[0] < VANISHED and not has_gates:
         problem = (
             f"The gradient of {layer.name} vanishes: the first of {steps} time "
             f"steps changes the last state by {report.gradient_norms[0]:.1g} "
@@ -275,10 +275,6 @@ def _layer_findings(model, x, inputs, report):
     else:
         return []
     return [Finding(problem, remedy)]
-
-
-def _has_gates(layer):
-    return "recurrent" not in recurrent_matrices(layer)
 
 
 def _fast_growth(report):
