@@ -54,8 +54,7 @@ def refusal(format, name, reason):
 def _layer_name(model, path):
     """The innermost layer in the path of an operation, else the path.
 
-    In a path a name may end in the number of a call, behind the `_step` of a
-    recurrent layer.
+    A part of it may end in `_step`, and in the number of a call.
     """
     names = {layer.name for layer in layers_within(model, is_recurrent)[1:]}
     for part in path.split("/")[::-1]:

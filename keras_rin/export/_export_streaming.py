@@ -12,8 +12,7 @@ from keras_rin.export._c_header import write_c_header
 from keras_rin.export._onnx import write_onnx
 from keras_rin.export._streaming_step import streaming_step
 
-# The types of weights and of hidden states, and the end of the file that only
-# TensorFlow can write.
+# Types of weights and of states, and the ending that only TensorFlow writes.
 FORMATS: dict[str, tuple] = {
     "tf_saved_model": (("float32",), ("float32",), ""),
     "litert": (_litert.WEIGHTS, _litert.STATES, ".tflite"),

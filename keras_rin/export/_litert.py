@@ -20,10 +20,7 @@ OF_INTERFACE = {"inference_input_type", "inference_output_type"}
 
 
 def write_litert(model, step, path, weights, states, step_only, attributes):
-    """Writes the file, of the step alone with its description.
-
-    `attributes` are those of the converter. Returns a sentence about the files.
-    """
+    """Writes the file, a step alone with its description; returns a text."""
     import tensorflow as tf
 
     check_names("LiteRT", sorted(step.input), r"\w*", ("self", *keyword.kwlist))

@@ -104,8 +104,7 @@ def _step_model(model, stepwise):
     # The names of added inputs differ from those in a loaded model.
     x = _input((shape[0], 1, *shape[2:]), model.inputs[0].dtype, "one_step_x")
     step = _Step(x, model.layers, stepwise)
-    # A clone has as many inputs as its model, which therefore needs inputs for
-    # the states.
+    # A clone has the inputs of its model, which so needs some for the states.
     unused = [
         _input(state.shape, state.dtype, f"{name}_unused")
         for name, state in step.states.items()
