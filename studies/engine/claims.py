@@ -134,9 +134,14 @@ def pairs_of(variants, test):
     return pairs
 
 
-def of_results(study, claims, results):
+def of_results(study, claims, program, results):
     """The claims of a program, whose `finding` makes a part of its results."""
     return [
-        Claim(parts=[claim.pop("finding")(results)], study=study, **claim)
-        for claim in map(dict, claims)
+        Claim(
+            statement,
+            study,
+            parts=[getattr(program, values.pop("finding"))(results)],
+            **values,
+        )
+        for statement, values in claims.items()
     ]

@@ -12,8 +12,10 @@ method as docstring, and
   of `measure`.
 - `VARIANTS`, {name: Variant}, the first without a name.
 - `SMALLEST`, settings that show within seconds whether it runs.
-- `CLAIMS`, what the results of the first variant decide, as arguments of
-  `Claim`, with a function of the results as `finding`.
+
+What the results of the first variant decide is in claims.toml or
+claims_NAME.toml, {statement: arguments of `Claim`}, with the name of a function
+of the results as `finding`.
 """
 
 import dataclasses
@@ -24,6 +26,7 @@ import operator
 import runpy
 import statistics
 import sys
+import tomllib
 import types
 from collections.abc import Mapping
 
@@ -129,9 +132,12 @@ class Measurement:
 
     def asserted(self, folder):
         """The claims of the program, from the results in a folder."""
-        claims = getattr(self.program, "CLAIMS", [])
         results = record.read(folder / self._file("results.json", ""))
-        return of_results(self.name, claims, results) if results else []
+        path = self.folder / self._file("claims.toml", "")
+        if results is None or not path.exists():
+            return []
+        claims = tomllib.loads(path.read_text())
+        return of_results(self.name, claims, self.program, results)
 
     def _command(self, name):
         backend = self.variants[name].backend

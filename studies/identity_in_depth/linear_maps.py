@@ -202,17 +202,3 @@ def identity_initialization_trains_deep(results):
     yes = identity is not None and all(steps > identity for steps in reached)
     answer = verdicts.answer(yes, not yes)
     return verdicts.Part(f"depth {deepest['depth']}", summary, answer)
-
-
-CLAIMS = [
-    {
-        "statement": "Deep linear residual networks train with identity "
-        "initialization, but not with Gaussian initialization.",
-        "about": "identity",
-        "size": "up to 64 layers (a theorem)",
-        "source": "Hardt and Ma 2017, section 2",
-        "published": "all critical points near the identity are global minima "
-        "(theorem 2.2)",
-        "finding": identity_initialization_trains_deep,
-    }
-]

@@ -106,16 +106,3 @@ def fits_any_labels(results):
     yes = min(accuracies) == 1 and max(ratios) < 3
     answer = verdicts.answer(yes, not yes)
     return verdicts.Part(f"up to {points:,} points", summary, answer)
-
-
-CLAIMS = [
-    {
-        "statement": "A residual network of O(n log n + r^2) parameters fits "
-        "any n points.",
-        "about": "identity",
-        "size": "up to 100,000 points (a theorem)",
-        "source": "Hardt and Ma 2017, theorem 3.2",
-        "published": "a proof, with printed constants that are not consistent",
-        "finding": fits_any_labels,
-    }
-]

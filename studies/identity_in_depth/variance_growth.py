@@ -89,16 +89,3 @@ def small_variance_keeps_size(results):
     summary += f", he_normal {np.median(usual):.2g}"
     yes = max(small) < 2 < min(usual)
     return verdicts.Part("27 blocks", summary, verdicts.answer(yes, not yes))
-
-
-CLAIMS = [
-    {
-        "statement": "Variance 1 / (k^2 c)^2 preserves the scale of "
-        "activations in a residual network without batch normalization.",
-        "about": "identity",
-        "size": "27 blocks of 64 channels, untrained (CIFAR-10)",
-        "source": "Hardt and Ma 2017, section 4",
-        "published": "trains; the usual initialization is not reported",
-        "finding": small_variance_keeps_size,
-    }
-]

@@ -125,26 +125,3 @@ def training_hides_a_chain(results):
         for unit in ("next unit", "unit before")
     )
     return verdicts.difference(to_next, to_previous)
-
-
-CLAIMS = [
-    {
-        "statement": "Training makes an orthogonal recurrent matrix "
-        "non-normal.",
-        "about": "non-normal",
-        "size": "50 units, digits of 64 steps (25 units, permuted MNIST)",
-        "source": "Orhan and Pitkow 2020, table 2",
-        "published": "Henrici departure 0 to 2.7 on permuted MNIST, 25 units",
-        "finding": training_increases_nonnormality,
-    },
-    {
-        "statement": "A trained network contains a chain: weights to units "
-        "that peak next are larger than those to units that peak before.",
-        "about": "non-normal",
-        "size": "50 units, digits of 64 steps (adding, 100 units; permuted "
-        "MNIST, 25 units)",
-        "source": "Orhan and Pitkow 2020, figure 5",
-        "published": "an asymmetric bump (figure, no table)",
-        "finding": training_hides_a_chain,
-    },
-]

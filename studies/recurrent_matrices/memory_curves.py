@@ -186,16 +186,3 @@ def chain_retains_the_signal(results):
         return [run["accuracy"]["linear, noise"] for run in runs]
 
     return verdicts.difference(scores("chain"), scores("orthogonal"))
-
-
-CLAIMS = [
-    {
-        "statement": "With noise in the hidden state, a chain retains the "
-        "first input better than an orthogonal matrix (R^2).",
-        "about": "non-normal",
-        "size": "100 linear units, as published",
-        "source": "Orhan and Pitkow 2020, figure 2",
-        "published": "chain ahead (figure, no table)",
-        "finding": chain_retains_the_signal,
-    }
-]

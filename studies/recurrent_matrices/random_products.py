@@ -94,23 +94,3 @@ def powers_outgrow_products(results):
 def own_radius_removes_the_difference(results):
     low, found = power_over_product(results, normalise=True)
     return verdicts.Part(*found, verdicts.answer(yes=low <= 1, no=True))
-
-
-CLAIMS = [
-    {
-        "statement": "The spectral radius of W^n is much larger than that of a "
-        "product of n random matrices.",
-        "about": "non-normal",
-        "size": "products of up to 50 matrices of 100 units (none stated)",
-        "source": "Orhan's note on initialisation",
-        "published": "seen empirically, without figures",
-        "finding": powers_outgrow_products,
-    },
-    {
-        "statement": "Dividing every matrix by its own spectral radius removes "
-        "the difference.",
-        "about": "non-normal",
-        "published": "not published",
-        "finding": own_radius_removes_the_difference,
-    },
-]
