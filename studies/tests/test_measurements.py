@@ -128,6 +128,7 @@ def test_a_part_is_written_between_its_marks(squares):
         assert (results["squares"], results["partial"]) == ([1], None)
     before, b, after, c = re.split(r"<!-- \w+ -->\n", page.read_text())[:4]
     assert (before, after) == ("# A\n\n", "After.\n")
+    assert "old" not in page.read_text()
     assert b.startswith("## b\n\n**What is n^2?**\n") and "\n### Three" in b
     assert "measure all_squares/c\n" in c
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 import small
+from mnist.findings import changes_average_to_zero
+from permuted_mnist.findings import reaches_95_percent
 
 from engine import models
 from engine import protocol as protocols
@@ -68,3 +70,28 @@ def test_runs_of_what_is_another_now_are_none_of_the_protocol(
     models.config.cache_clear()
     assert len(study.missing(study.protocol.settings)) == 12 - kept
     assert len(study.runs) == (12 if what == "run" else kept)
+
+
+@pytest.mark.parametrize(
+    "value, steady, accurate",
+    [
+        (0.04, "yes", "yes"),
+        (0.06, "no", "no"),
+        (0.05, "inconclusive", "inconclusive"),
+        (-0.06, "no", "yes"),
+    ],
+)
+def test_means_of_the_seeds_are_compared_with_a_limit(
+    tmp_path, value, steady, accurate
+):
+    """A change of the hidden state with 5 %, an accuracy with 95 %."""
+
+    def outcome(setting):
+        error = value + (setting["seed"] - 1) / 1000
+        return {"estimation_error": {"mean": error}, "test": error}
+
+    study, where = small.study(tmp_path, outcome), {"layer": "RIN"}
+    (part,) = changes_average_to_zero(study, where)
+    assert part.answer == steady
+    (part,) = reaches_95_percent(study, where)
+    assert part.answer == accurate
