@@ -60,12 +60,14 @@ class Orthogonal(keras.constraints.Constraint):
 
     def __call__(self, w):
         w = ops.convert_to_tensor(w)
-        units = self._units(tuple(w.shape))
-        dtype = keras.backend.standardize_dtype(w.dtype)
-        if "float" not in dtype:
+        shape, dtype = tuple(w.shape), keras.backend.standardize_dtype(w.dtype)
+        units = shape[0] if shape else 0
+        if shape != (units, self.gates * units) or "float" not in dtype:
             raise ValueError(
-                "Orthogonal needs a weight of a floating dtype. "
-                f"Received: dtype={dtype}"
+                f"Orthogonal(gates={self.gates}) needs a floating weight of "
+                "shape (units, gates * units): the recurrent kernel of a "
+                "SimpleRNN or a RIN has gates=1, of a GRU 3, of an LSTM 4. "
+                f"Received: shape={shape}, dtype={dtype}"
             )
         wide = dtype if dtype == "float64" else "float32"
         identity = ops.eye(units, dtype=wide)
@@ -76,16 +78,6 @@ class Orthogonal(keras.constraints.Constraint):
         x = x - identity if self.offset else x
         x = ops.reshape(ops.transpose(x, (1, 0, 2)), w.shape)
         return ops.cast(x, dtype)
-
-    def _units(self, shape):
-        if len(shape) != 2 or shape[1] != self.gates * shape[0]:
-            raise ValueError(
-                f"Orthogonal(gates={self.gates}) needs a weight of shape "
-                "(units, gates * units): the recurrent kernel of a SimpleRNN "
-                "or a RIN has gates=1, of a GRU 3, of an LSTM 4. "
-                f"Received: shape={shape}"
-            )
-        return shape[0]
 
     def get_config(self):
         return {"offset": self.offset, "gates": self.gates}

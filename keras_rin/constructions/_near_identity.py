@@ -123,9 +123,6 @@ def gradient_lower_bound(
         A float, at least 0: the right side of the inequality. It is 0 if tau
         is at least 1 and L at least 2.
 
-    Raises:
-        ValueError: If an argument is none of these.
-
     Example:
 
     >>> zeros = np.zeros((5, 2, 2))

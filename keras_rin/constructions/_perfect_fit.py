@@ -66,7 +66,6 @@ def perfect_fit(
         A `PerfectFit`, a named tuple `(model, margin)`.
 
     Raises:
-        ValueError: If `x`, `y` or `width` is none of these.
         ValueError: If points that are identical in float32 have different
             labels, or the margin is too small for float32 at this width.
         ValueError: If the network misclassifies a point on this device.
@@ -260,7 +259,8 @@ def _corners(classes, k):
 def _model(cloud, stack):
     """Projection, residual blocks and the choice of the nearest corner."""
     depth, width, units = stack.kernel.shape
-    mean, dense, float32 = cloud.mean, keras.layers.Dense, {"dtype": "float32"}
+    float32: dict[str, typing.Any] = {"dtype": "float32"}
+    mean, dense = cloud.mean, keras.layers.Dense
     variance = np.ones_like(mean)
     model = keras.Sequential(
         [

@@ -23,10 +23,6 @@ class Offset(keras.initializers.Initializer):
         initializer: Initializer of the effective matrix V: a Keras
             initializer, its name or its config. Defaults to `"orthogonal"`.
 
-    Raises:
-        ValueError: If `initializer` is unknown to Keras, or if the requested
-            shape is not square.
-
     Example:
 
     >>> initializer = keras_rin.initializers.Offset("identity")

@@ -29,10 +29,6 @@ class PartialIdentity(keras.initializers.Initializer):
         fraction: Number in [0, 1], fraction of the units that integrate.
             Defaults to 0.5.
 
-    Raises:
-        ValueError: If `fraction` is not a number in [0, 1], or if the
-            requested shape is not square.
-
     Example:
 
     >>> initializer = keras_rin.initializers.PartialIdentity(0.5)

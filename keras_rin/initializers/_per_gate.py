@@ -32,10 +32,7 @@ class PerGate(keras.initializers.Initializer):
         gates: Positive integer, number of gates in the kernel. Defaults to 4.
 
     Raises:
-        ValueError: If `gates` is not a positive integer, if a list does not
-            have `gates` entries, if the last axis of the requested shape is
-            not divisible by `gates`, or if an initializer does not support the
-            shape of a gate.
+        ValueError: If an initializer does not support the shape of a gate.
 
     Example:
 

@@ -24,8 +24,7 @@ class SmallVarianceNormal(keras.initializers.Initializer):
             shape have the same values. Defaults to `None`.
 
     Raises:
-        ValueError: If `seed` is neither `None` nor such an integer, or if
-            the shape has fewer than two axes, or one of size 0.
+        ValueError: If the shape has fewer than two axes, or one of size 0.
 
     Example:
 

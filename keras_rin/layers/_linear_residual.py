@@ -8,18 +8,13 @@ from keras.constraints import Constraint
 from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
-from keras_rin.layers import _saved_weights
 from keras_rin.layers._offset_options import warn_about_effective_options
 from keras_rin.layers._residual_branch import ResidualLayer
-
-CONVERSION = (
-    "Load the effective matrix of a Dense into "
-    "`keras.layers.Dense(use_bias=False)`, and set the kernel A = W - I."
-)
+from keras_rin.layers._saved_weights import MarkedOffset
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class LinearResidual(ResidualLayer):
+class LinearResidual(MarkedOffset, ResidualLayer):
     """A linear residual layer: the identity plus a linear map.
 
     y = x + x A
@@ -59,6 +54,10 @@ class LinearResidual(ResidualLayer):
     """
 
     WEIGHTS = ("kernel",)
+    CONVERSION = (
+        "Load the effective matrix of a Dense into "
+        "`keras.layers.Dense(use_bias=False)`, and set the kernel A = W - I."
+    )
 
     def __init__(
         self,
@@ -78,16 +77,8 @@ class LinearResidual(ResidualLayer):
         warn_about_effective_options(self, "kernel")
 
     def build(self, input_shape):
-        shape = (self.features(input_shape),) * 2
+        shape = (self.fixed_features(input_shape),) * 2
         self.kernel = self.add_weight_of("kernel", "kernel", shape)
-
-    def save_own_variables(self, store):
-        super().save_own_variables(store)
-        _saved_weights.mark(store)
-
-    def load_own_variables(self, store):
-        weights = _saved_weights.without_mark(self, store, CONVERSION)
-        super().load_own_variables(weights)
 
     def call(self, x):
         x = ops.cast(x, self.compute_dtype)  # integers too

@@ -37,7 +37,6 @@ class NoisyRNN(keras.layers.RNN):
             `go_backwards`, `stateful`, `unroll`, `zero_output_for_mask`.
 
     Raises:
-        ValueError: If `stddev` is negative or not finite.
         ValueError: If `cell` is a stack of cells.
         ValueError: If the batch size of a stateful layer changes.
 

@@ -42,7 +42,7 @@ class ResidualLayer(keras.layers.Layer):
         )
         return self.add_weight(name=name, shape=shape, **options)
 
-    def features(self, input_shape):
+    def fixed_features(self, input_shape):
         self.input_spec = keras.InputSpec(
             min_ndim=2, axes={-1: input_shape[-1]}
         )

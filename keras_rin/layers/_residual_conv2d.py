@@ -52,7 +52,6 @@ class ResidualConv2D(ResidualBranch):
         `"channels_first"`.
 
     Raises:
-        ValueError: If an argument is none of these.
         ValueError: If the input has more channels than `filters`, or a height
             or width that `strides` do not divide. If a size is undefined until
             TensorFlow runs the graph, TensorFlow raises its own error.

@@ -51,9 +51,6 @@ class ResidualDense(ResidualBranch):
     Returns:
         Tensor of the shape of `x`.
 
-    Raises:
-        ValueError: If `units` is not a positive integer.
-
     Example:
 
     >>> layer = keras_rin.layers.ResidualDense(64, output_initializer="zeros")
@@ -102,7 +99,7 @@ class ResidualDense(ResidualBranch):
         self.units = _arguments.integer("units", units)
 
     def build(self, input_shape):
-        features = self.features(input_shape)
+        features = self.fixed_features(input_shape)
         self.add_branch(
             (features, self.units), (self.units, features), (self.units,)
         )

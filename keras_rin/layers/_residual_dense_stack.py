@@ -45,9 +45,6 @@ class ResidualDenseStack(ResidualBranch):
     Returns:
         Tensor of the shape of `x`.
 
-    Raises:
-        ValueError: If `units` or `depth` is not a positive integer.
-
     Example:
 
     >>> layer = keras_rin.layers.ResidualDenseStack(8, depth=100)
@@ -83,7 +80,7 @@ class ResidualDenseStack(ResidualBranch):
         self.depth = _arguments.integer("depth", depth)
 
     def build(self, input_shape):
-        features = self.features(input_shape)
+        features = self.fixed_features(input_shape)
         self.add_branch(
             (self.depth, features, self.units),
             (self.depth, self.units, features),

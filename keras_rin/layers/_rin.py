@@ -99,10 +99,7 @@ class RIN(keras.layers.RNN):
         also the last hidden state `(batch, units)`.
 
     Raises:
-        ValueError: If an argument of the cell is invalid (see `RINCell`).
         ValueError: If `fused=True` does not support another option.
-        ValueError: If the shape of `mask` or `initial_state` does not match
-            the input.
         ValueError: If a mask is passed to a layer with both `unroll` and
             `zero_output_for_mask`, for which Keras returns wrong outputs.
         ValueError: If the batch size of a stateful layer changes; in a graph

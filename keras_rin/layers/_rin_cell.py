@@ -11,19 +11,13 @@ from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.initializers import _half_precision
-from keras_rin.layers import _saved_weights
 from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._offset_options import warn_about_effective_options
-
-CONVERSION = (
-    "Load the effective matrix of a SimpleRNN into `keras.layers.SimpleRNN` "
-    "(or `SimpleRNNCell`), and convert the layer with `RIN.from_simple_rnn` "
-    "(or the cell with `RINCell.from_simple_rnn_cell`)."
-)
+from keras_rin.layers._saved_weights import MarkedOffset
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class RINCell(keras.layers.SimpleRNNCell):
+class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
     """Cell class of the `RIN` layer: one step of a Recurrent Identity Network.
 
     h_t = activation(x_t W + h_{t-1} + h_{t-1} U + b)
@@ -55,10 +49,6 @@ class RINCell(keras.layers.SimpleRNNCell):
         The output h_t `(batch, units)` and the new hidden state, which is the
         same tensor, in a list if `states` is a list.
 
-    Raises:
-        ValueError: If `units` is not a positive integer.
-        ValueError: If `dropout` or `recurrent_dropout` is outside [0, 1].
-
     Example:
 
     >>> cells = [keras_rin.layers.RINCell(16), keras_rin.layers.RINCell(8)]
@@ -70,6 +60,13 @@ class RINCell(keras.layers.SimpleRNNCell):
         Hu, Huber, Anumula and Liu, 2018, Overcoming the vanishing gradient
         problem in plain recurrent networks (arXiv 1801.06105), equation 13.
     """
+
+    CONVERSION = (
+        "Load the effective matrix of a SimpleRNN into "
+        "`keras.layers.SimpleRNN` (or `SimpleRNNCell`), and convert the layer "
+        "with `RIN.from_simple_rnn` (or the cell with "
+        "`RINCell.from_simple_rnn_cell`)."
+    )
 
     def __init__(
         self,
@@ -167,14 +164,6 @@ class RINCell(keras.layers.SimpleRNNCell):
             )
         offset = getattr(self, name)
         return offset + ops.eye(self.units, dtype=offset.dtype)
-
-    def save_own_variables(self, store):
-        super().save_own_variables(store)
-        _saved_weights.mark(store)
-
-    def load_own_variables(self, store):
-        weights = _saved_weights.without_mark(self, store, CONVERSION)
-        super().load_own_variables(weights)
 
     def _project_inputs(self, x):
         """The projected input x W + b, independent of the hidden state."""

@@ -70,10 +70,6 @@ def residual_convnet(
         with `from_logits=True`. Images are expected to have mean 0 and
         variance 1.
 
-    Raises:
-        ValueError: If an argument is none of these; a layer of the network
-            raises it, such as `stage2_block1` for a decrease of `filters`.
-
     Example:
 
     >>> model = keras_rin.models.residual_convnet(

@@ -23,8 +23,7 @@ class IdentityOffsetL2(keras.regularizers.Regularizer):
             0.01.
 
     Raises:
-        ValueError: If `l2` is negative or not finite, or if the matrix is
-            not square, or not of a floating dtype.
+        ValueError: If the matrix is not square and of a floating dtype.
 
     Example:
 
