@@ -209,7 +209,10 @@ class Network:
         """The loss after training from new weights, infinite if it diverged."""
         keras.utils.set_random_seed(seed)
         new = keras.models.clone_model(self.model)
-        self.model.set_weights(new.get_weights())
+        # Also the state of dropout, so that the seed alone determines a run.
+        pairs = zip(self.model.variables, new.variables, strict=True)
+        for variable, drawn in pairs:
+            variable.assign(drawn)
         for variable in self.model.optimizer.variables:
             variable.assign(keras.ops.zeros_like(variable))
         inputs, y = (self.padded[rows], self.shares[rows]), self.y[rows]

@@ -25,6 +25,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(16, 12, 2)).astype("float32")
 X[3:, 10:] = np.nan  # recordings of two lengths
 Y = np.arange(16) % 2
+FRONT = "own", "convolution"
 
 
 @pytest.fixture
@@ -202,3 +203,15 @@ def test_the_job_ends_at_a_table_a_verdict_and_files(
     has_step = (output / f"{best.stem}.h").exists()
     assert has_step == (kind == "classes")
     assert model.output_shape[1:] == ((None, 2) if has_step else (1,))
+
+
+def test_a_run_depends_on_its_seed_alone(with_flags):
+    """Also behind a front, whose dropout has a state of its own."""
+    with_flags()
+    x = list(np.nan_to_num(X))
+    rows = np.split(np.arange(len(x)), [12])
+    network = recordings.Network("RIN", (x, Y, rows, 2, None), *FRONT)
+    first, other, again = (
+        network.train(rows[0], 0.01, seed) for seed in (0, 1, 0)
+    )
+    assert first == again != other
