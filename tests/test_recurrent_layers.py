@@ -160,7 +160,7 @@ def simple_rnn():
 def test_sequences_that_the_layer_cannot_read_are_refused(
     diagnose, shape, value
 ):
-    message = r"`x` must be finite and of shape \(batch, time, 2\)"
+    message = r"`x` must be finite in float32 and of shape \(batch, time, 2\)"
     with pytest.raises(ValueError, match=message):
         diagnose(simple_rnn(), np.full(shape, value))
 

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 from cases import keras_before
+from public_objects import OBJECTS
 from references import assert_same
 from test_public_names import CLASSES
 from test_public_names import make
@@ -68,8 +69,8 @@ def test_every_class_is_in_a_file_of_each_release():
         )
         missing = [
             name
-            for name, item in CLASSES.items()
-            if f'"keras_rin>{item.__name__}"' not in text
+            for name in CLASSES
+            if f'"keras_rin>{OBJECTS[name].__name__}"' not in text
         ]
         assert not missing
 
@@ -80,9 +81,9 @@ def config_of(item):
 
 def broken_configs(name, values_of):
     """The config of a class with another value of one of its keys."""
-    good = config_of(CLASSES[name])
+    good = config_of(OBJECTS[name])
     for key, value in good["config"].items():
-        for junk in values_of(CLASSES[name], key, value):
+        for junk in values_of(OBJECTS[name], key, value):
             broken = copy.deepcopy(good)
             broken["config"][key] = junk
             yield broken
