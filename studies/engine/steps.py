@@ -15,19 +15,19 @@ from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
 
-def lmu(units, theta=784, **options):
-    """Half of the state is the memory of the last `theta` steps."""
+def lmu(units):
+    """Half of the state is the memory of the last 784 steps."""
     from keras_lmu import LMU
 
     half = units // 2
     cell = keras.layers.SimpleRNNCell(units - half)
-    return LMU(1, half, theta, hidden_cell=cell, **options)
+    return LMU(1, half, 784, hidden_cell=cell)
 
 
-def cfc(units, **options):
+def cfc(units):
     from ncps.keras import CfC
 
-    return CfC(units, **options)
+    return CfC(units)
 
 
 SIZE = "batch × time × features × units"
