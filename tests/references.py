@@ -64,6 +64,44 @@ def numpy_rin(x, weights, activation, h=None, mask=None):
     return np.stack(states, axis=1)
 
 
+def simple_rnn(matrix, activation="tanh", bias=0.0):
+    """A SimpleRNN of one feature with this recurrent kernel."""
+    layer = built(keras.layers.SimpleRNN(len(matrix), activation), features=1)
+    layer.cell.recurrent_kernel.assign(matrix)
+    layer.cell.bias.assign(np.full(len(matrix), bias))
+    return layer
+
+
+class Map(keras.layers.Layer):
+    """A cell without weights: a function of a state and an input."""
+
+    def __init__(self, function, units, features=1):
+        super().__init__()
+        self.function, self.state_size = function, units
+        self.build((None, features))
+
+    def call(self, inputs, states):
+        new = self.function(states[0], inputs)
+        return new, [new]
+
+
+class MapFromFive(Map):
+    """A map whose initial state is not zero."""
+
+    def get_initial_state(self, batch_size=None):
+        return [keras.ops.full((batch_size, self.state_size), 5.0)]
+
+
+def plane_map(function):
+    """The cell of a function of two numbers, which the input moves."""
+
+    def step(state, inputs):
+        x, y = keras.ops.split(state + inputs, 2, axis=-1)
+        return keras.ops.concatenate(function(x, y), axis=-1)
+
+    return Map(step, 2)
+
+
 NOT_FOR_SIMPLE_RNN = {
     "name",
     "recurrent_initializer",

@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 from references import built
 from references import orthogonal
+from references import plane_map
+from references import simple_rnn
 from references import to_numpy
 from scipy import optimize
 
@@ -11,13 +13,6 @@ from keras_rin.diagnostics import state_trajectories
 from keras_rin.layers import RIN
 
 pytestmark = pytest.mark.one_backend
-
-
-def simple_rnn(matrix, activation="tanh", bias=0.0):
-    layer = built(keras.layers.SimpleRNN(len(matrix), activation), features=1)
-    layer.cell.recurrent_kernel.assign(matrix)
-    layer.cell.bias.assign(np.full(len(matrix), bias))
-    return layer
 
 
 def linear_rin(matrix):
@@ -29,24 +24,15 @@ def linear_rin(matrix):
     return layer
 
 
-class Map(keras.layers.Layer):
-    """A cell of a function of the two numbers of its state alone."""
-
-    state_size = output_size = 2
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-        self.build((None, 1))
-
-    def call(self, inputs, states, training=False):
-        new = self.function(*keras.ops.split(states[0], 2, axis=-1))
-        new = keras.ops.concatenate(new, axis=-1)
-        return new, [new]
-
-
 def normal_states(rng, units, count=60):
     return rng.normal(size=(count, units))
+
+
+def counts(points):
+    return [
+        count.tolist()
+        for count in (points.contracting, points.neutral, points.expanding)
+    ]
 
 
 def test_two_units_that_hold_a_bit_each_have_nine_points(rng):
@@ -97,38 +83,42 @@ def test_an_identity_without_input_is_one_continuum(rng):
     points = fixed_points(layer, np.abs(normal_states(rng, 3)), x=[0.0])
     assert len(points.states) == 1 and len(points.members[0]) == 60
     assert points.dimension.tolist() == [3] and points.searches.tolist() == [60]
-    assert not points.stable.any() and points.expanding.tolist() == [0]
+    assert counts(points) == [[0], [3], [0]] and not points.stable.any()
 
 
-def test_a_ring_attractor_is_one_ring(rng):
-    """h moves to the circle of radius 1, at every angle."""
-
-    def step(x, y):
-        growth = 1 + 0.2 * (1 - x**2 - y**2)
-        return x * growth, y * growth
-
-    points = fixed_points(Map(step), [[0, 0], *normal_states(rng, 2)])
-    assert points.dimension.tolist() == [1, 0]
-    assert points.expanding.tolist() == [0, 2]
-    radii = np.linalg.norm(points.members[0], axis=1)
-    np.testing.assert_allclose(radii, np.ones(len(radii)), atol=1e-6)
+def ring(x, y):
+    """Moves to the circle of radius 1, at every angle."""
+    growth = 1 + 0.2 * (1 - x**2 - y**2)
+    return x * growth, y * growth
 
 
-def test_lines_side_by_side_are_several(rng):
+def lines(x, y):
     """Attracting lines at x = -1 and x = 1, a repelling one at x = 0."""
-    cell = Map(lambda x, y: (x + 0.2 * (x - x**3), y))
-    points = fixed_points(cell, normal_states(rng, 2, 90))
-    assert points.dimension.tolist() == [1, 1, 1]
-    assert points.expanding.tolist() == [0, 0, 1]
-    assert sorted(np.round(points.states[:, 0])) == [-1, 0, 1]
+    return x + 0.2 * (x - x**3), y
 
 
-def test_an_isolated_point_with_an_eigenvalue_near_1_stays_isolated(rng):
-    """h = tanh(1.002 h): three points within 0.16, slopes within 0.01 of 1."""
-    layer = simple_rnn(np.diag([1.002, 0.5]))
-    points = fixed_points(layer, 0.1 * normal_states(rng, 2))
-    assert points.dimension.tolist() == [0, 0, 0]
-    assert points.expanding.tolist() == [0, 0, 1]
+def bistable(x, y):
+    """Three isolated points within 0.16, with slopes within 0.01 of 1."""
+    return keras.ops.tanh(1.002 * x), 0.5 * y
+
+
+@pytest.mark.parametrize(
+    "function, dimension, expanding, size",
+    [
+        (ring, [1, 0], [0, 2], lambda states: np.linalg.norm(states, axis=1)),
+        (lines, [1, 1, 1], [0, 0, 1], lambda states: np.abs(states[:, 0])),
+        (bistable, [0, 0, 0], [0, 0, 1], None),
+    ],
+)
+def test_continua_and_points_lie_beside_each_other(
+    rng, function, dimension, expanding, size
+):
+    states = [[0, 0], *normal_states(rng, 2, 90)]
+    points = fixed_points(plane_map(function), states)
+    assert points.dimension.tolist() == dimension
+    assert points.expanding.tolist() == expanding
+    for members in points.members[:-1] if size else []:
+        np.testing.assert_allclose(size(members), 1, atol=1e-6)
 
 
 def test_slow_points_are_no_fixed_points(rng):
@@ -169,37 +159,49 @@ def test_bad_arguments_are_named(arguments, message):
 
 
 def test_the_speed_is_relative_to_the_size_of_the_state():
-    cell = Map(lambda x, y: (x + 1e-3, y + 1e-3))
+    cell = plane_map(lambda x, y: (x + 1e-3, y + 1e-3))
     points = fixed_points(cell, [[1e6, 0.0]])
     assert len(points.unconverged_states) == 0
 
 
-def counts(points):
-    return [
-        count.tolist()
-        for count in (points.contracting, points.neutral, points.expanding)
-    ]
+JORDAN = -np.eye(20) + np.eye(20, k=1)
+TURN = orthogonal(np.random.default_rng(0), 20)
+TURN_6 = orthogonal(np.random.default_rng(1), 6)
+CHAIN = -0.9 * np.eye(20) + 3 * np.eye(20, k=1)
+ORDER = np.random.default_rng(2).permutation(20)
 
 
 @pytest.mark.parametrize(
-    "matrix",
+    "matrix, contracting, neutral, dimension",
     [
-        -np.eye(2),
-        np.array([[0.0, 1.0], [-1.0, 0.0]]),
-        orthogonal(np.random.default_rng(0), 20),
+        (-np.eye(2), 0, 2, 0),
+        (np.array([[0.0, 1.0], [-1.0, 0.0]]), 0, 2, 0),
+        (TURN, 0, 20, 1),
+        # Rounding moves the eigenvalues of a block by eps^(1 / units).
+        (JORDAN[:2, :2], 0, 2, 0),
+        (JORDAN, 0, 20, 0),
+        (TURN.T @ JORDAN @ TURN, 0, 20, 0),
+        (CHAIN[np.ix_(ORDER, ORDER)], 20, 0, 0),
+        (TURN_6.T @ (0.8 * np.eye(6) + np.eye(6, k=1)) @ TURN_6, 6, 0, 0),
+        (np.diag([1, 0.995, 0.5]), 2, 1, 1),
+        (np.diag([1, 1, 0.5]), 1, 2, 2),
+        (np.diag([1, -1, 1.5]), 0, 2, 1),
+        (np.eye(3) + np.eye(3, k=1), 0, 3, 1),
     ],
-    ids=["-I", "quarter turn", "orthogonal"],
 )
-def test_an_orthogonal_map_neither_attracts_nor_repels(rng, float64, matrix):
-    states = normal_states(rng, len(matrix), 10)
-    state = states[0]
-    for _ in range(2000):
-        state = state @ matrix
-    norms = np.linalg.norm(state), np.linalg.norm(states[0])
-    np.testing.assert_allclose(*norms, rtol=1e-12)
+def test_a_linear_map_has_the_null_space_of_its_matrix(
+    rng, float64, matrix, contracting, neutral, dimension
+):
+    units = len(matrix)
+    states = [np.zeros(units), *normal_states(rng, units, 10)]
     points = fixed_points(linear_rin(matrix), states)
-    assert counts(points) == [[0], [len(matrix)], [0]]
-    assert points.stable.tolist() == [False]
+    expanding = units - contracting - neutral
+    assert counts(points) == [[contracting], [neutral], [expanding]]
+    assert points.stable.tolist() == [contracting == units]
+    nullity = units - np.linalg.matrix_rank(matrix - np.eye(units))
+    assert points.dimension.tolist() == [dimension] == [nullity]
+    rest = points.members[0] @ matrix - points.members[0]
+    np.testing.assert_allclose(rest, np.zeros_like(rest), atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,7 @@ DEGENERATE = {
 def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case):
     """Beside a direction that contracts."""
     function, roots = DEGENERATE[case]
-    cell = Map(lambda h, other: (function(h), 0.5 * other))
+    cell = plane_map(lambda h, other: (function(h), 0.5 * other))
     sets = [np.random.default_rng(s).normal(size=(60, 2)) for s in range(3)]
     initial_states = np.concatenate(sets)
     initial_states[0] = 0  # a search that begins at a root
@@ -260,74 +262,32 @@ def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case):
     assert points.searches.sum() + len(points.unconverged_states) == 180
 
 
-@pytest.mark.parametrize("units", [2, 20])
-def test_a_jordan_block_at_1_is_neutral_in_any_basis(rng, float64, units):
-    """Rounding moves its eigenvalues by eps^(1 / units), up to 0.16."""
-    basis = orthogonal(rng, units)
-    block = -np.eye(units) + np.eye(units, k=1)
-    for matrix in (block, basis.T @ block @ basis):
-        points = fixed_points(linear_rin(matrix), normal_states(rng, units, 5))
-        assert counts(points) == [[0], [units], [0]]
-
-
-def test_jordan_blocks_off_the_circle_contract(rng, float64):
-    """A chain in whatever order of its units, and a block in another basis."""
-    order, basis = rng.permutation(20), orthogonal(rng, 6)
-    chain = -0.9 * np.eye(20) + 3 * np.eye(20, k=1)
-    block = 0.8 * np.eye(6) + np.eye(6, k=1)
-    for matrix in (chain[np.ix_(order, order)], basis.T @ block @ basis):
-        points = fixed_points(linear_rin(matrix), np.zeros((1, len(matrix))))
-        assert counts(points) == [[len(matrix)], [0], [0]]
-        assert points.stable.all()
-
-
-@pytest.mark.parametrize("r", [0.5, 1.5, 2.9, 3.5])
-def test_the_logistic_map_has_its_two_points(rng, r):
+def logistic(r):
     """x' = r x (1 - x): 0 of slope r, and 1 - 1 / r of slope 2 - r."""
-    cell = Map(lambda x, y: (r * x * (1 - x), 0.1 * y))
-    points = fixed_points(cell, normal_states(rng, 2))
-    order = np.argsort(np.abs(points.states[:, 0]))
-    expected = [[0, 0], [1 - 1 / r, 0]]
-    np.testing.assert_allclose(points.states[order], expected, atol=1e-8)
-    slopes = points.jacobians[order, 0, 0]
-    np.testing.assert_allclose(slopes, [r, 2 - r], atol=1e-7)
-    stable = np.abs([r, 2 - r]) < 1
-    np.testing.assert_array_equal(points.stable[order], stable)
+    expected = [([0, 0], [r, 0.1]), ([1 - 1 / r, 0], [2 - r, 0.1])]
+    return (lambda x, y: (r * x * (1 - x), 0.1 * y)), expected
 
 
-def test_the_henon_map_has_its_two_saddles(rng):
-    """x = 1 - 1.4 x^2 + 0.3 x, with eigenvalues l^2 + 2.8 x l - 0.3 = 0."""
-    cell = Map(lambda x, y: (1 - 1.4 * x**2 + y, 0.3 * x))
-    points = fixed_points(cell, normal_states(rng, 2))
+def henon():
+    """Two saddles, with eigenvalues l^2 + 2.8 x l - 0.3 = 0."""
     roots = np.roots([1.4, 0.7, -1])
-    order = [np.abs(points.states[:, 0] - x).argmin() for x in roots]
-    expected = np.column_stack([roots, 0.3 * roots])
-    np.testing.assert_allclose(points.states[order], expected, atol=1e-8)
-    for x, eigenvalues in zip(roots, points.eigenvalues[order], strict=True):
-        expected = sorted(np.roots([1, 2.8 * x, -0.3]), key=abs, reverse=True)
-        np.testing.assert_allclose(eigenvalues, expected, atol=1e-7)
-    assert points.expanding.tolist() == points.contracting.tolist() == [1, 1]
+    expected = [([x, 0.3 * x], np.roots([1, 2.8 * x, -0.3])) for x in roots]
+    return (lambda x, y: (1 - 1.4 * x**2 + y, 0.3 * x)), expected
 
 
 @pytest.mark.parametrize(
-    "matrix, dimension, neutral",
-    [
-        (np.diag([1, 0.995, 0.5]), 1, 1),
-        (np.diag([1, 1, 0.5]), 2, 2),
-        (np.diag([1, -1, 1.5]), 1, 2),
-        (np.eye(3) + np.eye(3, k=1), 1, 3),
-    ],
-    ids=["slow beside it", "plane", "all kinds", "Jordan block"],
+    "function, expected", [*map(logistic, [0.5, 1.5, 2.9, 3.5]), henon()]
 )
-def test_the_dimension_is_that_of_the_null_space(
-    rng, float64, matrix, dimension, neutral
-):
-    points = fixed_points(linear_rin(matrix), normal_states(rng, 3))
-    nullity = 3 - np.linalg.matrix_rank(matrix - np.eye(3))
-    assert points.dimension.tolist() == [dimension] == [nullity]
-    assert points.neutral.tolist() == [neutral]
-    rest = (points.members[0] @ matrix) - points.members[0]
-    np.testing.assert_allclose(rest, np.zeros_like(rest), atol=1e-8)
+def test_known_maps_have_their_two_points(rng, function, expected):
+    points = fixed_points(plane_map(function), normal_states(rng, 2))
+    assert len(points.states) == 2
+    for state, eigenvalues in expected:
+        (k,) = np.flatnonzero(np.abs(points.states - state).max(axis=1) < 1e-7)
+        eigenvalues = sorted(eigenvalues, key=abs, reverse=True)
+        np.testing.assert_allclose(
+            points.eigenvalues[k], eigenvalues, atol=1e-7
+        )
+        assert points.expanding[k] == (np.abs(eigenvalues) > 1).sum()
 
 
 def test_refining_brings_an_eigenvalue_of_1_within_3e_7(rng):
