@@ -1,15 +1,18 @@
-"""What recurrent layers read, wherever they are in a model."""
+"""What recurrent layers read, wherever they are in a model: `adapt` tells."""
 
 import keras
 import numpy as np
 import pytest
-from references import Around
+from cases import one_backend_after
+from references import assert_same
 from references import to_numpy
 
-from keras_rin.diagnostics._layer_inputs import first_inputs
+import keras_rin
 from keras_rin.layers import RIN
+from keras_rin.layers import RINCell
 
-pytestmark = pytest.mark.one_backend
+ALL = np.ones((4, 6), bool)
+SOME = np.arange(6)[None] < [[6], [4], [3], [1]]
 
 
 def doubling():
@@ -20,124 +23,138 @@ def sequential(*layers, shape=(6, 2)):
     return keras.Sequential([keras.Input(shape), *layers])
 
 
-@pytest.fixture
-def x(rng):
-    return rng.normal(size=(4, 6, 2)).astype("float32")
+# Each returns a model, its inputs, and a function of the weights of the moment:
+# each layer with what it reads and the steps that count, all by default.
+def masked_model_inside(x):
+    x[~SOME] = 0
+    inside = sequential(keras.layers.Dropout(0.5), rin := RIN(3))
+    inside.supports_masking = True
+    model = sequential(keras.layers.Masking(), inside)
+    return model, x, lambda: [(rin, x, SOME)]
 
 
-def assert_reads(model, x, expected):
-    """`expected` has (layer, x, mask) in the order of the model."""
-    calls = [(layer, *read()) for layer, read in first_inputs(model, x)]
-    assert [layer for layer, *_ in calls] == [layer for layer, *_ in expected]
-    for (_, x, mask), (_, expected_x, expected_mask) in zip(
-        calls, expected, strict=True
-    ):
-        np.testing.assert_allclose(x, expected_x, rtol=1e-5)
-        np.testing.assert_array_equal(mask, expected_mask)
+def mask_of_an_embedding(x):
+    tokens = SOME * np.arange(1, 7)
+    embedding, rin = keras.layers.Embedding(7, 3, mask_zero=True), RIN(5)
+    model = sequential(embedding, rin, shape=(None,))
+    return model, tokens, lambda: [(rin, to_numpy(embedding(tokens)), SOME)]
 
 
-def test_layers_and_those_of_wrappers_and_models_inside(x):
-    first = keras.layers.GRU(2, return_sequences=True)
+def masked_stack(x, backwards=False):
+    cells = [keras.layers.GRUCell(3), RINCell(2), RINCell(4)]
+    x[~SOME] = 0
+    stack = keras.layers.RNN(cells, go_backwards=backwards)
+    model = sequential(keras.layers.Masking(), stack)
+    step = -1 if backwards else 1
+    read, steps = x[:, ::step].copy(), SOME[:, ::step].copy()
+
+    def outputs(cell, inputs):
+        layer = keras.layers.RNN(cell, return_sequences=True)
+        return to_numpy(layer(inputs, mask=keras.ops.array(steps)))
+
+    def expected():
+        first = outputs(cells[0], read)
+        second = outputs(cells[1], first)
+        return [(cells[1], first, steps), (cells[2], second, steps)]
+
+    return model, x, expected
+
+
+def masked_stack_backwards(x):
+    return masked_stack(x, backwards=True)
+
+
+def wrappers_and_models_inside(x):
+    first = RIN(2, return_sequences=True)
     both_ways = keras.layers.Bidirectional(RIN(3))
-    model = sequential(doubling(), first, sequential(doubling(), both_ways))
-    steps = np.ones((4, 6), bool)
-    layer_inputs = 2 * to_numpy(first(2 * x))
+    inside = sequential(keras.layers.Dropout(0.5), doubling(), both_ways)
+    model = sequential(doubling(), first, inside)
     directions = both_ways.forward_layer, both_ways.backward_layer
-    expected = [(layer, layer_inputs, steps) for layer in directions]
-    assert_reads(model, x, [(first, 2 * x, steps), *expected])
+    return (
+        model,
+        x,
+        lambda: [
+            (first, 2 * x),
+            *((layer, 2 * to_numpy(first(2 * x))) for layer in directions),
+        ],
+    )
 
 
-def test_a_model_inside_with_two_inputs(x):
+def model_inside_of_two_inputs(x):
     inputs, rins = [keras.Input((6, 2)) for _ in "ab"], [RIN(2), RIN(3)]
     outputs = [rin(x) for rin, x in zip(rins, inputs, strict=True)]
     inside = keras.Model(inputs, keras.layers.Concatenate()(outputs))
     outer = keras.Input((6, 2))
     model = keras.Model(outer, inside([outer, doubling()(outer)]))
-    steps = np.ones((4, 6), bool)
-    assert_reads(model, x, [(rins[0], x, steps), (rins[1], 2 * x, steps)])
+    return model, x, lambda: [(rins[0], x), (rins[1], 2 * x)]
 
 
-@pytest.mark.parametrize("first", ["layer", "model"])
-@pytest.mark.parametrize("second", ["layer", "model"])
-def test_of_two_calls_the_first(first, second, x):
-    rin, inputs = RIN(2), keras.Input((6, 2))
-    callees = {"layer": rin, "model": sequential(rin)}
-    outputs = [callees[first](inputs), callees[second](doubling()(inputs))]
-    model = keras.Model(inputs, keras.layers.Add()(outputs))
-    assert_reads(model, x, [(rin, x, np.ones((4, 6), bool))])
-
-
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("inside", [False, True])
-def test_the_slices_of_time_distributed(masked, inside, x):
+def slices(x, masking=()):
     documents = np.stack([x, x + 1, x - 1], axis=1)
-    documents[:2, :, 3:] = 0
-    rin = RIN(3)
-    masking = [keras.layers.Masking()] * masked
-    words = sequential(rin) if inside else rin
+    documents[:, 1:, 3:] = 0
+    words = sequential(rin := RIN(3)) if masking else (rin := RIN(3))
     outer = keras.layers.TimeDistributed(words)
     model = sequential(*masking, outer, shape=(3, 6, 2))
     sentences = documents.reshape(12, 6, 2)
-    steps = (sentences != 0).any(axis=-1) | (not masked)
-    assert_reads(model, documents, [(rin, sentences, steps)])
+    steps = (sentences != 0).any(axis=-1) | (not masking)
+    return model, documents, lambda: [(rin, sentences, steps)]
 
 
-@pytest.mark.each_backend
-def test_a_mask_reaches_a_model_inside(x):
-    x[:2, 3:] = 0
-    rin = RIN(3)
-    inside = sequential(rin)
-    inside.supports_masking = True
-    model = sequential(keras.layers.Masking(), inside)
-    assert_reads(model, x, [(rin, x, (x != 0).any(axis=-1))])
+def masked_slices(x):
+    return slices(x, [keras.layers.Masking()])
 
 
-@pytest.mark.each_backend
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_a_mask_is_that_of_the_embedding_or_given_by_hand(by_hand, rng):
-    tokens = rng.integers(0, 4, (5, 6))
-    inputs = keras.Input((None,), dtype="int32")
-    embedding = keras.layers.Embedding(4, 3, mask_zero=not by_hand)
-    rin, embedded = RIN(5), embedding(inputs)
-    options = {"mask": keras.ops.not_equal(inputs, 0)} if by_hand else {}
-    model = keras.Model(inputs, rin(embedded, **options))
-    expected = to_numpy(embedding(tokens))
-    assert_reads(model, tokens, [(rin, expected, tokens > 0)])
-
-
-def test_a_mask_given_beside_the_inputs_of_the_model(x):
-    x[:2, 3:] = 0
+def mask_given_beside_the_inputs_of_the_model(x):
+    x[~SOME] = 0
     rin, inputs = RIN(2), keras.Input((6, 2))
     mask = keras.ops.any(keras.ops.not_equal(inputs, 0), axis=-1)
     model = keras.Model(inputs, rin(inputs, mask=mask))
-    assert_reads(model, x, [(rin, x, (x != 0).any(axis=-1))])
+    return model, x, lambda: [(rin, x, SOME)]
 
 
-@pytest.mark.filterwarnings("error:.*does not support masking")
-def test_a_model_inside_gets_no_mask_where_there_is_none(x):
-    rin = RIN(2)
-    unmasked = keras.layers.Lambda(lambda x: 2 * x)
+def stateful_layers(x):
+    first, second, third = rnns = [
+        keras.layers.SimpleRNN(3, return_sequences=True, stateful=True)
+        for _ in range(3)
+    ]
+    model = keras.Sequential([keras.Input(batch_shape=(4, 6, 2)), *rnns])
+
+    def expected():
+        below = to_numpy(first(x))
+        return [(second, below), (third, to_numpy(second(below)))]
+
+    return model, x, expected
+
+
+def no_mask_for_a_layer_without_support(x):
+    """Keras would warn of a mask that is lost."""
+    unmasked, rin = keras.layers.Lambda(lambda x: 2 * x), RIN(2)
     model = sequential(doubling(), sequential(unmasked, rin))
-    assert_reads(model, x, [(rin, 4 * x, np.ones((4, 6), bool))])
+    return model, x, lambda: [(rin, 4 * x)]
 
 
-@pytest.mark.each_backend
-@pytest.mark.parametrize("backwards", [False, True])
-def test_a_cell_of_a_stack_reads_the_outputs_of_those_before(backwards, x):
-    cells = [keras.layers.GRUCell(3), keras.layers.SimpleRNNCell(2)]
-    stack = keras.layers.RNN(cells, go_backwards=backwards)
-    steps = np.arange(6)[None] < [[6], [4], [3], [1]]
-    x[~steps] = 0
-    model = sequential(keras.layers.Masking(), stack)
-    order = np.s_[:, ::-1] if backwards else np.s_[:]
-    below = keras.layers.RNN(cells[0], return_sequences=True)
-    x, steps = x[order], steps[order]
-    states = to_numpy(below(x.copy(), mask=keras.ops.array(steps.copy())))
-    assert_reads(
-        model, x[order], [(cells[0], x, steps), (cells[1], states, steps)]
-    )
+MODELS = [
+    masked_model_inside,
+    mask_of_an_embedding,
+    masked_stack,
+    masked_stack_backwards,
+    wrappers_and_models_inside,
+    model_inside_of_two_inputs,
+    slices,
+    masked_slices,
+    mask_given_beside_the_inputs_of_the_model,
+    stateful_layers,
+    no_mask_for_a_layer_without_support,
+]
 
 
-def test_those_of_a_layer_of_ones_own_are_unknown(x):
-    model = sequential(Around(keras.layers.SimpleRNN(1)))
-    assert first_inputs(model, x) == []
+@pytest.mark.parametrize("make", one_backend_after(MODELS, first=4))
+def test_each_layer_is_adapted_to_what_it_reads(make, rng):
+    x = rng.normal(1, 1, size=(4, 6, 2)).astype("float32")
+    model, data, expected = make(x)
+    keras_rin.adapt(model, data)
+    for layer, inputs, *steps in expected():
+        cell = getattr(layer, "cell", layer)
+        mean = inputs[steps[0] if steps else ALL].mean(axis=0)
+        expected_bias = -mean @ to_numpy(cell.kernel)
+        assert_same(cell.bias, expected_bias, 1e-4, 1e-6)
