@@ -11,27 +11,10 @@ import pathlib
 
 import keras
 import numpy as np
-from keras import layers
 
 import keras_rin
-from keras_rin.constraints import Orthogonal
-from keras_rin.initializers import Chain
-from keras_rin.initializers import ChainIdentity
-from keras_rin.initializers import FeedbackChain
-from keras_rin.initializers import Offset
-from keras_rin.initializers import PartialIdentity
-from keras_rin.initializers import PerGate
-from keras_rin.initializers import Ramp
-from keras_rin.initializers import SmallVarianceNormal
-from keras_rin.layers import RIN
-from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import LinearResidual
-from keras_rin.layers import NoisyRNN
-from keras_rin.layers import ResidualDense
-from keras_rin.layers import ResidualDenseStack
-from keras_rin.layers import RINCell
-from keras_rin.models import residual_convnet
-from keras_rin.regularizers import IdentityOffsetL2
+from keras_rin import initializers
+from keras_rin import layers
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
 SEQUENCE, VECTOR, IMAGE = (None, 3), (4,), (4, 4, 2)
@@ -41,74 +24,77 @@ def of(shape, *above):
     return keras.Sequential([keras.Input(shape), *above])
 
 
-def compiled(optimizer, shape, *above):
-    model = of(shape, *above)
+def recurrent():
+    rin = layers.RIN(
+        4,
+        activation="tanh",
+        recurrent_initializer=initializers.ChainIdentity(0.9, -0.5),
+        recurrent_constraint=keras_rin.constraints.Orthogonal(offset=True),
+        return_sequences=True,
+        dropout=0.1,
+    )
+    feedback = initializers.Offset(initializers.FeedbackChain(0.9, 0.1))
+    both = layers.RIN(3, recurrent_initializer=feedback, return_sequences=True)
+    cells = [layers.RINCell(3), layers.RINCell(2)]
+    simple_rnn = keras.layers.SimpleRNN(
+        4,
+        recurrent_initializer=initializers.Chain(0.9),
+        recurrent_regularizer=keras_rin.regularizers.IdentityOffsetL2(0.1),
+        return_sequences=True,
+    )
+    gates = [initializers.Ramp() for _ in "ifco"]
+    gates[2] = initializers.Chain()
+    lstm = keras.layers.LSTM(
+        4, recurrent_initializer=initializers.PerGate(gates)
+    )
+    both = keras.layers.Bidirectional(both)
+    cells = keras.layers.RNN(cells, return_sequences=True)
+    return of(SEQUENCE, rin, both, cells, simple_rnn, lstm)
+
+
+def partial_identity():
+    identity = initializers.Offset(initializers.PartialIdentity())
+    model = of(SEQUENCE, layers.RIN(4, recurrent_initializer=identity))
+    optimizer = keras.optimizers.Adam(0.003)
     model.compile(optimizer, "mse")
     optimizer.build(model.trainable_variables)
     return model
 
 
-MODELS = {
-    "recurrent": lambda: of(
-        SEQUENCE,
-        RIN(
-            4,
-            activation="tanh",
-            recurrent_initializer=ChainIdentity(0.9, -0.5),
-            recurrent_constraint=Orthogonal(offset=True),
-            return_sequences=True,
-            dropout=0.1,
-        ),
-        layers.Bidirectional(
-            RIN(
-                3,
-                recurrent_initializer=Offset(FeedbackChain(0.9, 0.1)),
-                return_sequences=True,
-            )
-        ),
-        layers.RNN([RINCell(3), RINCell(2)], return_sequences=True),
-        layers.SimpleRNN(
-            4,
-            recurrent_initializer=Chain(0.9),
-            recurrent_regularizer=IdentityOffsetL2(0.1),
-            return_sequences=True,
-        ),
-        layers.LSTM(
-            4, recurrent_initializer=PerGate([Ramp(), Ramp(), Chain(), Ramp()])
-        ),
-    ),
-    "partial_identity": lambda: compiled(
-        keras.optimizers.Adam(0.003),
-        SEQUENCE,
-        RIN(4, recurrent_initializer=Offset(PartialIdentity())),
-    ),
-    "deep_transition": lambda: of(
-        SEQUENCE,
-        layers.RNN(DeepTransitionRINCell(4, bias_initializer="random_normal")),
-    ),
-    "noisy": lambda: of(SEQUENCE, NoisyRNN(RINCell(4), stddev=0.0)),
-    "residual": lambda: of(
+def deep_transition():
+    cell = layers.DeepTransitionRINCell(4, bias_initializer="random_normal")
+    return of(SEQUENCE, keras.layers.RNN(cell))
+
+
+def noisy():
+    return of(SEQUENCE, layers.NoisyRNN(layers.RINCell(4), stddev=0.0))
+
+
+def residual():
+    small = initializers.SmallVarianceNormal
+    return of(
         VECTOR,
-        LinearResidual(kernel_initializer=SmallVarianceNormal()),
-        ResidualDense(3, kernel_initializer=SmallVarianceNormal()),
-        ResidualDenseStack(3, depth=2),
-    ),
-    "convnet": lambda: residual_convnet(
-        IMAGE,
-        num_classes=2,
-        stem_filters=2,
-        filters=(2, 3),
-        blocks=1,
-        use_bias=True,
-    ),
-}
+        layers.LinearResidual(kernel_initializer=small()),
+        layers.ResidualDense(3, kernel_initializer=small()),
+        layers.ResidualDenseStack(3, depth=2),
+    )
+
+
+def convnet():
+    sizes = {"stem_filters": 2, "filters": (2, 3), "blocks": 1}
+    return keras_rin.models.residual_convnet(
+        IMAGE, num_classes=2, use_bias=True, **sizes
+    )
+
+
+MODELS = recurrent, partial_identity, deep_transition, noisy, residual, convnet
 
 
 def main():
     folder = FOLDER / keras_rin.__version__
     folder.mkdir(parents=True, exist_ok=True)
-    for name, make in MODELS.items():
-        file = folder / f"{name}.keras"
+    for make in MODELS:
+        file = folder / f"{make.__name__}.keras"
         if file.exists():
             print(f"{file} is there and stays.")
             continue

@@ -11,9 +11,8 @@ def of(module):
         item = getattr(module, name)
         if inspect.ismodule(item):
             yield from of(item)
-        else:
+        elif callable(item):
             yield f"{module.__name__}.{name}", item
 
 
 OBJECTS = dict(of(keras_rin))
-OBJECTS.pop("keras_rin.__version__")

@@ -26,22 +26,6 @@ CITATION = re.compile(
 )
 
 
-def broken_links(page):
-    """The relative links of a page to files that do not exist."""
-    targets = LINK.findall(CODE.sub("", page.read_text()))
-    paths = [target.split("#")[0] for target in targets if ":" not in target]
-    return [path for path in paths if not (page.parent / path).exists()]
-
-
-def wrong_citations(page):
-    """The citations of a page whose figure its study does not have."""
-    return [
-        (figure, study, title)
-        for figure, study, title in CITATION.findall(page.read_text())
-        if not has_cell((page.parent / study).read_text(), figure, title)
-    ]
-
-
 def has_cell(study, figure, title):
     """Whether a table has the figure in a row with the cells of the title."""
     whole = re.compile(rf"(?<![\d.]){re.escape(figure)}(?![\d.]*\d)")
@@ -56,33 +40,27 @@ def has_cell(study, figure, title):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
 def test_links_lead_to_files_and_cited_figures_are_those_of_studies(page):
-    assert not broken_links(page)
-    assert not wrong_citations(page)
+    text = page.read_text()
+    for target in LINK.findall(CODE.sub("", text)):
+        path = page.parent / target.split("#")[0]
+        assert ":" in target or path.exists(), target
+    for figure, study, title in CITATION.findall(text):
+        study = (page.parent / study).read_text()
+        assert has_cell(study, figure, title), (figure, title)
     without = re.compile(r"\[\d(?:[^]a-z]|to|of)*\]\(\S*studies/[^)\s]*\)")
-    assert not without.search(page.read_text()), "cite a row"
+    assert not without.search(text), "cite a row"
 
 
 TABLE = """
-| model | rate |      loss (range) |
-|:------|-----:|------------------:|
-| RIN   | 0.01 |  0.5 (0.1 to 0.9) |
-| RIN   |  0.1 | 10.5 (9.1 to 9.9) |
-| a; b  |      |                 1 |
+| RIN  | 0.01 |  0.5 (0.1 to 0.9) |
+| RIN  |  0.1 | 10.5 (9.1 to 9.9) |
+| a; b |      |                 1 |
 """
 
 
-@pytest.mark.parametrize(
-    "figure, title, found",
-    [
-        ("0.5 (0.1 to 0.9)", "RIN; 0.01", True),
-        ("0.5", "RIN", True),
-        ("1", "a; b", True),
-        ("0.5 (0.1 to 0.8)", "RIN; 0.01", False),
-        ("0.5", "RIN; 0.1", False),
-        ("0.01", "RIN; 0.01", False),
-        ("0.", "RIN", False),
-        ("0.5", "IRNN", False),
-    ],
-)
-def test_a_figure_is_looked_for_in_its_row(figure, title, found):
-    assert has_cell(TABLE, figure, title) is found
+@pytest.mark.parametrize("figure", ["0.5 (0.1 to 0.9)", "0.5", "10.5"])
+def test_a_figure_is_looked_for_in_its_row(figure):
+    assert has_cell(TABLE, figure, "RIN") and has_cell(TABLE, "1", "a; b")
+    assert has_cell(TABLE, figure, "RIN; 0.01") == (figure != "10.5")
+    assert not has_cell(TABLE, "0", "RIN")
+    assert not has_cell(TABLE, figure, "IRNN")

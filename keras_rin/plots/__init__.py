@@ -1,8 +1,9 @@
 """Plots of the diagnostics. matplotlib is imported on first use.
 
 Each draws on `ax`, on a new figure if it is `None`, and returns the `Figure`.
-The keys of a dict are the legend; layers and initializers have one style in all
-plots. A `ValueError` names data of another type or shape and an empty dict.
+The keys of a dict are the legend; `STYLES` has one style for each layer and
+initializer in all plots. A `ValueError` names data of another type or shape and
+an empty dict.
 """
 
 from keras_rin.plots._curves import plot_gradient_norms
@@ -10,11 +11,13 @@ from keras_rin.plots._curves import plot_hidden_chain
 from keras_rin.plots._curves import plot_learning_curves
 from keras_rin.plots._curves import plot_lyapunov_spectra
 from keras_rin.plots._curves import plot_memory_curves
+from keras_rin.plots._drawing import STYLES
 from keras_rin.plots._planes import plot_eigenvalues
 from keras_rin.plots._planes import plot_fixed_points
 from keras_rin.plots._planes import plot_jacobian_spectra
 
 __all__ = [
+    "STYLES",
     "plot_eigenvalues",
     "plot_fixed_points",
     "plot_gradient_norms",

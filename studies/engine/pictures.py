@@ -12,21 +12,7 @@ from engine.study import SOLVED
 from keras_rin import plots
 
 FAR_BELOW = 0.1  # of the baseline
-# Those of `keras_rin.plots`, in which these names have a style too.
-DASH_DOTTED = (0, (5, 1, 1, 1, 1, 1))
-STYLES = {
-    "RIN": {"color": "#0072b2", "linestyle": "-"},
-    "IRNN": {"color": "#56b4e9", "linestyle": "--"},
-    "SimpleRNN": {"color": "#7f7f7f", "linestyle": ":"},
-    "GRU": {"color": "#e69f00", "linestyle": "--"},
-    "LSTM": {"color": "#000000", "linestyle": DASH_DOTTED},
-    "chain": {"color": "#009e73", "linestyle": "-"},
-    "feedback chain": {"color": "#009e73", "linestyle": ":"},
-    "chain + identity": {"color": "#cc79a7", "linestyle": "-."},
-    "orthogonal": {"color": "#d55e00", "linestyle": "--"},
-    "kept orthogonal": {"color": "#d55e00", "linestyle": "-"},
-}
-STYLES["identity"] = STYLES["identity + noise"] = STYLES["RIN"]
+STYLES = plots.STYLES
 OTHER = "#332288"  # a variant without a style
 POSITIVE, NEGATIVE = "#0072b2", "#d55e00"  # values, and their sign
 CAPTIONS = {

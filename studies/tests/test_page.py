@@ -13,7 +13,6 @@ from engine import protocol
 from engine.record import STUDIES
 from engine.study import Study
 from engine.study import load
-from keras_rin import plots
 
 
 def test_the_pages_are_those_of_the_stored_runs():
@@ -74,9 +73,3 @@ def test_one_no_refutes_a_claim_without_exceptions(
     (claim,) = claims.of(small.study(tmp_path, outcome, text))
     assert [part.answer for part in claim.parts] == answers
     assert claim.verdict == verdict
-
-
-def test_a_layer_has_one_color_in_all_pictures():
-    curves = {name: [1, 2] for name in pictures.STYLES}
-    for line in plots.plot_learning_curves(curves).axes[0].get_lines():
-        assert pictures.color(line.get_label()) == line.get_color()
