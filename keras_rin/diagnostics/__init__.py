@@ -17,8 +17,6 @@ from keras_rin.diagnostics._nonnormality import henrici_departure
 from keras_rin.diagnostics._nonnormality import numerical_radius
 from keras_rin.diagnostics._nonnormality import spectral_radius
 from keras_rin.diagnostics._nonnormality import transient_amplification
-from keras_rin.diagnostics._preflight import Finding
-from keras_rin.diagnostics._preflight import LayerPreflight
 from keras_rin.diagnostics._preflight import Preflight
 from keras_rin.diagnostics._preflight import preflight
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
@@ -27,11 +25,9 @@ from keras_rin.diagnostics._state_growth import input_drift
 from keras_rin.diagnostics._state_growth import state_norms
 
 __all__ = [
-    "Finding",
     "FixedPoints",
     "HiddenChain",
     "InputDrift",
-    "LayerPreflight",
     "LyapunovSpectrum",
     "Preflight",
     "fisher_memory_curve",

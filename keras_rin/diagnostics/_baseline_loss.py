@@ -5,11 +5,11 @@ import numpy as np
 from keras import ops
 
 LOSSES = (
-    keras.losses.MeanSquaredError,
-    keras.losses.MeanAbsoluteError,
-    keras.losses.BinaryCrossentropy,
-    keras.losses.CategoricalCrossentropy,
-    keras.losses.SparseCategoricalCrossentropy,
+    keras.losses.MeanSquaredError(),
+    keras.losses.MeanAbsoluteError(),
+    keras.losses.BinaryCrossentropy(),
+    keras.losses.CategoricalCrossentropy(),
+    keras.losses.SparseCategoricalCrossentropy(),
 )
 TINY = 1e-15  # in place of a probability of 0, which has no logarithm
 
@@ -19,23 +19,34 @@ def best_constant(model, y):
 
     `None` unless the loss is one of those above, whatever its options.
     """
-    name, options = _name_and_options(model.loss)
-    is_overridden = type(model).compute_loss is not keras.Model.compute_loss
-    if name is None or is_overridden or options.get("axis", -1) != -1:
+    name, options = _name_and_options(model)
+    if name is None or options.get("axis", -1) != -1:
         return None
     if name.startswith("sparse"):
         classes = np.arange(model.outputs[0].shape[-1])
         is_counted = y != options.get("ignore_class")
         y = (y[..., None] == classes) & is_counted[..., None]
-    return _BestConstant(name, options, y.astype("float64"))
+
+    def constant_outputs(outputs, mask=None):
+        shape = tuple(outputs.shape)
+        targets = y.reshape(shape)  # Keras adds or drops a last axis.
+        if mask is not None and ops.any(mask):
+            targets = targets[ops.convert_to_numpy(mask)]
+        constant = _constant(name, options, targets.reshape(-1, shape[-1]))
+        constant = ops.convert_to_tensor(constant, "float32")
+        return ops.broadcast_to(constant, shape)
+
+    # The outputs keep their mask: masked time steps have no loss.
+    return keras.layers.Lambda(constant_outputs, mask=lambda x, mask: mask)
 
 
-def _name_and_options(loss):
-    losses = keras.tree.flatten(loss)
-    # Keras chooses the function of these by the shapes.
+def _name_and_options(model):
+    losses = keras.tree.flatten(model.loss)
+    is_overridden = type(model).compute_loss is not keras.Model.compute_loss
+    # Keras chooses the function of the last two by the shapes.
     if len(losses) == 1 and losses[0] not in ("crossentropy", "ce"):
         function = keras.losses.get(losses[0])
-        for default in [loss_class() for loss_class in LOSSES]:
+        for default in [] if is_overridden else LOSSES:
             if function is getattr(keras.losses, default.name):
                 function = default
             if type(function) is type(default):
@@ -43,41 +54,18 @@ def _name_and_options(loss):
     return None, {}
 
 
-class _BestConstant(keras.layers.Layer):
-    """It has the mask of the outputs: masked time steps do not count."""
-
-    def __init__(self, name, options, targets):
-        super().__init__()
-        self.supports_masking = True
-        self.loss_name, self.options, self.targets = name, options, targets
-
-    def call(self, outputs, mask=None):
-        targets, shape = self.targets, tuple(outputs.shape)
-        # Keras adds or drops a last axis, and broadcasts other targets.
-        if targets.size != np.prod(shape):
-            raise ValueError(
-                f"`y` must have the shape of the outputs, {shape}. "
-                f"Received: y of shape {targets.shape}"
-            )
-        targets = targets.reshape(shape)
-        if mask is not None and ops.any(mask):
-            targets = targets[ops.convert_to_numpy(mask)]
-        constant = self._constant(targets.reshape(-1, shape[-1]))
-        constant = ops.convert_to_tensor(constant, "float32")
-        return ops.broadcast_to(constant, shape)
-
-    def _constant(self, targets):
-        if self.loss_name == "mean_squared_error":
-            return targets.mean(axis=0)
-        if self.loss_name == "mean_absolute_error":
-            return np.median(targets, axis=0)
-        is_binary = self.loss_name == "binary_crossentropy"
-        smoothing = self.options.get("label_smoothing", 0)
-        p = targets.mean(axis=0) * (1 - smoothing)
-        p = p + smoothing / (2 if is_binary else len(p))
-        if not is_binary:
-            p = p / max(p.sum(), TINY)
-        if not self.options.get("from_logits"):
-            return p
-        p = np.clip(p, TINY, 1 - TINY)
-        return np.log(p) - is_binary * np.log(1 - p)
+def _constant(name, options, targets):
+    if name == "mean_squared_error":
+        return targets.mean(axis=0)
+    if name == "mean_absolute_error":
+        return np.median(targets, axis=0)
+    is_binary = name == "binary_crossentropy"
+    smoothing = options.get("label_smoothing", 0)
+    p = targets.mean(axis=0) * (1 - smoothing)
+    p = p + smoothing / (2 if is_binary else len(p))
+    if not is_binary:
+        p = p / max(p.sum(), TINY)
+    if not options.get("from_logits"):
+        return p
+    p = np.clip(p, TINY, 1 - TINY)
+    return np.log(p) - is_binary * np.log(1 - p)

@@ -35,17 +35,7 @@ batch does not show whether this model can learn these data, nor whether the
 learning rate suits a whole training."""
 
 
-class LayerPreflight(typing.NamedTuple):
-    """What `preflight` measures of one recurrent layer.
-
-    Attributes:
-        name: String, the name of the layer.
-        input_mean: Array `(features,)`, the mean of what the layer reads.
-        input_std: Array `(features,)`, its standard deviation.
-        state_norms: Array `(time + 1,)`, as of `state_norms`.
-        gradient_norms: Array `(time + 1,)`, as of `gradient_norms`.
-    """
-
+class _Layer(typing.NamedTuple):
     name: str
     input_mean: np.ndarray
     input_std: np.ndarray
@@ -53,14 +43,7 @@ class LayerPreflight(typing.NamedTuple):
     gradient_norms: np.ndarray
 
 
-class Finding(typing.NamedTuple):
-    """A reason why a model may not learn.
-
-    Attributes:
-        problem: String, what was measured.
-        remedy: String, a line of code that removes the problem, or `""`.
-    """
-
+class _Finding(typing.NamedTuple):
     problem: str
     remedy: str
 
@@ -69,23 +52,23 @@ class Preflight(typing.NamedTuple):
     """What `preflight` measures. `print` shows it as a table.
 
     Attributes:
-        layers: Tuple of a `LayerPreflight` for each recurrent layer.
+        layers: Tuple with the `name` of each recurrent layer, `input_mean` and
+            `input_std` of each feature that it reads, and its `state_norms`
+            and `gradient_norms`, as of the functions with these names.
         loss: Float, the loss of the batch at update 0, with regularizers.
         baseline_loss: Float, the same if every output is the best constant;
             `None` for losses other than mean squared and absolute error and
             the cross-entropies.
         weight_gradient_norms: Dict of floats by the path of each weight.
-        remembered_updates: Float, 1 / (1 - beta_2): for how many updates Adam
-            remembers the first gradients; `None` for others.
-        findings: Tuple of `Finding`.
+        findings: Tuple of reasons why the model may not learn: `problem`, what
+            was measured, and `remedy`, a line of code against it, or `""`.
     """
 
-    layers: tuple[LayerPreflight, ...]
+    layers: tuple[_Layer, ...]
     loss: float
     baseline_loss: float | None
     weight_gradient_norms: dict[str, float]
-    remembered_updates: float | None
-    findings: tuple[Finding, ...]
+    findings: tuple[_Finding, ...]
 
     @property
     def gradient_norm(self) -> float:
@@ -129,8 +112,8 @@ def preflight(
 
     and in the model a loss that is not finite, or a first gradient that is
     large and not clipped, which Adam remembers for 1 / (1 - beta_2) updates.
-    Not seen is whether the model can learn the data, nor whether the learning
-    rate suits a whole training.
+    Whether the model can learn the data, and whether the learning rate suits
+    a whole training, one batch does not show.
 
     Args:
         model: A compiled Sequential or functional model with one output and
@@ -180,20 +163,20 @@ def preflight(
     loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
     norms = [float(np.linalg.norm(_cells.float64(g))) for g in gradients]
     paths = [variable.path for variable in variables]
-    baseline = constant and float(_cells.float64(batch_loss(values, constant)))
-    # After the loss: on JAX a prediction deletes the values of before.
-    layers = tuple(_layer_preflight(*inputs) for inputs in layer_inputs)
     report = Preflight(
         loss=float(_cells.float64(loss)),
-        baseline_loss=baseline,
-        layers=layers,
+        baseline_loss=constant
+        and float(_cells.float64(batch_loss(values, constant))),
+        # After the loss: on JAX a prediction deletes the values of before.
+        layers=tuple(_layer_report(*inputs) for inputs in layer_inputs),
         weight_gradient_norms=dict(zip(paths, norms, strict=True)),
-        remembered_updates=_remembered_updates(model.optimizer),
         findings=(),
     )
     findings = [
         finding
-        for inputs, layer_report in zip(layer_inputs, layers, strict=True)
+        for inputs, layer_report in zip(
+            layer_inputs, report.layers, strict=True
+        )
         for finding in _layer_findings(model, x, inputs, layer_report)
     ]
     findings += _gradient_findings(model.optimizer, report)
@@ -211,28 +194,25 @@ def _first_samples(model, x, y, batch_size):
             f"Received: model={model!r}"
         )
     batch_size = _arguments.integer("batch_size", batch_size)
-    arrays = [*order_by_inputs(model.inputs, x), y]
-    samples = {tuple(getattr(array, "shape", ()))[:1] for array in arrays}
-    if (
-        len(arrays) != len(model.inputs) + 1
-        or len(samples) > 1
-        or () in samples
-    ):
+    inputs = order_by_inputs(model.inputs, x)
+    samples = {getattr(array, "shape", ())[:1] for array in [*inputs, y]}
+    is_aligned = len(samples) == 1 and () not in samples
+    if len(inputs) != len(model.inputs) or not is_aligned:
         raise ValueError(
             f"`x` must have an array for each of {len(model.inputs)} inputs, "
             "and `y` must be an array of as many samples. Received: "
             f"x={type(x)} and y={type(y)}, of the samples {samples}"
         )
 
-    def batch(array, name="x"):
-        array = ops.convert_to_numpy(array[:batch_size])
-        _arguments.finite_array(name, array)
-        return array
+    def batch(array):
+        return ops.convert_to_numpy(array[:batch_size])
 
-    return keras.tree.map_structure(batch, x), batch(y, "y")
+    for name, array in [*(("x", array) for array in inputs), ("y", y)]:
+        _arguments.finite_array(name, batch(array))
+    return keras.tree.map_structure(batch, (x, y))
 
 
-def _layer_preflight(layer, read):
+def _layer_report(layer, read):
     x, mask = read()
     norms = []
     for function, options in (
@@ -243,38 +223,35 @@ def _layer_preflight(layer, read):
             norms.append(function(layer, x, mask=mask, **options))
         except ValueError:  # states leave the range of the dtype
             norms.append(np.full(x.shape[1] + 1, np.nan))
-    mean, std = x[mask].mean(axis=0), x[mask].std(axis=0)
-    return LayerPreflight(layer.name, mean, std, *norms)
+    return _Layer(layer.name, x[mask].mean(0), x[mask].std(0), *norms)
 
 
 def _layer_findings(model, x, inputs, report):
     """The first problem of a layer, if it has one."""
     layer, steps = inputs[0], len(report.state_norms) - 1
-    has_gates, remedy = "recurrent" not in recurrent_matrices(layer), ""
+    has_gates = "recurrent" not in recurrent_matrices(layer)
     if not np.isfinite(report.state_norms).all():
-        problem = (
+        yield _Finding(
             f"The hidden state of {layer.name} leaves the range of "
             f"{layer.compute_dtype} within {steps} time steps "
-            "(docs/questions.md)."
+            "(docs/questions.md).",
+            "",
         )
     elif growth := _fast_growth(report):
         cause = ": the mean of its inputs accumulates" * (growth < EXPANSION)
-        problem = (
+        yield _Finding(
             f"The hidden state of {layer.name} grows like T^{growth:.2f} over "
-            f"T = {steps} time steps{cause} (docs/long_sequences.md)."
+            f"T = {steps} time steps{cause} (docs/long_sequences.md).",
+            "keras_rin.adapt(model, x)" * _adapt_helps(model, x, inputs),
         )
-        if _adapt_helps(model, x, inputs):
-            remedy = "keras_rin.adapt(model, x)"
     # Training can open gates, behind which a gradient vanishes.
     elif report.gradient_norms[0] < VANISHED and not has_gates:
-        problem = (
+        yield _Finding(
             f"The gradient of {layer.name} vanishes: the first of {steps} time "
             f"steps changes the last state by {report.gradient_norms[0]:.1g} "
-            "of what the last one does (docs/choosing.md)."
+            "of what the last one does (docs/choosing.md).",
+            "",
         )
-    else:
-        return []
-    return [Finding(problem, remedy)]
 
 
 def _fast_growth(report):
@@ -297,34 +274,28 @@ def _adapt_helps(model, x, inputs):
             adapt(model, x)
         except ValueError:  # such as a layer without a bias to adapt
             return False
-        return not _fast_growth(_layer_preflight(*inputs))
+        return not _fast_growth(_layer_report(*inputs))
 
 
 def _gradient_findings(optimizer, report):
+    loss, norm = report.loss, report.gradient_norm
     # A LossScaleOptimizer clips and remembers by the optimizer within.
-    optimizers = optimizer, getattr(optimizer, "inner_optimizer", optimizer)
-    names = "clipnorm", "global_clipnorm", "clipvalue"
-    clips = any(getattr(o, name, None) for o in optimizers for name in names)
-    norm, name = report.gradient_norm, type(optimizers[-1]).__name__
-    if not (np.isfinite(norm) and np.isfinite(report.loss)):
-        yield Finding(
-            f"At update 0 the loss is {report.loss:.3g}, and its gradient has "
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    options = "clipnorm", "global_clipnorm", "clipvalue"
+    clips = [getattr(o, n, None) for o in (optimizer, inner) for n in options]
+    if not np.isfinite([loss, norm]).all():
+        yield _Finding(
+            f"At update 0 the loss is {loss:.3g}, and its gradient has "
             f"norm {norm:.3g} (docs/questions.md).",
             "",
         )
-    if norm > LARGE_GRADIENT and not clips:
-        memory = ""
-        if report.remembered_updates is not None:
-            updates = f"{report.remembered_updates:,.0f} updates"
+    if norm > LARGE_GRADIENT and not any(clips):
+        name, memory = type(inner).__name__, ""
+        if hasattr(inner, "beta_2"):
+            updates = f"{1 / (1 - inner.beta_2):,.0f} updates"
             memory = f", and {name} remembers it for {updates}"
-        yield Finding(
+        yield _Finding(
             f"The gradient of the loss has norm {norm:.2g} at update 0{memory} "
             "(docs/long_sequences.md).",
             f"keras.optimizers.{name}(..., global_clipnorm=1.0)",
         )
-
-
-def _remembered_updates(optimizer):
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-    beta_2 = getattr(optimizer, "beta_2", None)
-    return None if beta_2 is None else 1 / (1 - beta_2)
