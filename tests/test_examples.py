@@ -16,9 +16,7 @@ import pytest
 from absl import app
 from absl import flags
 
-from examples import adding_problem
 from examples import sequential_images
-from keras_rin.tasks import adding
 
 pytestmark = [
     pytest.mark.one_backend,
@@ -120,36 +118,6 @@ def test_numbers_that_make_no_sense_are_refused(path):
         arguments = flags.FLAGS(["script.py", "word", "--output=/dev/null/no"])
         with pytest.raises(app.UsageError, match=r"Received: \['word'\]"):
             main(arguments)
-
-
-def test_the_layers_that_add_have_about_as_many_weights():
-    for name, make in adding_problem.LAYERS.items():
-        layer = make()
-        layer.build((None, None, 2))
-        assert layer.count_params() == pytest.approx(2_650, abs=60), name
-
-
-@pytest.mark.exhaustive
-def test_the_printed_loss_is_that_of_the_saved_model(tmp_path):
-    sizes = ("--length=10", "--samples=60", "--epochs=2", "--layers=RIN")
-    printed = run("adding_problem", tmp_path, *sizes, "--test_length=30")
-    model = keras.models.load_model(tmp_path / "run" / "RIN.keras")
-    rng = np.random.default_rng(0)
-    for samples, length in ((60, 10), (1_000, 30), (1_000, 30)):
-        x, y = adding.generate(rng, samples, length)
-    loss = 6 * np.mean((model.predict(x, verbose=0) - y) ** 2)
-    assert (tmp_path / "run" / "learning_curves.png").exists()
-    (printed,) = re.findall(r"\| RIN +\| 2,706 +\| (\S+) ", printed)
-    assert float(printed) == pytest.approx(loss, rel=0.05)
-
-
-@pytest.mark.exhaustive
-def test_a_loss_not_finite_ends_one_network_and_names_its_weight(tmp_path):
-    sizes = ("--length=5", "--samples=200", "--epochs=1", "--layers=IRNN")
-    printed = run("adding_problem", tmp_path, *sizes, "--learning_rate=1e30")
-    assert "IRNN: Epoch 1, step " in printed
-    assert "The first weight not finite is sequential" in printed
-    assert "| IRNN (diverged) " in printed
 
 
 def test_digits_are_split_once_and_for_all(monkeypatch):
