@@ -12,9 +12,8 @@ Barak, 2013). Prints how many there are, and draws them among the trajectories.
 import os
 import pathlib
 
-# TensorFlow's log, without its lines while it is imported.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-stderr = os.dup(2)
+stderr = os.dup(2)  # TensorFlow logs to it even so, while it is imported
 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 try:
     import keras

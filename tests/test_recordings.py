@@ -144,7 +144,10 @@ def test_a_recording_is_scaled_by_its_own_deviation():
     np.testing.assert_allclose(scaled[:, 2:] - logarithm, 0, atol=1e-5)
 
 
-@pytest.mark.parametrize("front", ["none", "convolution"])
+@pytest.mark.parametrize(
+    "front",
+    ["none", pytest.param("convolution", marks=pytest.mark.exhaustive)],
+)
 def test_the_model_to_export_reads_what_was_trained(
     front, tmp_path, with_flags
 ):
@@ -198,6 +201,7 @@ def test_the_job_ends_at_a_table_a_verdict_and_files(
     assert model.output_shape[1:] == ((2,) if has_step else (1,))
 
 
+@pytest.mark.exhaustive
 def test_a_run_depends_on_its_seed_alone(with_flags):
     """Also behind a front, whose dropout has a state of its own."""
     with_flags()
