@@ -24,6 +24,7 @@ from sklearn.datasets import load_digits
 from sktime.datasets import load_basic_motions
 
 from keras_rin import diagnostics
+from keras_rin import plots
 from keras_rin import tasks
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -247,33 +248,17 @@ def draw_cube(updates=1_000):
     model, _ = example.train(make_layer(), rate, updates, rng, verbose=0)
     layer, read_out = model.layers
     rng = np.random.default_rng([0, 1])
-    _, _, near = example.states_near(layer, rng)
+    _, trajectories, near = example.states_near(layer, rng)
     points = diagnostics.fixed_points(layer, near, x=np.zeros(3))
-    outputs = keras.ops.convert_to_numpy(read_out(points.states))
-    return _cube(points, outputs)
-
-
-def _cube(points, outputs):
-    figure = Figure(figsize=(6, 5.5), layout="constrained")
-    axes = figure.add_subplot(projection="3d", elev=22, azim=-58)
+    options = {"project": read_out, "components": 3}
+    figure = plots.plot_fixed_points(points, trajectories, **options)
+    (axes,) = figure.axes
     corners = np.array(list(itertools.product((-1, 1), repeat=3)))
     for edge in itertools.combinations(corners, 2):
         if np.abs(np.subtract(*edge)).sum() == 2:
-            axes.plot(*zip(*edge, strict=True), color=GREY, linewidth=1)
-    kinds = {
-        "stable, at the corners": (points.stable, "o", POSITIVE),
-        "saddle, on an edge": (points.expanding == 1, "s", NEGATIVE),
-        "saddle, on a face": (points.expanding == 2, "^", NEGATIVE),
-    }
-    for label, (chosen, marker, color) in kinds.items():
-        style = {"color": color, "markersize": 7, "linestyle": "none"}
-        style["markerfacecolor"] = color if marker == "o" else "white"
-        axes.plot(*outputs[chosen].T, marker, label=label, **style)
-    for number, axis in enumerate("xyz", 1):
-        label = {f"{axis}label": f"output {number}"}
-        axes.set(**label, **{f"{axis}ticks": [-1, 0, 1]})
-    axes.set_box_aspect(None, zoom=0.85)
-    figure.legend(loc="outside lower center", ncols=3)
+            axes.plot(*zip(*edge, strict=True), color=GREY, linewidth=0.6)
+    axes.set(xlabel="output 1", ylabel="output 2", zlabel="output 3")
+    axes.view_init(elev=22, azim=-58)
     return figure
 
 

@@ -2,6 +2,7 @@ import gc
 import importlib.util
 import os
 import pathlib
+import sys
 
 import pytest
 
@@ -15,6 +16,7 @@ for name, value in {
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "JAX_COMPILATION_CACHE_DIR": str(ROOT / "runs" / "jax"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "MPLBACKEND": "Agg",  # no windows
 }.items():
     os.environ.setdefault(name, value)
 
@@ -49,6 +51,14 @@ def seed_keras():
 @pytest.fixture(autouse=True)
 def no_wait_for_the_disk(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """pyplot keeps its figures, and warns of more than 20."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture

@@ -24,13 +24,18 @@ SPECTRUM = LyapunovSpectrum(
     standard_error=np.array([0.1, 0.2, np.nan]),
     convergence=np.zeros((5, 3)),
 )
+# The saddle expands along its second direction; the source spirals out.
+JACOBIANS = 0.5 * np.tile(np.eye(3), (5, 1, 1))
+JACOBIANS[2, 1, 1] = 2
+JACOBIANS[3] = [[1, 0, 2], [0, 0.5, 0], [-2, 0, 1]]
 POINTS = FixedPoints(*FixedPoints._fields)._replace(
-    states=np.zeros((5, 3)),
+    states=np.sin(np.arange(18)).reshape(6, 3)[:5],
+    jacobians=JACOBIANS,
     contracting=np.array([1, 2, 0, 0, 0]),
     neutral=np.array([1, 0, 1, 0, 2]),
     expanding=np.array([0, 0, 1, 2, 0]),
     dimension=np.array([0, 0, 0, 0, 1]),
-    members=np.split(np.sin(np.arange(18)).reshape(6, 3), [1, 2, 3, 4]),
+    members=np.split(np.sin(np.arange(18)).reshape(6, 3), range(1, 5)),
 )
 KINDS = [
     "neutral in 1 (1)",
@@ -83,6 +88,9 @@ REFUSED = [
     ("fixed_points", "time.* 3", POINTS, {"trajectories": np.ones((1, 5, 2))}),
     ("fixed_points", "finite", POINTS, {"trajectories": [[[np.nan] * 3]]}),
     ("fixed_points", "has no point", POINTS._replace(members=[])),
+    ("fixed_points", "`components` must be 2 or 3", POINTS, {"components": 4}),
+    ("fixed_points", r"project\(states\)", POINTS, {"project": np.eye(3)}),
+    ("fixed_points", "`color_by` .* shape", POINTS, {"color_by": [1, 2]}),
     ("eigenvalues", "must be a square matrix", np.ones((2, 3))),
     ("eigenvalues", "`points` must", np.eye(2), {"points": 1}),
     ("eigenvalues", "`levels` must", np.eye(2), {"levels": [[0, 0]]}),
@@ -100,7 +108,7 @@ def test_it_is_refused_before_anything_is_drawn(name, message, data, options):
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"keras-rin\[plots\]"):
         plots.plot_learning_curves({"RIN": [[1.0, 0.5]]}, ylabel="loss")
 
@@ -215,38 +223,90 @@ def test_pseudospectra_are_discs_which_non_normality_widens(
     assert np.ptp(np.arctan2(*contour.T)) > 6  # all around
 
 
-def test_eigenvalues_stand_where_they_are_and_levels_have_labels():
+def test_eigenvalues_stand_where_they_are_and_levels_are_in_the_legend():
     matrix = np.diag([0.5, -2.0])
     *_, points = plots.plot_eigenvalues(matrix, levels=()).axes[0].get_lines()
     np.testing.assert_allclose(sorted(points.get_xdata()), [-2, 0.5])
-    figure = plots.plot_eigenvalues(matrix, levels=(-1.5, -0.5))
-    labels = {text.get_text() for text in figure.axes[0].texts}
-    assert labels and labels <= {"$10^{-1.5}$", "$10^{-0.5}$"}
+    (axes,) = plots.plot_eigenvalues(matrix, levels=(-1.5, -0.5)).axes
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["$10^{-1.5}$", "$10^{-0.5}$"]
 
 
-def distances(points):
-    return np.linalg.norm(points[:, None] - points[None], axis=2)
+def test_the_kind_with_fewest_points_is_drawn_above_the_others():
+    eigenvalues = {"few": [0.5], "many": np.zeros(9), "some": np.zeros(3)}
+    axes = plots.plot_jacobian_spectra(eigenvalues).axes[0]
+    lines = sorted(axes.get_lines()[1:], key=lambda line: line.zorder)
+    assert [line.get_label() for line in lines] == ["many", "some", "few"]
 
 
-def test_fixed_points_are_projected_on_the_plane_of_the_trajectories(rng):
-    """Rotated, points in a plane keep their distances, kind after kind."""
+def drawn_states(axes):
+    """The lines without a label, which are modes, and all points, by kind."""
+    lines = {True: [], False: []}
+    for line in axes.get_lines():
+        data = getattr(line, "get_data_3d", line.get_data)()
+        lines[line.get_label()[0] == "_"].append(np.transpose(data))
+    return lines[True], np.concatenate(lines[False])
+
+
+def distances(states):
+    return np.linalg.norm(states[:, None] - states[None], axis=2)
+
+
+STATES = np.concatenate(POINTS.members)
+FLAT = np.random.default_rng(0).normal(size=(4, 6, 3)) * [3, 1, 0]
+
+
+@pytest.mark.parametrize("components", [2, 3])
+def test_principal_components_keep_the_distances_in_a_plane(components, rng):
     rotation = np.linalg.qr(rng.normal(size=(3, 3))).Q
-    flat = (rng.normal(size=(4, 6, 3)) * [3, 1, 0] + [0, 0, 5]) @ rotation
-    members = [(m * [1, 1, 0] + [0, 0, 5]) @ rotation for m in POINTS.members]
-    figure = plots.plot_fixed_points(POINTS._replace(members=members), flat)
-    lines = [line.get_xydata() for line in figure.axes[0].get_lines()]
-    states = np.concatenate([*flat, *members])
-    drawn = np.concatenate(lines)
-    np.testing.assert_allclose(distances(drawn), distances(states), atol=1e-9)
-    assert list(drawn_lines(figure))[-5:] == KINDS
+    members = [m * [1, 1, 0] @ rotation + 5 for m in POINTS.members]
+    points = POINTS._replace(members=members)
+    options = {"components": components, "modes": False}
+    figure = plots.plot_fixed_points(points, FLAT @ rotation + 5, **options)
+    modes, drawn = drawn_states(figure.axes[0])
+    assert list(drawn_lines(figure)) == KINDS and not modes
+    expected = distances(STATES * [1, 1, 0])
+    np.testing.assert_allclose(distances(drawn), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("by", [None, [3, 1, 4, 1]])
+def test_trajectories_are_colored_by_time_or_a_number_for_each(by):
+    options = {"project": np.eye(3)[:, ::2], "color_by": by}
+    (axes,) = plots.plot_fixed_points(POINTS, FLAT, **options).axes
+    ends = [path.vertices for path in axes.collections[0].get_paths()]
+    steps = np.stack([FLAT[:, :-1, ::2], FLAT[:, 1:, ::2]], axis=2)
+    np.testing.assert_array_equal(ends, np.concatenate(steps))
+    numbers = np.tile(range(1, 6), 4) if by is None else np.repeat(by, 5)
+    np.testing.assert_array_equal(axes.collections[0].get_array(), numbers)
+
+
+@pytest.mark.parametrize(
+    "project, components, chosen",
+    [
+        (np.eye(3)[:, ::2], 2, [0, 2]),
+        (lambda states: states[:, [2, 0]], 2, [2, 0]),
+        (np.eye(3), 3, [0, 1, 2]),
+    ],
+)
+def test_expanding_directions_are_lines_through_their_points(
+    project, components, chosen
+):
+    options = {"project": project, "components": components}
+    (axes,) = plots.plot_fixed_points(POINTS, **options).axes
+    modes, drawn = drawn_states(axes)
+    np.testing.assert_array_equal(drawn, STATES[:, chosen])
+    for mode, point in zip(modes, STATES[[2, 3, 3]], strict=True):
+        np.testing.assert_allclose(mode.mean(axis=0), point[chosen], atol=1e-12)
+    along, real, imaginary = (np.abs(mode[-1] - mode[0]) for mode in modes)
+    expected = 0.2 * np.ptp(STATES, axis=0).max() * np.array([0, 1, 0])[chosen]
+    np.testing.assert_allclose(along, expected, atol=1e-12)
+    expected = 0.2 * np.ptp(STATES, axis=0).max() * np.array([1, 0, 1])[chosen]
+    np.testing.assert_allclose(real + imaginary, expected, atol=1e-12)
 
 
 def test_states_of_one_number_are_drawn_on_a_line():
-    states = {
-        "states": np.zeros((5, 1)),
-        "members": list(np.eye(5)[:, :1, None]),
-    }
-    lines = drawn_lines(plots.plot_fixed_points(POINTS._replace(**states)))
+    one = {"states": np.zeros((5, 1)), "jacobians": np.full((5, 1, 1), 0.5)}
+    one["members"] = list(np.eye(5)[:, :1, None])
+    lines = drawn_lines(plots.plot_fixed_points(POINTS._replace(**one)))
     x, y = np.hstack([lines[kind] for kind in KINDS])
-    np.testing.assert_allclose(np.ptp(x), 1)
-    assert not y.any()
+    assert np.ptp(x) == pytest.approx(1) and not y.any()

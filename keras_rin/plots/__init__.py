@@ -1,6 +1,7 @@
 """Plots of the diagnostics. matplotlib is imported on first use.
 
-Each draws on `ax`, on a new figure if it is `None`, and returns the `Figure`.
+Each draws on `ax` and returns the `Figure`, by default a new one of
+`matplotlib.pyplot`: `pyplot.show()` shows it in a script, a notebook by itself.
 The keys of a dict are the legend; `STYLES` has one style for each layer and
 initializer in all plots. A `ValueError` names data of another type or shape and
 an empty dict.
@@ -12,8 +13,8 @@ from keras_rin.plots._curves import plot_learning_curves
 from keras_rin.plots._curves import plot_lyapunov_spectra
 from keras_rin.plots._curves import plot_memory_curves
 from keras_rin.plots._drawing import STYLES
+from keras_rin.plots._fixed_points import plot_fixed_points
 from keras_rin.plots._planes import plot_eigenvalues
-from keras_rin.plots._planes import plot_fixed_points
 from keras_rin.plots._planes import plot_jacobian_spectra
 
 __all__ = [

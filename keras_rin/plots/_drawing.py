@@ -23,26 +23,40 @@ STYLES = {
     "kept orthogonal": {"color": "#d55e00", "linestyle": "-"},
 }
 STYLES["identity"] = STYLES["identity + noise"] = STYLES["RIN"]
-# Other lines differ by order: of five colors and six dashes, all 30 pairs.
-COLORS = ["black", "#1f77b4", "#d95f02", "#7f7f7f", "#1b7837"]
+# Other lines differ by order: of five colors, first that of text, and six
+# dashes, all 30 pairs.
+COLORS = ["#1f77b4", "#d95f02", "#7f7f7f", "#1b7837"]
 DASHES = ["-", "--", "-.", ":", DASH_DOTTED, (0, (1, 3))]
 
 
-def axes(ax, xlabel, ylabel) -> Any:
+def axes(ax, *labels) -> Any:
+    """Axes with a label for each dimension, new ones in pyplot's figure.
+
+    pyplot's figures show themselves, in scripts and in notebooks.
+    """
     try:
-        import matplotlib.figure
+        import matplotlib.pyplot
     except ImportError as error:
         raise ImportError(
             "keras_rin.plots needs matplotlib: pip install 'keras-rin[plots]'."
         ) from error
 
     if ax is None:
-        figure = matplotlib.figure.Figure(figsize=(6, 4), layout="constrained")
-        ax = figure.subplots()
-    ax.set(xlabel=xlabel, ylabel=ylabel)
+        figure = matplotlib.pyplot.figure(figsize=(6, 4), layout="constrained")
+        # In three dimensions artists stay in the order of their `zorder`.
+        three = {"projection": "3d", "computed_zorder": False}
+        ax = figure.add_subplot(**(three if len(labels) == 3 else {}))
+    names = (f"{axis}label" for axis in "xyz")
+    ax.set(**dict(zip(names, labels, strict=False)))
     # Dashes as well as colors distinguish the lines, also in grayscale.
-    ax.set_prop_cycle(color=COLORS * 6, linestyle=DASHES * 5)
+    colors = [foreground(ax), *COLORS] * 6
+    ax.set_prop_cycle(color=colors, linestyle=DASHES * 5)
     return ax
+
+
+def foreground(ax):
+    """The color of text: black, or white in a dark style of Matplotlib."""
+    return ax.xaxis.label.get_color()
 
 
 def style(name):
@@ -58,6 +72,12 @@ def band(ax, x, low, middle, high, label):
 def band_of_error(ax, x, middle, error, label):
     error = np.nan_to_num(error)
     band(ax, x, middle - error, middle, middle + error, label)
+
+
+def legend_below(ax, *entries, **options):
+    """A legend that hides no point."""
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+    ax.legend(*entries, **place, **options)
 
 
 def with_legend(ax):
