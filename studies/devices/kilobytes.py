@@ -1,12 +1,14 @@
 """Which layer has the highest accuracy in as many kB of a microcontroller?
 
-The networks of [endless stream](#endless-stream) in three sizes: with at most
-as many weights as a RIN of 16, 32 and 64 units. Each has the training, *pairs,
-all steps* or *stateful, all steps*, and the learning rate of the highest
-accuracy on the parts left out. Accuracy is the mean over all steps of streams
-of 10,000 steps that are never reset, median (lowest to highest) of five seeds.
-A run that diverged has the last finite weights. A rate of 0.03 is the highest
-of three that were tried, so layers that have it might have a better one beyond.
+Networks in three sizes, with at most as many weights as a RIN of 16, 32 and 64
+units, are trained as in [endless stream](#endless-stream) and exported as a C
+header. Each has the training, *pairs, all steps* or *stateful, all steps*, and
+the learning rate of the highest accuracy on streams of the parts left out. A
+rate at which a run diverged is taken only if there is no other. Accuracy is the
+mean over all steps of streams of 10,000 steps that are never reset, median
+(lowest to highest) of five seeds. A run that diverged has the last finite
+weights. A rate of 0.03 is the highest of three that were tried, so layers that
+have it might have a better one beyond.
 
 Flash is what a program for a Cortex-M4F grows by with the network, its code and
 what it needs of the C library: weights, `rin_step` and `expf` or `tanhf` of
@@ -23,19 +25,31 @@ import re
 import subprocess
 
 import numpy as np
-from devices import endless_stream
+import tensorflow as tf
 
 from engine import exported
 from engine import pictures
 from engine import record
+from engine import recordings
+from engine.measurement import groups
 from engine.measurement import spread
+from engine.models import LAYERS
+from engine.models import normalized
+from engine.partial_runs import PartialRuns
+from engine.recordings import parts
 
 FOLDER = pathlib.Path(__file__).parent
 BOARD = record.STUDIES.parent / "tests" / "board"
 TRAININGS = ("pairs, all steps", "stateful, all steps")
 RATES = (0.003, 0.01, 0.03)
+WEIGHTS = ("float32", "int8")
 SIZES = (16, 32, 64)
-STEPS = 200
+LENGTH, BATCH, EPOCHS, UPDATES = 100, 16, 8, 25  # steps of a recording
+FOLDS = 4
+TESTS = (8, 100)  # streams, and recordings of each
+STEPS = 200  # counted on the board
+NETWORK = ("layer", "units", "training")
+FIELDS = (*NETWORK, "rate", "fold", "seed")
 GCC = (
     "arm-none-eabi-gcc -std=c99 -mthumb -mcpu=cortex-m4 -mfloat-abi=hard "
     "-mfpu=fpv4-sp-d16 -ffunction-sections -fdata-sections -Wl,--gc-sections "
@@ -46,24 +60,152 @@ LIMITS = (0.84, 0.925)  # of accuracy, without runs that diverged
 
 
 def measure(
-    layers=tuple(endless_stream.LAYERS),
+    layers=tuple(LAYERS),
     units=SIZES,
     trainings=TRAININGS,
     rates=RATES,
+    seeds=range(5),
+    epochs=EPOCHS,
+    test=TESTS,
+    folds=FOLDS,
     partial=None,
-    **sizes,
 ):
-    results = endless_stream.measure(
-        layers, units, trainings, rates, partial=partial, **sizes
-    )
-    networks = itertools.product(layers, units, endless_stream.WEIGHTS)
-    results["bytes"] = [bytes_of(*network) for network in networks]
+    """Runs on parts left out, the rates chosen, and runs on the test set."""
+    runs = PartialRuns(partial, FIELDS)
+    make = functools.partial(run, epochs, test)
+    networks = list(itertools.product(layers, units, trainings))
+    cases = itertools.product(networks, range(folds), rates)
+    cases = ((*network, rate, fold, 0) for network, fold, rate in cases)
+    left_out = runs.complete(cases, make)
+    chosen = [
+        dict(zip(NETWORK, network, strict=True))
+        | {"rate": best_rate(left_out, network)}
+        for network in networks
+    ]
+    cases = itertools.product(chosen, seeds)
+    cases = ((*best.values(), -1, seed) for best, seed in cases)
+    test_runs = runs.complete(cases, make)
+    boards = itertools.product(layers, units, WEIGHTS)
+    return {
+        "left out": left_out,
+        "chosen": chosen,
+        "runs": test_runs,
+        "bytes": [bytes_of(*board) for board in boards],
+    }
+
+
+def best_rate(runs, network):
+    """The rate of the highest mean accuracy, the smaller one in a tie.
+
+    One at which a run diverged is taken only if there is no other.
+    """
+    wanted = dict(zip(NETWORK, network, strict=True))
+    by_rate = groups(select(runs, **wanted), "rate")
+
+    def score(rate):
+        diverged = any(run["diverged"] for run in by_rate[rate])
+        return not diverged, np.mean(accuracies(by_rate[rate], "float32"))
+
+    return max(sorted(by_rate), key=score)
+
+
+def run(epochs, test, layer, units, training, rate, fold, seed):
+    """What is measured of a training; fold -1 is on the test recordings."""
+    model, diverged = train(layer, units, training, rate, fold, seed, epochs)
+    (x, y), (x_test, y_test) = splits()
+    if fold >= 0:
+        rows = parts(y, FOLDS) == fold
+        x_test, y_test, test = x[rows], y[rows], (4, min(25, test[1]))
+    count, length = test
+    x, labels = streams_of(x_test, y_test, count, length)
+    results = {"parameters": model.count_params(), "diverged": diverged}
+    for weights in WEIGHTS if fold < 0 else WEIGHTS[:1]:
+        options = {"format": "c", "weights": weights}
+        with exported.streaming_file(model, "rin.h", **options) as path:
+            y = exported.c_program(path, count)(x, False)
+        # An output that is not finite is wrong.
+        named = np.where(np.isfinite(y).all(-1), y.argmax(-1), -1)
+        right = named == np.repeat(labels, LENGTH, axis=1)
+        mean = float(right[:, LENGTH:].mean())  # from the second recording on
+        results[weights] = {"never": {"mean": mean}}  # reset
     return results
+
+
+def train(layer, units, training, rate, fold, seed, epochs=EPOCHS):
+    """The model to stream, and whether its training diverged."""
+    (x, y), _ = splits()
+    rows = parts(y, FOLDS) != fold
+    model, streamed = models(layer, units, training, fold)
+    recordings.restart(model, seed)
+    if training.startswith("stateful"):
+        model.layers[1].reset_states()
+    batches = batches_of(x[rows], y[rows], training, seed, epochs)
+    loss = recordings.fit(model, batches, rate, epochs)
+    streamed.set_weights(model.get_weights())
+    return streamed, loss == np.inf
+
+
+@functools.cache
+def splits():
+    """x of shape (recordings, steps, features) and labels, of both splits."""
+    return tuple((x, y) for x, _, y in recordings.read("BasicMotions"))
+
+
+def streams_of(x, y, count, length):
+    """Joined recordings, of which no two neighbours have the same class."""
+    rng = np.random.default_rng(0)
+    rows = np.empty((count, length), int)
+    for stream in rows:
+        stream[0] = rng.integers(len(y))
+        for at in range(1, length):
+            stream[at] = rng.choice(np.flatnonzero(y != y[stream[at - 1]]))
+    return x[rows].reshape(count, length * LENGTH, -1), y[rows]
+
+
+@functools.lru_cache(1)
+def models(layer, units, training, fold):
+    """A model to train, and the one to stream, whose states are arguments.
+
+    Compiled, and with about as many weights as a RIN of `units`.
+    """
+    (x, y), _ = splits()
+    x = x[parts(y, FOLDS) != fold]
+    part = recordings.Recordings(x, None, y)
+    streamed = recordings.build(LAYERS[layer], part, units)
+    if not training.startswith("stateful"):
+        return streamed, streamed
+    units = streamed.layers[1].units
+    stateful = LAYERS[layer](units, return_sequences=True, stateful=True)
+    trained = normalized(stateful, x, 4, BATCH)
+    trained.compile_from_config(streamed.get_compile_config())
+    return trained, streamed
+
+
+def batches_of(x, y, training, seed, epochs):
+    """Batches of 16 recordings; pairs are joined, or rows go on in the next."""
+    rng = np.random.default_rng(seed)
+    joined = 2 if training.startswith("pairs") else 1
+    rows = rng.integers(
+        len(y), size=(epochs * UPDATES * BATCH // joined, joined)
+    )
+    labels = np.repeat(y[rows], LENGTH, axis=1)
+    inputs = x[rows].reshape(len(rows), joined * LENGTH, -1)
+    data = tf.data.Dataset.from_tensor_slices((inputs, labels))
+    return data.batch(BATCH // joined)
+
+
+def select(runs, **values):
+    return [run for run in runs if {**run, **values} == run]
+
+
+def accuracies(runs, weights):
+    """Accuracies on streams that are never reset, one a run."""
+    return [run[weights]["never"]["mean"] for run in runs]
 
 
 def bytes_of(layer, units, weights):
     """Units, flash, RAM and instructions of a network; its weights are new."""
-    _, model = endless_stream.models(layer, units, TRAININGS[0], -1)
+    _, model = models(layer, units, TRAININGS[0], -1)
     options = {"format": "c", "weights": weights}
     with exported.streaming_file(model, "rin.h", **options) as path:
         folder = path.parent
@@ -101,23 +243,25 @@ def compile_board(folder, *options):
     return text + data, stack
 
 
-def best_training(results, layer, units):
-    """That of the highest accuracy on the parts left out, at its own rate."""
-    chosen = endless_stream.select(results["chosen"], layer=layer, units=units)
-    accuracy = functools.partial(endless_stream.left_out_accuracy, results)
-    return max(chosen, key=accuracy)["training"]
-
-
 def points(results, layer, weights):
-    """Bytes of each size of a layer, with the runs and accuracies of seeds."""
-    rows, wanted = [], {"layer": layer, "weights": weights}
-    for size in endless_stream.select(results["bytes"], **wanted):
-        training = best_training(results, layer, size["units"])
-        chosen = {"layer": layer, "training": training, "units": size["units"]}
-        runs = endless_stream.runs_of(results, "never", **chosen)
-        accuracies = [run[weights]["never"]["mean"] for run in runs]
-        diverged = sum(run["diverged"] for run in runs)
-        row = runs[0] | {"accuracies": accuracies, "diverged": diverged}
+    """Bytes of each size of a layer, with the runs and accuracies of seeds.
+
+    They have the training of the highest accuracy on the parts left out.
+    """
+
+    def score(chosen):
+        left_out = {name: chosen[name] for name in (*NETWORK, "rate")}
+        runs = select(results["left out"], **left_out)
+        return np.mean(accuracies(runs, "float32"))
+
+    rows = []
+    for size in select(results["bytes"], layer=layer, weights=weights):
+        wanted = {"layer": layer, "units": size["units"]}
+        best = max(select(results["chosen"], **wanted), key=score)
+        wanted |= {"training": best["training"], "rate": best["rate"]}
+        runs = select(results["runs"], **wanted)
+        row = runs[0] | {"accuracies": accuracies(runs, weights)}
+        row["diverged"] = sum(run["diverged"] for run in runs)
         rows.append(row | size)
     return rows
 
@@ -174,11 +318,13 @@ def tables(results):
         "instructions a step": "{instructions:,.0f}",
     }
     layers = dict.fromkeys(size["layer"] for size in results["bytes"])
-    cases = itertools.product(layers, endless_stream.WEIGHTS)
+    cases = itertools.product(layers, WEIGHTS)
     rows = itertools.chain(*(points(results, *case) for case in cases))
     caption = "Accuracy, and what a program for a Cortex-M4F grows by"
     return {caption: record.table(columns, rows, words=2)}
 
 
 PICTURES = {"kilobytes.svg": draw}
-SMALLEST = endless_stream.SMALLEST | {"trainings": TRAININGS[:1]}
+SMALLEST = {"layers": ("RIN",), "units": (2,), "trainings": TRAININGS[:1]}
+SMALLEST |= {"rates": (0.001,), "seeds": (0,), "epochs": 1, "folds": 1}
+SMALLEST["test"] = (2, 3)

@@ -17,8 +17,6 @@ OTHER = "#332288"  # a variant without a style
 POSITIVE, NEGATIVE = "#0072b2", "#d55e00"  # values, and their sign
 CAPTIONS = {
     "models.svg": "Normalized test loss of each model",
-    "settings.svg": "Normalized validation loss at each pair of "
-    "hyperparameters",
     "curves.svg": "Normalized validation loss after each epoch: median and "
     "range over seeds",
 }
@@ -63,8 +61,6 @@ def of(study):
     if not study.outcomes:
         return {}
     drawn = {"models.svg": _models}
-    if len(study.protocol["tuned"]) == 2:
-        drawn["settings.svg"] = _settings
     if study.protocol["curves"]:
         drawn["curves.svg"] = _curves
     return drawn
@@ -141,33 +137,3 @@ def _panels(study):
         (words.label([(by, value)] if by else []), panel)
         for value, panel in tables.panels(study)
     ]
-
-
-def _settings(study):
-    """Medians of the validation losses over two hyperparameters."""
-    maps = [
-        outcome
-        for outcome in study.outcomes
-        if all(len(values) > 1 for values in outcome.tried)
-    ]
-    names = tables.telling(study)
-    figure, rows = subplots(5, 3.6 * len(maps), len(maps), squeeze=False)
-    for axes, outcome in zip(rows[:, 0], maps, strict=True):
-        across, up = outcome.tried
-        medians = np.empty((len(up), len(across)))
-        for trial in outcome.trials:
-            column, row = map(list.index, outcome.tried, trial.values)
-            medians[row, column] = trial.rank[0]
-        image = axes.imshow(medians, origin="lower", vmin=0, vmax=1)
-        for (row, column), median in np.ndenumerate(medians):
-            style = {"color": "white" if median < 0.6 else "black"}
-            style |= {"ha": "center", "va": "center"}
-            axes.text(column, row, f"{median:.2f}", **style)
-        axes.set_xticks(range(len(across)), map(str, across))
-        axes.set_yticks(range(len(up)), map(str, up))
-        xlabel, ylabel = tables.tuned(study)
-        values = [(name, outcome.variant[name]) for name in names]
-        axes.set(xlabel=xlabel, ylabel=ylabel, title=words.label(values))
-    label = "normalized validation loss (baseline = 1)"
-    figure.colorbar(image, ax=rows, label=label)
-    return figure

@@ -1,10 +1,9 @@
 """How large is a model in each export format, and how accurate?
 
 A trained model is exported in every supported format, and each file is run in
-its own interpreter on test images. The difference is that from `predict`, over
-its largest value. `python examples/sequential_images.py` trains the model, and
-`python examples/sequential_images.py --dataset=mnist --rows
---output=runs/mnist_rows` that of MNIST.
+its own interpreter on test images, which it reads one pixel per step. The
+difference is that from `predict`, over its largest value. `python
+examples/sequential_images.py` trains the model.
 """
 
 import pathlib
@@ -20,13 +19,11 @@ from tqdm import tqdm
 from engine import exported
 from engine import record
 from engine.data import load_images
-from engine.measurement import Variant
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 from keras_rin.tasks import sequential_pixels
 
-RUNS = record.STUDIES.parent / "runs"
-DIGITS = RUNS / "sequential_images" / "best_rin.keras"
+MODEL = record.STUDIES.parent / "runs" / "sequential_images" / "best_rin.keras"
 BUILTINS = [tf.lite.OpsSet.TFLITE_BUILTINS]
 SMALLER = {"optimizations": [tf.lite.Optimize.DEFAULT]}
 
@@ -112,18 +109,11 @@ def measure_formats(model, calibration, x, labels):
     return records
 
 
-def measure(dataset="digits", model=DIGITS, rows=False, images=1_000):
-    train, _, test = load_images(dataset)
-
-    def sequences(images):
-        if rows:  # a row of the image in the place of a pixel
-            images = images.reshape(*images.shape[:2], 1, -1)
-        return sequential_pixels.generate(images)
-
-    x, labels = sequences(test[0][:images]), test[1][:images]
-    classes = int(train[1].max()) + 1
-    model = load_model(model, x.shape[-1], classes)
-    calibration = sequences(train[0][:100])
+def measure(model=MODEL, images=1_000):
+    train, _, test = load_images("digits")
+    x, labels = sequential_pixels.generate(test[0][:images]), test[1][:images]
+    model = load_model(model)
+    calibration = sequential_pixels.generate(train[0][:100])
     return {
         "parameters": model.count_params(),
         "images": len(x),
@@ -131,7 +121,7 @@ def measure(dataset="digits", model=DIGITS, rows=False, images=1_000):
     }
 
 
-def load_model(path, features, classes):
+def load_model(path):
     """The model of a file; an untrained one if there is none, for a test.
 
     All states at 0 would abort LiteRT's interpreter of int16 states.
@@ -140,7 +130,7 @@ def load_model(path, features, classes):
         return keras.models.load_model(path)
     rin = RIN(4, kernel_initializer="ones")
     return keras.Sequential(
-        [keras.Input((None, features)), rin, keras.layers.Dense(classes)]
+        [keras.Input((None, 1)), rin, keras.layers.Dense(10)]
     )
 
 
@@ -157,12 +147,4 @@ def tables(results):
     return {caption: record.table(columns, rows).replace("0e+00", "    0")}
 
 
-VARIANTS = {
-    "": Variant("Digits, one pixel per step"),
-    "mnist": Variant(
-        "MNIST, one row per step",
-        {"dataset": "mnist", "rows": True}
-        | {"model": RUNS / "mnist_rows" / "best_rin.keras"},
-    ),
-}
 SMALLEST = {"model": None, "images": 2}

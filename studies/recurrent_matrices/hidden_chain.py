@@ -17,7 +17,6 @@ from engine.data import load_images
 from engine.measurement import spread
 from keras_rin import diagnostics
 from keras_rin import plots
-from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.diagnostics import HiddenChain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
@@ -37,8 +36,7 @@ def measure_network(seed, units, epochs):
     model = build(units)
     rin = model.get_layer("rin")
     weights_before, before = measure_chain(rin)
-    callbacks = [RecurrentDiagnostics(budget=None)]
-    model.fit(*train, epochs=epochs, verbose=0, callbacks=callbacks)
+    model.fit(*train, epochs=epochs, verbose=0)
     weights_after, after = measure_chain(rin)
     after["test accuracy"] = model.evaluate(*test, verbose=0)[1]
     return {
@@ -46,7 +44,6 @@ def measure_network(seed, units, epochs):
         "before": before,
         "after": after,
         "weights": {"before": weights_before, "after": weights_after},
-        "henrici_departure": model.history.history["rin_henrici_departure"],
     }
 
 

@@ -11,22 +11,18 @@ ratios of the medians to that of the faster SimpleRNN, compiled or not.
 | a layer's name | the default of `model.fit` |
 | XLA | `jit_compile=True` |
 | not fused | `fused=False`: the loop of `keras.layers.RNN` |
-| orthogonal | RIN with the constraint `Orthogonal(offset=True)` |
 | matmul lower bound | the matrix products of a step without anything else; some compiled layers measure below it at batch 1 |
 | mean over time, Dense | a model without a loop: what any training step takes |
 | JAX lax.scan | the recurrence of RIN in JAX alone, without Keras |
-| LMU, CfC | layers of the packages keras-lmu and ncps, CfC with all its weights; half of the state of LMU is its memory |
-| Torch, cuDNN | the layer of Torch on a GPU, with the library of NVIDIA |
 
-The rows *matmul lower bound*, *JAX lax.scan* and *Torch, cuDNN* are measured no
-more. A processor without AVX-512 had the same order with more noise, and its
-results were removed.
+The rows *matmul lower bound* and *JAX lax.scan* are measured no more. A
+processor without AVX-512 had the same order with more noise, and its results
+were removed.
 """  # noqa: E501
 
 import itertools
 import statistics
 
-import keras
 from tqdm import tqdm
 
 from engine import pictures
@@ -60,21 +56,6 @@ RATIOS = {
     "RIN / RIN, XLA": ("RIN", "RIN, XLA"),
     "without a loop: default / XLA": WITHOUT_LOOP,
 }
-# On a GPU the last two take as long as their matrix products.
-GPU_SIZES = [*SIZES[:4], (128, 784, 64, 256), (512, 784, 64, 1024)]
-ON_GPU = ("RIN", "RNN(RINCell)", "SimpleRNN", "GRU", "LSTM")
-# Layers with and without XLA, those of other packages last.
-PEERS = tuple(
-    f"{name}{how}"
-    for name in ("RIN", "SimpleRNN", "GRU", "LSTM", "LMU", "CfC")
-    for how in ("", ", XLA")
-)
-LOW_PRECISION = tuple(
-    f"{name}{policy}"
-    for name in ("RIN", "SimpleRNN", "LSTM")
-    for policy in ("", ", bfloat16")
-)
-ON_OTHER_BACKENDS = ("RIN", "RNN(RINCell)", "SimpleRNN", "LSTM")
 
 
 def measure(
@@ -84,16 +65,15 @@ def measure(
     repeats=15,
     seconds=60,
 ):
-    names = names or steps.installed()
-    makers = steps.installed() | steps.in_bfloat16()
-    makers = {name: makers[name] for name in names}
+    makers = steps.makers()
+    makers = {name: makers[name] for name in names or makers}
     cases = list(itertools.product(sizes, modes))
     records = [
         run
         for size, mode in tqdm(cases)
         for run in timed(makers, size, mode, repeats, seconds)
     ]
-    return {"backend": keras.backend.backend(), "records": records}
+    return {"records": records}
 
 
 def timed(makers, size, mode, repeats, seconds):
@@ -201,45 +181,13 @@ def draw(results):
     return figure
 
 
-TRAINING = {"modes": ["training"]}
-OTHER_BACKEND = {**TRAINING, "names": ON_OTHER_BACKENDS}
 VARIANTS = {
     "": Variant("Six sizes"),
-    "jax": Variant("JAX", {**OTHER_BACKEND, "seconds": 15}, "jax"),
-    "peers": Variant(
-        "Layers of other packages",
-        {**TRAINING, "names": PEERS, "sizes": SIZES[1:3], "seconds": 40},
-    ),
-    "gpu": Variant(
-        "JAX on a GPU",
-        {**TRAINING, "names": ON_GPU, "sizes": GPU_SIZES, "seconds": 4},
-        "jax",
-    ),
-    "torch": Variant(
-        "Torch, with OMP_NUM_THREADS=1",
-        {**OTHER_BACKEND, "sizes": SIZES[:3], "seconds": 10},
-        "torch",
-    ),
-    "bfloat16": Variant(
-        "bfloat16", {**TRAINING, "names": LOW_PRECISION, "seconds": 8}
-    ),
-    "prediction": Variant(
-        "Predictions of one sequence",
-        {"modes": ["forward"], "names": PEERS[:8], "seconds": 20}
-        | {"sizes": [(1, 100, 2, 50), (1, 1000, 2, 50)], "repeats": 200},
-    ),
-    "orthogonal": Variant(
-        "An orthogonality constraint",
-        {**TRAINING, "names": ("RIN", "RIN, orthogonal", "SimpleRNN")}
-        | {"sizes": [(32, 200, 1, units) for units in VALUES[3]]}
-        | {"seconds": 10},
-    ),
     "grid": Variant(
         "64 sizes",
-        {**TRAINING, "names": IN_GRID, "seconds": 2} | {"sizes": GRID},
+        {"modes": ["training"], "seconds": 2}
+        | {"names": IN_GRID, "sizes": GRID},
     ),
 }
-
-
 PICTURES = {"ratios.svg": draw}
 SMALLEST = {"sizes": [(2, 5, 1, 3)], "names": IN_GRID}

@@ -26,9 +26,9 @@ NAMES = ["RIN", "RIN, XLA", "SimpleRNN", "SimpleRNN, XLA", "LSTM"]
 
 def growth(name, size):
     """MiB that three training steps need above the memory in use."""
-    warm_up = steps.installed()[name]((1, 2, size[2], size[3]), True)
+    warm_up = steps.makers()[name]((1, 2, size[2], size[3]), True)
     warm_up()
-    step = steps.installed()[name](size, True)
+    step = steps.makers()[name](size, True)
     return timing.peak_growth(lambda: [step() for _ in range(3)])
 
 

@@ -16,7 +16,6 @@ from engine.partial_runs import PartialRuns
 
 NAMES = measurement.programs()
 PROGRAMS = {  # that a study runs
-    "devices/endless_stream": ["gcc"],
     "devices/kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
 }
 
