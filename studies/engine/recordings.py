@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from engine.models import as_many_weights
 from engine.models import normalized
@@ -84,9 +83,7 @@ def build(layer, recordings, units):
     layer = layer(units, return_sequences=True)
     model = normalized(layer, x, int(y.max()) + 1)
     adam = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
-    loss = keras.losses.SparseCategoricalCrossentropy(
-        from_logits=True, reduction="mean_with_sample_weight"
-    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(adam, loss, jit_compile=True, steps_per_execution=UPDATES)
     return model
 
@@ -101,17 +98,6 @@ def restart(model, seed):
         variable.assign(keras.ops.zeros_like(variable))
 
 
-def train(model, recordings, rate, seed, epochs):
-    """The loss at the last steps after training, infinite if it diverged."""
-    restart(model, seed)
-    x, lengths, y = recordings
-    is_last = np.arange(x.shape[1]) == lengths[:, None] - 1
-    y = np.repeat(y[:, None], x.shape[1], axis=1)
-    data = tf.data.Dataset.from_tensor_slices((x, y, is_last.astype("float32")))
-    batches = data.shuffle(len(x), seed=seed).repeat().batch(BATCH)
-    return fit(model, batches, rate, epochs)
-
-
 def fit(model, batches, rate, epochs):
     """The loss after training with cosine decay, infinite if it diverged."""
     decay = keras.optimizers.schedules.CosineDecay(rate, epochs)
@@ -122,14 +108,6 @@ def fit(model, batches, rate, epochs):
         return model.fit(batches, **options).history["loss"][-1]
     except FloatingPointError:
         return np.inf
-
-
-def accuracies(model, recordings):
-    """After 1, 2, ... and 100 % of the steps of each recording."""
-    x, lengths, y = recordings
-    classes = model.predict(x, batch_size=len(x), verbose=0).argmax(axis=-1)
-    steps = np.ceil(np.outer(np.arange(1, 101) / 100, lengths)).astype(int)
-    return (classes[np.arange(len(y)), steps - 1] == y).mean(axis=1).tolist()
 
 
 def _installed(name):

@@ -133,7 +133,7 @@ def test_a_part_is_written_between_its_marks(squares):
 
 
 def test_what_does_not_exist_is_refused(squares):
-    with pytest.raises(SystemExit, match="There is no squares. Programs: act"):
+    with pytest.raises(SystemExit, match="There is no squares. Programs: arc"):
         Measurement.of("squares")
     with pytest.raises(SystemExit, match="Variants are , five, not six"):
         squares.run(variant="six")
