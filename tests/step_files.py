@@ -2,14 +2,28 @@
 
 import json
 import pathlib
+import shutil
 import subprocess
 
 import keras
 import numpy as np
+import pytest
 
 from keras_rin.export import export_streaming
 
 BOARD = pathlib.Path(__file__).with_name("board")
+ON_BOARD = [BOARD / "boot.c", "-T", BOARD / "cortex_m.ld"]
+ON_BOARD += ["--specs=rdimon.specs"]
+
+
+def run(command, **options):
+    """The output of a program, without which the test is skipped."""
+    if not shutil.which(command[0]):
+        pytest.skip(f"needs {command[0]}")
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, check=True, **options
+    )
+    return done.stdout.decode()
 
 
 def described(path):
@@ -78,6 +92,26 @@ def run_litert(path, x):
     )
 
 
+def run_micro(path, x):
+    """The outputs for x (streams, time, ...) on a microcontroller."""
+    reason = "the wheel tflite-micro is not installed"
+    pytest.importorskip("tflite_micro", reason=reason)
+    from tflite_micro.python.tflite_micro import runtime
+
+    interpreter = runtime.Interpreter.from_file(str(path), arena_size=200_000)
+    y = [
+        run_by_description(
+            described(path),
+            row,
+            lambda at, value: interpreter.set_input(value, at),
+            interpreter.invoke,
+            interpreter.get_output,
+        )
+        for row in x
+    ]
+    return np.stack(y)
+
+
 def run_onnx(path, x):
     """The outputs for x (time, ...)."""
     import onnxruntime
@@ -120,18 +154,17 @@ def run_saved_model(path, x):
     return np.stack(y, axis=1)
 
 
-def run_c(path, x, options=("gcc", "-std=c99")):
+def run_c(path, x, compiler=("gcc", "-std=c99"), options=(), emulator=()):
     """The outputs for x (streams, time, ...), of two passes over x."""
-    program, (streams, steps) = path.with_name("stream"), x.shape[:2]
-    command = [*options, "-O2", "-I", path.parent, "-o", program]
+    folder, (streams, steps) = path.parent, x.shape[:2]
+    command = [*compiler, "-O2", "-I", folder, "-o", folder / "stream"]
     command += [f"-DSTREAMS={streams}", f"-DSTEPS={steps}"]
-    subprocess.run([*command, BOARD / "stream.c", "-lm"], check=True)
+    run([*command, BOARD / "stream.c", *options, "-lm"])
     x = np.concatenate([x, x], axis=1).swapaxes(0, 1).astype("float32")
-    done = subprocess.run(
-        [program], input=x.tobytes(), capture_output=True, check=True
-    )
-    y = np.frombuffer(done.stdout, "float32").reshape(2, steps, streams, -1)
-    return y.swapaxes(1, 2)
+    x.tofile(folder / "x.bin")
+    run([*emulator, folder / "stream"], cwd=folder, timeout=300)
+    y = np.fromfile(folder / "y.bin", "float32")
+    return y.reshape(2, steps, streams, -1).swapaxes(1, 2)
 
 
 def write_and_run(model, format, folder, x, **options):

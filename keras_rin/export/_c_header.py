@@ -81,7 +81,7 @@ static inline void {name}_step({name}_state *state, const float x[], float y[])
 
 
 def write_c_header(model, path, weights):
-    """Writes the header and returns a sentence about it."""
+    """Writes the header; returns a sentence, bytes of weights and of states."""
     program = Program(_prefix(path), weights)
     operations = fold_affine(_operations(model)[0], weights)
     x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
@@ -89,10 +89,11 @@ def write_c_header(model, path, weights):
     text = _header(model, program, operations, x_size, y_size)
     with _files.replacing(path, "The C header") as new:
         new.write_text(text, encoding="ascii")
-    return (
+    contents = (
         f"{program.prefix}_step, {program.flash_bytes:,} bytes of weights and "
         f"{program.state_bytes:,} bytes of RAM for the hidden states"
     )
+    return contents, program.flash_bytes, program.state_bytes
 
 
 def _prefix(path):

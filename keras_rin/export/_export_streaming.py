@@ -1,6 +1,10 @@
 """Models of sequences, in files that also take one time step."""
 
+import math
 import os
+import pathlib
+import re
+import typing
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +13,7 @@ import keras
 from keras_rin import _files
 from keras_rin.export import _litert
 from keras_rin.export._c_header import write_c_header
+from keras_rin.export._check_header import code_bytes
 from keras_rin.export._onnx import write_onnx
 from keras_rin.export._streaming_step import streaming_step
 
@@ -21,6 +26,26 @@ FORMATS: dict[str, tuple] = {
 }
 
 
+class StreamingFile(typing.NamedTuple):
+    """What `export_streaming` returns.
+
+    Attributes:
+        path: `pathlib.Path`, the file or folder that was written.
+        weight_bytes: Integer, the bytes of the weights in a C header, else
+            those of the file or folder.
+        state_bytes: Integer, the bytes of the hidden states of one stream, as
+            `streaming_step` takes them.
+        code_bytes: Integer, the bytes of the functions of a C header on a
+            Cortex-M4, compiled with `-Os` and without those of `math.h`. `None`
+            if `arm-none-eabi-gcc` is not installed, and in other formats.
+    """
+
+    path: pathlib.Path
+    weight_bytes: int
+    state_bytes: int
+    code_bytes: int | None
+
+
 def export_streaming(
     model: keras.Model,
     path: str | os.PathLike,
@@ -31,7 +56,7 @@ def export_streaming(
     states: str = "float32",
     step_only: bool = False,
     **converter: Any,
-) -> None:
+) -> StreamingFile:
     """Writes a model that answers to whole sequences and to single steps.
 
     The file needs neither keras_rin nor Keras where it is used. A SavedModel
@@ -69,6 +94,9 @@ def export_streaming(
             sequences of your data, or a function that returns dictionaries as
             `step` takes them; the file then has the step alone.
 
+    Returns:
+        A `StreamingFile`: the path and what it takes in bytes.
+
     Raises:
         ValueError: The format lacks the type of `weights` or `states`, the
             backend or the ending of the path; `streaming_step` refuses the
@@ -82,10 +110,13 @@ def export_streaming(
     >>> model = keras.Sequential(
     ...     [keras.Input((None, 2)), keras_rin.layers.RIN(4, name="rin")]
     ... )
-    >>> keras_rin.export.export_streaming(model, path, verbose=False)
-    >>> keras_rin.export.export_streaming(model, path / "rin.h", format="c")
-    ... # doctest: +ELLIPSIS
+    >>> folder = keras_rin.export.export_streaming(model, path, verbose=False)
+    >>> header = keras_rin.export.export_streaming(
+    ...     model, path / "rin.h", format="c"
+    ... )  # doctest: +ELLIPSIS
     Wrote ...rin.h: rin_step, 112 bytes of weights and 16 bytes of RAM ...
+    >>> header.weight_bytes, header.state_bytes
+    (112, 16)
     """
     if format not in FORMATS:
         raise ValueError(
@@ -93,9 +124,11 @@ def export_streaming(
             f"Received: format={format!r}"
         )
     _check_options(format, str(path), weights, states)
+    path = pathlib.Path(path)
     step = streaming_step(model, stepwise)
     if format == "c":
-        contents = write_c_header(model, path, weights, **converter)
+        contents, *sizes = write_c_header(model, path, weights, **converter)
+        sizes.append(code_bytes(path))
     elif format == "onnx":
         contents = write_onnx(model, step, path, **converter)
     elif format == "litert":
@@ -104,8 +137,22 @@ def export_streaming(
         )
     else:
         contents = _write_saved_model(model, step, path, step_only, **converter)
+    if format != "c":
+        files = [file for file in (path, *path.rglob("*")) if file.is_file()]
+        file_bytes = sum(file.stat().st_size for file in files)
+        sizes = [file_bytes, _state_bytes(step), None]
     if verbose:
         print(f"Wrote {path}: {contents}.")
+    return StreamingFile(path, *sizes)
+
+
+def _state_bytes(step):
+    """Of one stream."""
+    return sum(
+        math.prod(tensor.shape[1:]) * int(re.sub(r"\D", "", tensor.dtype)) // 8
+        for name, tensor in step.input.items()
+        if name != "x"
+    )
 
 
 def _check_options(format, path, weights, states):

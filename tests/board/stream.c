@@ -1,4 +1,4 @@
-/* Reads steps of STREAMS streams from stdin and writes their outputs.
+/* Reads steps of STREAMS streams from x.bin and writes their outputs to y.bin.
 
 The states are reset after every STEPS steps. */
 #include <stdio.h>
@@ -8,13 +8,14 @@ The states are reset after every STEPS steps. */
 int main(void)
 {
     static rin_state states[STREAMS];
-    float x[STREAMS][rin_inputs], y[rin_outputs];
-    for (long t = 0; fread(x, sizeof x, 1, stdin) == 1; t++)
+    static float x[STREAMS][rin_inputs], y[rin_outputs];
+    FILE *in = fopen("x.bin", "rb"), *out = fopen("y.bin", "wb");
+    for (long t = 0; fread(x, sizeof x, 1, in) == 1; t++)
         for (int i = 0; i < STREAMS; i++) {
             if (t % STEPS == 0)
                 rin_reset(&states[i]);
             rin_step(&states[i], x[i], y);
-            fwrite(y, sizeof y, 1, stdout);
+            fwrite(y, sizeof y, 1, out);
         }
-    return 0;
+    return fclose(out);
 }

@@ -1,0 +1,119 @@
+"""A C header is compared with its model in a line.
+
+The reference is the program of the tests, which runs each stream twice.
+"""
+
+import os
+import pathlib
+import re
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+from step_files import assert_near
+from step_files import run
+from step_files import run_c
+
+from keras_rin.export import check_header
+from keras_rin.export import export_streaming
+from keras_rin.layers import RIN
+
+pytestmark = pytest.mark.one_backend
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def of_numbers(*above):
+    rin = RIN(6, "tanh", return_sequences=True)
+    return keras.Sequential([keras.Input((None, 2)), rin, *above])
+
+
+def of_tokens():
+    embedding = layers.Embedding(5, 4, mask_zero=True)
+    inputs = keras.Input((None,), dtype="int32")
+    return keras.Sequential([inputs, embedding, RIN(3)])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "rin.h"
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: of_numbers(layers.Dense(3)), of_tokens]
+)
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+def test_a_header_is_compared_with_its_model(make, weights, rng, path):
+    model = make()
+    export_streaming(model, path, "c", False, weights=weights)
+    x = rng.integers(5, size=(4, 30, *model.inputs[0].shape[2:]))
+    largest = {"float32": 1e-5, "int8": 0.2}[weights]
+    assert check_header(model, path, x).difference < largest
+    for weight in model.weights:  # the header is that of other weights
+        weight.assign(weight + 0.3 * rng.normal(size=weight.shape))
+    y = run_c(path, x)[0]
+    expected = model.predict(x, verbose=0)
+    y = y if y.ndim == expected.ndim else y[:, -1]
+    difference, agreement = check_header(model, path, x)
+    np.testing.assert_allclose(difference, abs(y - expected).max())
+    assert agreement == np.mean(y.argmax(-1) == expected.argmax(-1)) < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "programs", "error"),
+    [
+        (
+            "rin.h",
+            (2, 5, 3),
+            None,
+            "as many values in a step as rin.h reads, 2",
+        ),
+        ("rin.h", (5,), None, "must have the shape"),
+        ("rin.h", (2, 5, 2), "", "needs one of the compilers"),
+        ("gru.h", (2, 5, 2), None, "gru.h"),
+    ],
+)
+def test_what_cannot_be_compared(
+    name, shape, programs, error, path, monkeypatch
+):
+    model = of_numbers()
+    export_streaming(model, path, "c", False)
+    if programs is not None:
+        monkeypatch.setenv("PATH", programs)
+    with pytest.raises((ValueError, OSError), match=error):
+        check_header(model, path.with_name(name), np.ones(shape))
+
+
+@pytest.mark.exhaustive
+def test_the_example_in_the_comment_runs(path):
+    model = of_numbers(layers.Dense(1))
+    export_streaming(model, path, "c", False)
+    example = re.search(r"Example:\n\n(.*?)\*/", path.read_text(), re.S)[1]
+    include, *statements = example.strip().splitlines()
+    path.with_name("example.c").write_text(
+        "#include <stdio.h>\n"
+        f"{include}\n"
+        "static int read_input(float *x) { static int t; *x = x[1] = 0.5f;\n"
+        "    return t++ < 9; }\n"
+        'static void use_output(float *y) { printf("%.9g ", (double)*y); }\n'
+        f"int main(void) {{ {' '.join(statements)} return 0; }}\n"
+    )
+    program = path.with_name("example")
+    run(["gcc", "-o", program, program.with_suffix(".c"), "-lm"])
+    y = np.array(run([program]).split(), "float32")
+    assert_near(y[None, :, None], model, np.full((1, 9, 2), 0.5, "float32"))
+
+
+@pytest.mark.exhaustive
+def test_the_sketch_of_the_page_compiles(path):
+    page = (ROOT / "docs" / "small_device.md").read_text()
+    export_streaming(of_numbers(), path, "c", False)
+    path.with_name("sketch.cpp").write_text(
+        "struct { void begin(long) {} void println(float) {} } Serial;\n"
+        "enum { A0, A1 };\n"
+        "static int analogRead(int) { return 0; }\n"
+        "static unsigned long micros() { return 0; }\n"
+        + re.search(r"```cpp\n(.*?)```", page, re.S)[1]
+    )
+    command = "g++ -std=c++17 -pedantic -Wall -Wextra -Werror -c -o".split()
+    run([*command, os.devnull, path.with_name("sketch.cpp")])
