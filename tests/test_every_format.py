@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import shutil
 
 import keras
 import pytest
@@ -11,6 +10,7 @@ from chains import random_chain
 from references import outputs_of_steps
 from step_files import assert_near
 from step_files import round_weights
+from step_files import run_micro
 from step_files import write_and_run
 
 from keras_rin.export import streaming_step
@@ -25,6 +25,8 @@ DEFAULT_SEEDS = {
     "tf_saved_model": (11,),
     "litert": (15, 27),
     "onnx": (3, 12),
+    "float32": (9,),
+    "float16": (4,),
     "int16": (3,),
     "int8": (12,),
 }
@@ -34,15 +36,21 @@ SAVES = importlib.util.find_spec("tensorflow") and (
 )
 RUNS = {
     "streaming_step": True,
-    "c": shutil.which("gcc"),
+    "c": True,
     "tf_saved_model": SAVES,
     "litert": keras.backend.backend() == "tensorflow",
     "onnx": keras.backend.backend() == "tensorflow",
 }
 
 
-# Codes of the largest output, by which the states of 60 steps may be off.
-ROUNDING = {"int16": 48 / 32_767, "int8": 8 / 127}
+# In LiteRT, by their names above: the types of weights and states, and by how
+# much 60 steps may be off, as a part of the largest output.
+TYPES = {
+    "float32": ("float32", "float32", 1e-5),
+    "float16": ("float16", "float32", 2e-3),
+    "int16": ("int8", "int16", 48 / 32_767),
+    "int8": ("int8", "int8", 8 / 127),
+}
 
 
 def chains(*formats):
@@ -83,19 +91,29 @@ def test_a_chain_is_a_file(format, seed, tmp_path):
 
 
 @pytest.mark.one_backend
-@chains("int16", "int8")
-def test_a_chain_is_a_litert_file_of_integers(format, seed, tmp_path):
+@chains(*TYPES)
+def test_a_chain_in_litert_and_for_microcontrollers(format, seed, tmp_path):
     model, x = random_chain(seed, **IN_INTEGERS)
-    round_weights(model)
-    options = {"states": format, "representative_dataset": x}
+    weights, states, tolerance = TYPES[format]
+    options = {"weights": weights, "states": states}
+    if weights == "int8":
+        round_weights(model)
+        options["representative_dataset"] = x
     write = functools.partial(
-        write_and_run, model, "litert", tmp_path, x, weights="int8", **options
+        write_and_run, model, "litert", tmp_path, x, **options
     )
     if (format, seed) == ("int8", 19):  # its output is always 0
         with pytest.raises(ValueError, match="the file does not run"):
             write()
+        return
+    assert_near(write(), model, x, tolerance)
+    run = functools.partial(run_micro, tmp_path / "step.tflite", x)
+    has_softplus = "softplus" in str(model.get_config())
+    if weights == "float16" or (weights == "int8" and has_softplus):
+        with pytest.raises(RuntimeError, match="failed to allocate"):
+            run()
     else:
-        assert_near(write(), model, x, ROUNDING[format])
+        assert_near(run(), model, x, tolerance)
 
 
 @pytest.mark.each_backend

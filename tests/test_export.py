@@ -1,5 +1,6 @@
 """Exported models run where neither keras_rin nor Keras can be imported."""
 
+import functools
 import importlib.util
 import subprocess
 import sys
@@ -9,6 +10,9 @@ import numpy as np
 import pytest
 from cases import needs_keras
 from references import assert_same
+from step_files import assert_near
+from step_files import run_micro
+from step_files import write_and_run
 from test_layer_contract import LAYERS
 
 from keras_rin.export import export_streaming
@@ -121,18 +125,17 @@ IN_ONNX = [
     "ResidualDense with everything",
     "ResidualConv2D with everything",
 ]
-ONNX_MARKS = [NEEDS_ONNX, ON_TENSORFLOW]
+EXHAUSTIVE = [
+    *(("onnx", make) for make in (residual, in_training_mode)),
+    *(("onnx", functools.partial(of_a_layer, name)) for name in IN_ONNX),
+    *(("tf_saved_model", make) for make in (recurrent, residual)),
+]
+MARKS = {"onnx": [NEEDS_ONNX, ON_TENSORFLOW], "tf_saved_model": [WRITES]}
 EXPORTED = [
-    pytest.param("onnx", recurrent, marks=ONNX_MARKS),
+    pytest.param("onnx", recurrent, marks=MARKS["onnx"]),
     *(
-        pytest.param("onnx", make, marks=[*ONNX_MARKS, pytest.mark.exhaustive])
-        for make in (residual, in_training_mode)
-    ),
-    *(
-        pytest.param(
-            "tf_saved_model", make, marks=[WRITES, pytest.mark.exhaustive]
-        )
-        for make in (recurrent, residual)
+        pytest.param(*case, marks=[*MARKS[case[0]], pytest.mark.exhaustive])
+        for case in EXHAUSTIVE
     ),
 ]
 
@@ -146,17 +149,6 @@ def test_an_exported_model_serves_alone(format, make, rng, tmp_path):
     model.export(path, format=format, verbose=False)
     inputs = [rng.normal(size=shape).astype("float32") for shape in shapes]
     assert_runs_alone(model, path, format, *inputs)
-
-
-@pytest.mark.exhaustive
-@NEEDS_ONNX
-@ON_TENSORFLOW
-@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")
-@pytest.mark.parametrize("name", IN_ONNX)
-def test_each_layer_answers_the_same_as_onnx(rng, tmp_path, name):
-    test_an_exported_model_serves_alone(
-        "onnx", lambda: of_a_layer(name), rng, tmp_path
-    )
 
 
 @WRITES
@@ -225,16 +217,24 @@ def test_a_saved_step_refuses_a_state_of_another_batch_size(tmp_path):
 
 
 @ON_TENSORFLOW
-def test_the_converter_takes_its_attributes(tmp_path):
+def test_large_matrices_of_8_bits_with_states_of_floats(rng, tmp_path):
+    """By our option, or by an attribute of the converter."""
     import tensorflow as tf
 
-    wide = keras.Sequential([keras.Input((None, 64)), RIN(128)])
-    sizes, path = [], tmp_path / "m.tflite"
-    for options in ({}, {"optimizations": [tf.lite.Optimize.DEFAULT]}):
-        options["step_only"] = True
-        export_streaming(wide, path, "litert", verbose=False, **options)
+    wide = keras.Sequential([keras.Input((None, 64)), RIN(128, "tanh")])
+    x = rng.normal(size=(1, 20, 64)).astype("float32")
+    sizes, path = [], tmp_path / "step.tflite"
+    for options in (
+        {},
+        {"optimizations": [tf.lite.Optimize.DEFAULT]},
+        {"weights": "int8"},
+    ):
+        y = write_and_run(wide, "litert", tmp_path, x, **options)
+        assert_near(y, wide, x, tolerance=0.05)
         sizes.append(path.stat().st_size)
-    assert sizes[1] < 0.5 * sizes[0]
+    assert max(sizes[1:]) < 0.5 * sizes[0]
+    with pytest.raises(RuntimeError, match="failed to allocate"):
+        run_micro(path, x)
 
 
 INT16 = {"weights": "int8", "states": "int16"}

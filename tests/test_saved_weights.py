@@ -40,10 +40,9 @@ WITHIN = {
     "RNN": lambda layer, cell: RNN(cell(4, name="mine")),
     "NoisyRNN": lambda layer, cell: NoisyRNN(cell(4), 0.0),
     "without a bias": lambda layer, cell: RNN(cell(4, use_bias=False)),
-    "wrapper in a wrapper": lambda layer, cell: of_rows(
-        Bidirectional(layer(4))
+    "nested model": lambda layer, cell: model_of(
+        of_rows(Bidirectional(layer(4)))
     ),
-    "nested model": lambda layer, cell: model_of(Bidirectional(layer(4))),
     # Keras finds the class by itself where it is an element of a list.
     "no wrapper": lambda layer, cell: layer(4),
     "stacked cells": lambda layer, cell: RNN([cell(4), cell(2)]),

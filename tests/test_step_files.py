@@ -1,6 +1,8 @@
 """Files of one time step, in the interpreters that run them, against Keras."""
 
+import itertools
 import os
+import pathlib
 
 import keras
 import numpy as np
@@ -8,14 +10,12 @@ import pytest
 from keras import layers
 from step_files import assert_near
 from step_files import described
-from step_files import run_by_description
 from step_files import write_and_run
 from test_export import ON_TENSORFLOW
 from test_streaming_step import MARKS
 from test_streaming_step import MODELS
 from test_streaming_step import some_input
 
-from keras_rin import _files
 from keras_rin.export import export_streaming
 from keras_rin.export import streaming_step
 from keras_rin.layers import RIN
@@ -28,151 +28,58 @@ PATHS = {
     "onnx": "step.onnx",
     "tf_saved_model": "streaming",
 }
-STEPS = 200
-# Of the largest output, after any of the 200 steps.
-TOLERANCES = {
-    ("float32", "float32"): 1e-5,
-    ("float16", "float32"): 2e-3,
-    ("int8", "float32"): 2e-2,
-    ("int8", "int16"): 2e-2,
-    ("int8", "int8"): 1e-1,
-}
-LAYERS = {"RIN": RIN, "GRU": layers.GRU, "LSTM": layers.LSTM}
-IN_RUNTIME = {
-    ("LSTM", "int8", "int16"): [],
-    ("RIN", "float32", "float32"): [pytest.mark.exhaustive],
-    ("RIN", "int8", "int16"): [pytest.mark.exhaustive],
-}
-
-
-def marks_of(case):
-    if case in IN_RUNTIME:
-        return [pytest.mark.runtime, *IN_RUNTIME[case]]
-    return pytest.mark.exhaustive
-
-
-def network(layer):
-    """Of raw inputs, whose states fade, as those of a trained network do."""
-    keras.utils.set_random_seed(1)
-    options = {}
-    if layer == "RIN":
-        options["recurrent_initializer"] = keras.initializers.Identity(-0.1)
-    return keras.Sequential(
-        [
-            keras.Input((None, 3)),
-            layers.Normalization(mean=[1.0, 0.0, 2.0], variance=[1.0, 4.0, 1]),
-            LAYERS[layer](40, return_sequences=True, name="memory", **options),
-            layers.Dense(2),
-        ]
-    )
-
-
-def sensor_values(rng, streams=1, steps=STEPS):
-    x = rng.normal(size=(streams, steps, 3)) * [1.0, 2.0, 1.0] + [1, 0, 2]
-    return x.astype("float32")
 
 
 @pytest.mark.parametrize(
-    ("layer", "weights", "states"),
-    [
-        pytest.param(layer, *types, marks=marks_of((layer, *types)))
-        for layer in LAYERS
-        for types in TOLERANCES
-    ],
+    ("dtype", "tolerance"),
+    [pytest.param("int8", 0.1, marks=pytest.mark.exhaustive), ("int16", 0.02)],
 )
-def test_a_step_alone_in_litert_and_for_microcontrollers(
-    layer, weights, states, rng, tmp_path
+def test_the_scales_of_a_litert_file_of_integers(
+    dtype, tolerance, rng, tmp_path
 ):
-    model, x = network(layer), sensor_values(rng)
-    options = {} if states == "float32" else {"representative_dataset": x}
-    options |= {"weights": weights, "states": states}
-    y = write_and_run(model, "litert", tmp_path, x, **options)
-    assert_near(y, model, x, TOLERANCES[weights, states])
-    reason = "the wheel tflite-micro is not installed"
-    pytest.importorskip("tflite_micro", reason=reason)
-    from tflite_micro.python.tflite_micro import runtime
-
-    path = tmp_path / PATHS["litert"]
-
-    def load():
-        return runtime.Interpreter.from_file(str(path), arena_size=100_000)
-
-    if states == "float32" and weights != "float32":
-        with pytest.raises(RuntimeError, match="failed to allocate"):
-            load()
-        return
-    interpreter = load()
-    y = run_by_description(
-        described(path),
-        x[0],
-        lambda at, value: interpreter.set_input(value, at),
-        interpreter.invoke,
-        interpreter.get_output,
-    )
-    assert_near(y[None], model, x, TOLERANCES[weights, states])
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("dtype", ["int16", "int8"])
-def test_the_scales_of_a_litert_file_of_integers(dtype, rng, tmp_path):
-    """An application that stores states as the file does needs them."""
+    """Those along sequences, with which an application computes the codes."""
     import tensorflow as tf
 
-    model, x = network("GRU"), sensor_values(rng)
-    options = dict.fromkeys(
-        ["inference_input_type", "inference_output_type"], getattr(tf, dtype)
-    )
-    options |= {"weights": "int8", "states": dtype, "representative_dataset": x}
-    y = write_and_run(model, "litert", tmp_path, x, **options)
-    assert_near(y, model, x, TOLERANCES["int8", dtype])
-    inputs = described(tmp_path / PATHS["litert"])["inputs"]
-    (memory,) = (entry for entry in inputs if entry["name"] == "memory")
-    assert memory["dtype"] == dtype
-    assert memory["initial"] == memory["zero_point"]
-
-
-def test_scales_are_those_along_the_sequences_of_an_array(rng, tmp_path):
-    import tensorflow as tf
-
-    model, x = network("GRU"), sensor_values(rng, streams=2, steps=30)
+    memory = layers.GRU(8, return_sequences=True, name="memory")
+    model = keras.Sequential([keras.Input((None, 3)), memory])
+    x = rng.normal(size=(2, 30, 3)).astype("float32")
     step = streaming_step(model)
 
     def samples():
         for sequence in x:
-            memory = np.zeros((1, 40), "float32")
+            memory = np.zeros((1, 8), "float32")
             for values in sequence:
                 inputs = {"x": values[None], "memory": memory}
                 yield inputs
                 memory = step.predict_on_batch(inputs)["memory"]
 
-    path, descriptions = tmp_path / PATHS["litert"], []
+    descriptions = []
     options = dict.fromkeys(
-        ["inference_input_type", "inference_output_type"], tf.int16
+        ["inference_input_type", "inference_output_type"], getattr(tf, dtype)
     )
-    options |= {"weights": "int8", "states": "int16"}
+    options |= {"weights": "int8", "states": dtype}
     for dataset in (x, samples):
         options["representative_dataset"] = dataset
-        export_streaming(model, path, "litert", False, **options)
-        descriptions.append(described(path))
+        y = write_and_run(model, "litert", tmp_path, x, **options)
+        assert_near(y, model, x, tolerance)
+        descriptions.append(described(tmp_path / PATHS["litert"]))
     assert descriptions[0] == descriptions[1]
+    entry = next(e for e in descriptions[0]["inputs"] if e["name"] == "memory")
+    assert entry["dtype"] == dtype and entry["initial"] == entry["zero_point"]
 
 
+DEFAULT = [("litert", "stacked cells last"), ("onnx", "in a model")]
 GRAPHS = [
     pytest.param(
-        format,
-        name,
+        *case,
         marks=[
-            *([] if name == default else [pytest.mark.exhaustive]),
-            *([MARKS[name]] if name == "masked graph" else []),
+            *([] if case in DEFAULT else [pytest.mark.exhaustive]),
+            *([MARKS[case[1]]] if case[1] == "masked graph" else []),
         ],
     )
-    for format, default in (
-        ("litert", "stacked cells last"),
-        ("onnx", "in a model"),
-    )
-    for name in MODELS
-    if name != "of a fixed batch"  # the interpreter gets one sequence
-    and (format, name) != ("onnx", "of residual layers")  # has a stack
+    for case in itertools.product(("litert", "onnx"), MODELS)
+    if case[1] != "of a fixed batch"  # the interpreter gets one sequence
+    and case != ("onnx", "of residual layers")  # has a stack
 ]
 
 
@@ -275,48 +182,34 @@ def test_what_a_format_lacks_is_refused(format, make, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def rin():
+    return named("rin")
+
+
 def data(x=1.0, rin=1.0):
-    """One sample of a model `named("rin")`."""
+    """One sample of the model above."""
     return lambda: [{"x": np.full((1, 2), x), "rin": np.full((1, 2), rin)}]
 
 
-# States, a model, data and the message.
-IN_INTEGERS = {
-    "operation": (
-        "int16",
-        lambda: above(layers.Dense(2, "elu")),
-        None,
-        "has no form of ELU",
-    ),
-    "tokens": ("int16", of_tokens, None, "has no form of .*ExpandDims"),
-    "always 0": (
-        "int8",
-        lambda: above(layers.Activation("celu"), activation="sigmoid"),
-        None,
-        "more than half along",
-    ),
-    **{
-        name: ("int16", lambda: named("rin"), dataset, message)
-        for name, dataset, message in (
-            (
-                "states at 0",
-                data(rin=0.0),
-                "1 samples, where 'rin' is always 0",
-            ),
-            (
-                "not finite",
-                data(x=np.nan),
-                "'x' is always 0 or not finite",
-            ),
-            ("no samples", lambda: [], "0 samples"),
-        )
-    },
-}
-
-
-@pytest.mark.parametrize("case", IN_INTEGERS)
-def test_a_model_or_data_without_scales_is_refused(case, rng, tmp_path):
-    states, make, dataset, message = IN_INTEGERS[case]
+@pytest.mark.parametrize(
+    ("states", "make", "dataset", "message"),
+    [
+        ("int16", lambda: above(layers.Dense(2, "elu")), None, "form of ELU"),
+        ("int16", of_tokens, None, "has no form of .*ExpandDims"),
+        (
+            "int8",
+            lambda: above(layers.Activation("celu"), activation="sigmoid"),
+            None,
+            "more than half along",
+        ),
+        ("int16", rin, data(rin=0.0), "1 samples, where 'rin' is always 0"),
+        ("int16", rin, data(x=np.nan), "'x' is always 0 or not finite"),
+        ("int16", rin, lambda: [], "0 samples"),
+    ],
+)
+def test_a_model_or_data_without_scales_is_refused(
+    states, make, dataset, message, rng, tmp_path
+):
     model = make()
     if dataset is None:
         dataset = some_input(rng, model, 2, 30)
@@ -332,36 +225,56 @@ def test_a_model_or_data_without_scales_is_refused(case, rng, tmp_path):
 def test_a_step_that_cannot_be_written_is_not_half_written(
     format, tmp_path, monkeypatch
 ):
-    name = PATHS[format]
+    name, is_folder = PATHS[format], format == "tf_saved_model"
 
-    def write(folder=tmp_path):
+    def write(units=2, folder=tmp_path):
+        model = keras.Sequential([keras.Input((None, 2)), RIN(units)])
         options = {} if format == "c" else {"step_only": True}
-        export_streaming(named("rin"), folder / name, format, False, **options)
+        export_streaming(model, folder / name, format, False, **options)
 
     def contents():
-        files = (p for p in tmp_path.rglob("*") if p.is_file())
-        return {path: path.read_bytes() for path in files}
+        paths = tmp_path.rglob("*")
+        return {path: path.is_file() and path.read_bytes() for path in paths}
 
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="cannot be written"):
-        write(tmp_path / "file")
+        write(folder=tmp_path / "file")
+    if is_folder:  # whose other entries stay
+        (tmp_path / name / "kept").mkdir(parents=True)
+    write(3)
     write()
     before = contents()
+    assert is_folder <= (tmp_path / name / "kept").exists()
 
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    is_folder = format == "tf_saved_model"
-    monkeypatch.setattr(
-        *((_files, "_move") if is_folder else (os, "fsync")), full
-    )
-    with pytest.raises(OSError, match="No space left.*is unchanged"):
-        write()
-    assert contents() == before and len(before) > 1
+    faults = [(os, "fsync"), (pathlib.Path, "replace")]
+    for fault in faults[is_folder:]:
+        with monkeypatch.context() as patch:
+            patch.setattr(*fault, full)
+            with pytest.raises(OSError, match="No space left.*is unchanged"):
+                write(3)
+        assert contents() == before
     description = tmp_path / f"{name}.json"
     if description.exists():
         description.unlink()
         description.mkdir()
         with pytest.raises(OSError, match="description cannot be written"):
-            write()
+            write(3)
         assert (tmp_path / name).read_bytes() == before[tmp_path / name]
+
+
+def test_a_file_takes_the_place_of_a_file_alone(tmp_path):
+    """Of a symbolic link, that of its target, which need not exist."""
+    target, link = tmp_path / "disk" / "rin.h", tmp_path / "rin.h"
+    link.symlink_to(target)
+    for units in (2, 3):
+        export_streaming(above(layers.Dense(units)), link, "c", False)
+        assert link.is_symlink() and f"outputs = {units} " in target.read_text()
+    for name, make in (("folder.h", os.mkdir), ("pipe.h", os.mkfifo)):
+        make(tmp_path / name)
+        with pytest.raises(OSError, match="not a regular file") as error:
+            export_streaming(named("rin"), tmp_path / name, "c", False)
+        assert error.value.filename == str(tmp_path / name)
+        assert not (tmp_path / name).is_file()
