@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import pathlib
-import shutil
 import tempfile
 
 
@@ -37,13 +36,13 @@ def filling(path, content="The folder"):
     with _folder_in(parent, path, content) as folder:
         yield folder
         target.mkdir(exist_ok=True)
-        for entry in folder.iterdir():
+        for entry in list(folder.iterdir()):
             _move(entry, target / entry.name)
 
 
 def _move(entry, target):
     if target.is_dir() and not target.is_symlink():
-        shutil.rmtree(target)
+        target.replace(entry.with_name(f"{entry.name}.replaced"))
     entry.replace(target)
 
 
