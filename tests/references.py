@@ -102,12 +102,7 @@ def plane_map(function):
     return Map(step, 2)
 
 
-NOT_FOR_SIMPLE_RNN = {
-    "name",
-    "recurrent_initializer",
-    "zero_output_for_mask",
-    "fused",
-}
+NOT_FOR_SIMPLE_RNN = {"name", "recurrent_initializer", "fused", "recompute"}
 
 
 def simple_rnn_of(rin, **kwargs):
@@ -118,33 +113,11 @@ def simple_rnn_of(rin, **kwargs):
         if key not in NOT_FOR_SIMPLE_RNN
     }
     simple_rnn = keras.layers.SimpleRNN(**{**config, **kwargs})
-    simple_rnn.build(
-        (rin.states and rin.states[0].shape[0], None, features(rin))
-    )
+    batch = rin.states and rin.states[0].shape[0]
+    simple_rnn.build((batch, None, rin.cell.kernel.shape[0]))
     kernel, offset, *bias = rin.cell.get_weights()
     simple_rnn.cell.set_weights([kernel, offset + np.eye(len(offset)), *bias])
     return simple_rnn
-
-
-def features(rin):
-    return rin.cell.kernel.shape[0]
-
-
-def gradients(layer, x, y, **kwargs):
-    """Gradients of a squared error by one SGD step, on any backend.
-
-    The first is with respect to the input, through a Dense layer before.
-    """
-    inputs = keras.Input(batch_shape=x.shape, dtype=layer.compute_dtype)
-    before = keras.layers.Dense(
-        x.shape[-1], kernel_initializer="identity", dtype=layer.dtype_policy
-    )
-    outputs = layer(before(inputs), **kwargs)
-    model = keras.Model(inputs, outputs)
-    model.compile(keras.optimizers.SGD(1.0), "mse", run_eagerly=False)
-    start = model.get_weights()
-    model.train_on_batch(x, y)
-    return [b - a for a, b in zip(model.get_weights(), start, strict=True)]
 
 
 def outputs_of_steps(step, x):

@@ -177,17 +177,6 @@ def test_a_singular_matrix_becomes_one_of_its_nearest():
         assert product >= nuclear * (1 - 1e-6)
 
 
-@pytest.mark.one_backend
-@pytest.mark.parametrize("units", [1, 6])
-def test_singular_matrices_of_integers_become_orthogonal(rng, units):
-    """A hundred of half the rank, which rounding may leave as it is."""
-    left, right = rng.integers(-2, 3, size=(2, 100, units, units // 2))
-    products = np.einsum("mir,mjr->mij", left, right)
-    kernel = np.concatenate(products, axis=1).astype("float32")
-    result = np.split(to_numpy(Orthogonal(gates=100)(kernel)), 100, axis=1)
-    assert max(map(departure, result)) < 2e-6
-
-
 def test_the_config_makes_the_same_constraint():
     config = keras.constraints.serialize(Orthogonal(offset=True, gates=3))
     again = keras.constraints.deserialize(config)

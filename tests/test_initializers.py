@@ -120,26 +120,6 @@ def test_per_gate_takes_any_kernel_and_initializer_of_keras():
     assert_same(ones((3, 12)), np.ones((3, 12)))
 
 
-def carries_to_next_unit(layer):
-    """With every gate held open, does a pulse on unit 0 reach unit 1 first?"""
-    built(layer, features=1)
-    h = np.eye(1, layer.units, dtype="float32")
-    states = [h, 0 * h] if isinstance(layer, keras.layers.LSTM) else [h]
-    output = to_numpy(layer(np.zeros((1, 1, 1)), initial_state=states))[0]
-    return np.abs(output - (h[0] / 2 if len(states) == 1 else 0)).argmax()
-
-
-@pytest.mark.parametrize(
-    "layer, gates",
-    [(keras.layers.LSTM, "ifco"), (keras.layers.GRU, "zrh")],
-    ids=["LSTM", "GRU"],
-)
-def test_the_gates_stand_in_the_order_of_keras(layer, gates):
-    starts = [Chain() if gate in "ch" else "zeros" for gate in gates]
-    start = PerGate(starts, gates=len(gates))
-    assert carries_to_next_unit(layer(4, recurrent_initializer=start)) == 1
-
-
 @pytest.mark.parametrize("seed", [None, 7, keras.random.SeedGenerator(7)])
 @pytest.mark.parametrize("wrap", [lambda start: start, Offset])
 def test_gates_draw_different_numbers(wrap, seed):
@@ -240,13 +220,6 @@ def test_an_orthogonal_matrix_is_that_of_float32(
     matrix = to_numpy(ORTHOGONAL((5, 5), "float32")).astype("float64")
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(5), atol=1e-6)
     assert_rounded(initializer(shape, dtype), exact(matrix), dtype)
-
-
-@HALF
-def test_an_offset_keeps_digits_that_the_effective_matrix_loses(dtype):
-    offset = Offset(ChainIdentity(0.5, 0.999))((3, 3), dtype)
-    exact = 0.5 * np.eye(3, k=1) - 0.001 * np.eye(3)
-    np.testing.assert_allclose(as_float64(offset), exact, rtol=5e-3)
 
 
 def kernels(make, shape, dtype):

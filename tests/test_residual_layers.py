@@ -165,38 +165,3 @@ def test_dense_layers_and_stacks_are_the_formula(
     for u, v, b in zip(kernels, outputs, biases, strict=True):
         h = h + references.ACTIVATIONS[activation](h @ u + b) @ v
     assert_same(y, h)
-
-
-@pytest.mark.one_backend
-@pytest.mark.parametrize(
-    "make, shape",
-    [
-        (lambda: LinearResidual("he_normal"), (3, 4)),
-        (lambda: ResidualDense(5, "tanh"), (3, 4)),
-        (lambda: ResidualDenseStack(3, "tanh", depth=3), (3, 4)),
-        (
-            lambda: ResidualConv2D(3, strides=2, activation="tanh"),
-            (2, 4, 4, 2),
-        ),
-    ],
-)
-def test_gradients_are_finite_differences_of_the_loss(
-    rng, float64, make, shape
-):
-    """Along a random direction of all weights."""
-    layer, x = make(), rng.normal(size=shape)
-    layer.build(shape)
-    y = rng.normal(size=layer.compute_output_shape(shape))
-    shapes = [weight.shape for weight in layer.weights]
-    start, direction = ([rng.normal(size=s) / 3 for s in shapes] for _ in "ab")
-
-    def loss(step):
-        moved = zip(start, direction, strict=True)
-        layer.set_weights([w + step * d for w, d in moved])
-        return np.mean((to_numpy(layer(x)) - y) ** 2)
-
-    difference = (loss(1e-6) - loss(-1e-6)) / 2e-6
-    layer.set_weights(start)
-    _, _, *gradients = references.gradients(layer, x, y)
-    slope = sum(map(np.vdot, gradients, direction))
-    np.testing.assert_allclose(slope, difference, rtol=1e-6)

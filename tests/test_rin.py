@@ -1,15 +1,10 @@
-"""RIN over sequences: a SimpleRNN of U + I, with all options of Keras."""
+"""What a RIN has beside the formula, which `test_fused_recurrence` tests."""
 
 import inspect
 
 import keras
 import numpy as np
 import pytest
-import references
-from cases import diagonal
-from cases import first_of
-from cases import one_backend_after
-from cases import table
 from references import assert_same
 from references import to_numpy
 
@@ -33,107 +28,14 @@ def built_rin(units=5, shape=X.shape, **kwargs):
     return rin
 
 
-def mask_of(name):
-    mask = references.MASKS[name](6, 4)
-    return None if mask is None else mask.T
-
-
-def assert_is_simple_rnn(rin, **arguments):
-    outputs, expected = (
-        keras.tree.flatten(layer(X, **arguments))
-        for layer in (rin, references.simple_rnn_of(rin))
-    )
-    assert_same(outputs, expected)
-
-
-@pytest.mark.parametrize(
-    "units, activation",
-    first_of(
-        diagonal([64, 1, 2, 17], [*references.ACTIVATIONS, "softplus"]),
-        *(2, pytest.mark.one_backend),
-    ),
-)
-def test_rin_is_simple_rnn_with_the_effective_kernel(units, activation):
-    assert_is_simple_rnn(built_rin(units, activation=activation))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"unroll": True},
-        {"return_sequences": True, "return_state": True},
-        {"go_backwards": True, "return_sequences": True},
-        {"use_bias": False},
-    ],
-)
-def test_options_and_initial_states_act_as_on_simple_rnn(rng, options):
-    h = rng.normal(size=(4, 5)).astype("float32")
-    assert_is_simple_rnn(built_rin(**options), initial_state=h)
-    assert_is_simple_rnn(built_rin(**options), initial_state=[h])
-
-
-@pytest.mark.parametrize(
-    "name, go_backwards", table(references.MASKS, [False, True])
-)
-def test_masks_act_as_on_simple_rnn(name, go_backwards):
-    rin = built_rin(go_backwards=go_backwards, return_sequences=True)
-    assert_is_simple_rnn(rin, mask=mask_of(name))
-
-
-@pytest.mark.parametrize(
-    "activation, mask", [("softplus", "none"), ("relu", "alternating")]
-)
-def test_gradients_are_those_of_simple_rnn(rng, activation, mask):
-    y = rng.normal(size=(4, 8)).astype("float32")
-    rin = built_rin(8, activation=activation)
-    actual, expected = (
-        references.gradients(layer, X, y, mask=mask_of(mask))
-        for layer in (rin, references.simple_rnn_of(rin))
-    )
-    assert_same(actual, expected)
-
-
-def test_masked_steps_can_give_zeros():
-    rin = built_rin(return_sequences=True, zero_output_for_mask=True)
-    mask = mask_of("alternating")
-    expected = references.numpy_rin(X, rin.get_weights(), "relu", mask=mask)
-    assert_same(rin(X, mask=mask), expected * mask[..., None])
-
-
 @pytest.mark.parametrize("recurrent_dropout", [0.0, 0.5])
 def test_a_zero_offset_holds_the_state(recurrent_dropout):
     rin = RIN(
         5, recurrent_initializer="zeros", recurrent_dropout=recurrent_dropout
     )
     h = np.arange(10, dtype="float32").reshape(2, 5)
-    last = rin(np.zeros((2, 300, 1)), initial_state=h, training=True)
+    last = rin(np.zeros((2, 300, 1)), initial_state=[h], training=True)
     assert_same(last, h, 0, 0)
-
-
-def test_recurrent_dropout_acts_on_the_offset():
-    rin = RIN(
-        51,
-        activation=None,
-        kernel_initializer="zeros",
-        recurrent_initializer=keras.initializers.Constant(0.5),
-        recurrent_dropout=0.5,
-        seed=1,
-    )
-    h = np.ones((1, 51), "float32")
-    dropped = rin(np.zeros((1, 1, 1)), initial_state=h, training=True)
-    # Each of the k units that are left counts twice, and every h adds 1 to it.
-    added = np.unique(to_numpy(dropped) - h)
-    assert added.size == 1 and added % 1 == 0 and 0 < added < 51
-
-
-def test_dropout_repeats_with_its_seed():
-    outputs = []
-    for seed in (7, 7, 8):
-        keras.utils.set_random_seed(0)
-        rin = built_rin(dropout=0.5, seed=seed)
-        outputs.append(to_numpy(rin(X, training=True)))
-    np.testing.assert_array_equal(outputs[0], outputs[1])
-    assert not np.array_equal(outputs[0], outputs[2])
 
 
 def test_the_activity_regularizer_is_counted():
@@ -146,28 +48,6 @@ def test_the_activity_regularizer_is_counted():
 
 def test_a_frozen_layer_trains_nothing():
     assert built_rin(trainable=False).trainable_weights == []
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    one_backend_after(
-        [
-            lambda: keras.layers.Bidirectional(RIN(4, return_sequences=True)),
-            lambda: keras.layers.TimeDistributed(RIN(4)),
-            lambda: keras.layers.RNN([RIN(4).cell, RIN(3).cell]),
-        ]
-    ),
-    ids=["Bidirectional", "TimeDistributed", "StackedRNNCells"],
-)
-def test_keras_wrappers_take_it(rng, wrap):
-    layer = wrap()
-    nested = isinstance(layer, keras.layers.TimeDistributed)
-    x = rng.normal(size=(2, 3, 6, 2) if nested else (2, 6, 2))
-    model = keras.Sequential([keras.Input(x.shape[1:]), layer])
-    model.compile("sgd", "mse")
-    shape = model.output_shape[1:]
-    model.fit(x, np.zeros((2, *shape)), verbose=0)
-    assert model.predict(x, verbose=0).shape == (2, *shape)
 
 
 def test_arguments_read_as_on_simple_rnn():
@@ -215,10 +95,6 @@ def test_inputs_that_do_not_fit_are_refused(options, shape, arguments, message):
     rin = built_rin(3, (None, None, 3), **options)
     with pytest.raises(ValueError, match=message):
         rin(np.ones(shape), **arguments)
-
-
-def test_a_batch_may_be_empty():
-    assert RIN(3)(np.ones((0, 5, 1)), training=True).shape == (0, 3)
 
 
 @pytest.mark.parametrize("fused", [False, "auto"])

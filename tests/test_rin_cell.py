@@ -132,10 +132,6 @@ def test_recurrent_dropout_acts_on_the_first_offset_alone(rng, make):
     assert_same(cell(x, h, training=True)[0], numpy_step(cell, x, h))
 
 
-def test_units_may_be_a_numpy_integer():
-    assert type(RINCell(np.int64(3)).get_config()["units"]) is int
-
-
 @pytest.mark.parametrize("name", ["dropout", "recurrent_dropout"])
 @pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan"), "0.5"])
 def test_dropout_must_be_a_fraction(name, rate):

@@ -99,8 +99,3 @@ def test_a_refused_batch_leaves_the_states(rng, batch):
     with pytest.raises(ValueError, match="batch size of 4.* batch size of"):
         rin(x[:batch])
     assert_same(rin.states[0], before, 0, 0)
-
-
-def test_the_batch_size_must_be_known():
-    with pytest.raises(ValueError, match="batch size must be static"):
-        RIN(3, stateful=True)(keras.Input((5, 1)))
