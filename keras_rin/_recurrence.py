@@ -4,9 +4,11 @@
 sequence in pieces, and through a piece in time steps. The inputs of a piece are
 projected at once, and the gradients of W, b and U are products over a piece:
 a time step is one matrix product and the activation, in either direction, and
-only the hidden states of all steps are kept in memory.
+only the hidden states of all steps are kept in memory. With `recompute` only
+the last one of each piece is, and `_backward` runs each piece again.
 """
 
+import math
 from operator import methodcaller
 
 import keras
@@ -68,6 +70,7 @@ def identity_recurrence(
     mask=None,
     return_sequences=True,
     compiled=False,
+    recompute=False,
 ):
     """The hidden states h_1 to h_T `(batch, time, units)`, or h_T.
 
@@ -77,9 +80,20 @@ def identity_recurrence(
     `(batch, time)` is `False` leave the hidden state unchanged. With `compiled`
     TensorFlow compiles the loops with XLA even if the model is not compiled:
     in a graph that is differentiated, if the number of time steps is known.
+    With `recompute` no more states than the square root of `time` are kept.
     """
     batch, time, _ = ops.shape(x)
-    units, pieces = offset.shape[1], _count_pieces(x.shape[1])
+    if recompute and (missing := _count_missing_steps(x.shape[1])):
+        mask = ops.ones((batch, time), "bool") if mask is None else mask
+        states = identity_recurrence(
+            ops.pad(x, ((0, 0), (0, missing), (0, 0))),
+            *(kernel, bias, initial_state, offset, activation),
+            ops.pad(mask, ((0, 0), (0, missing))),
+            *(return_sequences, compiled, recompute),
+        )
+        return states[:, :time] if return_sequences else states
+    units, pieces = offset.shape[1], _count_pieces(x.shape[1], recompute)
+    recompute = recompute and pieces > 1
     # TensorFlow may know the batch size of one tensor and not of another, and
     # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
     initial_state = ops.reshape(initial_state, (batch, units))
@@ -95,9 +109,12 @@ def identity_recurrence(
     def recurrence(*operands):
         # Otherwise, eager TensorFlow would also differentiate the loop.
         constants = _stop_gradients(operands)
-        states = maybe_compile(_forward)(phi, pieces, constants)
+        stores_all = return_sequences or not recompute
+        states = maybe_compile(_forward)(phi, pieces, constants, stores_all)
         batch, time, _ = ops.shape(operands[0])
-        states = ops.reshape(states, (pieces, time // pieces, batch, units))
+        steps = time // pieces if stores_all else 1
+        states = ops.reshape(states, (pieces, steps, batch, units))
+        stored_states = states[:, -1:] if recompute else states
 
         def gradients(*args, upstream=None):
             # Torch passes `operands` and `upstream`, others `upstream`.
@@ -105,12 +122,12 @@ def identity_recurrence(
             # In a branch or loop of TensorFlow this is another graph, which
             # has to have the tensors before it calls a compiled function.
             saved = _stop_gradients(constants)
-            all_states, d_outputs = _stop_gradients((states, upstream))
+            states, d_outputs = _stop_gradients((stored_states, upstream))
             batch, time, _ = ops.shape(saved[0])
             steps = [time] if return_sequences else []
             d_outputs = ops.reshape(d_outputs, (batch, *steps, units))
             d_x, *d_others = maybe_compile(_backward)(
-                activation, saved, all_states, d_outputs
+                activation, saved, states, d_outputs, phi if recompute else None
             )
             if not _has_more_units_than_features(kernel):
                 d_x = _project(d_x, ops.transpose(saved[1]))
@@ -130,36 +147,47 @@ def _stop_gradients(tensors):
     return tuple(ops.stop_gradient(tensor) for tensor in tensors)
 
 
-def _forward(phi, pieces, operands):
-    """The hidden states, `(pieces, steps, batch, units)`."""
-    x, kernel, bias, initial_state, offset, *mask = operands
+def _forward(phi, pieces, operands, stores_all):
+    """The hidden states, `(pieces, steps, batch, units)`.
+
+    Without `stores_all` the last ones of the pieces, `(pieces, batch, units)`.
+    """
 
     def run_piece(h, p):
-        z = _project(_cut_piece(x, pieces, p), kernel) + bias
-        unmasked = _cut_piece(mask[0], pieces, p)[..., None] if mask else None
+        h, states = _run_piece(phi, pieces, operands, h, p)
+        return h, states if stores_all else h
 
-        def step(h, i):
-            new_h = phi(z[i] + h + h @ offset)
-            h = new_h if unmasked is None else where(unmasked[i], new_h, h)
-            return h, h
-
-        return scan(step, h, ops.shape(z)[0], unroll=default_unroll())
-
-    return scan(run_piece, initial_state, pieces)[1]
+    return scan(run_piece, operands[3], pieces)[1]
 
 
-def _backward(activation, operands, states, upstream):
+def _run_piece(phi, pieces, operands, h, p):
+    """The last hidden state of piece p, and those of all its steps."""
+    x, kernel, bias, _, offset, *mask = operands
+    z = _project(_cut_piece(x, pieces, p), kernel) + bias
+    unmasked = _cut_piece(mask[0], pieces, p)[..., None] if mask else None
+
+    def step(h, i):
+        new_h = phi(z[i] + h + h @ offset)
+        h = new_h if unmasked is None else where(unmasked[i], new_h, h)
+        return h, h
+
+    return scan(step, h, ops.shape(z)[0], unroll=default_unroll())
+
+
+def _backward(activation, operands, states, upstream, phi=None):
     """The gradients of x or z (in pieces), W, b, h_0 and U.
 
     Of x and z = x W + b, the one with fewer values is returned: that of x can
     be made from that of z, which TensorFlow leaves out where nobody asks for
     it. `upstream` is the gradient with respect to all hidden states
     `(batch, time, units)` or to the last one `(batch, units)`. A step i of a
-    piece is step t of the sequence.
+    piece is step t of the sequence. With `phi`, `states` are the last ones of
+    the pieces, and the others are computed again.
     """
     x, kernel, bias, initial_state, offset, *mask = operands
     pull_back, offset_transposed = PULLBACKS[activation], ops.transpose(offset)
-    pieces, steps, _, units = ops.shape(states)
+    pieces, _, _, units = ops.shape(states)
+    steps = ops.shape(x)[1] // pieces
     unmasked = _mask_by_step(mask[0]) if mask else None
 
     def gradient_at_step(t):
@@ -179,6 +207,8 @@ def _backward(activation, operands, states, upstream):
     def run_piece(carry, p):
         g, d_weights = carry
         h = states[p]
+        if phi:
+            h = _run_piece(phi, pieces, operands, states_before[p], p)[1]
 
         # The carry is dL/da_t, or dL/dh_t where t is masked: XLA would compute
         # dL/dh_t twice if it were the carry of every step.
@@ -210,16 +240,28 @@ def _backward(activation, operands, states, upstream):
     return d_x_or_z, d_kernel, d_bias, d_initial_state, d_offset
 
 
-def _count_pieces(time):
+def _count_pieces(time, recompute=False):
     """The number of equal pieces that a sequence is divided into.
 
     The temporary arrays of a piece, z and dL/dz, are then small compared with
-    the hidden states, which are kept for all steps.
+    the hidden states, which are kept for all steps. With `recompute`, a piece
+    has about as many steps as there are pieces, whose last states are kept.
     """
     if not isinstance(time, int):
         return 1  # The number of steps can be undefined during tracing.
-    most = min(MOST_PIECES, time // FEWEST_STEPS)
-    return next((n for n in range(most, 1, -1) if time % n == 0), 1)
+    most, others = min(MOST_PIECES, time // FEWEST_STEPS), 1
+    if recompute:
+        most = math.isqrt(time)
+        others = most // 2
+    return next((n for n in range(most, others, -1) if time % n == 0), 1)
+
+
+def _count_missing_steps(time):
+    """How many steps a sequence lacks to be recomputed in equal pieces."""
+    if not (isinstance(time, int) and time):
+        return 0
+    is_divided = _count_pieces(time, recompute=True) > 1
+    return 0 if is_divided else -time % math.isqrt(time)
 
 
 def _cut_piece(sequence, pieces, p):

@@ -1,4 +1,4 @@
-"""The fused recurrence of RIN against NumPy, Keras's loop and differences."""
+"""A RIN is a SimpleRNN of U + I in both loops, in values and gradients."""
 
 import dataclasses
 
@@ -22,6 +22,8 @@ if BACKEND == "jax":
     ACTIVATIONS.remove("tanh")  # Keras makes it float32 of float64 there
 COMPILED = [False, True] if BACKEND == "tensorflow" else [False]
 TIMES = [7, 40, 48]  # in one, two and three pieces
+# Of these numbers, 7 has to be padded.
+RECOMPUTE = [True, False, False, True]
 
 
 def made(units=5, features=2, fused=True, dtype="float64", **options):
@@ -59,118 +61,70 @@ def run(layer, x, h, *weights, training=True, **kwargs):
     return outputs
 
 
-def gradients(loss, arguments, compiled=False):
-    """The gradients by all arguments; in a graph RIN compiles its loops."""
+def outputs_and_gradients(function, arguments, compiled=False):
+    """Outputs, and the gradients of their squares by all arguments.
+
+    In a graph of TensorFlow a RIN compiles its loops.
+    """
+
+    def loss(*arguments):
+        outputs = keras.tree.flatten(function(*arguments))
+        return sum(ops.sum(output**2) for output in outputs), outputs
+
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
         def by_tape(*arguments):
             with tf.GradientTape() as tape:
                 tape.watch(arguments)
-                value = loss(*arguments)
-            return tape.gradient(value, arguments)
+                value, outputs = loss(*arguments)
+            return outputs, tape.gradient(value, arguments)
 
         by_tape = tf.function(by_tape, autograph=False) if compiled else by_tape
         return by_tape(*arguments)
     if BACKEND == "jax":
         import jax
 
-        return jax.jit(jax.grad(loss, range(len(arguments))))(*arguments)
+        both = jax.value_and_grad(loss, range(len(arguments)), has_aux=True)
+        (_, outputs), gradients = jax.jit(both)(*arguments)
+        return outputs, gradients
     leaves = [tensor.detach().requires_grad_() for tensor in arguments]
-    loss(*leaves).backward()
-    return [leaf.grad for leaf in leaves]
+    value, outputs = loss(*leaves)
+    value.backward()
+    return outputs, [leaf.grad for leaf in leaves]
 
 
-def assert_same_gradients(layers, time, batch=3, compiled=False, **kwargs):
-    """The gradients of a weighted sum of outputs, by all that it reads."""
+def assert_is_simple_rnn(layer, time=7, batch=3, compiled=False, **kwargs):
+    """Outputs and gradients are those of the SimpleRNN with V = U + I."""
     actual, expected = (
-        gradients(
-            lambda *a, layer=layer: ops.sum(run(layer, *a, **kwargs) ** 2),
+        outputs_and_gradients(
+            lambda *arguments, layer=layer: run(layer, *arguments, **kwargs),
             drawn(layer, time, batch),
-            compiled and layer is layers[0],
+            compiled,
         )
-        for layer in layers
+        for layer in (layer, references.simple_rnn_of(layer))
     )
     tolerance = 1e-5 if BACKEND == "torch" else 1e-9  # float32 products there
-    for gradient, reference in zip(actual, expected, strict=True):
-        scale = max(1.0, np.abs(to_numpy(reference)).max())
-        assert_same(gradient, reference, tolerance, tolerance * scale)
-
-
-def states_in_float64(arguments, activation, mask=None):
-    x, h, *weights = (np.asarray(to_numpy(a), "float64") for a in arguments)
-    mask = to_numpy(mask) if mask is not None else None
-    return references.numpy_rin(x, weights, activation, h, mask)
-
-
-def in_graph(function, compiled):
-    """A function where TensorFlow compiles: in a graph, under a tape."""
-    if not compiled:
-        return function
-    import tensorflow as tf
-
-    @tf.function(autograph=False)
-    def traced(*arguments):
-        with tf.GradientTape() as tape:
-            tape.watch(arguments)
-            return function(*arguments)
-
-    return traced
+    for value, reference in zip(
+        keras.tree.flatten(actual), keras.tree.flatten(expected), strict=True
+    ):
+        scale = np.abs(to_numpy(reference)).max(initial=1.0)
+        assert_same(value, reference, tolerance, tolerance * scale)
 
 
 @pytest.mark.parametrize(
-    "activation, mask, time, compiled",
-    table(ACTIVATIONS, MASKS, TIMES, COMPILED),
+    "activation, mask, time, return_sequences, compiled, recompute",
+    table(ACTIVATIONS, MASKS, TIMES, [True, False], COMPILED, RECOMPUTE),
 )
-def test_states_are_those_of_numpy(activation, mask, time, compiled):
-    layer = made(activation=activation, return_sequences=True)
-    arguments, kwargs = drawn(layer, time), masked(mask, time)
-    states = in_graph(lambda *a: run(layer, *a, **kwargs), compiled)(*arguments)
-    expected = states_in_float64(arguments, activation, **kwargs)
-    # Before the first step that is not masked, Keras returns zeros.
-    steps = MASKS[mask](time, 3)
-    seen = np.cumsum(np.ones((time, 3)) if steps is None else steps, 0).T > 0
-    states, expected = to_numpy(states)[seen], expected[seen]
-    # TensorFlow and NumPy round the slope of leaky_relu to float32.
-    assert_same(states, expected, 1e-6, 1e-7)
-
-
-@pytest.mark.parametrize(
-    "activation, mask, time, return_sequences, compiled",
-    table(ACTIVATIONS, MASKS, TIMES, [True, False], COMPILED),
-)
-def test_gradients_are_those_of_the_loop_of_keras(
-    activation, mask, time, return_sequences, compiled
+def test_the_fused_recurrence_is_simple_rnn(
+    activation, mask, time, return_sequences, compiled, recompute
 ):
-    options = {"activation": activation, "return_sequences": return_sequences}
-    layers = [made(fused=fused, **options) for fused in (True, False)]
-    kwargs = masked(mask, time)
-    assert_same_gradients(layers, time, compiled=compiled, **kwargs)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_gradients_are_finite_differences(activation):
-    layer = made(activation=activation, return_sequences=True)
-    arguments = drawn(layer)
-    rng = np.random.default_rng(4)
-    directions = [rng.normal(size=argument.shape) for argument in arguments]
-
-    def along(epsilon):
-        moved = [
-            to_numpy(argument) + epsilon * direction
-            for argument, direction in zip(arguments, directions, strict=True)
-        ]
-        return np.sum(states_in_float64(moved, activation) ** 2)
-
-    slope = sum(
-        np.sum(to_numpy(gradient) * direction)
-        for gradient, direction in zip(
-            gradients(lambda *a: ops.sum(run(layer, *a) ** 2), arguments),
-            directions,
-            strict=True,
-        )
+    layer = made(
+        activation=activation,
+        return_sequences=return_sequences,
+        recompute=recompute,
     )
-    assert_same(slope, (along(1e-6) - along(-1e-6)) / 2e-6, 1e-6, 1e-6)
+    assert_is_simple_rnn(layer, time, compiled=compiled, **masked(mask, time))
 
 
 OPTIONS = {
@@ -183,43 +137,48 @@ OPTIONS = {
     "dropout": {"dropout": 0.5, "seed": 1},
     "no bias": {"use_bias": False},
     "more features": {"features": 7, "units": 3},
+    "state": {"return_sequences": True, "return_state": True},
 }
 
 
 @pytest.mark.parametrize(
-    "option, mask, training", table(OPTIONS, MASKS, [True, False])
+    "option, mask, training", table(OPTIONS, MASKS, [True, True, False])
 )
-def test_every_option_acts_as_in_the_loop_of_keras(option, mask, training):
-    layers = [made(fused=fused, **OPTIONS[option]) for fused in (True, False)]
-    kwargs = {"training": training, **masked(mask)}
-    outputs, expected = (
-        run(layer, *drawn(layer), **kwargs) for layer in layers
-    )
-    assert_same(outputs, expected)
-    assert_same_gradients(layers, 7, **kwargs)
+def test_every_option_acts_as_on_simple_rnn(option, mask, training):
+    layer = made(**OPTIONS[option])
+    assert_is_simple_rnn(layer, training=training, **masked(mask))
 
 
-def test_the_returned_state_is_that_of_the_loop_of_keras():
-    options = {"return_state": True, "return_sequences": True}
-    layers = [made(fused=fused, **options) for fused in (True, False)]
-    outputs, expected = (run(layer, *drawn(layer)) for layer in layers)
-    assert_same(list(outputs), list(expected))
+@pytest.mark.parametrize(
+    "options",
+    [{"unroll": True}, {"activation": "softplus"}, {"go_backwards": True}],
+)
+def test_so_is_the_loop_of_keras(options):
+    layer = made(fused="auto", **options)
+    assert_is_simple_rnn(layer, training=False, **masked("leading"))
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_the_gradients_of_an_empty_batch_are_0(activation):
-    layer = made(activation=activation)
-    arguments = drawn(layer, batch=0)
-    for gradient in gradients(lambda *a: ops.sum(run(layer, *a)), arguments):
-        np.testing.assert_array_equal(to_numpy(gradient), 0 * gradient)
+@pytest.mark.parametrize(
+    "time, batch", first_of([(1, 2), (7, 0), (4096, 1)], 2)
+)
+@pytest.mark.parametrize("recompute", [False, True])
+def test_sequences_may_be_short_long_and_none(time, batch, recompute):
+    layer = made(activation="sigmoid", recompute=recompute)
+    assert_is_simple_rnn(layer, time, batch)
 
 
-@pytest.mark.parametrize("time", first_of([(1,), (4096,)]))
-def test_sequences_may_be_short_and_long(time):
-    layer = made(units=3, activation="sigmoid", return_sequences=True)
-    arguments = drawn(layer, time, batch=2)
-    expected = states_in_float64(arguments, "sigmoid")
-    assert_same(run(layer, *arguments), expected, 1e-9, 1e-9)
+@pytest.mark.skipif(BACKEND != "jax", reason="JAX tells what a program needs")
+def test_recomputation_divides_the_memory():
+    import jax
+
+    def temporary_bytes(recompute):
+        layer = made(units=16, recompute=recompute)
+        arguments = drawn(layer, 10_000)
+        step = jax.grad(lambda *a: ops.sum(run(layer, *a)), range(5))
+        program = jax.jit(step).lower(*arguments).compile()
+        return program.memory_analysis().temp_size_in_bytes
+
+    assert temporary_bytes(True) < temporary_bytes(False) / 4
 
 
 @pytest.mark.parametrize(
@@ -233,7 +192,10 @@ def test_nan_and_infinity_reach_the_output(activation, bad, compiled):
     arguments[0][1, 2, 1] = bad
     arguments[2:4] = np.eye(3), np.zeros((3, 3))
     tensors = [ops.convert_to_tensor(argument) for argument in arguments]
-    states = to_numpy(in_graph(lambda *a: run(layer, *a), compiled)(*tensors))
+    (states,), _ = outputs_and_gradients(
+        lambda *arguments: run(layer, *arguments), tensors, compiled
+    )
+    states = to_numpy(states)
     assert not np.isfinite(states[1, 2:, 1]).any()
     assert np.isfinite(states[[0, 2]]).all()
 
@@ -250,14 +212,16 @@ def test_nan_and_infinity_reach_the_output(activation, bad, compiled):
 def test_it_computes_in_the_dtype_of_the_policy(dtype, tolerance, compiled):
     layer = made(activation="tanh", dtype=dtype, return_sequences=True)
     arguments = drawn(layer)
-    states = in_graph(
-        lambda x, h: layer(x, initial_state=h, training=True), compiled
-    )(*arguments[:2])
+    (states,), _ = outputs_and_gradients(
+        lambda x, h: layer(x, initial_state=h, training=True),
+        arguments[:2],
+        compiled,
+    )
     assert layer.dtype_policy.name == layer.cell.dtype_policy.name == dtype
     computed = keras.backend.standardize_dtype(states.dtype)
     assert computed == layer.compute_dtype
-    exact = [ops.cast(argument, "float32") for argument in arguments]
-    expected = states_in_float64(exact, "tanh")
+    x, h, *weights = (to_numpy(ops.cast(a, "float32")) for a in arguments)
+    expected = references.numpy_rin(x, weights, "tanh", h)
     assert_same(ops.cast(states, "float32"), expected, 0, tolerance)
 
 
@@ -267,11 +231,8 @@ def test_steps_taken_at_once_on_a_gpu_are_those_of_the_loop(monkeypatch, time):
     import jax
 
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    layers = [
-        made(fused=fused, activation="sigmoid", return_sequences=True)
-        for fused in (True, False)
-    ]
-    assert_same_gradients(layers, time, **masked("alternating", time))
+    layer = made(activation="sigmoid", return_sequences=True)
+    assert_is_simple_rnn(layer, time, **masked("alternating", time))
 
 
 def second_derivative(loss, arguments, by):
@@ -361,6 +322,10 @@ def test_what_cannot_be_fused_runs_in_the_loop_of_keras(rng, activation):
     [
         ({"activation": "softplus"}, "support.* activation='softplus'"),
         ({"unroll": True}, "does not support unroll=True"),
+        (
+            {"recompute": True, "fused": False},
+            "`recompute=True` .* fused=False",
+        ),
         ({"recurrent_dropout": 0.1}, "support recurrent_dropout=0.1"),
         *[
             ({"fused": value}, '`fused` must be "auto", True or False')

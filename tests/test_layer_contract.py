@@ -1,5 +1,6 @@
 """The questions every layer is asked. A new layer is one more row."""
 
+import inspect
 import json
 
 import keras
@@ -66,7 +67,7 @@ def two_cells(**options):
 
 # name: (how to make it, input shape, output shape, number of trained weights)
 LAYERS = {
-    "RIN": (of(RIN, 4), (5, 3), (4,), 3),
+    "RIN": (of(RIN, 4, recompute=True), (5, 3), (4,), 3),
     "RIN with everything": (
         of(
             RIN,
@@ -87,6 +88,16 @@ LAYERS = {
     ),
     "NoisyRNN": (around(of(RINCell, 4), NoisyRNN, stddev=0), (5, 3), (4,), 3),
     "RNN of two cells": (around(two_cells), (5, 3), (2,), 6),
+    "Bidirectional": (
+        around(of(RIN, 4), keras.layers.Bidirectional),
+        (5, 3),
+        (8,),
+        6,
+    ),
+    "TimeDistributed": (
+        around(of(RIN, 4), keras.layers.TimeDistributed),
+        *((2, 5, 3), (2, 4), 3),
+    ),
     "LinearResidual": (of(LinearResidual, "he_normal"), (3,), (3,), 1),
     "LinearResidual with everything": (
         of(
@@ -163,6 +174,9 @@ def trained(row):
 def test_the_config_survives_json(row):
     layer = row[0](name="mine")
     config = json.loads(json.dumps(layer.get_config()))
+    # Keras writes an `activity_regularizer` only where there is one.
+    missing = {*inspect.signature(type(layer)).parameters} - {*config}
+    assert missing <= {"activity_regularizer", "options", "weights", "kwargs"}
     again = type(layer).from_config(config)
     assert again.get_config() == layer.get_config()
     assert again.name == "mine"

@@ -29,6 +29,7 @@ def unsupported_options(layer, training=True):
         f"activation={activation!r} (only {names})": (
             layer.activation not in supported_activations
         ),
+        "fused=False": not layer.fused,
         "unroll=True": layer.unroll,
         f"recurrent_dropout={rate}": training and rate,
     }

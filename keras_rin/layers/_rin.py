@@ -82,6 +82,11 @@ class RIN(keras.layers.RNN):
             supported. The fused recurrence has first derivatives by
             backpropagation only: for second derivatives and forward-mode
             differentiation in training, pass `False`. Defaults to `"auto"`.
+        recompute: Boolean, whether training keeps about the square root of
+            the number of time steps of hidden states in place of all, and
+            computes the others again in the backward pass. Has the same
+            restrictions as `fused=True`. Use it for long sequences with
+            `return_sequences=False`. Defaults to `False`.
         **kwargs: `name`, `dtype`, `trainable`, `autocast`, `input_shape`.
 
     Call arguments:
@@ -99,7 +104,8 @@ class RIN(keras.layers.RNN):
         also the last hidden state `(batch, units)`.
 
     Raises:
-        ValueError: If `fused=True` does not support another option.
+        ValueError: If `fused=True` or `recompute=True` does not support
+            another option.
         ValueError: If a mask is passed to a layer with both `unroll` and
             `zero_output_for_mask`, for which Keras returns wrong outputs.
         ValueError: If the batch size of a stateful layer changes; in a graph
@@ -154,6 +160,7 @@ class RIN(keras.layers.RNN):
         *,
         zero_output_for_mask: bool = False,
         fused: bool | str = "auto",
+        recompute: bool = False,
         **kwargs: Any,
     ):
         cell = RINCell(
@@ -188,15 +195,18 @@ class RIN(keras.layers.RNN):
             **kwargs,
         )
         self.input_spec = keras.InputSpec(ndim=3)
-        self.fused = fused
+        self.fused, self.recompute = fused, bool(recompute)
         if not (fused == "auto" or isinstance(fused, bool)):
             raise ValueError(
                 '`fused` must be "auto", True or False. '
                 f"Received: fused={fused!r}"
             )
-        if fused is True and (options := unsupported_options(self)):
+        name = "recompute" if recompute else "fused"
+        if (fused is True or recompute) and (
+            options := unsupported_options(self)
+        ):
             raise ValueError(
-                f"`fused=True` does not support {' and '.join(options)}."
+                f"`{name}=True` does not support {' and '.join(options)}."
             )
 
     def build(self, sequences_shape, initial_state_shape=None):
@@ -252,6 +262,7 @@ class RIN(keras.layers.RNN):
             mask=mask,
             return_sequences=self.return_sequences,
             compiled=training is True,
+            recompute=self.recompute,
         )
         outputs = self._masked_outputs(states, mask)
         if not self.return_sequences:
@@ -366,7 +377,8 @@ class RIN(keras.layers.RNN):
     def get_config(self):
         config = super().get_config()
         cell_config = config.pop("cell")["config"]
-        return {**cell_config, **config, "fused": self.fused}
+        own = {"fused": self.fused, "recompute": self.recompute}
+        return {**cell_config, **config, **own}
 
     @classmethod
     def from_config(cls, config):
