@@ -22,7 +22,7 @@ def adapt(
     layer: keras.Layer,
     data: Any,
     *,
-    mask: ArrayLike | None = None,
+    mask: "ArrayLike | None" = None,
     batch_size: int = 128,
     steps: int | None = None,
 ) -> None:

@@ -102,7 +102,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     def __init__(
         self,
-        x: ArrayLike | None = None,
+        x: "ArrayLike | None" = None,
         budget: float | None = 0.02,
         prefix: str = "",
         lyapunov: bool = False,

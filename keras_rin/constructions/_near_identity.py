@@ -11,7 +11,7 @@ from keras_rin.layers._linear_residual import LinearResidual
 ROUNDING = 1e-12  # stretches and rotations this close to the identity are 0
 
 
-def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
+def near_identity_factors(matrix: "ArrayLike", depth: int) -> np.ndarray:
     """Factorizes a matrix into factors that are close to the identity.
 
     (I + A_depth) ... (I + A_2) (I + A_1) = R
@@ -65,7 +65,9 @@ def near_identity_factors(matrix: ArrayLike, depth: int) -> np.ndarray:
     return np.stack([stretch] * stretches + [rotation] * (depth - stretches))
 
 
-def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
+def linear_residual_network(
+    matrix: "ArrayLike", depth: int
+) -> keras.Sequential:
     """Builds a linear map R as a Keras model of layers near the identity.
 
     y = x (I + A_1^T) (I + A_2^T) ... (I + A_depth^T) = x R^T
@@ -97,10 +99,10 @@ def linear_residual_network(matrix: ArrayLike, depth: int) -> keras.Sequential:
 
 
 def gradient_lower_bound(
-    factors: ArrayLike,
-    matrix: ArrayLike,
+    factors: "ArrayLike",
+    matrix: "ArrayLike",
     *,
-    covariance: ArrayLike | None = None,
+    covariance: "ArrayLike | None" = None,
 ) -> float:
     """Lower bound of the squared gradient norm of a deep linear network.
 

@@ -34,7 +34,7 @@ class PerfectFit(typing.NamedTuple):
 
 
 def perfect_fit(
-    x: ArrayLike, y: ArrayLike, *, width: int | None = None
+    x: "ArrayLike", y: "ArrayLike", *, width: int | None = None
 ) -> PerfectFit:
     """Computes the weights of a network that classifies every point correctly.
 

@@ -9,9 +9,9 @@ from keras_rin.diagnostics import _spectrum
 
 
 def fisher_memory_curve(
-    recurrent_matrix: ArrayLike,
+    recurrent_matrix: "ArrayLike",
     *,
-    input_vector: ArrayLike | None = None,
+    input_vector: "ArrayLike | None" = None,
     noise: float = 1.0,
     lags: int | None = None,
     horizon: int | None = None,
@@ -76,9 +76,9 @@ def fisher_memory_curve(
 
 
 def total_memory(
-    recurrent_matrix: ArrayLike,
+    recurrent_matrix: "ArrayLike",
     *,
-    input_vector: ArrayLike | None = None,
+    input_vector: "ArrayLike | None" = None,
     noise: float = 1.0,
     horizon: int | None = None,
 ) -> float:
@@ -119,7 +119,7 @@ def total_memory(
 
 
 def spatial_memory_matrix(
-    recurrent_matrix: ArrayLike,
+    recurrent_matrix: "ArrayLike",
     *,
     noise: float = 1.0,
     horizon: int | None = None,
@@ -157,7 +157,7 @@ def spatial_memory_matrix(
 
 
 def optimal_input_vector(
-    recurrent_matrix: ArrayLike, *, horizon: int | None = None
+    recurrent_matrix: "ArrayLike", *, horizon: int | None = None
 ) -> np.ndarray:
     """The input whose past is remembered best.
 

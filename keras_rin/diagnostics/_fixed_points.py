@@ -73,9 +73,9 @@ class FixedPoints(typing.NamedTuple):
 
 def fixed_points(
     layer: keras.Layer,
-    initial_states: ArrayLike,
+    initial_states: "ArrayLike",
     *,
-    x: ArrayLike | None = None,
+    x: "ArrayLike | None" = None,
     tolerance: float = 1e-16,
     distance: float = 1e-4,
     iterations: int = 100,

@@ -15,9 +15,9 @@ from keras_rin.diagnostics import _state_map
 
 def gradient_norms(
     layer: keras.Layer,
-    x: ArrayLike,
+    x: "ArrayLike",
     *,
-    mask: ArrayLike | None = None,
+    mask: "ArrayLike | None" = None,
     directions: int = 10,
     rng: np.random.Generator | None = None,
 ) -> np.ndarray:

@@ -37,7 +37,7 @@ def hidden_chain(
     layer: keras.Layer,
     *,
     steps: int = 100,
-    pulse: ArrayLike | None = None,
+    pulse: "ArrayLike | None" = None,
     rng: np.random.Generator | None = None,
 ) -> HiddenChain:
     """Orders units by when a pulse excites them most, and averages weights.

@@ -10,9 +10,9 @@ from keras_rin.diagnostics._state_map import state_map
 
 def state_trajectories(
     layer: keras.Layer,
-    x: ArrayLike,
+    x: "ArrayLike",
     *,
-    mask: ArrayLike | None = None,
+    mask: "ArrayLike | None" = None,
     dtype: str = "float32",
 ) -> np.ndarray:
     """All states of a recurrent layer along sequences.
@@ -61,9 +61,9 @@ def state_trajectories(
 
 def state_jacobians(
     layer: keras.Layer,
-    x: ArrayLike,
+    x: "ArrayLike",
     *,
-    mask: ArrayLike | None = None,
+    mask: "ArrayLike | None" = None,
     dtype: str = "float32",
 ) -> np.ndarray:
     """The Jacobians of a recurrent layer along sequences.

@@ -29,9 +29,9 @@ class LyapunovSpectrum(typing.NamedTuple):
 
 def lyapunov_spectrum(
     layer: keras.Layer,
-    x: ArrayLike,
+    x: "ArrayLike",
     *,
-    mask: ArrayLike | None = None,
+    mask: "ArrayLike | None" = None,
     exponents: int | None = None,
     warmup: int | None = None,
     rng: np.random.Generator | None = None,

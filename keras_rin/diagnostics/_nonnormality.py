@@ -8,7 +8,7 @@ from keras_rin import _arguments
 from keras_rin.diagnostics import _spectrum
 
 
-def spectral_radius(recurrent_matrix: ArrayLike) -> float:
+def spectral_radius(recurrent_matrix: "ArrayLike") -> float:
     """The largest modulus of an eigenvalue.
 
     rho(V) = max |lambda_i|
@@ -42,7 +42,7 @@ def spectral_radius(recurrent_matrix: ArrayLike) -> float:
     return float(radius)
 
 
-def henrici_departure(recurrent_matrix: ArrayLike) -> float:
+def henrici_departure(recurrent_matrix: "ArrayLike") -> float:
     """The distance from normality in the sense of Henrici.
 
     d(V) = sqrt(|V|^2 - sum |lambda_i|^2), with |V| the Frobenius norm
@@ -105,7 +105,7 @@ def _schur_departures(matrix):
     return np.linalg.norm(parts, axis=0)
 
 
-def numerical_radius(recurrent_matrix: ArrayLike) -> float:
+def numerical_radius(recurrent_matrix: "ArrayLike") -> float:
     """The largest modulus of x* V x over unit vectors x, complex ones too.
 
     r(V) = max over t of the largest eigenvalue of (e^(it) V + e^(-it) V*) / 2
@@ -157,9 +157,9 @@ def _farthest_point(matrix, angle):
 
 
 def transient_amplification(
-    recurrent_matrix: ArrayLike,
+    recurrent_matrix: "ArrayLike",
     *,
-    input_vector: ArrayLike | None = None,
+    input_vector: "ArrayLike | None" = None,
     steps: int | None = None,
 ) -> np.ndarray:
     """The size of the response to one pulse, step by step.

@@ -97,7 +97,7 @@ class Preflight(typing.NamedTuple):
 
 
 def preflight(
-    model: keras.Model, x: ArrayLike, y: ArrayLike, *, batch_size: int = 32
+    model: keras.Model, x: "ArrayLike", y: "ArrayLike", *, batch_size: int = 32
 ) -> Preflight:
     """What speaks against training a recurrent model, before it is trained.
 

@@ -28,7 +28,7 @@ class InputDrift(typing.NamedTuple):
 
 
 def input_drift(
-    layer: keras.Layer, x: ArrayLike, *, mask: ArrayLike | None = None
+    layer: keras.Layer, x: "ArrayLike", *, mask: "ArrayLike | None" = None
 ) -> InputDrift:
     """Mean and standard deviation that the inputs alone give the last state.
 
@@ -105,7 +105,7 @@ def _input_moments(cell, matrices, inputs):
 
 
 def state_norms(
-    layer: keras.Layer, x: ArrayLike, *, mask: ArrayLike | None = None
+    layer: keras.Layer, x: "ArrayLike", *, mask: "ArrayLike | None" = None
 ) -> np.ndarray:
     """The norm of the hidden state along a sequence, before any read-out.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def plot_memory_curves(
-    curves: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
+    curves: Mapping[str, "ArrayLike"], *, ax: "Axes | None" = None
 ) -> "Figure":
     """Plots Fisher memory curves against the lag.
 
@@ -42,7 +42,7 @@ def plot_memory_curves(
 
 
 def plot_gradient_norms(
-    norms: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
+    norms: Mapping[str, "ArrayLike"], *, ax: "Axes | None" = None
 ) -> "Figure":
     """Plots gradient norms of the last state against the time lag.
 
@@ -117,7 +117,7 @@ def plot_hidden_chain(
 
 
 def plot_learning_curves(
-    curves: Mapping[str, ArrayLike],
+    curves: Mapping[str, "ArrayLike"],
     *,
     ylabel: str = "validation loss",
     baseline: float | None = None,

@@ -23,12 +23,12 @@ MODE = np.linspace(-0.1, 0.1, 9)[:, None]  # of the extent of all states
 
 def plot_fixed_points(
     fixed_points: FixedPoints,
-    trajectories: ArrayLike | None = None,
+    trajectories: "ArrayLike | None" = None,
     *,
-    project: Callable[[np.ndarray], Any] | ArrayLike | None = None,
+    project: "Callable[[np.ndarray], Any] | ArrayLike | None" = None,
     components: int = 2,
     modes: bool = True,
-    color_by: ArrayLike | None = None,
+    color_by: "ArrayLike | None" = None,
     ax: "Axes | None" = None,
 ) -> "Figure":
     """Plots fixed points in two or three dimensions, among trajectories.

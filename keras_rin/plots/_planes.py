@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def plot_eigenvalues(
-    recurrent_matrix: ArrayLike,
+    recurrent_matrix: "ArrayLike",
     *,
     levels: Sequence[float] = (-3, -2, -1),
     points: int = 100,
@@ -116,7 +116,7 @@ def _distances(triangle, z, iterations=10):
 
 
 def plot_jacobian_spectra(
-    eigenvalues: Mapping[str, ArrayLike], *, ax: "Axes | None" = None
+    eigenvalues: Mapping[str, "ArrayLike"], *, ax: "Axes | None" = None
 ) -> "Figure":
     """Plots eigenvalues of Jacobians and the unit circle.
 

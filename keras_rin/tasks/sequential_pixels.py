@@ -26,7 +26,9 @@ def permutation(rng: np.random.Generator, steps: int) -> np.ndarray:
     return rng.permutation(_arguments.integer("steps", steps))
 
 
-def generate(images: ArrayLike, order: ArrayLike | None = None) -> np.ndarray:
+def generate(
+    images: "ArrayLike", order: "ArrayLike | None" = None
+) -> np.ndarray:
     """Converts images to sequences of pixels in row-major order.
 
     Args:
@@ -65,7 +67,7 @@ def generate(images: ArrayLike, order: ArrayLike | None = None) -> np.ndarray:
     return x if order is None else x[:, _checked_order(order, height * width)]
 
 
-def baseline_loss(labels: ArrayLike) -> float:
+def baseline_loss(labels: "ArrayLike") -> float:
     """Cross-entropy, in nats, of predicting the class frequencies.
 
     It equals ln(classes) if all classes are equally frequent.
@@ -85,7 +87,7 @@ def baseline_loss(labels: ArrayLike) -> float:
     return float(-np.sum(share * np.log(share)))
 
 
-def chance_accuracy(labels: ArrayLike) -> float:
+def chance_accuracy(labels: "ArrayLike") -> float:
     """Chance level: accuracy of predicting the most frequent class.
 
     Args:
