@@ -9,7 +9,6 @@ Everything random has seed 0. Writes SVG files to docs/pictures.
 import contextlib
 import importlib.util
 import io
-import itertools
 import json
 import pathlib
 import re
@@ -251,12 +250,8 @@ def draw_cube(updates=1_000):
     _, trajectories, near = example.states_near(layer, rng)
     points = diagnostics.fixed_points(layer, near, x=np.zeros(3))
     options = {"project": read_out, "components": 3}
-    figure = plots.plot_fixed_points(points, trajectories, **options)
+    figure = plots.plot_fixed_points(points, trajectories[:20], **options)
     (axes,) = figure.axes
-    corners = np.array(list(itertools.product((-1, 1), repeat=3)))
-    for edge in itertools.combinations(corners, 2):
-        if np.abs(np.subtract(*edge)).sum() == 2:
-            axes.plot(*zip(*edge, strict=True), color=GREY, linewidth=0.6)
     axes.set(xlabel="output 1", ylabel="output 2", zlabel="output 3")
     axes.view_init(elev=22, azim=-58)
     return figure

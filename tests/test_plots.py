@@ -1,6 +1,6 @@
 import sys
 
-import matplotlib.figure
+import matplotlib.pyplot
 import numpy as np
 import pytest
 from references import drawn_lines
@@ -26,7 +26,7 @@ SPECTRUM = LyapunovSpectrum(
 )
 # The saddle expands along its second direction; the source spirals out.
 JACOBIANS = 0.5 * np.tile(np.eye(3), (5, 1, 1))
-JACOBIANS[2, 1, 1] = 2
+JACOBIANS[2, 1] = 1, 2, 0
 JACOBIANS[3] = [[1, 0, 2], [0, 0.5, 0], [-2, 0, 1]]
 POINTS = FixedPoints(*FixedPoints._fields)._replace(
     states=np.sin(np.arange(18)).reshape(6, 3)[:5],
@@ -68,6 +68,8 @@ def test_it_draws_with_labels_where_it_is_told_to(name, tmp_path):
     assert right.get_xlabel() and right.get_ylabel() and not left.get_xlabel()
     figure.savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 5000
+    by_default = plot(name, PLOTS[name])  # of pyplot, which can show it
+    assert by_default.number in matplotlib.pyplot.get_fignums()
 
 
 OF_NAMES = [name for name, data in PLOTS.items() if isinstance(data, dict)]

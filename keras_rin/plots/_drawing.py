@@ -30,10 +30,7 @@ DASHES = ["-", "--", "-.", ":", DASH_DOTTED, (0, (1, 3))]
 
 
 def axes(ax, *labels) -> Any:
-    """Axes with a label for each dimension, new ones in pyplot's figure.
-
-    pyplot's figures show themselves, in scripts and in notebooks.
-    """
+    """Axes with a label for each dimension, by default of a new figure."""
     try:
         import matplotlib.pyplot
     except ImportError as error:
@@ -41,11 +38,11 @@ def axes(ax, *labels) -> Any:
             "keras_rin.plots needs matplotlib: pip install 'keras-rin[plots]'."
         ) from error
 
-    if ax is None:
+    if ax is None:  # a figure without pyplot cannot be shown
         figure = matplotlib.pyplot.figure(figsize=(6, 4), layout="constrained")
-        # In three dimensions artists stay in the order of their `zorder`.
-        three = {"projection": "3d", "computed_zorder": False}
-        ax = figure.add_subplot(**(three if len(labels) == 3 else {}))
+        # In space, too, points are drawn above lines.
+        space = {"projection": "3d", "computed_zorder": False}
+        ax = figure.add_subplot(**(space if len(labels) == 3 else {}))
     names = (f"{axis}label" for axis in "xyz")
     ax.set(**dict(zip(names, labels, strict=False)))
     # Dashes as well as colors distinguish the lines, also in grayscale.
@@ -76,7 +73,8 @@ def band_of_error(ax, x, middle, error, label):
 
 def legend_below(ax, *entries, **options):
     """A legend that hides no point."""
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+    y = -0.08 if hasattr(ax, "get_zlim") else -0.15
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, y)}
     ax.legend(*entries, **place, **options)
 
 

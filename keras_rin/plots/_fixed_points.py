@@ -57,7 +57,6 @@ def plot_fixed_points(
             `projection="3d"`. Defaults to `None`.
     """
     _drawing.result(FixedPoints, "fixed_points", fixed_points)
-    components = _arguments.integer("components", components)
     if components not in (2, 3):
         raise ValueError(
             f"`components` must be 2 or 3. Received: components={components}"
@@ -79,8 +78,7 @@ def plot_fixed_points(
     shape = projection(states[:1]).shape
     _arguments.check_shape("project(states)", shape, (1, components))
     name = "principal component" if project is None else "projection"
-    labels = [f"{name} {number}" for number in range(1, components + 1)]
-    axes = _drawing.axes(ax, *labels)
+    axes = _drawing.axes(ax, *(f"{name} {n + 1}" for n in range(components)))
     axes.locator_params(nbins=5)
     if lines.size:
         lines = np.array([projection(line) for line in lines])

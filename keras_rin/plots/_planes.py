@@ -79,23 +79,15 @@ def _draw_pseudospectra(axes, matrix, side, levels, points):
     style["linestyles"] = (_drawing.DASHES * len(levels))[: len(levels)]
     lines = axes.contour(grid, grid, powers, levels=levels, **style)
     handles, _ = lines.legend_elements()
-    handles = {
-        f"$10^{{{power:g}}}$": handle
-        for power, handle, path in zip(
-            levels, handles, lines.get_paths(), strict=True
-        )
-        if len(path)  # none if the contour is narrower than the grid
-    }
+    labels = [f"$10^{{{power:g}}}$" for power in levels]
     title = "pseudospectra, by the distance from V"
-    entries = handles.values(), handles.keys()
-    _drawing.legend_below(axes, *entries, ncols=6, title=title)
+    _drawing.legend_below(axes, handles, labels, ncols=6, title=title)
 
 
 def _distances(triangle, z, iterations=10):
     """The smallest singular value of z I - T for each z, T triangular.
 
-    By inverse iteration, whose two solutions run over all z at once: much less
-    than a decomposition for each.
+    By inverse iteration over all z at once, faster than their decompositions.
     """
     diagonal = z - np.diagonal(triangle)[:, None]
     diagonal = np.where(np.abs(diagonal) < 1e-15, 1e-15, diagonal)
