@@ -7,7 +7,6 @@ Everything random has seed 0. Writes SVG files to docs/pictures.
 """
 
 import contextlib
-import importlib.util
 import io
 import json
 import pathlib
@@ -18,6 +17,7 @@ import tempfile
 import keras
 import matplotlib
 import numpy as np
+from keras.layers import Dense
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from sktime.datasets import load_basic_motions
@@ -25,6 +25,7 @@ from sktime.datasets import load_basic_motions
 from keras_rin import diagnostics
 from keras_rin import plots
 from keras_rin import tasks
+from keras_rin.layers import RIN
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"
@@ -238,16 +239,20 @@ def _keyframes(key, values, seconds=0.7):
 
 def draw_cube(updates=1_000):
     """Fixed points of a RIN that remembers three bits, at its outputs."""
-    path = ROOT / "examples" / "fixed_points.py"
-    spec = importlib.util.spec_from_file_location("fixed_points", path)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
     keras.utils.set_random_seed(0)
-    rng, (make_layer, rate) = np.random.default_rng(0), example.NETWORKS["RIN"]
-    model, _ = example.train(make_layer(), rate, updates, rng, verbose=0)
-    layer, read_out = model.layers
+    rng = np.random.default_rng(0)
+    layer, read_out = RIN(24, "tanh", return_sequences=True), Dense(3)
+    model = keras.Sequential([keras.Input((40, 3)), layer, read_out])
+    rate = keras.optimizers.schedules.CosineDecay(0.005, updates, 0.01)
+    optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
+    model.compile(optimizer, "mse", jit_compile=True)
+    x, y = tasks.flip_flop.generate(rng, updates * 64, 40)
+    model.fit(x, y, batch_size=64, verbose=0)
     rng = np.random.default_rng([0, 1])
-    _, trajectories, near = example.states_near(layer, rng)
+    x, _ = tasks.flip_flop.generate(rng, 50, 40)
+    trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
+    near = rng.permutation(np.concatenate(trajectories))[:400]
+    near = near + 0.3 * rng.normal(size=near.shape)
     points = diagnostics.fixed_points(layer, near, x=np.zeros(3))
     options = {"project": read_out, "components": 3}
     figure = plots.plot_fixed_points(points, trajectories[:20], **options)

@@ -231,13 +231,15 @@ def score(answers, y, is_regression):
 
 def compare(data, y, rows):
     """The networks, trained and tested in the order of seeds."""
-    end = time.monotonic() + 60 * FLAGS.minutes
+    seconds = []  # of each run
     bar = tqdm(total=len(PREPARATIONS) + len(LAYERS) * (3 + FLAGS.seeds))
 
     def test(rows, network, rate, seed):
         bar.set_description(f"{network.name}, rate {rate:g}, seed {seed}")
-        limit = (end - time.monotonic()) / (bar.total - bar.n)
+        limit = (60 * FLAGS.minutes - sum(seconds)) / (bar.total - bar.n)
+        start = time.monotonic()
         scores = network.test(rows, rate, seed, max(1e-9, limit))
+        seconds.append(time.monotonic() - start)
         bar.update()
         return scores
 
@@ -259,9 +261,8 @@ def compare(data, y, rows):
         _, network.rate = choose([(network, rate) for rate in rates])
     for seed in range(FLAGS.seed, FLAGS.seed + FLAGS.seeds):
         for network in networks:
-            start = time.monotonic()
             network.scores.append(test(rows, network, network.rate, seed))
-            network.seconds.append(time.monotonic() - start)
+            network.seconds.append(seconds[-1])
     bar.close()
     return networks
 

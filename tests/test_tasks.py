@@ -6,6 +6,7 @@ from scipy import stats
 
 from keras_rin.tasks import adding
 from keras_rin.tasks import copying
+from keras_rin.tasks import delayed_match
 from keras_rin.tasks import flip_flop
 from keras_rin.tasks import sequential_pixels
 
@@ -37,6 +38,7 @@ def test_numbers_and_pairs_of_places_are_equally_likely(rng):
 GENERATED = {
     "adding": (adding, {"samples": 5, "length": 7}),
     "copying": (copying, {"samples": 5, "length": 30}),
+    "delayed_match": (delayed_match, {"samples": 20, "length": 30}),
     "flip_flop": (flip_flop, {"samples": 5, "length": 30}),
 }
 
@@ -57,6 +59,10 @@ def test_data_depend_on_the_generator_alone(task, arguments):
 REFUSED = {
     adding: [("samples", 2.5), ("length", 1)],
     copying: [("samples", 0), ("length", 20), ("copied", 0), ("symbols", 0)],
+    delayed_match: [
+        *(("samples", 0), ("length", 16), ("stimuli", 1), ("period", 0)),
+        *(("shortest_delay", 0), ("shortest_delay", 35)),
+    ],
     flip_flop: [
         *(("samples", 0), ("length", 0), ("bits", 1.5)),
         ("pulse_probability", 1.1),
@@ -144,6 +150,51 @@ def test_the_baseline_is_what_keras_says_of_the_even_answer(rng):
     loss = keras.losses.SparseCategoricalCrossentropy()(y, answer)
     expected = copying.baseline_loss(50, copied=4, symbols=3)
     np.testing.assert_allclose(to_numpy(loss), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "length, stimuli, period, shortest",
+    [(30, 3, 4, 5), (9, 2, 2, None), (60, 4, 1, 50)],
+)
+def test_a_trial_matches_if_the_sample_is_shown_again(
+    rng, length, stimuli, period, shortest
+):
+    arguments = length, stimuli, period, shortest
+    x, y = delayed_match.generate(rng, 3000, *arguments)
+    assert x.shape == (3000, length, 1 + stimuli) and x.dtype == np.float32
+    assert y.shape == (3000, length) and y.dtype == np.int32
+    delays, pairs = [], []
+    for trial, answer in zip(x, y, strict=True):
+        cue, (steps, shown) = trial[:, 0], np.nonzero(trial[:, 1:])
+        assert list(cue) == [1] * (length - period) + [0] * period
+        sample, test = np.split(steps, 2)
+        assert [*sample] == [*range(sample[0], sample[0] + period)]
+        assert [*test] == [*range(length - 2 * period, length - period)]
+        before, after = np.split(shown, 2)
+        assert len({*before}) == len({*after}) == 1
+        target = 1 if before[0] == after[0] else 2
+        assert list(answer) == [0] * (length - period) + [target] * period
+        delays.append(test[0] - sample[-1] - 1)
+        pairs.append((before[0], after[0]))
+    longest = length - 4 * period
+    for values, probabilities in (
+        (delays, {n: 1 for n in range(shortest or longest, longest + 1)}),
+        (
+            pairs,
+            {
+                (a, b): 1 if a == b else 1 / (stimuli - 1)
+                for a in range(stimuli)
+                for b in range(stimuli)
+            },
+        ),
+    ):
+        found, counts = np.unique(values, axis=0, return_counts=True)
+        found = [tuple(of) if np.ndim(of) else of for of in found]
+        assert {*found} == {*probabilities}
+        expected = np.array([probabilities[of] for of in found])
+        np.testing.assert_allclose(
+            counts / 3000, expected / expected.sum(), atol=0.03
+        )
 
 
 def test_the_target_is_the_sign_of_the_latest_pulse(rng):
