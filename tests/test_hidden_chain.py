@@ -60,7 +60,7 @@ def test_a_cell_without_an_input_kernel_is_refused():
     cell = keras.layers.SimpleRNNCell(3)
     cell.build((None, 1))
     vars(cell).pop("kernel")
-    with pytest.raises(ValueError, match="has no input kernel"):
+    with pytest.raises(ValueError, match="input matrix.*`kernel`"):
         hidden_chain(cell)
 
 

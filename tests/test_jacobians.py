@@ -125,35 +125,6 @@ def test_masked_time_steps_leave_the_state_as_it_is(rng, kind, go_backwards):
             np.testing.assert_allclose(actual[used_steps], expected, atol=1e-6)
 
 
-class WithinCell(keras.layers.Layer):
-    """A layer within the cell, and a state of two parts in a dict of shapes."""
-
-    state_size, output_size = [2, 1], 2
-
-    def build(self, input_shape):
-        self.dense = keras.layers.Dense(2, activation="tanh")
-        self.dense.build((None, 2))
-
-    def call(self, inputs, states, training=False):
-        h, count = states
-        return h, [self.dense(h) + inputs, count + 1.0]
-
-
-def test_any_cell_has_them_in_float64(rng):
-    cell = WithinCell()
-    cell.build((None, 2))
-    x = rng.normal(size=(2, 3, 2))
-    states = state_trajectories(cell, x, dtype="float64")
-    np.testing.assert_array_equal(states[:, :, 2], [[0, 1, 2, 3]] * 2)
-    kernel, bias = weights64(cell)
-    slope = 1 - np.tanh(states[:, 1, :2] @ kernel + bias) ** 2
-    expected = np.zeros((2, 3, 3))
-    expected[:, :2, :2] = slope[:, :, None] * kernel.T
-    expected[:, 2, 2] = 1
-    jacobians = state_jacobians(cell, x, dtype="float64")[:, 1]
-    np.testing.assert_allclose(jacobians, expected, atol=1e-14)
-
-
 def test_two_transitions_are_one_step(rng):
     cell = DeepTransitionRINCell(3, None, recurrent_initializer="random_normal")
     layer = built(keras.layers.RNN(cell))

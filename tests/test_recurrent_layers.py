@@ -129,7 +129,7 @@ def test_other_layers_are_refused(diagnose, make, message):
 def test_a_layer_without_a_recurrent_kernel_is_refused(diagnose):
     cell = TwoGatedCell()
     cell.built = True
-    with pytest.raises(ValueError, match="has no recurrent kernel"):
+    with pytest.raises(ValueError, match="attribute `recurrent_kernel`"):
         diagnose(cell)
 
 

@@ -18,6 +18,7 @@ def gradient_norms(
     x: "ArrayLike",
     *,
     mask: "ArrayLike | None" = None,
+    initial_states: "ArrayLike | None" = None,
     directions: int = 10,
     rng: np.random.Generator | None = None,
 ) -> np.ndarray:
@@ -37,6 +38,7 @@ def gradient_norms(
             are left out, as by the layer: entry T - k is then k steps
             before the last one of each sequence that is not. Defaults to
             `None`.
+        initial_states: As in `state_trajectories`. Defaults to `None`.
         directions: Positive integer, how many orthonormal directions v to
             draw. As many as units, or more, make the norm exact. Defaults to
             10.
@@ -63,9 +65,12 @@ def gradient_norms(
     >>> keras_rin.diagnostics.gradient_norms(layer, x).round(3)
     array([0.125, 0.25 , 0.5  , 1.   ])
     """
-    cell, sequences, unmasked = _sequences.cell_and_sequences(layer, x, mask)
+    cell, sequences, unmasked, initial = _sequences.cell_and_sequences(
+        layer, x, mask, initial_states
+    )
     directions = _arguments.integer("directions", directions)
     rng = _arguments.generator("rng", rng, seed=0)
+    initial = initial[unmasked.any(axis=1)]
     sequences, unmasked = _align_steps(sequences, unmasked)
     sizes = _state_map.sizes(cell)
     count = min(directions, sizes[0])
@@ -73,12 +78,16 @@ def gradient_norms(
     v = np.tile(basis, (len(sequences), 1))
     sequences = np.repeat(sequences, count, axis=0)
     unmasked = np.repeat(unmasked, count, axis=0)
+    initial = np.repeat(initial, count, axis=0)
     dtype = "float64" if cell.compute_dtype == "float64" else "float32"
     shape = sequences.shape[1] + 1, len(sequences), sum(sizes)
     with undisturbed(cell), _autodiff.float64_allowed(dtype):
         inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
+        initial = ops.convert_to_tensor(initial, cell.compute_dtype)
         _, (gradient,) = _autodiff.value_and_gradients(
-            lambda points: _project_last(cell, inputs, unmasked, points[0], v),
+            lambda points: _project_last(
+                cell, initial, inputs, unmasked, points[0], v
+            ),
             [ops.zeros(shape, dtype)],
         )
     squares = _cells.float64(gradient) ** 2
@@ -100,7 +109,7 @@ def _align_steps(sequences, unmasked):
     return sequences, np.sort(unmasked, axis=1)
 
 
-def _project_last(cell, x, unmasked, nudges, v):
+def _project_last(cell, initial_state, x, unmasked, nudges, v):
     """v . h_T, with one nudge added to the state after each step."""
     step = _state_map.flat_step(cell)
 
@@ -109,7 +118,6 @@ def _project_last(cell, x, unmasked, nudges, v):
         states = ops.where(unmasked_t, step(states, x_t), states)
         return states + ops.cast(nudge, cell.compute_dtype), None
 
-    initial_state = _state_map.flat_initial_state(cell, len(x))
     initial_state += ops.cast(nudges[0], cell.compute_dtype)
     unmasked = ops.convert_to_tensor(unmasked.T[..., None])
     sequence = ops.swapaxes(x, 0, 1), unmasked, nudges[1:]

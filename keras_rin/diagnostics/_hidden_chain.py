@@ -109,8 +109,9 @@ def _pulse_response(layer, steps, pulse):
     features = feature_count(cell)
     if features is None:
         raise ValueError(
-            f"{layer.name} has no input kernel, which takes the pulse. "
-            f"Received: layer={layer}"
+            f"{layer.name} must have its input matrix, of shape (features, "
+            "units), in an attribute `kernel`. "
+            f"Received: layer={layer}, without one"
         )
     pulse = np.ones(features) if pulse is None else pulse
     pulse = _arguments.vector("pulse", pulse, features)

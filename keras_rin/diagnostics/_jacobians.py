@@ -13,6 +13,7 @@ def state_trajectories(
     x: "ArrayLike",
     *,
     mask: "ArrayLike | None" = None,
+    initial_states: "ArrayLike | None" = None,
     dtype: str = "float32",
 ) -> np.ndarray:
     """All states of a recurrent layer along sequences.
@@ -23,11 +24,15 @@ def state_trajectories(
 
     Args:
         layer: A built recurrent layer or cell of Keras.
-        x: Array `(batch, time, features)`, finite: what the layer reads, from
-            a zero state, also if it is stateful, and without dropout. With
-            `go_backwards=True` the layer reads `x` from its end.
+        x: Array `(batch, time, features)`, finite: what the layer reads,
+            without dropout. With `go_backwards=True` the layer reads `x` from
+            its end.
         mask: Boolean array `(batch, time)`. A time step where it is `False`
             leaves the state as it is, as in the layer. Defaults to `None`.
+        initial_states: Array `(batch, state)`, s_0 of each sequence, or a list
+            of its parts, such as `[h, c]`, as the `initial_state` of Keras.
+            Defaults to `None`: zeros, also if the layer is stateful, or the
+            `get_initial_state` of a cell of your own.
         dtype: `"float32"` or `"float64"`, in which the cell computes whatever
             the dtype of its weights. What a cell of your own computes in
             float32 stays in float32. Defaults to `"float32"`.
@@ -52,11 +57,11 @@ def state_trajectories(
             [1., 1.],
             [2., 2.]]], dtype=float32)
     """
-    cell, inputs, unmasked = _sequences.cell_and_sequences(
-        layer, x, mask, dtype
+    cell, inputs, unmasked, initial = _sequences.cell_and_sequences(
+        layer, x, mask, initial_states, dtype
     )
     with state_map(cell, dtype) as step:
-        return step.trajectory(inputs, unmasked)
+        return step.trajectory(initial, inputs, unmasked)
 
 
 def state_jacobians(
@@ -64,6 +69,7 @@ def state_jacobians(
     x: "ArrayLike",
     *,
     mask: "ArrayLike | None" = None,
+    initial_states: "ArrayLike | None" = None,
     dtype: str = "float32",
 ) -> np.ndarray:
     """The Jacobians of a recurrent layer along sequences.
@@ -85,6 +91,7 @@ def state_jacobians(
         mask: Boolean array `(batch, time)`. A time step where it is `False`
             leaves the state as it is, and J_t is the identity. Defaults to
             `None`.
+        initial_states: As in `state_trajectories`. Defaults to `None`.
         dtype: `"float32"` or `"float64"`, as in `state_trajectories`. Defaults
             to `"float32"`.
 
@@ -105,12 +112,12 @@ def state_jacobians(
     array([[0., 0.],
            [1., 0.]], dtype=float32)
     """
-    cell, inputs, unmasked = _sequences.cell_and_sequences(
-        layer, x, mask, dtype
+    cell, inputs, unmasked, initial = _sequences.cell_and_sequences(
+        layer, x, mask, initial_states, dtype
     )
     batch, time, features = inputs.shape
     with state_map(cell, dtype) as step:
-        states = step.trajectory(inputs, unmasked)[:, :-1]
+        states = step.trajectory(initial, inputs, unmasked)[:, :-1]
         jacobians = step.jacobians(
             states.reshape(-1, step.size), inputs.reshape(-1, features)
         )

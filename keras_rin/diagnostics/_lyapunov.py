@@ -1,6 +1,7 @@
 """Lyapunov exponents of a recurrent layer along sequences."""
 
 import typing
+import warnings
 
 import keras
 import numpy as np
@@ -9,6 +10,10 @@ from numpy.typing import ArrayLike
 from keras_rin import _arguments
 from keras_rin.diagnostics import _sequences
 from keras_rin.diagnostics import _state_map
+
+# A smaller change of a state in a step, relative to it, is none; nor is a
+# smaller exponent above 0, if weights are in float32.
+RESTING = 1e-6
 
 
 class LyapunovSpectrum(typing.NamedTuple):
@@ -32,6 +37,7 @@ def lyapunov_spectrum(
     x: "ArrayLike",
     *,
     mask: "ArrayLike | None" = None,
+    initial_states: "ArrayLike | None" = None,
     exponents: int | None = None,
     warmup: int | None = None,
     rng: np.random.Generator | None = None,
@@ -50,6 +56,11 @@ def lyapunov_spectrum(
     matrix. A direction that is lost in a time step, such as that of a ReLU unit
     at 0, has an exponent of -inf, or about -36 by rounding.
 
+    Exponents belong to an attractor, the one that the sequences reach within
+    the warmup. Without inputs and biases the state 0 may rest at an unstable
+    fixed point, with an exponent above 0 whatever the network does elsewhere:
+    pass initial states away from it.
+
     Everything is computed in float64, at a cost of order
     batch time state^2 exponents.
 
@@ -60,6 +71,7 @@ def lyapunov_spectrum(
         mask: Boolean array `(batch, time)`. Time steps where it is `False`
             are left out, as by the layer, and sequences that end within the
             warmup do not count. Defaults to `None`.
+        initial_states: As in `state_trajectories`. Defaults to `None`.
         exponents: Positive integer, how many of the largest exponents to
             compute, at most the size of the state. Defaults to `None`: all.
         warmup: Integer from 0 to time - 1, the first time steps of each
@@ -70,6 +82,10 @@ def lyapunov_spectrum(
 
     Returns:
         A `LyapunovSpectrum`, a named tuple.
+
+    Warns:
+        UserWarning: If sequences do not move after the warmup and have an
+            exponent above 0.
 
     Raises:
         ValueError: As in `state_trajectories`; if `exponents` or `warmup` is
@@ -92,7 +108,9 @@ def lyapunov_spectrum(
         characteristic exponents; Engelken, Wolf and Abbott, 2023, Lyapunov
         spectra of chaotic recurrent neural networks.
     """
-    cell, inputs, unmasked = _sequences.cell_and_sequences(layer, x, mask)
+    cell, inputs, unmasked, initial = _sequences.cell_and_sequences(
+        layer, x, mask, initial_states
+    )
     lengths = unmasked.sum(axis=1)
     size = sum(_state_map.sizes(cell))
     count = _integer("exponents", exponents, size, 1, size)
@@ -101,11 +119,14 @@ def lyapunov_spectrum(
     rng = _arguments.generator("rng", rng, seed=0)
     order = np.argsort(-lengths, kind="stable")[: (lengths > warmup).sum()]
     inputs = _sequences.sorted_steps(inputs[order], ~unmasked[order])
-    lengths = lengths[order]
+    initial, lengths = initial[order], lengths[order]
     basis = np.linalg.qr(rng.normal(size=(count, size)).T).Q
     with _state_map.state_map(cell, "float64") as step:
-        by_sequence, by_step = _sum_growth(step, inputs, lengths, basis, warmup)
+        by_sequence, by_step, moves = _sum_growth(
+            step, initial, inputs, lengths, basis, warmup
+        )
     counts = lengths - warmup
+    _warn_of_rest(cell, by_sequence.max(axis=1) / counts, moves)
     steps = np.minimum(counts[:, None], np.arange(1, len(by_step) + 1))
     order = np.argsort(-by_sequence.sum(axis=0), kind="stable")
     return LyapunovSpectrum(
@@ -126,34 +147,52 @@ def _integer(name, value, default, least, most):
     return number
 
 
-def _sum_growth(step, inputs, lengths, basis, warmup):
-    """log |R_t[i, i]| after the warmup, summed over steps, over sequences."""
+def _warn_of_rest(cell, largest, moves):
+    at_unstable_point = ~moves & (largest > RESTING)
+    if at_unstable_point.any():
+        warnings.warn(
+            f"The states of {cell.name} in {at_unstable_point.sum()} of "
+            f"{len(moves)} sequences do not move: these exponents, up to "
+            f"{largest[at_unstable_point].max():.3g}, belong to an unstable "
+            "fixed point and to no attractor. Pass other `initial_states`",
+            stacklevel=3,
+        )
+
+
+def _sum_growth(step, initial, inputs, lengths, basis, warmup):
+    """log |R_t[i, i]| after the warmup, summed over steps, over sequences.
+
+    And which sequences move after the warmup.
+    """
     size, count = basis.shape
     by_sequence = np.zeros((len(inputs), count))
     by_step = np.zeros((lengths[0] - warmup, count))
+    moves = np.zeros(len(inputs), bool)
     chunk = max(1, _state_map.VALUES // (size * count))
     for start in range(0, len(inputs), chunk):
         part = slice(start, start + chunk)
-        growths = _growth(step, inputs[part], lengths[part], basis)
-        for t, growth in enumerate(growths):
+        growths = _growth(
+            step, initial[part], inputs[part], lengths[part], basis
+        )
+        for t, (growth, has_moved) in enumerate(growths):
             if t >= warmup:
                 by_sequence[start : start + len(growth)] += growth
                 by_step[t - warmup] += growth.sum(axis=0)
-    return by_sequence, by_step
+                moves[start : start + len(growth)] |= has_moved
+    return by_sequence, by_step, moves
 
 
-def _growth(step, x, lengths, basis):
-    """log |R_t[i, i]| `(sequences, exponents)`, step by step.
+def _growth(step, states, x, lengths, basis):
+    """log |R_t[i, i]| `(sequences, exponents)`, and whether states move.
 
     The longest sequence comes first, and those that have ended drop out.
     """
-    states = step.initial(len(x))
     # Directions are rows here, columns of Q_t in the formula.
     directions = np.broadcast_to(basis.T, (len(x), *basis.T.shape))
     for t in range(lengths[0]):
         active = (lengths > t).sum()
-        states, directions = states[:active], directions[:active]
-        states, grown = step.directional(states, x[:active, t], directions)
+        previous, directions = states[:active], directions[:active]
+        states, grown = step.directional(previous, x[:active, t], directions)
         if not (np.isfinite(grown).all() and np.isfinite(states).all()):
             raise ValueError(
                 f"The states of {step.name} along `x`, and their Jacobians, "
@@ -161,13 +200,18 @@ def _growth(step, x, lengths, basis):
             )
         q, r = np.linalg.qr(np.swapaxes(grown, 1, 2))
         directions = np.swapaxes(q, 1, 2)
+        change = np.abs(states - previous).max(axis=1)
+        size = np.maximum(1, np.abs(states).max(axis=1))
         with np.errstate(divide="ignore"):
-            yield np.log(np.abs(np.diagonal(r, axis1=1, axis2=2)))
+            growth = np.log(np.abs(np.diagonal(r, axis1=1, axis2=2)))
+        yield growth, change > RESTING * size
 
 
 def _standard_error(sums, counts):
     """The standard error of the ratio of mean sum to mean count."""
-    with np.errstate(invalid="ignore"):  # of -inf, and of one sequence
+    if len(sums) == 1:
+        return np.full(sums.shape[1], np.nan)
+    with np.errstate(invalid="ignore"):  # of -inf
         residuals = sums - counts * (sums.sum(axis=0) / counts.sum())
         deviation = np.sqrt((residuals**2).sum(axis=0) / (len(sums) - 1))
     return deviation * np.sqrt(len(sums)) / counts.sum()

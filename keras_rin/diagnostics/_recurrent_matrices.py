@@ -20,7 +20,8 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
     Args:
         layer: A built recurrent layer or cell of Keras, of shape
             `(units, gates * units)` in its `recurrent_kernel`: SimpleRNN,
-            RIN, LSTM, GRU, and their cells.
+            RIN, LSTM, GRU, their cells, and a cell of your own with a weight
+            or a property of this name.
 
     Returns:
         A dict of float64 arrays `(units, units)`: `"input"`, `"forget"`,
@@ -47,8 +48,9 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
     shape = () if kernel is None else tuple(kernel.shape)
     if len(shape) != 2 or shape[1] % shape[0]:
         raise ValueError(
-            f"{layer.name} has no recurrent kernel of shape (units, gates * "
-            f"units). Received: layer={layer}, recurrent_kernel shape={shape}"
+            f"{layer.name} must have its recurrent matrix, of shape (units, "
+            "gates * units), in an attribute `recurrent_kernel`. Received: "
+            f"layer={layer}, {f'of shape {shape}' if shape else 'without one'}"
         )
     # The cell rounds its own U + I to the dtype of the weights.
     identity = np.eye(shape[0])

@@ -5,15 +5,18 @@ from keras import ops
 
 from keras_rin import _arguments
 from keras_rin._layer_walk.layers import feature_count
+from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics import _state_map
 
 DTYPES = ("float32", "float64")
 
 
-def cell_and_sequences(layer, x, mask, dtype="float64"):
+def cell_and_sequences(layer, x, mask, initial_states=None, dtype="float64"):
     """The checked cell of a layer, its sequences, and the unmasked steps.
 
-    The sequences are in the order in which the layer reads them.
+    The sequences are in the order in which the layer reads them. After these
+    come their initial states, in float64.
     """
     if dtype not in DTYPES:
         raise ValueError(
@@ -23,8 +26,24 @@ def cell_and_sequences(layer, x, mask, dtype="float64"):
     _cells.check_weights(cell)
     x = _checked_sequences(x, cell)
     unmasked = _unmasked_steps(mask, x)
+    initial_states = _checked_initial_states(cell, initial_states, len(x))
     order = -1 if getattr(layer, "go_backwards", False) else 1
-    return cell, x[:, ::order].astype(dtype), unmasked[:, ::order]
+    x, unmasked = x[:, ::order].astype(dtype), unmasked[:, ::order]
+    return cell, x, unmasked, initial_states
+
+
+def _checked_initial_states(cell, states, rows):
+    if states is None:
+        with _autodiff.float64_allowed():
+            return _cells.float64(_state_map.flat_initial_state(cell, rows))
+    if isinstance(states, list | tuple):
+        parts = [_arguments.real_array("initial_states", s) for s in states]
+        if all(part.ndim == 2 for part in parts):
+            states = np.concatenate(parts, axis=1)
+    states = _arguments.finite_array("initial_states", states)
+    shape = rows, sum(_state_map.sizes(cell))
+    _arguments.check_shape("initial_states", states.shape, shape)
+    return states
 
 
 def _checked_sequences(x, cell):

@@ -11,8 +11,15 @@ from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics import _sequences
+from keras_rin.diagnostics import _state_map
 
 BATCH = 32
+# Cells by registered name: a subclass may do anything with its matrices.
+UNGATED = (
+    "SimpleRNNCell",
+    "keras_rin>RINCell",
+    "keras_rin>DeepTransitionRINCell",
+)
 
 
 class InputDrift(typing.NamedTuple):
@@ -53,8 +60,7 @@ def input_drift(
         beyond float64.
 
     Raises:
-        ValueError: As in `state_trajectories`; if the layer has gates or no
-            input kernel.
+        ValueError: As in `state_trajectories`; if the layer is another one.
 
     Example:
 
@@ -66,12 +72,12 @@ def input_drift(
     >>> bool(np.all(abs(drift) < 1e-3 * spread))
     True
     """
-    cell, steps, unmasked = _sequences.cell_and_sequences(layer, x, mask)
+    cell, steps, unmasked, _ = _sequences.cell_and_sequences(layer, x, mask)
     matrices = _recurrent_matrices.recurrent_matrices(cell)
-    if "recurrent" not in matrices or not hasattr(cell, "kernel"):
+    if keras.saving.get_registered_name(type(cell)) not in UNGATED:
         raise ValueError(
-            "`input_drift` is for layers with an input kernel and without "
-            f"gates, which bound the state. Received: layer={layer}"
+            "`input_drift` is for SimpleRNN, RIN and their cells, whose linear "
+            f"network is known. Received: layer={layer}"
         )
     mean, covariance = _input_moments(cell, matrices, steps[unmasked])
     transition = matrices.get("transition", np.eye(len(mean)))
@@ -90,8 +96,7 @@ def input_drift(
 
 def _input_moments(cell, matrices, inputs):
     """Mean and covariance of what inputs `(steps, features)` add to a state."""
-    kernel = _cells.float64(cell.kernel)
-    bias = getattr(cell, "bias", None)
+    kernel, bias = _cells.float64(cell.kernel), cell.bias
     mean = inputs.mean(axis=0) @ kernel
     mean += 0 if bias is None else _cells.float64(bias)
     factor = (inputs - inputs.mean(axis=0)) @ kernel
@@ -105,7 +110,11 @@ def _input_moments(cell, matrices, inputs):
 
 
 def state_norms(
-    layer: keras.Layer, x: "ArrayLike", *, mask: "ArrayLike | None" = None
+    layer: keras.Layer,
+    x: "ArrayLike",
+    *,
+    mask: "ArrayLike | None" = None,
+    initial_states: "ArrayLike | None" = None,
 ) -> np.ndarray:
     """The norm of the hidden state along a sequence, before any read-out.
 
@@ -117,10 +126,11 @@ def state_norms(
         x: Array `(batch, time, features)`, as in `state_trajectories`.
         mask: Boolean array `(batch, time)`, as in `state_trajectories`.
             Defaults to `None`.
+        initial_states: As in `state_trajectories`. Defaults to `None`.
 
     Returns:
-        A float64 array `(time + 1,)`: entry t is norm_t, 0 at t = 0; inf
-        where a state is beyond the dtype of the layer.
+        A float64 array `(time + 1,)`: entry t is norm_t; inf where a
+        state is beyond the dtype of the layer.
 
     Raises:
         ValueError: As in `state_trajectories`, if states become NaN.
@@ -134,18 +144,26 @@ def state_norms(
     >>> keras_rin.diagnostics.state_norms(layer, np.ones((1, 3, 1))).round(3)
     array([0.   , 1.414, 2.828, 4.243])
     """
-    cell, steps, unmasked = _sequences.cell_and_sequences(layer, x, mask)
+    cell, steps, unmasked, initial = _sequences.cell_and_sequences(
+        layer, x, mask, initial_states
+    )
     dtype = "float64" if cell.compute_dtype == "float64" else "float32"
-    inputs = keras.Input(steps.shape[1:], dtype=cell.compute_dtype)
-    input_mask = keras.Input(steps.shape[1:2], dtype="bool")
+    sizes = _state_map.sizes(cell)
+    parts = np.split(initial.astype(dtype), np.cumsum(sizes)[:-1], axis=1)
+    arrays = [unmasked, steps.astype(dtype), *parts]
+    mask_input = keras.Input(unmasked.shape[1:], dtype="bool")
+    inputs = [
+        keras.Input(array.shape[1:], dtype=cell.compute_dtype)
+        for array in arrays[1:]
+    ]
     rnn = keras.layers.RNN(cell, return_sequences=True, dtype=cell.dtype_policy)
-    states = ops.cast(rnn(inputs, mask=input_mask), dtype)
-    model = keras.Model([inputs, input_mask], states)
+    states = rnn(inputs[0], mask=mask_input, initial_state=inputs[1:])
+    model = keras.Model([mask_input, *inputs], ops.cast(states, dtype))
     squares = np.zeros(steps.shape[1] + 1)
+    squares[0] = (initial[:, : sizes[0]] ** 2).sum()
     with undisturbed(cell):
         for start in range(0, len(steps), BATCH):
-            part = slice(start, start + BATCH)
-            batch = [steps[part].astype(dtype), unmasked[part]]
+            batch = [array[start : start + BATCH] for array in arrays]
             states = model.predict_on_batch(batch).astype("float64")
             squares[1:] += (states**2).sum(axis=(0, 2))
     if np.isnan(squares).any():

@@ -93,10 +93,6 @@ class StateMap:
         self._gated = unit and GatedCell(cell, unit, dtype)
         self._compiled = {}
 
-    def initial(self, rows):
-        state = flat_initial_state(self.cell, rows)
-        return ops.convert_to_numpy(state).astype(self.dtype)
-
     def next(self, states, inputs):
         """F(s, x), `(rows, state)`."""
         return self._run(self._next, 1, states, inputs)[0]
@@ -120,12 +116,12 @@ class StateMap:
             return self._gated.jacobians(slopes)
         return self._run(self._jacobians, self.size, states, inputs)[0]
 
-    def trajectory(self, x, unmasked):
+    def trajectory(self, initial_states, x, unmasked):
         """The states s_0 to s_T along x, `(batch, T + 1, state)`.
 
         Time steps that are not used leave the state as it is.
         """
-        states = [self.initial(len(x))]
+        states = [initial_states.astype(self.dtype)]
         for t in range(x.shape[1]):
             new = self.next(states[-1], x[:, t])
             states.append(np.where(unmasked[:, t, None], new, states[-1]))

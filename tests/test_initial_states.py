@@ -1,0 +1,119 @@
+"""States other than zero at which trajectories begin."""
+
+import keras
+import numpy as np
+import pytest
+from cases import first_of
+from references import built
+from references import simple_rnn
+
+from keras_rin.diagnostics import fixed_points
+from keras_rin.diagnostics import gradient_norms
+from keras_rin.diagnostics import lyapunov_spectrum
+from keras_rin.diagnostics import state_jacobians
+from keras_rin.diagnostics import state_norms
+from keras_rin.diagnostics import state_trajectories
+from keras_rin.layers import RIN
+
+
+@pytest.mark.parametrize(
+    "kind",
+    first_of([(keras.layers.LSTM,), (RIN,)], 1, pytest.mark.one_backend),
+)
+def test_the_rest_of_a_sequence_is_as_in_the_whole(rng, kind):
+    layer, x = built(kind(3)), rng.normal(size=(4, 10, 2))
+    states = state_trajectories(layer, x, dtype="float64")
+    rest = {"x": x[:, 4:], "initial_states": states[:, 4]}
+    actual = state_trajectories(layer, **rest, dtype="float64")
+    np.testing.assert_allclose(actual, states[:, 4:])
+    jacobians = state_jacobians(layer, x, dtype="float64")[:, 4:]
+    actual = state_jacobians(layer, **rest, dtype="float64")
+    np.testing.assert_allclose(actual, jacobians)
+    norms = state_norms(layer, x)[4:]
+    np.testing.assert_allclose(state_norms(layer, **rest), norms, 1e-5)
+    norms = gradient_norms(layer, x)[4:]
+    np.testing.assert_allclose(gradient_norms(layer, **rest), norms, 1e-5)
+    spectrum = lyapunov_spectrum(layer, warmup=0, **rest)
+    volumes = np.linalg.slogdet(jacobians)[1]
+    np.testing.assert_allclose(spectrum.exponents.sum(), volumes.mean())
+
+
+@pytest.mark.one_backend
+def test_a_masked_sequence_stays_where_it_begins(rng):
+    layer, x = built(keras.layers.LSTM(3)), rng.normal(size=(3, 5, 2))
+    states, mask = rng.normal(size=(3, 6)), np.ones((3, 5), bool)
+    mask[1] = False
+    arguments = {"x": x, "mask": mask, "initial_states": states}
+    trajectory = state_trajectories(layer, **arguments)[1]
+    np.testing.assert_allclose(trajectory, np.tile(states[1], (6, 1)), 1e-6)
+    rest = {"x": x[::2], "initial_states": states[::2]}
+    for function in (gradient_norms, lyapunov_spectrum):
+        actual, expected = function(layer, **arguments), function(layer, **rest)
+        np.testing.assert_allclose(actual[0], expected[0], 1e-5)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("backwards", [False, True])
+def test_they_are_the_initial_state_of_keras(rng, backwards):
+    options = {"return_sequences": True, "go_backwards": backwards}
+    layer = built(keras.layers.LSTM(3, **options))
+    x, h, c = (rng.normal(size=(4, *size)) for size in [(5, 2), (3,), (3,)])
+    initial_state = [keras.ops.cast(part, "float32") for part in (h, c)]
+    outputs = layer(x, initial_state=initial_state)
+    for initial_states in ([h, c], np.concatenate([h, c], axis=1)):
+        states = state_trajectories(layer, x, initial_states=initial_states)
+        np.testing.assert_allclose(states[:, 1:, :3], outputs, atol=1e-6)
+    norms = state_norms(layer, x, initial_states=[h, c])
+    np.testing.assert_allclose(norms[0], np.sqrt((h**2).sum(axis=1).mean()))
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "states", [np.zeros((2, 3)), np.zeros((1, 6)), [np.zeros((2, 3))], [0] * 6]
+)
+def test_states_of_another_shape_or_not_finite_are_refused(states):
+    layer, x = built(keras.layers.LSTM(3)), np.ones((2, 4, 2))
+    for function in (
+        *(state_trajectories, state_jacobians, state_norms),
+        *(gradient_norms, lyapunov_spectrum),
+    ):
+        with pytest.raises(ValueError, match=r"`initial_states`.*\(2, 6\)"):
+            function(layer, x, initial_states=states)
+        with pytest.raises(ValueError, match="`initial_states` must contain"):
+            function(layer, x, initial_states=np.full((2, 6), np.nan))
+
+
+@pytest.mark.one_backend
+def test_an_exponent_above_0_of_a_state_that_rests_is_warned_of(rng):
+    """Without bias, input and initial state 0 is an unstable fixed point."""
+    layer = built(
+        keras.layers.SimpleRNN(
+            100,
+            use_bias=False,
+            recurrent_initializer=keras.initializers.RandomNormal(stddev=0.15),
+        )
+    )
+    x = np.zeros((3, 300, 2))
+    with pytest.warns(UserWarning, match="in 3 of 3 sequences do not move"):
+        resting = lyapunov_spectrum(layer, x, exponents=1).exponents
+    assert resting > 0.3
+    states = rng.normal(size=(3, 100))
+    options = {"exponents": 1, "warmup": 100}  # warnings are errors
+    moving = lyapunov_spectrum(layer, x, initial_states=states, **options)
+    driven = lyapunov_spectrum(layer, x + 1e-3, **options)
+    assert moving.exponents < 0.1 and driven.exponents < 0.1
+
+
+@pytest.mark.one_backend
+def test_found_points_are_resting_states():
+    layer, x = simple_rnn(2 * np.eye(2)), np.zeros((1, 20, 1))
+    points = fixed_points(layer, [[1, 1], [0.01, 1], [0, 0]])
+    assert points.expanding.tolist() == [0, 1, 2]
+    for state, expanding in zip(points.states, points.expanding, strict=True):
+        arguments = {"x": x, "initial_states": state[None]}
+        if not expanding:
+            assert (lyapunov_spectrum(layer, **arguments).exponents < 0).all()
+            continue
+        with pytest.warns(UserWarning, match="in 1 of 1 sequences"):
+            spectrum = lyapunov_spectrum(layer, **arguments)
+        assert spectrum.exponents[0] == pytest.approx(np.log(2), rel=1e-4)
