@@ -87,7 +87,8 @@ def test_a_chain_is_a_file(format, seed, tmp_path):
         y = write_and_run(model, format, tmp_path, x, weights=weights)
         if is_rounded:
             round_weights(model)
-        assert_near(y, model, x, tolerance=2e-5)
+        # Products of 8 bits round what they read to 16.
+        assert_near(y, model, x, tolerance=2e-4 if is_rounded else 2e-5)
 
 
 @pytest.mark.one_backend

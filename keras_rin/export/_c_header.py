@@ -72,7 +72,7 @@ static inline void {name}_reset({name}_state *state)
 static inline void {name}_step({name}_state *state, const float x[], float y[])
 {{
     float {buffers}; /* working memory */
-
+{codes}
 {step}
 }}
 
@@ -226,7 +226,7 @@ def _header(model, program, operations, x_size, y_size):
         weights=program.weights,
         flash=program.flash_bytes,
         ram=program.state_bytes,
-        stack=4 * sum(program.buffers.values()),
+        stack=program.stack_bytes,
         include="#include <math.h>\n" if needs_math else "",
         inputs=x_size,
         outputs=y_size,
@@ -238,6 +238,7 @@ def _header(model, program, operations, x_size, y_size):
             for s, n in program.states
         ),
         buffers=", ".join(f"{b}[{n}]" for b, n in program.buffers.items()),
+        codes=f"    short codes[{program.codes}];\n" if program.codes else "",
         step="\n".join(program.statements),
     )
 

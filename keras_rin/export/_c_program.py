@@ -25,6 +25,7 @@ class Program:
         self.states: list[tuple[str, int]] = []
         self.statements: list[str] = []
         self.buffers: dict[str, int] = {}
+        self.codes = 0  # of 16 bits, for the widest product of integers
         self.flash_bytes = 0
         self._names: set[str] = set()
         self._indent = ""
@@ -95,11 +96,18 @@ class Program:
         literals = [float_literal(value) for value in values]
         return self._constant("float", name, size, literals, 4)
 
+    @property
+    def stack_bytes(self):
+        return 4 * sum(self.buffers.values()) + 2 * self.codes
+
     def add_product(self, name, values, x, z):
         """z += values x, with the matrix as new constants."""
         rows, columns = values.shape
-        matrix = self.matrix(name, values)
-        self.call("add_product", matrix, x, columns, z, rows)
+        arguments = [self.matrix(name, values), x]
+        if self.weights == "int8":
+            self.codes = max(columns, self.codes)
+            arguments.append("codes")
+        self.call("add_product", *arguments, columns, z, rows)
 
     def set_vector(self, name, values, z, size):
         """z = values, or zeros where they are None."""

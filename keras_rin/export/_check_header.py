@@ -131,7 +131,7 @@ def code_bytes(path):
         program = compile_with([*FOR_CORTEX_M4, "-c"], CALLS, path, folder)
         size = ["arm-none-eabi-size", "-A", program]
         sections = subprocess.check_output(size).decode()
-    return int(re.search(r"^\.text\s+(\d+)", sections, re.M)[1])
+    return int(sections.split(".text")[1].split()[0])
 
 
 def compile_with(command, text, path, folder, *libraries):
