@@ -91,26 +91,24 @@ def adapt(
             f"Received: layer={layer!r}"
         )
     _check_built(layer)
-    mask = None if mask is None else _checked_mask(mask, data, layer)
+    if mask is not None:
+        mask = _checked_mask(mask, data, layer)
 
     def batches():
         pairs = _batches(layer, data, mask, batch_size)
         return itertools.islice(pairs, steps)
 
     layer_inputs = [
-        (inner, inner_batches)
+        (cell_of(inner), inner.name, inner_batches)
         for inner, inner_batches in recurrent_inputs(layer, batches)
         if _is_centered(inner)
     ]
-    cells = [cell_of(inner) for inner, _ in layer_inputs]
+    cells = [cell for cell, *_ in layer_inputs]
     _check_skipped(layer, cells)
     _check_cells(layer, cells)
-    _check_data(data, layer, cells)
     with _restored_after_error([cell.bias for cell in cells]):
-        for cell, (inner, inner_batches) in zip(
-            cells, layer_inputs, strict=True
-        ):
-            means = _feature_means(inner_batches(), cell, inner.name)
+        for cell, name, inner_batches in layer_inputs:
+            means = _feature_means(inner_batches(), cell, name)
             kernel = np.asarray(ops.convert_to_numpy(cell.kernel), "float64")
             cell.bias.assign(-means @ kernel)
 
@@ -165,20 +163,6 @@ def _check_cells(layer, cells):
                 "bias: neither twice by a model nor by several layers. "
                 f"Received: layer={layer}"
             )
-
-
-def _check_data(data, layer, cells):
-    if not hasattr(data, "__iter__") and not hasattr(data, "__getitem__"):
-        raise ValueError(
-            "`data` must be an array or an iterable of batches. "
-            f"Received: data={data!r}"
-        )
-    if len(cells) > 1 and hasattr(data, "__next__"):
-        raise ValueError(
-            f"{layer.name} has {len(cells)} cells to adapt, each of which "
-            "takes one pass over the data: pass an array, a list of batches "
-            f"or a dataset. Received: data={data!r}, an iterator"
-        )
 
 
 def _checked_mask(mask, data, layer):
@@ -244,12 +228,11 @@ def _feature_means(batches, cell, name):
             count += weights.sum()
     not_finite = np.flatnonzero(~np.isfinite(total)).tolist()
     if not_finite or not count:
-        fault = "no time step"
-        if not_finite:
-            fault = f"NaN or infinity in features {not_finite}"
+        fault = f"NaN or infinity in features {not_finite}"
         raise ValueError(
-            f"`data` must be finite, with at least one time step for {name}. "
-            f"Received: {fault}"
+            "`data` must be finite, with at least one time step, and an "
+            f"iterator has them for one cell only. Received: for {name} "
+            f"{fault if not_finite else 'no time step'}"
         )
     return total / count
 

@@ -84,9 +84,11 @@ def _passed_on(inputs, tensors, masks, batches):
 
     @functools.cache
     def preceding_model():
-        ones = _MaskOrOnes()
         known_masks = [
-            ones(tensor) if mask is None else mask
+            # Without `mask` the layer would warn of a mask that is lost.
+            keras.layers.Lambda(_mask_or_ones, mask=lambda *_: None)(tensor)
+            if mask is None
+            else mask
             for tensor, mask in zip(tensors, masks, strict=False)
         ]
         model = keras.Model(inputs, [tensors, known_masks])
@@ -108,17 +110,8 @@ def _passed_on(inputs, tensors, masks, batches):
     return passed_batches
 
 
-class _MaskOrOnes(keras.layers.Layer):
-    """The mask that Keras passes with the input; ones if there is none."""
-
-    def __init__(self):
-        super().__init__()
-        self.supports_masking = True
-
-    def call(self, inputs, mask=None):
-        if mask is None:
-            mask = ops.ones(ops.shape(inputs)[:2], "bool")
-        return mask
+def _mask_or_ones(inputs, mask=None):
+    return ops.ones(ops.shape(inputs)[:2], "bool") if mask is None else mask
 
 
 def _has_masked_steps(masks):

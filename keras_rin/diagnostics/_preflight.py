@@ -45,7 +45,7 @@ class _Layer(typing.NamedTuple):
 
 class _Finding(typing.NamedTuple):
     problem: str
-    remedy: str
+    remedy: str = ""
 
 
 class Preflight(typing.NamedTuple):
@@ -150,7 +150,6 @@ def preflight(
             "`model` must have a recurrent layer whose inputs are known. "
             f"Received: a model with {model.layers}"
         )
-    constant = best_constant(model, y)
     variables = model.trainable_variables
 
     def batch_loss(values, output_layer=lambda outputs: outputs):
@@ -161,24 +160,22 @@ def preflight(
 
     values = [ops.convert_to_tensor(variable.value) for variable in variables]
     loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
-    norms = [float(np.linalg.norm(_cells.float64(g))) for g in gradients]
-    paths = [variable.path for variable in variables]
+    constant = best_constant(model, y)
     report = Preflight(
         loss=float(_cells.float64(loss)),
         baseline_loss=constant
         and float(_cells.float64(batch_loss(values, constant))),
         # After the loss: on JAX a prediction deletes the values of before.
         layers=tuple(_layer_report(*inputs) for inputs in layer_inputs),
-        weight_gradient_norms=dict(zip(paths, norms, strict=True)),
+        weight_gradient_norms={
+            variable.path: float(np.linalg.norm(_cells.float64(gradient)))
+            for variable, gradient in zip(variables, gradients, strict=True)
+        },
         findings=(),
     )
-    findings = [
-        finding
-        for inputs, layer_report in zip(
-            layer_inputs, report.layers, strict=True
-        )
-        for finding in _layer_findings(model, x, inputs, layer_report)
-    ]
+    findings: list[_Finding] = []
+    for inputs, layer_report in zip(layer_inputs, report.layers, strict=True):
+        findings += _layer_findings(model, x, inputs, layer_report)
     findings += _gradient_findings(model.optimizer, report)
     return report._replace(findings=tuple(findings))
 
@@ -195,7 +192,8 @@ def _first_samples(model, x, y, batch_size):
         )
     batch_size = _arguments.integer("batch_size", batch_size)
     inputs = order_by_inputs(model.inputs, x)
-    samples = {getattr(array, "shape", ())[:1] for array in [*inputs, y]}
+    shapes = [tuple(getattr(array, "shape", ())) for array in [*inputs, y]]
+    samples = {shape[:1] for shape in shapes}
     is_aligned = len(samples) == 1 and () not in samples
     if len(inputs) != len(model.inputs) or not is_aligned:
         raise ValueError(
@@ -234,8 +232,7 @@ def _layer_findings(model, x, inputs, report):
         yield _Finding(
             f"The hidden state of {layer.name} leaves the range of "
             f"{layer.compute_dtype} within {steps} time steps "
-            "(docs/questions.md).",
-            "",
+            "(docs/questions.md)."
         )
     elif growth := _fast_growth(report):
         cause = ": the mean of its inputs accumulates" * (growth < EXPANSION)
@@ -249,8 +246,7 @@ def _layer_findings(model, x, inputs, report):
         yield _Finding(
             f"The gradient of {layer.name} vanishes: the first of {steps} time "
             f"steps changes the last state by {report.gradient_norms[0]:.1g} "
-            "of what the last one does (docs/choosing.md).",
-            "",
+            "of what the last one does (docs/choosing.md)."
         )
 
 
@@ -286,8 +282,7 @@ def _gradient_findings(optimizer, report):
     if not np.isfinite([loss, norm]).all():
         yield _Finding(
             f"At update 0 the loss is {loss:.3g}, and its gradient has "
-            f"norm {norm:.3g} (docs/questions.md).",
-            "",
+            f"norm {norm:.3g} (docs/questions.md)."
         )
     if norm > LARGE_GRADIENT and not any(clips):
         name, memory = type(inner).__name__, ""
