@@ -6,6 +6,7 @@ from references import plane_map
 from references import simple_rnn
 
 import keras_rin
+from keras_rin.diagnostics import LyapunovSpectrum
 from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import state_jacobians
 
@@ -117,3 +118,13 @@ def test_noise_layers_are_analysed_without_their_noise():
     cell.bias.assign(np.ones(3))
     spectrum = lyapunov_spectrum(layer, np.zeros((1, 5, 1)))
     np.testing.assert_allclose(spectrum.exponents, np.zeros(3), atol=1e-14)
+
+
+@pytest.mark.one_backend
+def test_a_sign_is_undetermined_within_three_standard_errors():
+    exponents, errors = np.array([0.2, 0.02, -0.5]), np.array([0.04, 0.01, 0.1])
+    spectrum = LyapunovSpectrum(exponents, errors, exponents[None])
+    assert str(spectrum) == (
+        "largest exponent 0.2 (standard error 0.04); "
+        "1 positive, 1 negative, 1 undetermined"
+    )

@@ -19,6 +19,9 @@ RESTING = 1e-6
 class LyapunovSpectrum(typing.NamedTuple):
     """What `lyapunov_spectrum` returns, in units of 1 / time step.
 
+    `print` shows the largest exponent, and how many have which sign, which is
+    undetermined within three standard errors, or 1e-7, of 0.
+
     Attributes:
         exponents: Array `(exponents,)`, the means over all time steps that
             count, the largest first.
@@ -30,6 +33,18 @@ class LyapunovSpectrum(typing.NamedTuple):
     exponents: np.ndarray
     standard_error: np.ndarray
     convergence: np.ndarray
+
+    def __str__(self):
+        largest, error = self.exponents[0], self.standard_error[0]
+        margins = np.maximum(3 * np.nan_to_num(self.standard_error), 1e-7)
+        positive = (self.exponents > margins).sum()
+        negative = (self.exponents < -margins).sum()
+        error = "" if np.isnan(error) else f" (standard error {error:.1g})"
+        return (
+            f"largest exponent {largest:.3g}{error}; {positive} positive, "
+            f"{negative} negative, "
+            f"{len(margins) - positive - negative} undetermined"
+        )
 
 
 def lyapunov_spectrum(
@@ -102,6 +117,8 @@ def lyapunov_spectrum(
     >>> spectrum = keras_rin.diagnostics.lyapunov_spectrum(layer, x)
     >>> np.exp(spectrum.exponents).round(3)
     array([0.5, 0.5])
+    >>> print(spectrum)
+    largest exponent -0.693; 0 positive, 2 negative, 0 undetermined
 
     Reference:
         Benettin, Galgani, Giorgilli and Strelcyn, 1980, Lyapunov
