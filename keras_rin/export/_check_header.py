@@ -59,7 +59,7 @@ class HeaderCheck(typing.NamedTuple):
 
 
 def check_header(
-    model: keras.Model, path: str | os.PathLike, x: ArrayLike
+    model: keras.Model, path: str | os.PathLike, x: "ArrayLike"
 ) -> HeaderCheck:
     """Compares a C header with the model that it was made of.
 
