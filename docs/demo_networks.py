@@ -2,9 +2,9 @@
 
 A hook of mkdocs. From docs/demo/NAME/network.keras it makes network.h and,
 with clang and wasm-ld, network.wasm. Without these the build and the page say
-so. Each network is that of a seed of the study `short_then_longer`: the one
+so. RIN and GRU are those of a seed of the study `short_then_longer`: the one
 whose loss over 30,000 steps is nearest to the median of its layer, RIN's 7 and
-GRU's 0.
+GRU's 0. The SimpleRNN of seed 0 had the first of the study's trainings.
 """
 
 import functools

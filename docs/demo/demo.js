@@ -1,13 +1,25 @@
 /* Runs the networks of the page demo.html on a stream of numbers.
 
 Each network is a WebAssembly module made from network.c. All read the same
-numbers; a visitor marks two of them. Nothing is sent anywhere. */
+numbers, of which two are marked. Nothing is sent anywhere. */
 "use strict";
 
 const COLUMNS = 300; // of each picture: one for each frame with a step
 const FRAME_MS = 12; // the longest time that a frame may compute
 const GREY = "128, 128, 128";
 const NEGATIVE = [0, 150, 136]; // color of a negative hidden state
+// The networks of the page, with the color of each in key, curve and picture.
+const NETWORKS = [
+  { name: "RIN", units: 50, color: [0, 114, 178] },
+  { name: "GRU", units: 28, color: [230, 159, 0] },
+  { name: "SimpleRNN", units: 50, color: [127, 127, 127] },
+];
+// The picture of the errors: powers of ten of the steps since the last mark
+// and of the error, and pixels for each.
+const STEPS = { powers: [0, 1, 2, 3, 4, 5], pixels: 53, from: 34 };
+const ERRORS = { powers: [-3, -2, -1, 0], pixels: -30, from: 6 };
+const LONGEST = 10_000; // steps of a sequence of the training
+const LAST_ERROR = 100_000; // steps since the last mark
 
 const element = (name) => document.getElementById(`demo-${name}`);
 const count = (number) => Math.round(number).toLocaleString("en");
@@ -26,17 +38,17 @@ let previousSteps = 0; // at the previous update
 let previousPicture = 0;
 let drawnSteps = 0;
 let drawnMarks = 0;
+let nextError = 0; // steps since the last mark at which errors are drawn
 let announced = 0; // the highest power of ten announced since the last mark
 
 const number = new Float32Array(1); // rounded as the networks read it
 
-/* A network of the page, from the attributes of its <section>. */
+/* A network of NETWORKS, and its section of the page. */
 class Network {
-  constructor(section, exports) {
+  constructor({ name, units, color }, exports) {
     const floats = (address, length) =>
       new Float32Array(exports.memory.buffer, address, length);
-    this.name = section.dataset.name;
-    this.color = section.dataset.color.split(", ").map(Number);
+    [this.name, this.color] = [name, color];
     this.x = floats(exports.x(), 2);
     this.y = floats(exports.y(), 1);
     this.states = floats(exports.states(), exports.units());
@@ -45,6 +57,15 @@ class Network {
       exports.reset();
       this.y[0] = 0;
     };
+    const section = document.createElement("section");
+    section.dataset.name = name;
+    section.innerHTML =
+      `<p><i style="background: rgb(${color})"></i> ${name} of ${units} units:` +
+      ' <data></data> <small></small></p>' +
+      `<canvas role="img" aria-label="The hidden states of the ${name} over ` +
+      'the latest steps"></canvas>';
+    element("networks").append(section);
+    this.curve = svg("polyline", { fill: "none", stroke: `rgb(${color})` });
     this.answer = section.querySelector("data");
     this.error = section.querySelector("small");
     this.picture = section.querySelector("canvas");
@@ -52,15 +73,16 @@ class Network {
     this.reset();
   }
 
-  static async load(section) {
-    const response = await fetch(section.dataset.wasm);
+  static async load(network) {
+    const folder = network.name.toLowerCase();
+    const response = await fetch(`demo/${folder}/network.wasm`);
     if (!response.ok) throw new Error(`${response.status} ${response.url}`);
     const functions = { expf: Math.exp, tanhf: Math.tanh };
     const { instance } = await WebAssembly.instantiate(
       await response.arrayBuffer(),
       { env: functions },
     );
-    return new Network(section, instance.exports);
+    return [network, instance.exports];
   }
 
   says() {
@@ -76,6 +98,14 @@ class Network {
       : "";
   }
 
+  drawError() {
+    const y = this.y[0] - sum();
+    const height = position(ERRORS, Number.isFinite(y) ? Math.abs(y) : 1e9);
+    const x = position(STEPS, sinceMark());
+    const points = this.curve.getAttribute("points") || "";
+    this.curve.setAttribute("points", `${points} ${x},${height}`);
+  }
+
   /* One pixel for each unit, as opaque as its state is large. */
   drawStates() {
     const image = new ImageData(1, this.states.length);
@@ -88,20 +118,71 @@ class Network {
   }
 }
 
+/* Adds an element to the picture of the errors. */
+function svg(name, attributes, text = "") {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) {
+    node.setAttribute(key, value);
+  }
+  node.textContent = text;
+  element("errors").append(node);
+  return node;
+}
+
+/* Where a value is on a logarithmic axis, or the end that is nearest. */
+function position({ powers, pixels, from }, value) {
+  const [first, last] = [powers[0], powers[powers.length - 1]];
+  const power = Math.min(last, Math.max(first, Math.log10(value)));
+  const origin = pixels > 0 ? from : from - pixels * (last - first);
+  return (origin + pixels * (power - first)).toFixed(1);
+}
+
+function drawAxes() {
+  const bottom = position(ERRORS, 0);
+  const right = position(STEPS, Infinity);
+  for (const power of ERRORS.powers) {
+    const y = position(ERRORS, 10 ** power);
+    svg("path", { d: `M${STEPS.from} ${y}H${right}` });
+    const place = { x: STEPS.from - 3, y: +y + 3, "text-anchor": "end" };
+    svg("text", place, 10 ** power);
+  }
+  for (const power of STEPS.powers) {
+    const x = position(STEPS, 10 ** power);
+    svg("path", { d: `M${x} ${ERRORS.from}V${bottom}` });
+    const place = { x, y: +bottom + 10, "text-anchor": "middle" };
+    svg("text", place, count(10 ** power));
+  }
+  const x = position(STEPS, LONGEST);
+  svg("path", { d: `M${x} ${ERRORS.from}V${bottom}`, class: "demo-longest" });
+}
+
+function sinceMark() {
+  return marks.length ? steps - marks[marks.length - 1].step : 0;
+}
+
 function sum() {
   return marks.reduce((total, mark) => total + mark.number, 0);
 }
 
-function step() {
-  number[0] = Math.random();
+function step(input = Math.random()) {
+  number[0] = input;
   for (const network of networks) {
     network.x[0] = number[0];
     network.x[1] = markNext ? 1 : 0;
     network.step();
   }
   steps += 1;
-  if (markNext) marks.push({ step: steps, number: number[0] });
+  if (markNext) {
+    marks.push({ step: steps, number: number[0] });
+    for (const network of networks) network.curve.setAttribute("points", "");
+    nextError = 1;
+  }
   markNext = false;
+  const isDrawn = sinceMark() >= nextError && sinceMark() <= LAST_ERROR;
+  if (marks.length && isDrawn) {
+    for (const network of networks) network.drawError();
+    nextError = Math.max(sinceMark() + 1, 1.05 * sinceMark());
+  }
 }
 
 /* Moves a picture to the left by one column. */
@@ -124,23 +205,9 @@ function drawNumbers() {
   }
 }
 
-/* The sum and the answers, from -0.25 at the bottom to 2.25 at the top. */
-function drawAnswers() {
-  const canvas = element("answers");
-  const context = newColumn(canvas);
-  const draw = (value, color, thickness) => {
-    const top = ((2.25 - value) / 2.5) * canvas.height - thickness / 2;
-    context.fillStyle = `rgb(${color})`;
-    context.fillRect(COLUMNS - 1, top, 1, thickness);
-  };
-  draw(sum(), GREY, 5);
-  for (const network of networks) draw(network.y[0], network.color, 2);
-}
-
 function draw() {
   if (steps === drawnSteps) return;
   drawNumbers();
-  drawAnswers();
   for (const network of networks) network.drawStates();
   [drawnSteps, drawnMarks] = [steps, marks.length];
 }
@@ -266,7 +333,10 @@ function mark() {
 function reset() {
   [steps, marks, markNext, due, announced] = [0, [], false, 0, 0];
   [previousSteps, drawnSteps, drawnMarks] = [0, 0, 0];
-  for (const network of networks) network.reset();
+  for (const network of networks) {
+    network.reset();
+    network.curve.setAttribute("points", "");
+  }
   for (const canvas of document.querySelectorAll("#demo canvas")) {
     canvas.getContext("2d").clearRect(0, 0, COLUMNS, canvas.height);
   }
@@ -281,18 +351,21 @@ function changeSpeed() {
 }
 
 async function start() {
-  const sections = [...document.querySelectorAll("#demo section")];
-  for (const canvas of document.querySelectorAll("#demo canvas")) {
-    canvas.width = COLUMNS;
-  }
+  drawAxes();
   try {
-    networks = await Promise.all(sections.map(Network.load));
+    const loaded = await Promise.all(NETWORKS.map(Network.load));
+    networks = loaded.map(
+      ([network, exports]) => new Network(network, exports),
+    );
   } catch (error) {
     say(
       "The networks could not be loaded. They need WebAssembly, and a page " +
         `from a server rather than from a file. (${error.message})`,
     );
     return;
+  }
+  for (const canvas of document.querySelectorAll("#demo canvas")) {
+    canvas.width = COLUMNS;
   }
   const actions = { run: toggle, mark, one: oneStep, reset };
   for (const [name, action] of Object.entries(actions)) {
@@ -305,6 +378,16 @@ async function start() {
   );
   changeSpeed();
   reset();
+  for (let marked = 0; marked < 2; marked += 1) {
+    markNext = true;
+    step(0.4 * Math.random()); // far from what a constant answer says
+  }
+  draw();
+  writeNumbers();
+  say(
+    `Two low numbers are marked; their sum is ${sum().toFixed(3)}. ` +
+      "Which network remembers it? Reset to mark numbers yourself.",
+  );
   run(!reducedMotion.matches);
 }
 
