@@ -2,7 +2,7 @@
 
     python -m engine run adding/layers    # the missing runs, then the page
     python -m engine pages                # all pages, from stored runs
-    python -m engine measure fixed_points # a program of a study
+    python -m engine measure fixed_points/three_bits  # a program
 
 A study is a folder with a protocol.toml, here or elsewhere, or its part
 FOLDER/PART of a protocol_PART.toml. Each run is stored in its runs.jsonl when

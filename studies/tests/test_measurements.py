@@ -18,6 +18,11 @@ NAMES = measurement.programs()
 PROGRAMS = {  # that a study runs
     "devices/kilobytes": ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"],
 }
+# Packages that a study needs besides those of the tests.
+PACKAGES = {
+    "archive/classifiers": "numba",
+    "fixed_points/other_libraries": "clvlib",
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -39,8 +44,8 @@ def test_the_smallest_settings_run(name, tmp_path):
     for program in PROGRAMS.get(name, []):
         if not shutil.which(program):
             pytest.skip(f"needs {program}")
-    if name == "archive/classifiers":
-        pytest.importorskip("numba")
+    if name in PACKAGES:
+        pytest.importorskip(PACKAGES[name])
     measured = Measurement.of(name)
     backend = next(iter(measured.variants.values())).backend
     if backend != keras.backend.backend():
