@@ -300,10 +300,10 @@ def test_expanding_directions_are_lines_through_their_points(
     for mode, point in zip(modes, STATES[[2, 3, 3]], strict=True):
         np.testing.assert_allclose(mode.mean(axis=0), point[chosen], atol=1e-12)
     along, real, imaginary = (np.abs(mode[-1] - mode[0]) for mode in modes)
-    expected = 0.2 * np.ptp(STATES, axis=0).max() * np.array([0, 1, 0])[chosen]
-    np.testing.assert_allclose(along, expected, atol=1e-12)
-    expected = 0.2 * np.ptp(STATES, axis=0).max() * np.array([1, 0, 1])[chosen]
-    np.testing.assert_allclose(real + imaginary, expected, atol=1e-12)
+    expected = np.array([[0, 1, 0], [1, 0, 1]])[:, chosen]
+    expected = 0.2 * np.ptp(STATES, axis=0).max() * expected
+    drawn = [along, real + imaginary]
+    np.testing.assert_allclose(drawn, expected, atol=1e-12)
 
 
 def test_states_of_one_number_are_drawn_on_a_line():

@@ -88,15 +88,11 @@ def test_every_formula_of_a_page_is_set(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_line_with_a_number_and_a_full_stop_is_of_a_list(page):
     """Elsewhere Markdown makes a list of it, which begins in a sentence."""
-    text = re.sub(
-        r"^```.*?^```$|<!--.*?-->", "", PAGES[page], flags=re.M | re.S
-    )
-    previous, lines = 0, text.splitlines()
-    for before, line in zip(["", *lines], lines, strict=False):
-        if number := re.match(r" {0,3}(\d+)\. ", line):
-            begins = int(number[1]) == 1 and not before.strip()
-            assert begins or int(number[1]) == previous + 1, line
-            previous = int(number[1])
+    pattern = r"^```.*?^```$|<!--.*?-->"
+    text = re.sub(pattern, "", PAGES[page], flags=re.M | re.S)
+    item = r" {0,3}\d+\. "
+    assert not re.search(rf"^(?!{item}|   |\n).+\n{item}", text, re.M)
+    assert not re.search(r"\n\n {0,3}(?!1\.)\d+\. ", text)
 
 
 def test_the_study_pages_link_to_the_repository():
