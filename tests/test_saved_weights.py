@@ -8,7 +8,6 @@ import pytest
 from references import assert_same
 
 from keras_rin.layers import RIN
-from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RINCell
@@ -103,16 +102,6 @@ def test_a_bias_more_does_not_hide_the_mark(file):
     model_of(RNN(RINCell(4, use_bias=False))).save_weights(file)
     with pytest.raises(ValueError, match="could not be loaded"):
         model_of(RNN(SimpleRNNCell(4))).load_weights(file)
-
-
-@pytest.mark.parametrize("use_bias", [True, False])
-def test_the_weights_of_a_deep_transition_come_back(use_bias, rng, file):
-    cell = DeepTransitionRINCell(4, use_bias=use_bias)
-    model = randomized(model_of(RNN(cell)), rng)
-    weights = model.get_weights()
-    model.save_weights(file)
-    randomized(model, rng).load_weights(file)
-    assert_same(model.get_weights(), weights, 0, 0)
 
 
 def test_weights_in_a_whole_model_are_checked_too(rng, tmp_path):

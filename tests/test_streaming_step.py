@@ -179,16 +179,6 @@ def test_the_weights_are_those_of_the_model():
 
 
 @pytest.mark.one_backend
-def test_states_have_the_names_of_their_layers():
-    step = streaming_step(
-        stack(sequences(name="below"), layers.LSTM(2, name="top"))
-    )
-    names = ["below", "top_0", "top_1"]
-    assert sorted(step.input) == [*names, "x"]
-    assert sorted(step.output) == [*names, "y"]
-
-
-@pytest.mark.one_backend
 def test_states_in_half_precision(rng):
     model = stack(rin(4, dtype="mixed_float16", name="rin"), layers.Dense(2))
     step = streaming_step(model)

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import typing
 
 import keras
 import numpy as np
@@ -17,7 +16,6 @@ FOR_CORTEX_M4 = (
     "arm-none-eabi-gcc -std=c99 -mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 "
     "-mfloat-abi=hard -Os"
 ).split()
-# It resets the states before every stream.
 STREAM = """\
 #include <stdio.h>
 #include "NAME.h"
@@ -45,28 +43,14 @@ void step(NAME_state *state, const float x[], float y[])
 """
 
 
-class HeaderCheck(typing.NamedTuple):
-    """What `check_header` returns.
-
-    Attributes:
-        difference: Float, the largest absolute difference of an output.
-        agreement: Float, the share of answers that are equal: of outputs whose
-            largest value is that of the same class.
-    """
-
-    difference: float
-    agreement: float
-
-
 def check_header(
     model: keras.Model, path: str | os.PathLike, x: "ArrayLike"
-) -> HeaderCheck:
+) -> tuple[float, float]:
     """Compares a C header with the model that it was made of.
 
     The header is compiled with the first of `cc`, `gcc` and `clang` that is
     installed, and run along the sequences, each from a state of zeros. A model
-    without `return_sequences=True` is compared after their last step. With int8
-    weights the difference includes their rounding.
+    without `return_sequences=True` is compared after their last step.
 
     Args:
         model: The model whose header `keras_rin.export.export_streaming` wrote.
@@ -74,7 +58,9 @@ def check_header(
         x: Array `(batch, time, ...)`, sequences as for `model.predict`.
 
     Returns:
-        A `HeaderCheck`, the tuple `(difference, agreement)`.
+        The largest absolute difference of an output, rounding of int8 weights
+        included, and the share of outputs whose largest value is that of the
+        same class.
 
     Raises:
         ValueError: The header reads another number of values in a step.
@@ -94,8 +80,7 @@ def check_header(
     (True, 1.0)
     """
     path, x = pathlib.Path(path), np.asarray(x)
-    found = re.search(r"_inputs = (\d+)", path.read_text(encoding="ascii"))
-    inputs = int(found[1]) if found else 0
+    (inputs,) = map(int, re.findall(r"_inputs = (\d+)", path.read_text()))
     if x.ndim < 2 or x[0, 0].size != inputs:
         raise ValueError(
             "`x` must have the shape (batch, time, ...), with as many values "
@@ -120,15 +105,18 @@ def check_header(
     expected = model.predict(x, verbose=0)
     y = y if y.ndim == expected.ndim else y[:, -1]
     is_equal = y.argmax(axis=-1) == expected.argmax(axis=-1)
-    return HeaderCheck(float(abs(y - expected).max()), float(is_equal.mean()))
+    return float(abs(y - expected).max()), float(is_equal.mean())
 
 
 def code_bytes(path):
-    """Bytes of code for a Cortex-M4; None where its compiler is missing."""
+    """Bytes of code for a Cortex-M4; None without its compiler or `math.h`."""
     if not shutil.which(FOR_CORTEX_M4[0]):
         return None
     with tempfile.TemporaryDirectory() as folder:
-        program = compile_with([*FOR_CORTEX_M4, "-c"], CALLS, path, folder)
+        try:
+            program = compile_with([*FOR_CORTEX_M4, "-c"], CALLS, path, folder)
+        except subprocess.CalledProcessError:
+            return None
         size = ["arm-none-eabi-size", "-A", program]
         sections = subprocess.check_output(size).decode()
     return int(sections.split(".text")[1].split()[0])
