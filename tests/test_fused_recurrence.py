@@ -38,9 +38,9 @@ def made(units=5, features=2, fused=True, dtype="float64", **options):
     return layer
 
 
-def drawn(layer, time=7, batch=3, seed=0):
+def drawn(layer, time=7, batch=3):
     """Inputs, initial state, and the weights of a layer."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     features, units = layer.cell.kernel.shape
     x, h = rng.normal(size=(batch, time, features)), rng.random((batch, units))
     weights = [ops.copy(weight) for weight in layer.trainable_variables]
@@ -173,7 +173,7 @@ def test_recomputation_divides_the_memory():
 
     def temporary_bytes(recompute):
         layer = made(units=16, recompute=recompute)
-        arguments = drawn(layer, 10_000)
+        arguments = drawn(layer, 10_007)  # a prime
         step = jax.grad(lambda *a: ops.sum(run(layer, *a)), range(5))
         program = jax.jit(step).lower(*arguments).compile()
         return program.memory_analysis().temp_size_in_bytes

@@ -291,3 +291,26 @@ def test_the_number_of_features_must_be_known_and_stay(name):
     layer.build((None, features))
     with pytest.raises(ValueError, match="expected axis -1"):
         layer(np.ones((2, features + 1)))
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "ours, of_keras",
+    [
+        (RIN, keras.layers.SimpleRNN),
+        (RINCell, keras.layers.SimpleRNNCell),
+        (DeepTransitionRINCell, keras.layers.SimpleRNNCell),
+        (ResidualDense, keras.layers.Dense),
+        (ResidualDenseStack, keras.layers.Dense),
+    ],
+)
+def test_positional_arguments_are_the_first_of_keras(ours, of_keras):
+    names, expected = (
+        [
+            parameter.name
+            for parameter in inspect.signature(kind).parameters.values()
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        ]
+        for kind in (ours, of_keras)
+    )
+    assert names == expected[: len(names)] and len(names) > 2

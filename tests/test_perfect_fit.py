@@ -112,7 +112,6 @@ SMALL = {
         np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [0, 0]]),
         [0, 0, 0, 0, 1],
     ),
-    "one of class 0": (np.full((1, 2), 7.0), [0]),
     "one of class 3": (np.full((1, 2), 7.0), [3]),
     "one four times": (np.full((4, 2), 7.0), [2] * 4),
     "features 18 digits apart, each of which is needed": (

@@ -1,7 +1,6 @@
 """LinearResidual, and the residual layers of a branch with two kernels."""
 
 import functools
-import inspect
 
 import keras
 import numpy as np
@@ -87,16 +86,6 @@ def test_without_the_second_kernel_the_input_passes_as_it_is(case, rng):
     layer = built(case, output_initializer="zeros", dtype="bfloat16")
     x = keras.ops.cast(rng.normal(size=(2, *case[1][1:])), "bfloat16")
     np.testing.assert_array_equal(to_numpy(layer(x)), to_numpy(x))
-
-
-@pytest.mark.one_backend
-@pytest.mark.parametrize("ours", [ResidualDense, ResidualDenseStack])
-def test_positional_arguments_are_the_first_of_dense(ours):
-    first, expected = (
-        list(inspect.signature(layer).parameters)[:3]
-        for layer in (ours, keras.layers.Dense)
-    )
-    assert first == expected
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 5, 3), (2, 4, 5, 1)])

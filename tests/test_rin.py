@@ -1,17 +1,12 @@
 """What a RIN has beside the formula, which `test_fused_recurrence` tests."""
 
-import inspect
-
 import keras
 import numpy as np
 import pytest
 from references import assert_same
 from references import to_numpy
 
-from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
-from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import RINCell
 
 X = np.random.default_rng(0).normal(size=(4, 6, 3)).astype("float32")
 
@@ -111,28 +106,3 @@ def test_without_autocast_it_runs_in_mixed_precision():
     rin = RIN(4, autocast=False, dtype="mixed_bfloat16")
     assert rin(X, training=True).shape == (4, 4)
     assert not rin.autocast
-
-
-@pytest.mark.parametrize(
-    "ours, of_keras",
-    [
-        (RIN, keras.layers.SimpleRNN),
-        (RINCell, keras.layers.SimpleRNNCell),
-        (DeepTransitionRINCell, keras.layers.SimpleRNNCell),
-    ],
-)
-def test_the_positional_arguments_are_those_of_keras(ours, of_keras):
-    names, expected = (
-        [
-            parameter.name
-            for parameter in inspect.signature(kind).parameters.values()
-            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-        ]
-        for kind in (ours, of_keras)
-    )
-    assert names == expected
-    layer = ours(
-        3, "tanh", True, "glorot_uniform", Offset("orthogonal"), "ones"
-    )
-    assert layer.activation is keras.activations.tanh
-    assert isinstance(layer.bias_initializer, keras.initializers.Ones)

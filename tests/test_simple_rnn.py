@@ -105,29 +105,25 @@ def test_outputs_and_options_are_those_of_the_original(
 
 
 def test_what_pulls_towards_the_identity_is_converted(rng):
+    orthogonal = keras.initializers.Orthogonal(seed=1)
     layer = built(
         rng,
         keras.layers.SimpleRNN,
+        recurrent_initializer=orthogonal,
         recurrent_regularizer=IdentityOffsetL2(0.3),
         recurrent_constraint=Orthogonal(),
     )
     rin = there(layer)
+    assert isinstance(rin.recurrent_initializer, Offset)
+    assert rin.recurrent_initializer.initializer is orthogonal
     assert isinstance(rin.recurrent_regularizer, keras.regularizers.L2)
     assert_same(sum(rin.losses), sum(layer.losses))
     assert rin.recurrent_constraint.get_config() == {"offset": True, "gates": 1}
     again = back(rin)
+    assert again.recurrent_initializer is orthogonal
     assert isinstance(again.recurrent_regularizer, IdentityOffsetL2)
     assert_same(sum(again.losses), sum(layer.losses))
     assert again.recurrent_constraint.offset is False
-
-
-def test_the_initializer_draws_the_same_effective_matrix(rng):
-    orthogonal = keras.initializers.Orthogonal(seed=1)
-    layer = built(rng, keras.layers.SimpleRNN, recurrent_initializer=orthogonal)
-    rin = there(layer)
-    assert isinstance(rin.recurrent_initializer, Offset)
-    assert rin.recurrent_initializer.initializer is orthogonal
-    assert back(rin).recurrent_initializer is orthogonal
 
 
 @pytest.mark.one_backend

@@ -58,8 +58,6 @@ XLA = BACKEND != "torch"
             ("noisy", "evaluate", False),
             ("backwards", "predict", XLA),
             ("auto", "fit", XLA),
-            ("fused", "evaluate", XLA),
-            ("noisy", "fit", XLA),
         ],
         4,
     ),
