@@ -54,7 +54,10 @@ def test_two_units_that_hold_a_bit_each_have_nine_points(rng):
     np.testing.assert_allclose(
         np.einsum("pii->pi", points.jacobians), slopes, rtol=1e-6
     )
-    assert points.searches.sum() == 60 and len(points.unconverged_states) == 0
+    assert str(points) == (
+        "4 stable, 4 saddles (1 expanding direction), 1 source; "
+        "60 of 60 searches converged"
+    )
     assert (points.dimension == 0).all() and (points.speeds <= 1e-16).all()
 
 
@@ -95,20 +98,34 @@ def bistable(x, y):
 
 
 @pytest.mark.parametrize(
-    "function, dimension, expanding, size",
+    "function, dimension, expanding, size, kinds",
     [
-        (ring, [1, 0], [0, 2], lambda states: np.linalg.norm(states, axis=1)),
-        (lines, [1, 1, 1], [0, 0, 1], lambda states: np.abs(states[:, 0])),
-        (bistable, [0, 0, 0], [0, 0, 1], None),
+        (
+            ring,
+            [1, 0],
+            [0, 2],
+            lambda states: np.linalg.norm(states, axis=1),
+            "1 continuum of dimension 1, 1 source;",
+        ),
+        (
+            lines,
+            [1, 1, 1],
+            [0, 0, 1],
+            lambda states: np.abs(states[:, 0]),
+            "2 continua of dimension 1, "
+            "1 continuum of dimension 1 (1 expanding direction);",
+        ),
+        (bistable, [0, 0, 0], [0, 0, 1], None, "2 stable, 1 saddle (1 exp"),
     ],
 )
 def test_continua_and_points_lie_beside_each_other(
-    rng, function, dimension, expanding, size
+    rng, function, dimension, expanding, size, kinds
 ):
     states = [[0, 0], *normal_states(rng, 2, 90)]
     points = fixed_points(plane_map(function), states)
     assert points.dimension.tolist() == dimension
     assert points.expanding.tolist() == expanding
+    assert str(points).startswith(kinds)
     for members in points.members[:-1] if size else []:
         np.testing.assert_allclose(size(members), 1, atol=1e-6)
 
@@ -119,6 +136,7 @@ def test_slow_points_are_no_fixed_points(rng):
     points = fixed_points(layer, np.abs(normal_states(rng, 2)))
     assert len(points.states) == 0 and points.eigenvalues.shape == (0, 2)
     assert points.members == [] and points.stable.shape == (0,)
+    assert str(points) == "no fixed point; 0 of 60 searches converged"
     assert points.unconverged_states.shape == (60, 2)
     np.testing.assert_allclose(points.unconverged_speeds, np.full(60, 2.0))
     points = fixed_points(layer, np.abs(normal_states(rng, 2)), tolerance=3.0)

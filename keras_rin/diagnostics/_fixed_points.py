@@ -1,5 +1,6 @@
 """Fixed points of a recurrent layer under a constant input."""
 
+import collections
 import typing
 
 import keras
@@ -31,7 +32,7 @@ class FixedPoints(typing.NamedTuple):
     """What `fixed_points` returns, an entry for each fixed point.
 
     Stable points come first, the others by the number of expanding
-    directions.
+    directions. `print` shows how many there are of each kind.
 
     Attributes:
         states: Array `(points, state)`.
@@ -69,6 +70,34 @@ class FixedPoints(typing.NamedTuple):
     def stable(self) -> np.ndarray:
         """Whether all directions of a point contract, Boolean `(points,)`."""
         return (self.neutral == 0) & (self.expanding == 0)
+
+    def __str__(self):
+        columns = self.expanding, self.neutral, self.contracting, self.dimension
+        kinds = collections.Counter(map(_kind, *np.array(columns).tolist()))
+        points = [
+            f"{number} {names[number > 1]}{directions}"
+            for (*names, directions), number in kinds.items()
+        ]
+        converged = self.searches.sum()
+        searches = converged + len(self.unconverged_speeds)
+        return (
+            f"{', '.join(points) or 'no fixed point'}; "
+            f"{converged} of {searches} searches converged"
+        )
+
+
+def _kind(expanding, neutral, contracting, dimension):
+    """Singular and plural of a kind of fixed points, and its directions."""
+    plural = "s" * (expanding > 1)
+    directions = f" ({expanding} expanding direction{plural})" * (expanding > 0)
+    if dimension:
+        of = f"of dimension {dimension}"
+        return f"continuum {of}", f"continua {of}", directions
+    if expanding and not neutral + contracting:
+        return "source", "sources", ""
+    if expanding:
+        return "saddle", "saddles", directions
+    return ("neutral" if neutral else "stable",) * 2 + ("",)
 
 
 def fixed_points(
@@ -140,8 +169,8 @@ def fixed_points(
     array([[-0.958],
            [ 0.958],
            [ 0.   ]])
-    >>> fixed_points.expanding
-    array([0, 0, 1])
+    >>> print(fixed_points)
+    2 stable, 1 source; 3 of 3 searches converged
 
     Reference:
         Sussillo and Barak, 2013, Opening the black box.
