@@ -54,7 +54,8 @@ def hidden_chain(
 
     Args:
         layer: A built recurrent layer or cell of Keras: SimpleRNN,
-            `keras_rin.layers.RIN`, LSTM, GRU.
+            `keras_rin.layers.RIN`, LSTM, GRU, or a cell of your own with
+            attributes `kernel` and `recurrent_kernel`.
         steps: Positive integer, the steps after the pulse. Defaults to 100.
         pulse: Array `(features,)`, the input of the first step. Defaults to
             `None`: 1 in each feature.
