@@ -195,7 +195,8 @@ class Network:
         start = time.perf_counter()
 
         def schedule(epoch):
-            part = max(epoch / epochs, (time.perf_counter() - start) / limit)
+            spent = (time.perf_counter() - start) / limit
+            part = max(epoch / epochs, spent) if epoch else 0.0
             self.model.stop_training = part >= 1
             return float(decay(part))
 

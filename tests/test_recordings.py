@@ -212,3 +212,5 @@ def test_a_run_depends_on_its_seed_alone(with_flags):
         network.train(rows[0], 0.01, seed, limit=60) for seed in (0, 1, 0)
     )
     assert first == again != other
+    network.train(rows[0], 0.01, 0, limit=1e-9)
+    assert network.model.get_weights()[-1].any()  # even so it learned
