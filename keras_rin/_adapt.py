@@ -219,13 +219,11 @@ def _feature_means(batches, cell, name):
     with contextlib.closing(batches):
         for x, mask in batches:
             x = _checked_array(x, features, name)
-            weights = np.ones(x.shape[:2])
             if mask is not None:
-                weights = np.asarray(ops.convert_to_numpy(mask), "float64")
-                x = np.where(weights[..., None], x, 0)
+                x = x[np.asarray(ops.convert_to_numpy(mask), bool)]
             x = x.reshape(-1, features).astype("float64")
-            total += weights.reshape(-1) @ x
-            count += weights.sum()
+            total += x.sum(axis=0)
+            count += len(x)
     not_finite = np.flatnonzero(~np.isfinite(total)).tolist()
     if not_finite or not count:
         fault = f"NaN or infinity in features {not_finite}"

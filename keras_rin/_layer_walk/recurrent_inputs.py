@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import operator
 
 import keras
 from keras import ops
@@ -42,18 +41,21 @@ def recurrent_inputs(layer, batches):
         for inner in (layer.forward_layer, layer.backward_layer):
             yield from recurrent_inputs(inner, batches)
     elif isinstance(layer, keras.layers.TimeDistributed):
-        yield from recurrent_inputs(
-            layer.layer, lambda: itertools.starmap(_merge_steps, batches())
-        )
+        batches = functools.partial(_mapped, _merge_steps, batches)
+        yield from recurrent_inputs(layer.layer, batches)
     elif isinstance(cell, keras.layers.StackedRNNCells):
         if getattr(layer, "go_backwards", False):
-            batches = _reversed(batches)
+            batches = functools.partial(_mapped, _reverse_steps, batches)
         yield from _stack_inputs(cell, batches)
     elif is_recurrent(layer):
         yield (
             layer,
             lambda: ((x, masks and masks[0]) for (x, *_), masks in batches()),
         )
+
+
+def _mapped(function, batches):
+    return itertools.starmap(function, batches())
 
 
 def _stack_inputs(stack, batches):
@@ -76,10 +78,8 @@ def _inputs_of_call(args, kwargs):
 
 def _passed_on(inputs, tensors, masks, batches):
     """What reaches `tensors` of a model with these inputs."""
-    is_unchanged = len(inputs) == len(tensors) and all(
-        map(operator.is_, inputs, tensors)
-    )
-    if is_unchanged and not any(mask is not None for mask in masks):
+    is_unchanged = [*map(id, inputs)] == [*map(id, tensors)]
+    if is_unchanged and all(mask is None for mask in masks):
         return batches  # without a copy
 
     @functools.cache
@@ -120,15 +120,11 @@ def _has_masked_steps(masks):
     )
 
 
-def _reversed(batches):
-    def reversed_batches():
-        for x, masks in batches():
-            yield (
-                [ops.flip(array, 1) for array in x],
-                masks and [ops.flip(mask, 1) for mask in masks],
-            )
+def _reverse_steps(x, masks):
+    def flip(array):
+        return ops.flip(array, 1)
 
-    return reversed_batches
+    return [*map(flip, x)], masks and [*map(flip, masks)]
 
 
 def _merge_steps(x, masks):
