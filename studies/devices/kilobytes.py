@@ -128,7 +128,7 @@ def run(epochs, test, layer, units, training, rate, fold, seed):
     for weights in WEIGHTS if fold < 0 else WEIGHTS[:1]:
         options = {"format": "c", "weights": weights}
         with exported.streaming_file(model, "rin.h", **options) as path:
-            y = exported.c_program(path, count)(x, False)
+            y = exported.c_program(path, count)(x)
         # An output that is not finite is wrong.
         named = np.where(np.isfinite(y).all(-1), y.argmax(-1), -1)
         right = named == np.repeat(labels, LENGTH, axis=1)

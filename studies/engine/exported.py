@@ -71,19 +71,14 @@ def stream(step, states, x):
 
 
 def c_program(header, streams):
-    """A function of x `(streams, steps, inputs)`: the outputs of a C header.
-
-    For each step it is told whether the state is reset before it.
-    """
+    """A function of x `(streams, steps, inputs)`: the outputs of a C header."""
     program = header.with_name("stream")
     command = ["gcc", "-O2", "-std=c99", f"-DSTREAMS={streams}"]
     command += ["-I", header.parent, pathlib.Path(__file__).parent / "stream.c"]
     subprocess.run([*command, "-o", program, "-lm"], check=True)
 
-    def run(x, resets):
-        flags = np.broadcast_to(resets, x.shape[:2])[..., None]
-        data = np.concatenate([flags, x], axis=-1, dtype="float32")
-        data = data.swapaxes(0, 1).tobytes()
+    def run(x):
+        data = x.swapaxes(0, 1).astype("float32").tobytes()
         output = subprocess.check_output([program], input=data)
         y = np.frombuffer(output, "float32")
         return y.reshape(x.shape[1], len(x), -1).swapaxes(0, 1)

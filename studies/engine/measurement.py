@@ -199,8 +199,3 @@ def groups(runs, *keys):
 def first(key, form=""):
     """The column of a value that all runs of a group have."""
     return lambda runs: f"{runs[0][key]:{form}}"
-
-
-def spread_of(key, digits=3):
-    """The column of median and range over the runs of a group."""
-    return lambda runs: spread([run[key] for run in runs], digits)
