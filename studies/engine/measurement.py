@@ -19,15 +19,12 @@ of the results as `finding`.
 """
 
 import dataclasses
-import functools
 import importlib
 import inspect
 import operator
-import runpy
 import statistics
 import sys
 import tomllib
-import types
 from collections.abc import Mapping
 
 import keras
@@ -175,13 +172,6 @@ def _made_by(results):
     versions = (f"{name} {v}" for name, v in results["versions"].items())
     made_with = ", ".join([*machine, *versions])
     return f"Recorded by `{results['command']}` with {made_with}."
-
-
-@functools.cache
-def example(name):
-    """The functions of an example, which is no module of a package."""
-    path = record.STUDIES.parent / "examples" / f"{name}.py"
-    return types.SimpleNamespace(**runpy.run_path(str(path)))
 
 
 def spread(values, digits=3):

@@ -59,7 +59,7 @@ def measure(updates=1_000, steps=2_000):
 
     model, _ = three_bits.train("RIN, tanh", 0, updates)
     layer, rng = model.layers[0], np.random.default_rng([0, 1])
-    x, trajectories, states = three_bits.EXAMPLE.states_near(layer, rng)
+    x, trajectories, states = three_bits.states_near(layer, rng)
     network, end = Network(layer), trajectories[0, -1].astype("float64")
     x = np.concatenate([x[[0] * 10], np.zeros((10, steps, 3))], axis=1)
     case = network.step, network.jacobian, end, np.arange(steps + 1.0)

@@ -16,14 +16,13 @@ from tqdm import tqdm
 import keras_rin
 from engine import pictures
 from engine import record
-from engine.measurement import example
 from engine.measurement import groups
 from engine.measurement import spread
 from keras_rin import diagnostics
 from keras_rin import plots
+from keras_rin.tasks import flip_flop
 
-EXAMPLE = example("fixed_points")
-UNITS = EXAMPLE.UNITS
+UNITS, LENGTH, BATCH = 24, 40, 64
 # The layer, and its learning rate at the first update.
 NETWORKS = {
     "RIN, tanh": (keras_rin.layers.RIN, {"activation": "tanh"}, 0.005),
@@ -73,14 +72,31 @@ def train(name, seed, updates, units=UNITS):
     keras.utils.set_random_seed(seed)
     kind, options, rate = NETWORKS[name]
     layer = kind(units, return_sequences=True, **options)
+    read_out = keras.layers.Dense(3)
+    model = keras.Sequential([keras.Input((LENGTH, 3)), layer, read_out])
+    rate = keras.optimizers.schedules.CosineDecay(rate, updates, 0.01)
+    optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
+    model.compile(optimizer, "mse", jit_compile=True)
     rng = np.random.default_rng(seed)
-    return EXAMPLE.train(layer, rate, updates, rng, verbose=0)
+    x, y = flip_flop.generate(rng, updates * BATCH, LENGTH)
+    model.fit(x, y, batch_size=BATCH, verbose=0)
+    x, y = flip_flop.generate(rng, 500, LENGTH)
+    loss = model.evaluate(x, y, batch_size=500, verbose=0)
+    return model, loss / flip_flop.baseline_loss()
+
+
+def states_near(layer, rng, count=400):
+    """New sequences, the states along them, and states near those."""
+    x, _ = flip_flop.generate(rng, 50, LENGTH)
+    trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
+    states = rng.permutation(np.concatenate(trajectories))[:count]
+    return x, trajectories, states + 0.3 * rng.normal(size=states.shape)
 
 
 def analyse(layer, seed):
     """States along new sequences, fixed points, and Lyapunov exponents."""
     rng = np.random.default_rng([seed, 1])
-    x, trajectories, states = EXAMPLE.states_near(layer, rng)
+    x, trajectories, states = states_near(layer, rng)
     fixed_points = diagnostics.fixed_points(layer, states, x=np.zeros(3))
     spectrum = diagnostics.lyapunov_spectrum(layer, x[:10])
     return trajectories, fixed_points, spectrum
