@@ -53,7 +53,7 @@ def leaky_rate(units, **options):
 # The layer, and its learning rate at the first update.
 LAYERS = {
     "RIN": (functools.partial(RIN, activation="tanh"), 0.003),
-    "SimpleRNN": (keras.layers.SimpleRNN, 0.003),
+    "SimpleRNN": (keras.layers.SimpleRNN, 0.001),
     "leaky rate": (leaky_rate, 0.01),
 }
 
@@ -115,6 +115,6 @@ def main(argv):
 if __name__ == "__main__":
     flags.DEFINE_string("output", "runs/working_memory", "Folder to write to.")
     flags.DEFINE_integer("stimuli", 2, "Stimuli, one of which is shown.", 2)
-    flags.DEFINE_integer("updates", 1_000, "Updates of each training.", 1)
+    flags.DEFINE_integer("updates", 3_000, "Updates of each training.", 1)
     flags.DEFINE_integer("seed", 0, "Seed of weights and data.", 0, 2**32 - 1)
     app.run(main)
