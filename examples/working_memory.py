@@ -3,11 +3,11 @@
     python working_memory.py
     python working_memory.py --stimuli=4
 
-RIN, SimpleRNN and a leaky-rate cell learn delayed match to sample: after a
+A RIN, a SimpleRNN and a leaky-rate cell learn delayed match to sample: after a
 delay of 10 to 20 steps they say whether a stimulus is the one they saw before.
-The input is constant during the delay, so a network may keep the stimulus in a
-stable fixed point of its own for each stimulus. Prints how many fixed points
-there are, and draws them among the states of the delay, colored by stimulus.
+The input is constant during the delay, so a stable fixed point for each
+stimulus would keep it for any time. Prints how many answers are correct after
+100 steps, and draws the fixed points among the states, colored by stimulus.
 """
 
 import functools
@@ -29,11 +29,11 @@ from tabulate import tabulate
 
 from keras_rin import diagnostics
 from keras_rin import plots
-from keras_rin.layers import RIN
+from keras_rin.layers import RINCell
 from keras_rin.tasks import delayed_match
 
-UNITS, LENGTH, PERIOD, BATCH = 32, 36, 4, 64
-DELAY = slice(LENGTH - 2 * PERIOD - 10, LENGTH - 2 * PERIOD)  # in all trials
+UNITS, BATCH, PERIOD = 32, 64, 4
+LENGTH, LONG = 20 + 4 * PERIOD, 100 + 4 * PERIOD  # of trials with such delays
 FLAGS = flags.FLAGS
 
 
@@ -46,44 +46,42 @@ class LeakyRateCell(keras.layers.SimpleRNNCell):
         return h, [h]
 
 
-def leaky_rate(units, **options):
-    return keras.layers.RNN(LeakyRateCell(units), **options)
-
-
-# The layer, and its learning rate at the first update.
-LAYERS = {
-    "RIN": (functools.partial(RIN, activation="tanh"), 0.003),
-    "SimpleRNN": (keras.layers.SimpleRNN, 0.001),
-    "leaky rate": (leaky_rate, 0.01),
+# The cell, and the learning rate at the first update.
+CELLS = {
+    "RIN": (functools.partial(RINCell, activation="tanh"), 0.003),
+    "SimpleRNN": (keras.layers.SimpleRNNCell, 0.001),
+    "leaky rate": (LeakyRateCell, 0.01),
 }
 
 
-def generate(rng, samples):
+def generate(rng, samples, length, shortest_delay=None):
     return delayed_match.generate(
-        rng, samples, LENGTH, FLAGS.stimuli, PERIOD, shortest_delay=10
+        rng, samples, length, FLAGS.stimuli, PERIOD, shortest_delay
     )
 
 
 def train(layer, rate, rng):
-    """The share of correct answers on new trials."""
-    inputs = keras.Input((LENGTH, 1 + FLAGS.stimuli))
+    inputs = keras.Input((None, 1 + FLAGS.stimuli))
     model = keras.Sequential([inputs, layer, keras.layers.Dense(3)])
     rate = keras.optimizers.schedules.CosineDecay(rate, FLAGS.updates, 0.01)
     optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, jit_compile=True)
-    x, y = generate(rng, FLAGS.updates * BATCH)
+    x, y = generate(rng, FLAGS.updates * BATCH, LENGTH, shortest_delay=10)
     model.fit(x, y, batch_size=BATCH, verbose=2)
-    x, y = generate(rng, 1_000)
-    answers = model.predict(x, 500, verbose=0).argmax(axis=2)
+    return model
+
+
+def share_correct(model, x, y):
+    answers = np.argmax(model(x), axis=2)
     return np.mean(answers[:, -1] == y[:, -1])
 
 
-def delay_states(layer, rng):
-    """States of the delay of new trials, and the stimulus of each trial."""
-    x, _ = generate(rng, 60)
-    states = diagnostics.state_trajectories(layer, x)[:, 1:]
-    return states[:, DELAY], x[:, : DELAY.start + 1, 1:].sum(axis=1).argmax(1)
+def fixed_points(layer, states, rng):
+    near = rng.permutation(np.concatenate(states))[:300]
+    near = near + 0.1 * rng.normal(size=near.shape)
+    cue = np.eye(1 + FLAGS.stimuli)[0]  # the input of the delay
+    return diagnostics.fixed_points(layer, near, x=cue)
 
 
 def main(argv):
@@ -92,22 +90,24 @@ def main(argv):
     folder, rows = pathlib.Path(FLAGS.output), []
     folder.mkdir(parents=True, exist_ok=True)
     figure = Figure(figsize=(12, 4.5), layout="constrained")
-    panels = figure.subplots(1, len(LAYERS))
-    for (name, (make, rate)), ax in zip(LAYERS.items(), panels, strict=True):
+    panels = figure.subplots(1, len(CELLS))
+    for (name, (cell, rate)), ax in zip(CELLS.items(), panels, strict=True):
         keras.utils.set_random_seed(FLAGS.seed)
         rng = np.random.default_rng(FLAGS.seed)
-        layer = make(UNITS, return_sequences=True)
-        accuracy = train(layer, rate, rng)
-        states, shown = delay_states(layer, rng)
-        near = rng.permutation(np.concatenate(states))[:300]
-        near = near + 0.1 * rng.normal(size=near.shape)
-        fixation = np.eye(1 + FLAGS.stimuli)[0]  # the input of the delay
-        points = diagnostics.fixed_points(layer, near, x=fixation)
+        layer = keras.layers.RNN(cell(UNITS), return_sequences=True)
+        model = train(layer, rate, rng)
+        correct = share_correct(model, *generate(rng, 1_000, LENGTH, 10))
+        x, y = generate(rng, 60, LONG)
+        correct = correct, share_correct(model, x, y)
+        shown = x[:, PERIOD, 1:].argmax(axis=1)
+        states = diagnostics.state_trajectories(layer, x)[:, 1:]
+        states = states[:, 2 * PERIOD : -2 * PERIOD]  # of the delay
+        points = fixed_points(layer, states, rng)
         kinds = points.stable.sum(), (points.expanding > 0).sum()
-        rows.append([name, f"{accuracy:.3f}", *map(str, kinds)])
+        rows.append([name, *map("{:.3f}".format, correct), *kinds])
         plots.plot_fixed_points(points, states, color_by=shown, ax=ax)
-        ax.set_title(f"{name}: {accuracy:.1%} correct")
-    header = ["layer", "correct", "stable points", "unstable points"]
+        ax.set_title(f"{name}: {correct[1]:.0%} correct after 100 steps")
+    header = ["layer", "correct", "after 100 steps", "stable", "unstable"]
     print(tabulate(rows, header, "github", disable_numparse=True))
     figure.savefig(folder / "working_memory.png", dpi=120)
 
