@@ -88,6 +88,9 @@ def scan(step, carry, length, reverse=False, unroll=1):
         return _tensorflow_scan(step, carry, length, reverse)
     if keras.backend.backend() == "torch":
         return _torch_scan(step, carry, length, reverse)
+    if length == 1:  # without a loop
+        carry, output = step(carry, 0)
+        return carry, keras.tree.map_structure(lambda a: a[None], output)
     steps = ops.arange(length)
     return ops.scan(step, carry, steps, reverse=reverse, unroll=unroll)
 

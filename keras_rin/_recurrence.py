@@ -8,6 +8,7 @@ only the hidden states of all steps are kept in memory. With `recompute` only
 the last one of each piece is, and `_backward` runs each piece again.
 """
 
+import functools
 import math
 from operator import methodcaller
 
@@ -21,6 +22,8 @@ from keras_rin._backends import scan
 from keras_rin._backends import where
 from keras_rin._backends import with_xla
 from keras_rin._backends import without_forward_mode
+from keras_rin._recurrence_kernel import run_in_kernel
+from keras_rin._recurrence_kernel import uses_kernel
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
@@ -93,7 +96,10 @@ def identity_recurrence(
         )
         return states[:, :time] if return_sequences else states
     units, pieces = offset.shape[1], _count_pieces(x.shape[1], recompute)
-    recompute = recompute and pieces > 1
+    recompute, run_steps = recompute and pieces > 1, _run_steps
+    # In training only: JAX exports no kernel.
+    if compiled and not recompute and uses_kernel(activation, x, offset):
+        run_steps, pieces = functools.partial(run_in_kernel, _run_steps), 1
     # TensorFlow may know the batch size of one tensor and not of another, and
     # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
     initial_state = ops.reshape(initial_state, (batch, units))
@@ -110,7 +116,9 @@ def identity_recurrence(
         # Otherwise, eager TensorFlow would also differentiate the loop.
         constants = _stop_gradients(operands)
         stores_all = return_sequences or not recompute
-        states = maybe_compile(_forward)(phi, pieces, constants, stores_all)
+        states = maybe_compile(_forward)(
+            phi, pieces, constants, stores_all, run_steps
+        )
         batch, time, _ = ops.shape(operands[0])
         steps = time // pieces if stores_all else 1
         states = ops.reshape(states, (pieces, steps, batch, units))
@@ -126,8 +134,9 @@ def identity_recurrence(
             batch, time, _ = ops.shape(saved[0])
             steps = [time] if return_sequences else []
             d_outputs = ops.reshape(d_outputs, (batch, *steps, units))
+            again = phi if recompute else None
             d_x, *d_others = maybe_compile(_backward)(
-                activation, saved, states, d_outputs, phi if recompute else None
+                activation, saved, states, d_outputs, run_steps, again
             )
             if not _has_more_units_than_features(kernel):
                 d_x = _project(d_x, ops.transpose(saved[1]))
@@ -147,34 +156,45 @@ def _stop_gradients(tensors):
     return tuple(ops.stop_gradient(tensor) for tensor in tensors)
 
 
-def _forward(phi, pieces, operands, stores_all):
+def _run_steps(make_step, carry, matrix, sequences, batch_axes, reverse=False):
+    """The carry after all steps, and what each step returns, stacked."""
+    del batch_axes  # A kernel divides the batch.
+    step = make_step(lambda h: h @ matrix, *sequences)
+    steps = ops.shape(sequences[0])[0]
+    return scan(step, carry, steps, reverse, unroll=default_unroll())
+
+
+def _forward(phi, pieces, operands, stores_all, run_steps):
     """The hidden states, `(pieces, steps, batch, units)`.
 
     Without `stores_all` the last ones of the pieces, `(pieces, batch, units)`.
     """
 
     def run_piece(h, p):
-        h, states = _run_piece(phi, pieces, operands, h, p)
+        h, states = _run_piece(phi, pieces, operands, h, p, run_steps)
         return h, states if stores_all else h
 
     return scan(run_piece, operands[3], pieces)[1]
 
 
-def _run_piece(phi, pieces, operands, h, p):
+def _run_piece(phi, pieces, operands, h, p, run_steps):
     """The last hidden state of piece p, and those of all its steps."""
     x, kernel, bias, _, offset, *mask = operands
     z = _project(_cut_piece(x, pieces, p), kernel) + bias
-    unmasked = _cut_piece(mask[0], pieces, p)[..., None] if mask else None
+    unmasked = [_cut_piece(m, pieces, p)[..., None] for m in mask]
 
-    def step(h, i):
-        new_h = phi(z[i] + h + h @ offset)
-        h = new_h if unmasked is None else where(unmasked[i], new_h, h)
-        return h, h
+    def make_step(times_offset, z, unmasked=None):
+        def step(h, i):
+            new_h = phi(z[i] + h + times_offset(h))
+            h = new_h if unmasked is None else where(unmasked[i], new_h, h)
+            return h, h
 
-    return scan(step, h, ops.shape(z)[0], unroll=default_unroll())
+        return step
+
+    return run_steps(make_step, h, offset, [z, *unmasked], batch_axes=(1, 1))
 
 
-def _backward(activation, operands, states, upstream, phi=None):
+def _backward(activation, operands, states, upstream, run_steps, phi=None):
     """The gradients of x or z (in pieces), W, b, h_0 and U.
 
     Of x and z = x W + b, the one with fewer values is returned: that of x can
@@ -188,9 +208,9 @@ def _backward(activation, operands, states, upstream, phi=None):
     pull_back, offset_transposed = PULLBACKS[activation], ops.transpose(offset)
     pieces, _, _, units = ops.shape(states)
     steps = ops.shape(x)[1] // pieces
-    unmasked = _mask_by_step(mask[0]) if mask else None
+    unmasked = [_mask_by_step(m) for m in mask]
 
-    def gradient_at_step(t):
+    def gradient_at_step(upstream, t):
         """The gradient of the loss by h_t alone."""
         if len(upstream.shape) == 3:
             return upstream[:, t]
@@ -199,27 +219,30 @@ def _backward(activation, operands, states, upstream, phi=None):
             return upstream if t == last else 0.0
         return ops.where(t == last, upstream, 0.0)
 
-    def gradient_through_step(g, t):
-        """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
-        d_h = g + g @ offset_transposed
-        return d_h if unmasked is None else where(unmasked[t], d_h, g)
-
     def run_piece(carry, p):
         g, d_weights = carry
         h = states[p]
         if phi:
-            h = _run_piece(phi, pieces, operands, states_before[p], p)[1]
+            before = states_before[p]
+            h = _run_piece(phi, pieces, operands, before, p, run_steps)[1]
 
         # The carry is dL/da_t, or dL/dh_t where t is masked: XLA would compute
         # dL/dh_t twice if it were the carry of every step.
-        def step(g, i):
-            t = p * steps + i
-            d_h = gradient_through_step(g, t + 1) + gradient_at_step(t)
-            d_a = pull_back(d_h, h[i])
-            g = d_a if unmasked is None else where(unmasked[t], d_a, d_h)
-            return g, g
+        def make_step(times_offset, h, upstream, unmasked=None):
+            def step(g, i):
+                t = p * steps + i
+                d_h = _gradient_through_step(g, t + 1, times_offset, unmasked)
+                d_h = d_h + gradient_at_step(upstream, t)
+                d_a = pull_back(d_h, h[i])
+                g = d_a if unmasked is None else where(unmasked[t], d_a, d_h)
+                return g, g
 
-        g, d_z = scan(step, g, steps, reverse=True, unroll=default_unroll())
+            return step
+
+        sequences, batch_axes = [h, upstream, *unmasked], (1, 0, 1)
+        g, d_z = run_steps(
+            make_step, g, offset_transposed, sequences, batch_axes, reverse=True
+        )
         if mask:
             d_z = where(_cut_piece(mask[0], pieces, p)[..., None], d_z, 0.0)
         previous = ops.concatenate([states_before[p][None], h[:-1]])
@@ -236,8 +259,16 @@ def _backward(activation, operands, states, upstream, phi=None):
     carry, d_x_or_z = scan(run_piece, carry, pieces, reverse=True)
     g, d_weights = carry
     d_kernel, d_bias = d_weights[units:-1], d_weights[-1]
-    d_offset, d_initial_state = d_weights[:units], gradient_through_step(g, 0)
-    return d_x_or_z, d_kernel, d_bias, d_initial_state, d_offset
+    d_initial_state = _gradient_through_step(
+        g, 0, lambda g: g @ offset_transposed, *unmasked
+    )
+    return d_x_or_z, d_kernel, d_bias, d_initial_state, d_weights[:units]
+
+
+def _gradient_through_step(g, t, times_offset, unmasked=None):
+    """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
+    d_h = g + times_offset(g)
+    return d_h if unmasked is None else where(unmasked[t], d_h, g)
 
 
 def _count_pieces(time, recompute=False):
