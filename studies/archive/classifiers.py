@@ -3,7 +3,7 @@
 Three classifiers of sktime read the same recordings: the nearest neighbor by
 Euclidean distance and after dynamic time warping, and MiniRocket with three
 seeds, which needs the package numba. Shorter recordings have zeros behind their
-ends.
+ends. The longest recordings are read by MiniRocket alone.
 """
 
 import functools
@@ -13,14 +13,17 @@ from archive.layers import DATA
 
 from engine import record
 from engine import recordings
+from engine.measurement import Variant
 from engine.measurement import spread
 
-
-def measure(names=DATA):
-    return {"classifiers": [classify(name) for name in names]}
+ALL = "Euclidean distance", "dynamic time warping", "MiniRocket"
 
 
-def classify(name):
+def measure(names=DATA, classifiers=ALL):
+    return {"classifiers": [classify(name, classifiers) for name in names]}
+
+
+def classify(name, classifiers):
     """The accuracies of classifiers of sktime, MiniRocket's of each seed."""
     from sktime.classification import distance_based
     from sktime.classification.kernel_based import RocketClassifier
@@ -33,16 +36,18 @@ def classify(name):
     )
     rocket = functools.partial(RocketClassifier, rocket_transform="minirocket")
 
+    made = {
+        "Euclidean distance": [nearest(distance="euclidean")],
+        "dynamic time warping": [nearest(distance="dtw")],
+        "MiniRocket": [rocket(random_state=n) for n in range(3)],
+    }
+
     def accuracy(classifier):
         classifier.fit(x, train.y)
         return float(np.mean(classifier.predict(x_test) == test.y))
 
-    return {
-        "data": name,
-        "Euclidean distance": [accuracy(nearest(distance="euclidean"))],
-        "dynamic time warping": [accuracy(nearest(distance="dtw"))],
-        "MiniRocket": [accuracy(rocket(random_state=n)) for n in range(3)],
-    }
+    accuracies = {of: [*map(accuracy, made[of])] for of in classifiers}
+    return {"data": name} | accuracies
 
 
 def as_sktime_reads(x, steps):
@@ -65,4 +70,11 @@ def tables(results):
     return {caption: record.markdown(header, rows)}
 
 
+VARIANTS = {
+    "": Variant("Eight data sets"),
+    "long": Variant(
+        "Recordings of up to 1,460 time steps",
+        {"names": ("PLAID", "ACSF1"), "classifiers": ("MiniRocket",)},
+    ),
+}
 SMALLEST = {"names": ("ItalyPowerDemand",)}

@@ -113,10 +113,11 @@ def fit(model, batches, rate, epochs):
 def _installed(name):
     from sktime.datasets import load_from_tsfile
 
-    package = importlib.util.find_spec(PACKAGES[name])
-    if package is None:
-        raise ModuleNotFoundError(f"{name} comes with {PACKAGES[name]}.")
-    folder = pathlib.Path(package.origin).parent / "datasets" / "data" / name
+    package = PACKAGES.get(name, "sktime")
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise ModuleNotFoundError(f"{name} comes with {package}.")
+    folder = pathlib.Path(spec.origin).parent / "datasets" / "data" / name
     arrays = {}
     for part in "train", "test":
         frames, labels = load_from_tsfile(
