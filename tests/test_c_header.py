@@ -277,7 +277,7 @@ def test_products_of_integers_keep_what_floats_do(rng, tmp_path):
     x = rng.normal(size=(3, 4, 2)).astype("float32")
     on_board = (COMPILERS["m4"].split(), ON_BOARD, QEMU.split())
     np.testing.assert_allclose(run_c(path, x, *on_board), 600, rtol=1e-3)
-    x[0, 1], x[1, 1], x[2, 1] = np.nan, np.inf, 0.0
+    x[0, 1, 1], x[1, 1, 1], x[2, 1] = np.nan, np.inf, 0.0
     finite = np.isfinite(run_c(path, x, *on_board)[0]).all(axis=2)
     assert (finite == [[True, i == 2, i == 2, i == 2] for i in range(3)]).all()
 
