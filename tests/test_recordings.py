@@ -155,6 +155,8 @@ def test_the_model_to_export_reads_what_was_trained(
     with_flags(data=str(write_npz(tmp_path, X[:, 4:], RNG.normal(size=16))))
     x, _, _, (deviation, mean) = data = recordings.load()
     network = recordings.Network("GRU", data, "set", front)
+    for weight in network.model.trainable_variables:
+        weight.assign(RNG.normal(size=weight.shape))
     outputs = network.model.predict_on_batch(network.x) * deviation + mean
     for number in (0, 4):  # of 8 steps, and of 6
         alone = network.exported.predict_on_batch(x[number][None])
