@@ -321,7 +321,8 @@ def minirocket(x, y, rows, unit):
 
     start = time.monotonic()
     x = keras.utils.pad_sequences(x, dtype="float64").transpose(0, 2, 1)
-    rocket = (RocketRegressor if unit else RocketClassifier)("minirocket")
+    rocket = RocketRegressor if unit else RocketClassifier
+    rocket = rocket(rocket_transform="minirocket")
     answers = rocket.fit(x[rows[0]], y[rows[0]].ravel()).predict(x[rows[1]])
     return score(answers, y[rows[1]], unit).mean(), time.monotonic() - start
 
@@ -378,8 +379,8 @@ def main(argv):
     print(tabulate(table, "keys", "github", disable_numparse=True))
     print(f"\n{text}")
     if importlib.util.find_spec("numba"):
-        score, seconds = minirocket(*data)
-        print(f"MiniRocket: {score:.3f} in {seconds:.1f} s.")
+        mean, seconds = minirocket(*data)
+        print(f"MiniRocket: {mean:.3f} in {seconds:.1f} s.")
     export(best, folder)
     draw(networks, measure).savefig(folder / "scores.png", dpi=120)
 
