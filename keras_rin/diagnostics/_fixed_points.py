@@ -71,12 +71,21 @@ class FixedPoints(typing.NamedTuple):
         """Whether all directions of a point contract, Boolean `(points,)`."""
         return (self.neutral == 0) & (self.expanding == 0)
 
-    def __str__(self):
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of each point.
+
+        `"stable"`, `"neutral"`, `"saddle"`, `"source"` or `"continuum"`.
+        """
         columns = self.expanding, self.neutral, self.contracting, self.dimension
-        kinds = collections.Counter(map(_kind, *np.array(columns).tolist()))
+        return list(map(_kind, *columns))
+
+    def __str__(self):
+        counts = np.array([self.expanding, self.dimension]).tolist()
+        kinds = zip(self.kinds, *counts, strict=True)
         points = [
-            f"{number} {names[number > 1]}{directions}"
-            for (*names, directions), number in kinds.items()
+            _count_of_kind(number, *kind)
+            for kind, number in collections.Counter(kinds).items()
         ]
         converged = self.searches.sum()
         searches = converged + len(self.unconverged_speeds)
@@ -87,17 +96,21 @@ class FixedPoints(typing.NamedTuple):
 
 
 def _kind(expanding, neutral, contracting, dimension):
-    """Singular and plural of a kind of fixed points, and its directions."""
-    plural = "s" * (expanding > 1)
-    directions = f" ({expanding} expanding direction{plural})" * (expanding > 0)
     if dimension:
-        of = f"of dimension {dimension}"
-        return f"continuum {of}", f"continua {of}", directions
-    if expanding and not neutral + contracting:
-        return "source", "sources", ""
+        return "continuum"
     if expanding:
-        return "saddle", "saddles", directions
-    return ("neutral" if neutral else "stable",) * 2 + ("",)
+        return "saddle" if neutral or contracting else "source"
+    return "neutral" if neutral else "stable"
+
+
+def _count_of_kind(number, kind, expanding, dimension):
+    """The words for a number of points of one kind."""
+    directions = f" ({expanding} expanding direction{'s' * (expanding > 1)})"
+    name = kind + "s" * (number > 1 and kind in ("saddle", "source"))
+    if kind == "continuum":
+        name = f"{'continua' if number > 1 else kind} of dimension {dimension}"
+    has_others = expanding > 0 and kind != "source"
+    return f"{number} {name}{directions * has_others}"
 
 
 def fixed_points(

@@ -151,7 +151,7 @@ def _modes(fixed_points, extent):
 
 def _members_by_kind(fixed_points):
     """Pairs of a kind of points and a list of their members, sorted."""
-    names = "dimension", "expanding", "neutral", "contracting", "members"
+    names = "dimension", "expanding", "neutral", "kinds", "members"
     fields = (getattr(fixed_points, name) for name in names)
     points = collections.defaultdict(list)
     for *counts, members in zip(*fields, strict=True):
@@ -159,13 +159,11 @@ def _members_by_kind(fixed_points):
     return sorted(points.items())
 
 
-def _kind_of_point(dimension, expanding, neutral, contracting):
+def _kind_of_point(dimension, expanding, neutral, name):
     """The dimension of a continuum, expanding directions, and the name."""
-    name = f"neutral in {neutral}" if neutral else "stable"
-    if dimension:
-        name = f"continuum of dimension {dimension}"
-    elif expanding:
-        name = "saddle" if contracting or neutral else "source"
+    details = {"continuum": f"of dimension {dimension}"}
+    details["neutral"] = f"in {neutral}"
+    name = f"{name} {details.get(name, '')}".rstrip()
     name += f", {expanding} unstable" if expanding else ""
     return dimension, expanding, name
 
