@@ -377,8 +377,8 @@ class RIN(keras.layers.RNN):
     def get_config(self):
         config = super().get_config()
         cell_config = config.pop("cell")["config"]
-        own = {"fused": self.fused, "recompute": self.recompute}
-        return {**cell_config, **config, **own}
+        options = {"fused": self.fused, "recompute": self.recompute}
+        return {**cell_config, **config, **options}
 
     @classmethod
     def from_config(cls, config):

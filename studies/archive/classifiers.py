@@ -36,7 +36,7 @@ def classify(name, classifiers):
     )
     rocket = functools.partial(RocketClassifier, rocket_transform="minirocket")
 
-    made = {
+    estimators = {
         "Euclidean distance": [nearest(distance="euclidean")],
         "dynamic time warping": [nearest(distance="dtw")],
         "MiniRocket": [rocket(random_state=n) for n in range(3)],
@@ -46,7 +46,7 @@ def classify(name, classifiers):
         classifier.fit(x, train.y)
         return float(np.mean(classifier.predict(x_test) == test.y))
 
-    accuracies = {of: [*map(accuracy, made[of])] for of in classifiers}
+    accuracies = {of: [*map(accuracy, estimators[of])] for of in classifiers}
     return {"data": name} | accuracies
 
 

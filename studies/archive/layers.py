@@ -43,6 +43,7 @@ from engine.measurement import groups
 from engine.models import as_many_weights
 from engine.partial_runs import PartialRuns
 from engine.verdicts import mean_interval
+from engine.verdicts import mean_of
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
 from keras_rin.initializers import PartialIdentity
@@ -267,10 +268,9 @@ def difference_table(models):
     rin, rows = accuracies.pop("RIN"), []
     for model, other in accuracies.items():
         means = np.mean(rin - other, axis=1)
-        low, high = mean_interval(means)
         lows, highs = np.transpose([*map(mean_interval, rin - other)])
         counts = lows > 0, highs < 0, (lows <= 0) & (highs >= 0)
-        difference = f"{means.mean():+.3f} ({low:+.3f} to {high:+.3f})"
+        difference = mean_of(means, "+.3f", "+.3f")
         rows.append([model, difference, *(str(n.sum()) for n in counts)])
     header = ["model", "difference", "RIN better", "RIN worse", "undecided"]
     return record.markdown(header, rows)

@@ -47,7 +47,7 @@ from engine.measurement import spread
 from engine.models import as_many_weights
 from engine.partial_runs import PartialRuns
 from engine.timing import in_turns
-from engine.verdicts import mean_interval
+from engine.verdicts import mean_of
 from keras_rin.layers import RIN
 
 UNITS, FILTERS, STRIDE, BATCH, DROPOUT = 64, 32, 8, 16, 0.3
@@ -169,8 +169,8 @@ def by_own_deviation(x, lengths):
     ]
 
 
-def build(layer, channels, classes, kept=False):
-    """The model; with `kept` what dropout keeps is a second input."""
+def build(layer, channels, classes, takes_mask=False):
+    """The model; with `takes_mask` that of dropout is a second input."""
     x = inputs = keras.Input((None, channels))
     x = keras.layers.Conv1D(
         FILTERS, 2 * STRIDE, strides=STRIDE, padding="same", activation="relu"
@@ -180,9 +180,9 @@ def build(layer, channels, classes, kept=False):
         units = as_many_weights(LAYERS[layer], UNITS, FILTERS)
         x = LAYERS[layer](units, return_sequences=True)(x)
     x = keras.layers.GlobalAveragePooling1D()(x)
-    if kept:
-        keep = keras.Input((x.shape[-1],))
-        inputs, x = [inputs, keep], keras.layers.Multiply()([x, keep])
+    if takes_mask:
+        mask = keras.Input((x.shape[-1],))
+        inputs, x = [inputs, mask], keras.layers.Multiply()([x, mask])
     else:
         x = keras.layers.Dropout(DROPOUT)(x)
     return keras.Model(inputs, keras.layers.Dense(classes)(x))
@@ -200,7 +200,7 @@ def right(layer, recordings, test, updates, runs, rows):
 
     channels = recordings.x.shape[-1]
     classes = int(recordings.y.max()) + 1
-    make = functools.partial(build, layer, channels, classes, kept=True)
+    make = functools.partial(build, layer, channels, classes, takes_mask=True)
     many = ManyModels(make(), loss)
     rates, rolled, seeds = zip(*runs, strict=True)
     weights = initial_weights({"": make}, [("", seed) for seed in seeds])
@@ -234,8 +234,8 @@ def batches(recordings, width):
         shifts = jax.random.randint(keys[1], (BATCH,), -most, most + 1)
         shifts = shifts * settings["rolled"]
         rolled = jax.vmap(functools.partial(jnp.roll, axis=0))(x[rows], shifts)
-        kept = jax.random.bernoulli(keys[2], 1 - DROPOUT, (BATCH, width))
-        return [rolled, kept / (1 - DROPOUT)], y[rows]
+        mask = jax.random.bernoulli(keys[2], 1 - DROPOUT, (BATCH, width))
+        return [rolled, mask / (1 - DROPOUT)], y[rows]
 
     return draw
 
@@ -313,11 +313,6 @@ def seconds(layer, milliseconds):
     return updates * statistics.median(milliseconds) / 1e3
 
 
-def with_interval(values, form=".3f"):
-    low, high = mean_interval(values)
-    return f"{np.mean(values):{form}} ({low:{form}} to {high:{form}})"
-
-
 def best_fold(run, rolled):
     of = [of["folds"] for of in run["choices"] if of["rolled"] == rolled]
     return f"{np.mean(of, axis=1).max():.3f}"
@@ -329,7 +324,7 @@ TESTED = {
     "scale": lambda run: run["scale"] + ", rolled" * run["rolled"],
     "rate": "{rate:g}",
     "updates": "{part:,}",
-    "accuracy": lambda run: with_interval(run["accuracies"]),
+    "accuracy": lambda run: mean_of(run["accuracies"], ".3f", ".3f"),
     "lowest": lambda run: f"{min(run['accuracies']):.3f}",
 }
 CHOSEN = {
@@ -350,7 +345,7 @@ def difference_table(tested):
         ):
             difference = np.subtract(rin["accuracies"], other["accuracies"])
             updates = [f"{run['part']:,}" for run in (rin, other)]
-            difference = with_interval(difference, "+.3f")
+            difference = mean_of(difference, "+.3f", "+.3f")
             rows.append([name, layer, *updates, difference])
     header = ["data", "layer", "updates of RIN", "of the other", "difference"]
     return record.markdown(header, rows, words=2)

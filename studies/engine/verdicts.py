@@ -81,10 +81,10 @@ def difference(first, second, condition=""):
     return Part(condition, mean_of(differences), answer(low > 0, high < 0))
 
 
-def mean_of(values):
-    """The mean and its interval, as a page shows them."""
+def mean_of(values, mean="+.2g", ends=".2g"):
+    """The mean and its interval, as a page shows them in these formats."""
     low, high = mean_interval(values)
-    return f"{np.mean(values):+.2g} ({low:.2g} to {high:.2g})"
+    return f"{np.mean(values):{mean}} ({low:{ends}} to {high:{ends}})"
 
 
 def mean_interval(values):

@@ -63,16 +63,17 @@ def measure(updates=1_000, steps=2_000):
     network, end = Network(layer), trajectories[0, -1].astype("float64")
     x = np.concatenate([x[[0] * 10], np.zeros((10, steps, 3))], axis=1)
     case = network.step, network.jacobian, end, np.arange(steps + 1.0)
-    found, *took = timed(diagnostics.fixed_points, layer, states, x=[0] * 3)
-    own = [len(found.states), sum(found.stable), len(found.unconverged_states)]
+    points, *took = timed(diagnostics.fixed_points, layer, states, x=[0] * 3)
+    counts = [len(points.states), sum(points.stable)]
+    counts.append(len(points.unconverged_states))
     (roots, failed), *of_scipy = timed(network.roots, states)
     stable = sum(network.largest_exponent(root) < 0 for root in roots)
     spectrum, *of_spectrum = timed(diagnostics.lyapunov_spectrum, layer, x)
     theirs, *of_clvlib = timed(lyap_exp_from_ic, *case, stepper="discrete")
     at_rest = network.largest_exponent(theirs[-1][-1])
-    distances = np.linalg.norm(found.states[:, None] - roots, axis=-1)
+    distances = np.linalg.norm(points.states[:, None] - roots, axis=-1)
     rows = {
-        "fixed_points": [*own, *took],
+        "fixed_points": [*counts, *took],
         "scipy.optimize.root": [len(roots), stable, failed, *of_scipy],
         "lyapunov_spectrum": [max(spectrum.exponents), *of_spectrum],
         "clvlib.lyap_exp_from_ic": [max(theirs[0]), *of_clvlib],

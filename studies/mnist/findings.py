@@ -1,7 +1,5 @@
 """Findings of the study of MNIST."""
 
-import numpy as np
-
 from engine import findings
 from engine import verdicts
 
@@ -13,9 +11,8 @@ def changes_average_to_zero(study, where, within=0.05):
         errors = [run.estimation_error for run in trial.runs]
         means = [error["mean"] for error in errors if error is not None]
         low, high = verdicts.mean_interval(means)
-        summary = f"{np.mean(means):+.2g} ({low:.2g} to {high:.2g})"
         inside = -within < low and high < within
         no = low > within or high < -within
-        return summary, verdicts.answer(inside, no)
+        return verdicts.mean_of(means), verdicts.answer(inside, no)
 
     return findings.of_each_variant(study, where, change)

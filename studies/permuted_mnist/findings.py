@@ -1,7 +1,5 @@
 """Findings of the study of permuted MNIST."""
 
-import numpy as np
-
 from engine import findings
 from engine import verdicts
 
@@ -11,7 +9,7 @@ def reaches_95_percent(study, where):
 
     def accuracy(trial):
         low, high = verdicts.mean_interval(trial.accuracies)
-        summary = f"{np.mean(trial.accuracies):.1%} ({low:.1%} to {high:.1%})"
+        summary = verdicts.mean_of(trial.accuracies, ".1%", ".1%")
         return summary, verdicts.answer(yes=low >= 0.95, no=high < 0.95)
 
     return findings.of_each_variant(study, where, accuracy)

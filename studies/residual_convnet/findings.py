@@ -16,9 +16,9 @@ def does_not_overfit(study, where):
         low, high = verdicts.mean_interval(rises)
         training = np.median([run.training_curve[-1] for run in runs])
         summary = (
-            f"validation error at the end {np.mean(rises):+.2g} ({low:.2g} to "
-            f"{high:.2g}) above its lowest; training error {training:.2g}, "
-            f"test error {np.median([run.test for run in runs]):.2g}"
+            f"validation error at the end {verdicts.mean_of(rises)} above its "
+            f"lowest; training error {training:.2g}, test error "
+            f"{np.median([run.test for run in runs]):.2g}"
         )
         return summary, verdicts.answer(yes=high < within, no=low > within)
 
