@@ -8,7 +8,7 @@ from keras_rin.initializers import _square
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class Chain(keras.initializers.Initializer):
+class Chain(_square.Effective):
     """Initializes a recurrent matrix as a feed-forward chain of units.
 
     V[i, i + 1] = gain, all else 0
@@ -45,19 +45,14 @@ class Chain(keras.initializers.Initializer):
     def __call__(self, shape, dtype=None):
         return self.gain * _square.diagonal(self, shape, dtype, 1)
 
-    def get_config(self):
-        return {"gain": self.gain}
-
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class ChainIdentity(keras.initializers.Initializer):
+class ChainIdentity(_square.Effective):
     """Initializes a recurrent matrix as a chain plus a scaled identity.
 
     V[i, i + 1] = chain_gain, V[i, i] = identity_gain, all else 0
 
-    In `keras.layers.SimpleRNN` this is the recurrent matrix. To make it the
-    effective recurrent matrix of a `keras_rin.layers.RIN`, pass
-    `Offset(ChainIdentity(chain_gain, identity_gain))`.
+    For a `keras_rin.layers.RIN` pass `Offset(ChainIdentity(...))`; see `Chain`.
 
     Args:
         chain_gain: Finite number, at least 0: weight from each unit to the
@@ -89,15 +84,9 @@ class ChainIdentity(keras.initializers.Initializer):
         chain = self.chain_gain * _square.diagonal(self, shape, dtype, 1)
         return chain + self.identity_gain * _square.diagonal(self, shape, dtype)
 
-    def get_config(self):
-        return {
-            "chain_gain": self.chain_gain,
-            "identity_gain": self.identity_gain,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class FeedbackChain(keras.initializers.Initializer):
+class FeedbackChain(_square.Effective):
     """Initializes a recurrent matrix as a chain with feedback connections.
 
     V[i, i + 1] = gain, V[i + 1, i] = feedback, all else 0
@@ -134,12 +123,9 @@ class FeedbackChain(keras.initializers.Initializer):
         chain = self.gain * _square.diagonal(self, shape, dtype, 1)
         return chain + self.feedback * _square.diagonal(self, shape, dtype, -1)
 
-    def get_config(self):
-        return {"gain": self.gain, "feedback": self.feedback}
-
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class Ramp(keras.initializers.Initializer):
+class Ramp(_square.Effective):
     """Initializes weights that increase linearly with the distance of units.
 
     V[i, j] = limit (j - i) / (units - 1)
@@ -173,6 +159,3 @@ class Ramp(keras.initializers.Initializer):
         wide = dtype if dtype == "float64" else "float32"
         position = ops.arange(units, dtype=wide) / max(units - 1, 1)
         return ops.cast(self.limit * (position - position[:, None]), dtype)
-
-    def get_config(self):
-        return {"limit": self.limit}

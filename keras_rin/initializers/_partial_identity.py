@@ -10,7 +10,7 @@ from keras_rin.initializers import _square
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class PartialIdentity(keras.initializers.Initializer):
+class PartialIdentity(_square.Effective):
     """Initializes a recurrent matrix as the identity on a part of the units.
 
     V[i, i] = 1 for i >= units - n, n = ceil(fraction units), all else 0
@@ -20,10 +20,8 @@ class PartialIdentity(keras.initializers.Initializer):
     input, whose weights to the integrating units are learned. Every power of
     V equals V, so the initialization does not depend on the sequence length.
 
-    In `keras_rin.layers.RIN`, pass
-    `recurrent_initializer=Offset(PartialIdentity())`; in
-    `keras.layers.SimpleRNN`, pass `PartialIdentity()`. With `fraction=1` the
-    matrix is the identity.
+    For a `keras_rin.layers.RIN` pass `Offset(PartialIdentity())`; see `Chain`.
+    With `fraction=1` the matrix is the identity.
 
     Args:
         fraction: Number in [0, 1], fraction of the units that integrate.
@@ -52,6 +50,3 @@ class PartialIdentity(keras.initializers.Initializer):
         # 0.07 * 100 is 7.000000000000001 in double precision.
         first = units - math.ceil(round(self.fraction * units, 9))
         return identity * ops.cast(ops.arange(units) >= first, identity.dtype)
-
-    def get_config(self):
-        return {"fraction": self.fraction}

@@ -1,7 +1,14 @@
-"""Square matrices of initializers: their shape, and their diagonals."""
+"""Initializers of square matrices: their shape, and their diagonals."""
 
 import keras
 from keras import ops
+
+
+class Effective(keras.initializers.Initializer):
+    """Base class of initializers of V. Their attributes are their arguments."""
+
+    def get_config(self):
+        return dict(vars(self))
 
 
 def checked_units(initializer, shape):

@@ -1,5 +1,7 @@
 """Conversion of SimpleRNN to RIN and back, for layers and for their cells."""
 
+import inspect
+
 import keras
 import numpy as np
 
@@ -8,27 +10,6 @@ from keras_rin.initializers import Offset
 from keras_rin.regularizers import IdentityOffsetL2
 
 NO_COUNTERPART = object()
-CELL_OPTIONS = (
-    "units",
-    "activation",
-    "use_bias",
-    "kernel_initializer",
-    "bias_initializer",
-    "kernel_regularizer",
-    "bias_regularizer",
-    "kernel_constraint",
-    "bias_constraint",
-    "dropout",
-    "seed",
-)
-SEQUENCE_OPTIONS = (
-    "return_sequences",
-    "return_state",
-    "go_backwards",
-    "stateful",
-    "unroll",
-    "zero_output_for_mask",
-)
 
 
 def convert_layer(source, source_class, target_class, *, to_offset, overrides):
@@ -50,7 +31,8 @@ def convert_layer(source, source_class, target_class, *, to_offset, overrides):
             f"{source.name} has no weights yet: build it, or call it on data, "
             "before converting it."
         )
-    options = _converted_options(source, cell, to_offset)
+    of_keras = source_class if to_offset else target_class
+    options = _converted_options(source, cell, of_keras, to_offset)
     options = {**options, **overrides}
     for name, value in options.items():
         if value is NO_COUNTERPART:
@@ -68,18 +50,21 @@ def convert_layer(source, source_class, target_class, *, to_offset, overrides):
     return layer
 
 
-def _converted_options(source, cell, to_offset):
-    options = {name: getattr(cell, name) for name in CELL_OPTIONS}
-    if source is not cell:
-        options |= {name: getattr(source, name) for name in SEQUENCE_OPTIONS}
-    for name in ("dtype_policy", "trainable", "activity_regularizer"):
-        options[name.removesuffix("_policy")] = getattr(source, name)
-    if initializer := _converted_initializer(
-        cell.recurrent_initializer, to_offset
-    ):
+def _converted_options(source, cell, of_keras, to_offset):
+    """The options of the new layer, which are those of the layer of Keras."""
+    names = [*inspect.signature(of_keras.__init__).parameters][1:-1]
+    names += ["activity_regularizer", "trainable"]
+    names += [] if source is cell else ["zero_output_for_mask"]
+    options = {
+        name: getattr(source if hasattr(source, name) else cell, name)
+        for name in names
+    }
+    initializer = options.pop("recurrent_initializer")
+    if initializer := _converted_initializer(initializer, to_offset):
         options["recurrent_initializer"] = initializer
     return {
         **options,
+        "dtype": source.dtype_policy,
         "recurrent_regularizer": _converted_regularizer(cell, to_offset),
         "recurrent_constraint": _converted_constraint(cell, to_offset),
         "recurrent_dropout": NO_COUNTERPART if cell.recurrent_dropout else 0,

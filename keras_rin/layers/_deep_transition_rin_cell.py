@@ -43,7 +43,7 @@ class DeepTransitionRINCell(RINCell):
         recurrent_dropout: Float in [0, 1], fraction of the hidden state to
             drop in the product h_{t-1} U_1. The identity path and a_t are
             never dropped. Defaults to 0.
-        **kwargs: `name`, `dtype`, `trainable`.
+        **options: Arguments of `keras.layers.SimpleRNNCell`, by name.
 
     Example:
 

@@ -5,12 +5,9 @@ import warnings
 import keras
 
 from keras_rin.constraints import Orthogonal
-from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity
-from keras_rin.initializers import FeedbackChain
-from keras_rin.initializers import PartialIdentity
 from keras_rin.initializers import PerGate
-from keras_rin.initializers import Ramp
+from keras_rin.initializers import _square
 from keras_rin.regularizers import IdentityOffsetL2
 
 # An offset of Keras's initializers with at most this spectral radius can be
@@ -55,5 +52,4 @@ def _is_effective(initializer, weight):
     if isinstance(initializer, keras.initializers.VarianceScaling):
         # The spectral radius is about the root of the scale.
         return weight == "recurrent" and initializer.scale > SMALL**2
-    kinds = Chain, FeedbackChain, PartialIdentity, Ramp
-    return isinstance(initializer, kinds)
+    return isinstance(initializer, _square.Effective)

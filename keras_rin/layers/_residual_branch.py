@@ -19,10 +19,11 @@ class ResidualLayer(keras.layers.Layer):
     """Base class of residual layers: the options of their `WEIGHTS`.
 
     If `a` is one of them, these are `a_initializer`, `a_regularizer` and
-    `a_constraint`.
+    `a_constraint`. `SIZES` are further arguments that the config has.
     """
 
     WEIGHTS: tuple[str, ...] = ()
+    SIZES: tuple[str, ...] = ()
 
     def __init__(self, **options: Any):
         chosen = {
@@ -59,6 +60,7 @@ class ResidualLayer(keras.layers.Layer):
             for weight in self.WEIGHTS
             for kind in KINDS
         }
+        options |= {name: getattr(self, name) for name in self.SIZES}
         return {**super().get_config(), **options}
 
 

@@ -67,6 +67,8 @@ class ResidualConv2D(ResidualBranch):
         1611.04231), section 4.
     """
 
+    SIZES = "filters", "kernel_size", "strides", "data_format"
+
     def __init__(
         self,
         filters: int,
@@ -135,15 +137,6 @@ class ResidualConv2D(ResidualBranch):
         sizes = [size and size // stride for size, stride in strided]
         sizes.insert(self._axis - 1, self.filters)
         return (batch, *sizes)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "kernel_size": self.kernel_size,
-            "strides": self.strides,
-            "data_format": self.data_format,
-        }
 
 
 def _average(x, strides):

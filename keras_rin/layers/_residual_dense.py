@@ -63,6 +63,8 @@ class ResidualDense(ResidualBranch):
         1611.04231), section 3, where x is a column vector.
     """
 
+    SIZES = ("units",)
+
     def __init__(
         self,
         units: int,
@@ -110,6 +112,3 @@ class ResidualDense(ResidualBranch):
         if self.use_bias:
             hidden = hidden + self.bias
         return x + ops.matmul(self.activation(hidden), self.output_kernel)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}

@@ -55,6 +55,8 @@ class ResidualDenseStack(ResidualBranch):
         Hardt and Ma, 2017 (arXiv 1611.04231), section 3; see `ResidualDense`.
     """
 
+    SIZES = "units", "depth"
+
     def __init__(
         self,
         units: int,
@@ -102,10 +104,3 @@ class ResidualDenseStack(ResidualBranch):
             weights.append(self.bias)
         tensors = tuple(ops.convert_to_tensor(weight) for weight in weights)
         return ops.scan(block, x, tensors)[0]
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "depth": self.depth,
-        }

@@ -5,9 +5,7 @@ from typing import Any
 
 import keras
 from keras import ops
-from keras.constraints import Constraint
 from keras.initializers import Initializer
-from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.initializers import _half_precision
@@ -38,7 +36,7 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
     Args:
         units: Positive integer, dimensionality of the hidden state and of the
             output. All arguments are those of `RIN`.
-        **kwargs: `name`, `dtype`, `trainable`.
+        **options: Arguments of `keras.layers.SimpleRNNCell`, by name.
 
     Call arguments:
         inputs: Tensor of shape `(batch, features)`.
@@ -75,37 +73,20 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
         use_bias: bool = True,
         kernel_initializer: str | Initializer = "glorot_uniform",
         recurrent_initializer: str | Initializer | None = None,
-        bias_initializer: str | Initializer = "zeros",
-        kernel_regularizer: str | Regularizer | None = None,
-        recurrent_regularizer: str | Regularizer | None = None,
-        bias_regularizer: str | Regularizer | None = None,
-        kernel_constraint: str | Constraint | None = None,
-        recurrent_constraint: str | Constraint | None = None,
-        bias_constraint: str | Constraint | None = None,
-        dropout: float = 0.0,
-        recurrent_dropout: float = 0.0,
-        seed: int | None = None,
-        **kwargs: Any,
+        **options: Any,
     ):
-        _arguments.finite_number("dropout", dropout, 0, 1)
-        _arguments.finite_number("recurrent_dropout", recurrent_dropout, 0, 1)
+        for name in ("dropout", "recurrent_dropout"):
+            _arguments.finite_number(name, options.get(name, 0), 0, 1)
+        # Each cell needs a new instance, because an initializer returns the
+        # same values at every call.
+        small_normal = keras.initializers.RandomNormal(stddev=0.001)
         super().__init__(
             _arguments.integer("units", units),
             activation=activation,
             use_bias=use_bias,
             kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer or _small_normal(),
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            recurrent_regularizer=recurrent_regularizer,
-            bias_regularizer=bias_regularizer,
-            kernel_constraint=kernel_constraint,
-            recurrent_constraint=recurrent_constraint,
-            bias_constraint=bias_constraint,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            seed=seed,
-            **kwargs,
+            recurrent_initializer=recurrent_initializer or small_normal,
+            **options,
         )
         warn_about_effective_options(self, "recurrent")
 
@@ -187,9 +168,3 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
         if training and h_dropout_mask is not None:
             h = h * h_dropout_mask
         return x, h
-
-
-def _small_normal():
-    # Each cell needs a new instance, because an initializer returns the same
-    # values at every call.
-    return keras.initializers.RandomNormal(stddev=0.001)
