@@ -14,8 +14,8 @@ Flash is what a program for a Cortex-M4F grows by with the network, its code and
 what it needs of the C library: weights, `rin_step` and `expf` or `tanhf` of
 newlib, compiled by `arm-none-eabi-gcc -Os`. RAM is the hidden state and the
 stack of a step (`-fstack-usage`, functions of `math.h` left out). Instructions
-of a step, compiled with `-O2`, are counted by QEMU; a processor takes one or
-more cycles for each. A Cortex-M3 or M0+ has no floating-point unit. When the
+of a step, compiled with `-O2`, are counted by QEMU; a step takes at least the
+time of one cycle each. A Cortex-M3 or M0+ has no floating-point unit. When the
 accuracies were measured, products with int8 weights were sums of floats;
 outputs of today differ by less than 2e-4 of the largest one.
 """
@@ -62,6 +62,7 @@ CPUS = {
     "M0+": "m0plus",
 }
 QEMU = "qemu-system-arm -M mps2-an386 -nographic -semihosting -icount shift=0"
+CLOCKS = (64, 168)  # MHz
 LIMITS = (0.84, 0.925)  # of accuracy, without runs that diverged
 
 
@@ -315,10 +316,12 @@ def plot_sizes(axes, rows, kind, layer):
 
 
 def tables(results):
-    columns = {
+    network = {
         "layer": "{layer}",
         "weights": "{weights}",
         "units": "{own units}",
+    }
+    columns = network | {
         "parameters": "{parameters:,}",
         "training": lambda row: row["training"].removesuffix(", all steps"),
         "rate": "{rate:g}",
@@ -326,13 +329,23 @@ def tables(results):
         "diverged": "{diverged}",
         "flash, kB": lambda row: f"{row['flash'] / 1000:.1f}",
         "RAM, bytes": "{RAM:,}",
-        **{f"instructions, {c}": f"{{instructions[{c}]:,.0f}}" for c in CPUS},
+    }
+    steps = network | {c: f"{{instructions[{c}]:,.0f}}" for c in CPUS}
+    for clock in CLOCKS:
+        steps[f"M4F at {clock} MHz, µs"] = lambda row, clock=clock: (
+            f"{row['instructions']['M4F'] / clock:,.0f}"
+        )
+    captions = {
+        "Accuracy, and what a program for a Cortex-M4F grows by": columns,
+        "Instructions of a step, and the least time of one": steps,
     }
     layers = dict.fromkeys(size["layer"] for size in results["bytes"])
     cases = itertools.product(layers, WEIGHTS)
-    rows = itertools.chain(*(points(results, *case) for case in cases))
-    caption = "Accuracy, and what a program for a Cortex-M4F grows by"
-    return {caption: record.table(columns, rows, words=2)}
+    rows = [row for case in cases for row in points(results, *case)]
+    return {
+        caption: record.table(columns, rows, words=2)
+        for caption, columns in captions.items()
+    }
 
 
 PICTURES = {"kilobytes.svg": draw}
