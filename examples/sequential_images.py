@@ -65,7 +65,7 @@ def sequences(images):
         images = images.reshape(samples, height, 1, -1)
     steps = height if FLAGS.rows else height * width
     rng = np.random.default_rng(0)
-    order = sequential_pixels.permutation(rng, steps) if FLAGS.permute else None
+    order = rng.permutation(steps) if FLAGS.permute else None
     return sequential_pixels.generate(images, order)
 
 

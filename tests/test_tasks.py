@@ -79,34 +79,14 @@ def test_sizes_that_do_not_fit_are_named(rng, task, name, value):
     message = f"`{name}` must be (an integer of at least|a finite)"
     with pytest.raises(ValueError, match=message):
         task.generate(rng, **arguments)
-    if task is copying and name != "samples":
-        del arguments["samples"]
-        with pytest.raises(ValueError, match=message):
-            copying.baseline_loss(**arguments)
 
 
-ORDERS = [[0, 1, 2], [0, 1, 2, 2], [1, 2, 3, 4], [[0, 1], [2, 3]], [0.0] * 4]
-
-
-@pytest.mark.parametrize(
-    "function, arguments, message",
-    [
-        *(
-            (sequential_pixels.generate, [np.ones(shape)], "the shape")
-            for shape in [(3, 4), (1, 2, 3, 4, 5)]
-        ),
-        *(
-            (sequential_pixels.generate, [np.ones((1, 2, 2)), order], "the 4 p")
-            for order in ORDERS
-        ),
-        (sequential_pixels.baseline_loss, [[]], "must not be empty"),
-    ],
-)
-def test_images_and_labels_that_do_not_fit_are_named(
-    function, arguments, message
-):
-    with pytest.raises(ValueError, match=message):
-        function(*arguments)
+@pytest.mark.parametrize("shape", [(3, 4), (1, 2, 3, 4, 5)])
+def test_images_and_labels_that_do_not_fit_are_named(shape):
+    with pytest.raises(ValueError, match="the shape"):
+        sequential_pixels.generate(np.ones(shape))
+    with pytest.raises(ValueError, match="must not be empty"):
+        sequential_pixels.baseline_loss([])
 
 
 @pytest.mark.parametrize(
@@ -163,38 +143,29 @@ def test_a_trial_matches_if_the_sample_is_shown_again(
     x, y = delayed_match.generate(rng, 3000, *arguments)
     assert x.shape == (3000, length, 1 + stimuli) and x.dtype == np.float32
     assert y.shape == (3000, length) and y.dtype == np.int32
-    delays, pairs = [], []
+    delays, stimulus_pairs = [], []
     for trial, answer in zip(x, y, strict=True):
-        cue, (steps, shown) = trial[:, 0], np.nonzero(trial[:, 1:])
+        cue, (steps, stimulus) = trial[:, 0], np.nonzero(trial[:, 1:])
         assert list(cue) == [1] * (length - period) + [0] * period
         sample, test = np.split(steps, 2)
         assert [*sample] == [*range(sample[0], sample[0] + period)]
         assert [*test] == [*range(length - 2 * period, length - period)]
-        before, after = np.split(shown, 2)
+        before, after = np.split(stimulus, 2)
         assert len({*before}) == len({*after}) == 1
         target = 1 if before[0] == after[0] else 2
         assert list(answer) == [0] * (length - period) + [target] * period
         delays.append(test[0] - sample[-1] - 1)
-        pairs.append((before[0], after[0]))
-    longest = length - 4 * period
-    for values, probabilities in (
-        (delays, {n: 1 for n in range(shortest or longest, longest + 1)}),
-        (
-            pairs,
-            {
-                (a, b): 1 if a == b else 1 / (stimuli - 1)
-                for a in range(stimuli)
-                for b in range(stimuli)
-            },
-        ),
+        stimulus_pairs.append((before[0], after[0]))
+    shortest, longest = shortest or length - 4 * period, length - 4 * period
+    first, second = np.transpose(stimulus_pairs)
+    for values, ratio in (
+        (np.subtract(delays, shortest), [1] * (longest + 1 - shortest)),
+        (first, [1] * stimuli),
+        ((second - first) % stimuli, [stimuli - 1] + [1] * (stimuli - 1)),
     ):
-        found, counts = np.unique(values, axis=0, return_counts=True)
-        found = [tuple(of) if np.ndim(of) else of for of in found]
-        assert {*found} == {*probabilities}
-        expected = np.array([probabilities[of] for of in found])
-        np.testing.assert_allclose(
-            counts / 3000, expected / expected.sum(), atol=0.03
-        )
+        shares = np.bincount(values, minlength=len(ratio)) / 3000
+        expected = np.divide(ratio, np.sum(ratio))
+        np.testing.assert_allclose(shares, expected, atol=0.03)
 
 
 def test_the_target_is_the_sign_of_the_latest_pulse(rng):
@@ -237,7 +208,7 @@ def test_pixels_come_row_by_row_with_their_colors_and_bytes_scaled(rng):
 
 def test_one_order_permutes_every_image_alike(rng):
     images = rng.random((2, 3, 4)).astype("float32")
-    order = sequential_pixels.permutation(rng, 12)
+    order = rng.permutation(12)
     x = sequential_pixels.generate(images, order)
     back = np.empty_like(x)
     back[:, order] = x

@@ -9,10 +9,6 @@ from keras_rin import _arguments
 __all__ = ["baseline_loss", "generate"]
 
 
-def __dir__():
-    return __all__
-
-
 def generate(
     rng: np.random.Generator,
     samples: int,
@@ -92,6 +88,4 @@ def baseline_loss(length: int, copied: int = 10, symbols: int = 8) -> float:
     >>> round(keras_rin.tasks.copying.baseline_loss(500), 4)
     0.0416
     """
-    copied = _arguments.integer("copied", copied)
-    length = _arguments.integer("length", length, at_least=2 * copied + 1)
-    return copied * math.log(_arguments.integer("symbols", symbols)) / length
+    return copied * math.log(symbols) / length

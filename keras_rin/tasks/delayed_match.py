@@ -9,10 +9,6 @@ from keras_rin import _arguments
 __all__ = ["baseline_loss", "generate"]
 
 
-def __dir__():
-    return __all__
-
-
 def generate(
     rng: np.random.Generator,
     samples: int,
@@ -69,10 +65,10 @@ def generate(
     shortest = _arguments.integer("shortest_delay", shortest)
     _arguments.finite_number("shortest_delay", shortest, 1, longest)
     delays = rng.integers(shortest, longest + 1, size=(samples, 1))
-    shown = rng.integers(stimuli, size=samples)
+    first = rng.integers(stimuli, size=samples)
     is_match = rng.random(samples) < 0.5
-    others = (shown + rng.integers(1, stimuli, size=samples)) % stimuli
-    tested = np.where(is_match, shown, others)
+    others = (first + rng.integers(1, stimuli, size=samples)) % stimuli
+    second = np.where(is_match, first, others)
 
     x = np.zeros((samples, length, 1 + stimuli), "float32")
     y = np.zeros((samples, length), "int32")
@@ -81,8 +77,8 @@ def generate(
     in_test = (steps >= end) & (steps < length - period)
     stimulus = np.eye(stimuli, dtype="float32")
     x[:, :-period, 0] = 1
-    x[..., 1:] += in_sample[..., None] * stimulus[shown][:, None]
-    x[..., 1:] += in_test[:, None] * stimulus[tested][:, None]
+    x[..., 1:] += in_sample[..., None] * stimulus[first][:, None]
+    x[..., 1:] += in_test[:, None] * stimulus[second][:, None]
     y[:, -period:] = np.where(is_match, 1, 2)[:, None]
     return x, y
 
@@ -102,6 +98,4 @@ def baseline_loss(length: int, period: int = 4) -> float:
     Returns:
         A float, in nats, averaged over all time steps.
     """
-    period = _arguments.integer("period", period)
-    length = _arguments.integer("length", length, at_least=4 * period + 1)
     return period * math.log(2) / length

@@ -7,10 +7,6 @@ from keras_rin import _arguments
 __all__ = ["baseline_loss", "generate"]
 
 
-def __dir__():
-    return __all__
-
-
 def generate(
     rng: np.random.Generator,
     samples: int,

@@ -3,27 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_rin import _arguments
-
-__all__ = ["baseline_loss", "chance_accuracy", "generate", "permutation"]
-
-
-def __dir__():
-    return __all__
-
-
-def permutation(rng: np.random.Generator, steps: int) -> np.ndarray:
-    """Draws a random permutation of the pixels, to be used for all splits.
-
-    Args:
-        rng: A `numpy.random.Generator`.
-        steps: Positive integer, number of pixels (height x width).
-
-    Returns:
-        An int64 array of shape `(steps,)` for `generate`.
-    """
-    rng = _arguments.generator("rng", rng)
-    return rng.permutation(_arguments.integer("steps", steps))
+__all__ = ["baseline_loss", "chance_accuracy", "generate"]
 
 
 def generate(
@@ -35,8 +15,8 @@ def generate(
         images: Array of shape `(samples, height, width)` or
             `(samples, height, width, channels)`. `uint8` images are divided by
             255; other dtypes are not scaled.
-        order: Integer array of shape `(height * width,)`, the pixel of each
-            time step, from `permutation`. Defaults to `None`: row-major order.
+        order: Integer array, the pixel of each time step, such as a
+            permutation of all. Defaults to `None`: row-major order.
 
     Returns:
         A float32 array of shape `(samples, height * width, channels)`.
@@ -44,8 +24,7 @@ def generate(
     Example:
 
     >>> images = np.zeros((10, 28, 28), "uint8")
-    >>> order = keras_rin.tasks.sequential_pixels.permutation(
-    ...     np.random.default_rng(0), steps=28 * 28)
+    >>> order = np.random.default_rng(0).permutation(28 * 28)
     >>> keras_rin.tasks.sequential_pixels.generate(images, order).shape
     (10, 784, 1)
 
@@ -64,7 +43,7 @@ def generate(
     samples, height, width, *channels = images.shape
     shape = samples, height * width, *(channels or [1])
     x = images.reshape(shape).astype("float32") / scale
-    return x if order is None else x[:, _checked_order(order, height * width)]
+    return x if order is None else x[:, np.asarray(order)]
 
 
 def baseline_loss(labels: "ArrayLike") -> float:
@@ -109,14 +88,3 @@ def _class_shares(labels):
     if counts.size == 0:
         raise ValueError("`labels` must not be empty. Received: labels=[]")
     return counts / counts.sum()
-
-
-def _checked_order(order, steps):
-    order = np.asarray(order)
-    is_integer = np.issubdtype(order.dtype, np.integer)
-    if not is_integer or not np.array_equal(np.sort(order), np.arange(steps)):
-        raise ValueError(
-            f"`order` must be a permutation of the {steps} pixels. "
-            f"Received: order of shape {order.shape} and dtype {order.dtype}"
-        )
-    return order

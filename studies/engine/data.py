@@ -76,7 +76,7 @@ def pixels_data(setting, rng):
     ]
     order, steps = None, parts[0][0][0, ..., 0].size
     if setting["permuted"]:
-        order = sequential_pixels.permutation(np.random.default_rng(0), steps)
+        order = np.random.default_rng(0).permutation(steps)
     splits = [(sequential_pixels.generate(x, order), y) for x, y in parts]
     if setting["train"] is not None:
         splits[0] = _some(rng, splits[0], setting["train"])
