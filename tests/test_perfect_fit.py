@@ -143,15 +143,6 @@ def test_a_global_policy_does_not_change_the_network(thousand):
         keras.config.set_dtype_policy(before)
 
 
-def test_a_width_that_float32_cannot_hold_is_refused_with_one_it_can():
-    rng = np.random.default_rng(3)
-    x, y = rng.normal(size=(800, 20)), rng.integers(2, size=800)
-    message = "fails at width 2.*x.[0-9].*up to 21.*width=2"
-    with pytest.raises(ValueError, match=message):
-        perfect_fit(x, y, width=2)
-    assert perfect_fit(x, y, width=7).model.layers[1].units == 7
-
-
 TWO, POWERS = [[0.0], [1.0]], 2.0 ** np.arange(-60, 60)[:, None]
 TWICE, NEAR = [[0.0, 1], [2, 3], [0, 1], [-0.0, 1]], [[1.0], [1 + 1e-12]]
 
@@ -161,11 +152,10 @@ TWICE, NEAR = [[0.0, 1], [2, 3], [0, 1], [-0.0, 1]], [[1.0], [1 + 1e-12]]
     [
         (np.ones(3), [0, 1, 2], "`x` must be of shape"),
         (np.ones((3, 0)), [0, 1, 2], "`x` must be of shape"),
-        ([[0.0], [np.nan]], [0, 1], "finite in float32.*1 of 2"),
-        ([[0.0], [1e39]], [0, 1], "finite in float32.*1 of 2"),
-        ([["0"], ["1"]], [0, 1], "`x` must contain finite real numbers"),
-        (TWO, [0, 1, 0], r"`y` must be integers.*shape \(3,\)"),
-        (TWO, [[0], [1]], r"`y` must be integers.*shape \(2, 1\)"),
+        ([[0.0], [np.nan]], [0, 1], "`x` must contain finite.*1 finite"),
+        ([[0.0], [1e39]], [0, 1], "`x` must contain finite.*1 finite"),
+        (TWO, [0, 1, 0], r"`y` of shape .n,.*\(3,\)"),
+        (TWO, [[0], [1]], r"`y` of shape .n,.*\(2, 1\)"),
         (TWO, [0.0, 1.0], "`y` must be integers.*float64"),
         (TWO, [0, -1], r"from 0 up.*\[ 0 -1\]"),
         (TWICE, [1, 1, 1, 7], r"x\[0\] and x\[3\].*y\[3\]=7"),
@@ -183,9 +173,16 @@ def test_other_data_is_refused(x, y, message):
         perfect_fit(x, np.array(y))
 
 
-def test_the_width_must_be_whole():
-    with pytest.raises(ValueError, match="`width` must be an integer"):
-        perfect_fit(np.eye(3), np.arange(3), width=1)
+def test_a_width_that_float32_cannot_hold_is_refused_with_one_it_can():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(800, 20)), rng.integers(2, size=800)
+    for width, message in (
+        (1, "`width` must be an integer"),
+        (2, "fails at width 2.*x.[0-9].*up to 21.*width=2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            perfect_fit(x, y, width=width)
+    assert perfect_fit(x, y, width=7).model.layers[1].units == 7
 
 
 @pytest.mark.parametrize("distance", [1e-2, 1e-4])

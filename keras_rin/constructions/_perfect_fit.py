@@ -1,6 +1,5 @@
 """perfect_fit: a residual network that memorizes its training data."""
 
-import contextlib
 import typing
 
 import keras
@@ -95,17 +94,16 @@ def perfect_fit(
 def _checked(x, y):
     with np.errstate(over="ignore"):
         x, y = _arguments.real_array("x", x).astype("float32"), np.asarray(y)
-    if x.ndim != 2 or 0 in x.shape or not np.isfinite(x).all():
+    _arguments.finite_array("x", x)
+    if x.ndim != 2 or not x.size or y.shape != x.shape[:1]:
         raise ValueError(
-            "`x` must be of shape (n, features) with at least one of each, "
-            f"and finite in float32. Received: x of shape {x.shape}, "
-            f"{np.isfinite(x).sum()} of {x.size} numbers finite"
+            "`x` must be of shape (n, features) with at least one of each, and "
+            f"`y` of shape (n,). Received: shapes {x.shape} and {y.shape}"
         )
-    if y.dtype.kind not in "iu" or y.shape != x.shape[:1] or y.min() < 0:
+    if y.dtype.kind not in "iu" or y.min() < 0:
         raise ValueError(
-            f"`y` must be integers of shape {x.shape[:1]}, one class for each "
-            "row of `x`, from 0 upwards. "
-            f"Received: y of shape {y.shape} and dtype {y.dtype}: {y}"
+            "`y` must be integers from 0 upwards. "
+            f"Received: y of dtype {y.dtype}: {y}"
         )
     return x, y
 
@@ -131,14 +129,13 @@ def _distinct(x, y):
 def _narrowest_stack(cloud, width):
     """The stack of a width, or of the first one that suffices in float32."""
     n, features = cloud.points.shape
-    widths = [width or max(4, int(np.ceil(np.log(n))))]
-    while not width and widths[-1] < features + 1:  # a larger one is the same
-        widths.append(min(widths[-1] * 3 // 2, features + 1))
-    *narrower, widest = widths
-    for width in narrower:
-        with contextlib.suppress(TooNarrow):
-            return _separating_stack(cloud, width)
-    return _separating_stack(cloud, widest)
+    narrowest = width or max(4, int(np.ceil(np.log(n))))
+    while not width and narrowest < features + 1:  # a larger one is the same
+        try:
+            return _separating_stack(cloud, narrowest)
+        except TooNarrow:
+            narrowest = min(narrowest * 3 // 2, features + 1)
+    return _separating_stack(cloud, narrowest)
 
 
 class _Cloud:
@@ -181,19 +178,7 @@ class _Stack(typing.NamedTuple):
 
 
 class TooNarrow(ValueError):
-    """Rounding may move a point by too much of the distance to another class.
-
-    `share` is that part of the distance, `point` the index in the cloud.
-    """
-
-    def __init__(self, cloud, width, point, share):
-        super().__init__(
-            f"In float32 this fit fails at width {width}: another point is too "
-            f"close to x[{cloud.first_indices[point]}], which rounding may "
-            f"move by {np.fmin(share, 1):.2g} of the distance to another "
-            f"class; {LARGEST_SHARE} is allowed. A larger width may suffice, "
-            f"up to {cloud.points.shape[1] + 1}. Received: width={width}"
-        )
+    """Rounding may move a point by too much of the distance to a class."""
 
 
 def _separating_stack(cloud, width):
@@ -227,8 +212,13 @@ def _separating_stack(cloud, width):
         squares = np.where(is_active, (output**2).sum(1), 0).sum(1)
         share = (roundoff * reach[start] * np.sqrt(squares)).max()
         if share > LARGEST_SHARE:
-            point = order[start + gaps.argmin()]
-            raise TooNarrow(cloud, width, point, share)
+            point = cloud.first_indices[order[start + gaps.argmin()]]
+            raise TooNarrow(
+                f"In float32 this fit fails at width {width}: another point is "
+                f"too close to x[{point}], which rounding may move to another "
+                "class. A larger width may suffice, up to "
+                f"{cloud.points.shape[1] + 1}. Received: width={width}"
+            )
         kernel[block, :-1, : stop - start] = directions.T
         bias[block, : stop - start] = -thresholds
         output_kernel[block, : stop - start] = output
