@@ -12,15 +12,13 @@ last whole epoch.
 import os
 import pathlib
 import shutil
+import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-stderr = os.dup(2)  # TensorFlow logs to it even so, while it is imported
+# TensorFlow logs to file descriptor 2. Python's messages get one of their own.
+sys.stderr = open(os.dup(2), "w", buffering=1)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-try:
-    import keras
-    import tensorflow as tf
-finally:
-    os.dup2(stderr, 2)
+import keras
+import tensorflow as tf
 import tensorflow_datasets as tfds
 from absl import app
 from absl import flags
@@ -68,11 +66,11 @@ def batches(x, y, size, training=False):
         seeds = tf.data.Dataset.random(FLAGS.seed).batch(2)
         images = tf.data.Dataset.zip(images, seeds)
         images = images.map(moved, tf.data.AUTOTUNE)
-    batches = images.batch(size).map(
+    images = images.batch(size).map(
         lambda x, y: (tf.image.per_image_standardization(x), y),
         tf.data.AUTOTUNE,
     )
-    return batches.prefetch(tf.data.AUTOTUNE)
+    return images.prefetch(tf.data.AUTOTUNE)
 
 
 def moved(pair, seed):
@@ -80,8 +78,7 @@ def moved(pair, seed):
     image, label = pair
     padded = tf.pad(image, [(2, 2), (2, 2), (0, 0)])
     image = tf.image.stateless_random_crop(padded, image.shape, seed)
-    image = tf.image.stateless_random_flip_left_right(image, seed[::-1])
-    return image, label
+    return tf.image.stateless_random_flip_left_right(image, seed[::-1]), label
 
 
 def build(shape, classes, options):
@@ -133,9 +130,7 @@ def train(splits, options, folder):
     return keras.models.load_model(file)
 
 
-def main(argv):
-    if argv[1:]:
-        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
+def main(_):
     logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)

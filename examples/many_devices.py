@@ -83,9 +83,7 @@ def train(folder):
     model.save(folder / f"model-{FLAGS.process}.keras")
 
 
-def main(argv):
-    if argv[1:]:
-        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
+def main(_):
     logging.set_verbosity(logging.ERROR)
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)

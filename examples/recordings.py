@@ -17,28 +17,27 @@ and each layer its learning rate. Then all learn from all but the test set, with
 several seeds, within `--minutes`. The best layer is exported.
 """
 
-import importlib.util
 import itertools
 import os
 import pathlib
+import sys
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-stderr = os.dup(2)  # TensorFlow logs to it even so, while it is imported
+# TensorFlow logs to file descriptor 2. Python's messages get one of their own.
+sys.stderr = open(os.dup(2), "w", buffering=1)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-try:
-    import tensorflow as tf
-finally:
-    os.dup2(stderr, 2)
 import keras
 import numpy as np
 import sktime
 from absl import app
 from absl import flags
 from absl import logging
-from matplotlib.figure import Figure
 from scipy import stats
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import LabelEncoder
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import assert_all_finite
+from sklearn.utils import check_consistent_length
 from sktime.datasets import load_from_tsfile
 from tabulate import tabulate
 from tqdm import tqdm
@@ -57,7 +56,6 @@ PREPARATIONS = list(itertools.product(("set", "own"), ("none", "convolution")))
 IN_SKTIME = pathlib.Path(sktime.__file__).parent / "datasets" / "data"
 BATCH, UPDATES = 16, 25  # recordings of an update, updates of an epoch
 FEWEST, PASSES = 300, 40  # updates of a run, and passes over the recordings
-STRIDE = 8  # time steps of a recording between the states of a convolution
 FLAGS = flags.FLAGS
 
 
@@ -68,9 +66,7 @@ def read(path):
         ends = ("", "_test") if {"x_test", "y_test"} & {*file} else ("",)
         return [(file[f"x{end}"], file[f"y{end}"]) for end in ends]
     folder = path if path.is_dir() else IN_SKTIME / path
-    files = sorted(folder.glob("*.ts"), reverse=True)
-    ends = [file.stem.rpartition("_")[2] for file in files]
-    if len(files) == 1 or ends == ["TRAIN", "TEST"]:
+    if files := sorted(folder.glob("*.ts"), reverse=True):  # TRAIN, TEST
         options = {"return_data_type": "df-list"}
         return [load_from_tsfile(str(file), **options) for file in files]
     files = sorted(path.glob("*/*.csv"))
@@ -97,31 +93,24 @@ def split(rows, y):
 
 
 def load():
-    """Recordings, labels, rows to train and to test on, and the unit of y."""
+    """Recordings, labels, and the rows to train and to test on."""
     parts = read(pathlib.Path(FLAGS.data))
+    for part in parts:
+        check_consistent_length(*part)
     x = [recording(values) for part, _ in parts for values in part]
     y = np.concatenate([labels for _, labels in parts])
     rows = np.split(np.arange(len(y)), [len(parts[0][1])])
     rows = rows if len(parts) == 2 else split(rows[0], y)
-    sizes = [((len(part),), np.shape(labels)) for part, labels in parts]
-    missing = [n for n, of in enumerate(x, 1) if not np.isfinite(of).all()]
-    channels = sorted({of.shape[1] for of in x})
-    is_regression, classes = y.dtype.kind == "f", np.unique(y[rows[0]])
-    others = [] if is_regression else np.setdiff1d(y, classes)
-    for wrong, message in (
-        (any(x != y for x, y in sizes), f"x and y differ in length: {sizes}"),
-        (missing, f"values are missing in the recordings {missing}"),
-        (channels[1:], f"the numbers of channels differ: {channels}"),
-        (len(classes) < 2, f"all recordings have the label {classes[0]}"),
-        (len(others), f"classes are in the test set alone: {others}"),
-        (is_regression and not np.isfinite(y).all(), "y must be finite"),
-    ):
-        if wrong:
-            raise ValueError(message)
-    if not is_regression:
-        return x, np.searchsorted(classes, y), rows, None
-    unit = float(y[rows[0]].std()), float(y[rows[0]].mean())
-    return x, (y[:, None] - unit[1]) / unit[0], rows, unit
+    for number, of in enumerate(x):
+        assert_all_finite(of, input_name=f"recording {number}")
+    np.concatenate(x)  # refuses another number of channels
+    assert_all_finite(y, input_name="y")
+    labels = np.unique(y[rows[0]])
+    if len(labels) < 2:
+        raise ValueError(f"all recordings have the label {labels[0]}")
+    if y.dtype.kind != "f":
+        y = LabelEncoder().fit(labels).transform(y)
+    return x, y, rows
 
 
 def own_scale(x):
@@ -131,58 +120,59 @@ def own_scale(x):
     return np.hstack([(x - x.mean(axis=0)) / deviation, logarithm])
 
 
+def build(name, features, front):
+    """The layers before the read-out, for recordings padded with zeros."""
+    has_front, layers = front == "convolution", keras.layers
+    features = 32 if has_front else features
+    layer, matrices, _ = LAYERS[name]
+    # A matrix of n units has n * (n + features) weights but for the bias.
+    weights = FLAGS.units * (FLAGS.units + features) / matrices
+    units = round(np.sqrt(features**2 / 4 + weights) - features / 2)
+    layer = layer(max(1, units), return_sequences=has_front)
+    if not has_front:
+        return [layers.Masking(), layer]
+    # The padding remains zero behind it, for want of a bias.
+    convolution = layers.Conv1D(32, 16, 8, "same", use_bias=False)
+    front = [convolution, layers.Masking(), layers.ReLU()]
+    mean, dropout = layers.GlobalAveragePooling1D(), layers.Dropout(0.3)
+    return [*front, layers.LayerNormalization(), layer, mean, dropout]
+
+
 class Network:
     """A layer behind a scale and a front, compiled once for all its runs."""
 
     def __init__(self, name, data, scale, front):
-        x, self.y, self.rows, self.unit = data
+        x, self.y, rows = data
         self.name, self.scale, self.front = name, scale, front
-        self.scores, self.seconds = [], []  # of the test set, by seed
+        self.scores, self.seconds = [], []  # of seeds, and of all runs
         x = x if scale == "set" else [*map(own_scale, x)]
-        seen = np.concatenate([x[row] for row in self.rows[0]])
-        mean, deviation = seen.mean(axis=0), seen.std(axis=0) + 1e-6
+        scaler = StandardScaler().fit(np.concatenate([x[n] for n in rows[0]]))
         # Zeros come before a recording, so that all end at the last step.
-        x = [(of - mean) / deviation for of in x]
+        x = [*map(scaler.transform, x)]
         self.x = keras.utils.pad_sequences(x, dtype="float32")
-        inputs = keras.Input((None, len(mean)))
-        layers, answers = self.build(inputs)
-        self.model = keras.Model(inputs, answers)
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        self.model.compile(
-            keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0),
-            "mse" if self.unit else loss,
-            jit_compile=True,
-            steps_per_execution=UPDATES,
-        )
-        scale = keras.layers.Normalization(mean=mean, variance=deviation**2)
-        unit = [keras.layers.Rescaling(*self.unit)] if self.unit else []
-        self.exported = keras.Sequential([inputs, scale, *layers, *unit])
-        self.train(self.rows[0], 0.001, 0, 1e-9)  # XLA compiles it
+        inputs, layers = keras.Input((None, x[0].shape[1])), keras.layers
+        y = self.y[rows[0]]
+        if y.dtype.kind == "f":
+            unit = float(y.std()), float(y.mean())
+            read_out = [layers.Dense(1), layers.Rescaling(*unit)]
+            loss, weight = "mse", unit[0] ** -2
+        else:
+            read_out = [layers.Dense(int(y.max()) + 1, "softmax")]
+            loss, weight = "sparse_categorical_crossentropy", 1.0
+        network = [*build(name, x[0].shape[1], front), *read_out]
+        self.model = keras.Sequential([inputs, *network])
+        optimizer = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
+        options = {"jit_compile": True, "steps_per_execution": UPDATES}
+        self.model.compile(optimizer, loss, loss_weights=weight, **options)
+        moments = {"mean": scaler.mean_, "variance": scaler.scale_**2}
+        network = [of for of in network if not isinstance(of, layers.Masking)]
+        network = [inputs, layers.Normalization(**moments), *network]
+        self.exported = keras.Sequential(network)
+        self.train(rows[0], 0.001, 0, 1e-9)  # XLA compiles it
         self.weights = self.model.get_weights()
 
-    def build(self, x):
-        """The layers, and their answers without the steps of the padding."""
-        is_known = keras.ops.any(keras.ops.not_equal(x, 0), axis=2)
-        has_front, layers = self.front == "convolution", keras.layers
-        features = 32 if has_front else x.shape[2]
-        layer, matrices, _ = LAYERS[self.name]
-        # A matrix of n units has n * (n + features) weights but for the bias.
-        weights = FLAGS.units * (FLAGS.units + features) / matrices
-        units = round(np.sqrt(features**2 / 4 + weights) - features / 2)
-        layer = layer(max(1, units), return_sequences=has_front)
-        read_out = layers.Dense(1 if self.unit else int(self.y.max()) + 1)
-        if not has_front:
-            return [layer, read_out], read_out(layer(x, mask=is_known))
-        convolution = layers.Conv1D(32, 16, STRIDE, "same", activation="relu")
-        front = [convolution, layers.LayerNormalization()]
-        mean, dropout = layers.GlobalAveragePooling1D(), layers.Dropout(0.3)
-        is_known = is_known[:, ::STRIDE]
-        states = layer(front[1](front[0](x)), mask=is_known)
-        answers = read_out(dropout(mean(states, mask=is_known)))
-        return [*front, layer, mean, dropout, read_out], answers
-
     def train(self, rows, rate, seed, limit):
-        """The last loss from new weights, within a limit of seconds."""
+        """From new weights, with a cosine decay of the learning rate."""
         keras.utils.set_random_seed(seed)
         new = keras.models.clone_model(self.model).variables
         # Also the state of dropout, so that the seed alone determines a run.
@@ -190,57 +180,47 @@ class Network:
             variable.assign(drawn)
         for variable in self.model.optimizer.variables:
             variable.assign(keras.ops.zeros_like(variable))
+        rng, start = np.random.default_rng(seed), time.monotonic()
         epochs = max(FEWEST, PASSES * len(rows) // BATCH) // UPDATES
-        decay = keras.optimizers.schedules.CosineDecay(rate, 1.0)
-        start = time.perf_counter()
+
+        def batches():
+            while True:
+                batch = rng.choice(rows, BATCH)
+                yield self.x[batch], self.y[batch]
 
         def schedule(epoch):
-            spent = (time.perf_counter() - start) / limit
+            spent = (time.monotonic() - start) / limit
             part = max(epoch / epochs, spent) if epoch else 0.0
             self.model.stop_training = part >= 1
-            return float(decay(part))
+            return rate * (1 + np.cos(np.pi * min(part, 1))) / 2
 
-        data = tf.data.Dataset.from_tensor_slices((self.x[rows], self.y[rows]))
-        history = self.model.fit(
-            data.shuffle(len(rows), seed=seed).repeat().batch(BATCH),
-            epochs=epochs,
-            steps_per_epoch=UPDATES,
-            shuffle=False,
-            callbacks=[keras.callbacks.LearningRateScheduler(schedule)],
-            verbose=0,
-        )
-        return history.history["loss"][-1]
+        decay = keras.callbacks.LearningRateScheduler(schedule)
+        options = {"epochs": epochs, "steps_per_epoch": UPDATES, "verbose": 0}
+        self.model.fit(batches(), callbacks=[decay], shuffle=False, **options)
+        self.seconds.append(time.monotonic() - start)
 
     def test(self, rows, *options):
         """Scores of the recordings after training, NaN if it diverged."""
-        loss = self.train(rows[0], *options)
+        self.train(rows[0], *options)
         outputs = self.model.predict_on_batch(self.x[rows[1]])
-        answers = outputs if self.unit else outputs.argmax(axis=1)
-        scores = score(answers, self.y[rows[1]], self.unit)
-        if not np.isfinite(loss):
-            return np.nan * scores
+        y = self.y[rows[1]]
+        if not np.isfinite(outputs).all():
+            return np.full(len(y), np.nan)
         self.weights = self.model.get_weights()
-        return scores
+        if y.dtype.kind == "f":  # the mean is R^2
+            return 1 - (outputs[:, 0] - y) ** 2 / y.var()
+        return (outputs.argmax(axis=1) == y).astype(float)
 
 
-def score(answers, y, is_regression):
-    """Of each recording; the mean is the accuracy, or R^2."""
-    if is_regression:
-        return 1 - (answers.ravel() - y.ravel()) ** 2 / np.var(y)
-    return (answers == y).astype(float)
-
-
-def compare(data, y, rows):
+def compare(data):
     """The networks, trained and tested in the order of seeds."""
-    seconds = []  # of each run
+    _, y, rows = data
     bar = tqdm(total=len(PREPARATIONS) + len(LAYERS) * (3 + FLAGS.seeds))
+    limit = 60 * FLAGS.minutes / bar.total
 
     def test(rows, network, rate, seed):
         bar.set_description(f"{network.name}, rate {rate:g}, seed {seed}")
-        limit = (60 * FLAGS.minutes - sum(seconds)) / (bar.total - bar.n)
-        start = time.monotonic()
-        scores = network.test(rows, rate, seed, max(1e-9, limit))
-        seconds.append(time.monotonic() - start)
+        scores = network.test(rows, rate, seed, limit)
         bar.update()
         return scores
 
@@ -263,7 +243,6 @@ def compare(data, y, rows):
     for seed in range(FLAGS.seed, FLAGS.seed + FLAGS.seeds):
         for network in networks:
             network.scores.append(test(rows, network, network.rate, seed))
-            network.seconds.append(seconds[-1])
     bar.close()
     return networks
 
@@ -271,27 +250,23 @@ def compare(data, y, rows):
 def interval(differences):
     """Mean and 95 % limits of differences (seeds, recordings).
 
-    Both are samples: the squared standard errors of both means add up, with
-    the degrees of freedom of Welch and Satterthwaite.
+    Both are samples: the squares of the half widths of both means add up.
     """
     means = [differences.mean(axis=axis) for axis in (0, 1)]
-    means = [of for of in means if len(of) > 1]
-    squares = np.array([stats.sem(of) ** 2 for of in means])
-    degrees = np.array([len(of) - 1 for of in means])
-    freedom = squares.sum() ** 2 / np.maximum(sum(squares**2 / degrees), 1e-99)
-    half = stats.t.ppf(0.975, max(1, freedom)) * np.sqrt(squares.sum())
-    return differences.mean() + half * np.array([0, -1, 1])
+    halves = [
+        stats.sem(of) * stats.t.ppf(0.975, len(of) - 1)
+        for of in means
+        if len(of) > 1
+    ]
+    return differences.mean() + np.linalg.norm(halves) * np.array([0, -1, 1])
 
 
 def verdict(networks, measure):
-    """The best network, and by how much, where no run of two diverged."""
-    means = [-np.nan_to_num(of.scores).mean() for of in networks]
-    best, other = (networks[n] for n in np.argsort(means)[:2])
-    differences = np.subtract(best.scores, other.scores)
-    differences = differences[np.isfinite(differences).all(axis=1)]
-    if not len(differences):
-        return best, f"{best.name} is best: {other.name} diverged each time."
-    mean, low, high = interval(differences)
+    """The best network, and by how much, if what diverged scores 0."""
+    scores = np.nan_to_num([of.scores for of in networks])
+    first, second = np.argsort(-scores.mean(axis=(1, 2)))[:2]
+    best, other = networks[first], networks[second]
+    mean, low, high = interval(scores[first] - scores[second])
     text = f"{best.name} is ahead of {other.name} by {mean:.3f} in {measure}, "
     text += f"95 % interval {low:.3f} to {high:.3f} over seeds and recordings."
     unclear = "No difference that these data can show: "
@@ -308,23 +283,10 @@ def row(network, measure):
         "weights": f"{weights:,}",
         "rate": f"{network.rate:g}",
         measure: f"{middle:.3f} ({low:.3f} to {high:.3f})",
-        "seconds": f"{np.median(network.seconds):.1f}",
+        "seconds": f"{np.median(network.seconds[-FLAGS.seeds :]):.1f}",
         "kB in C": f"{weights / 250:.1f}" if network.front == "none" else "",
         "diverged": np.isnan(scores).sum(),
     }
-
-
-def minirocket(x, y, rows, unit):
-    """The mean score of sktime's MiniRocket, and its seconds."""
-    from sktime.classification.kernel_based import RocketClassifier
-    from sktime.regression.kernel_based import RocketRegressor
-
-    start = time.monotonic()
-    x = keras.utils.pad_sequences(x, dtype="float64").transpose(0, 2, 1)
-    rocket = RocketRegressor if unit else RocketClassifier
-    rocket = rocket(rocket_transform="minirocket")
-    answers = rocket.fit(x[rows[0]], y[rows[0]].ravel()).predict(x[rows[1]])
-    return score(answers, y[rows[1]], unit).mean(), time.monotonic() - start
 
 
 def export(network, folder):
@@ -342,47 +304,30 @@ def export(network, folder):
         export_streaming(network.exported, f"{path}.{end}", **options)
 
 
-def draw(networks, measure):
-    """The score of each seed over the seconds of its training."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    for of in networks:
-        axes.plot(of.seconds, np.mean(of.scores, axis=1), "o", label=of.name)
-    axes.set(xlabel="seconds of training", ylabel=f"{measure}, test set")
-    axes.set(xlim=(0, None))
-    axes.legend()
-    return figure
-
-
 def main(argv):
     if argv[1:]:
         raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
     logging.set_verbosity(logging.ERROR)
-    tf.get_logger().setLevel("ERROR")
     try:
-        x, y, rows, unit = data = load()
+        x, y, rows = data = load()
     except (AttributeError, KeyError, OSError, ValueError) as error:
         raise app.UsageError(f"--data={FLAGS.data}: {error}") from error
-    measure, lengths = "R^2" if unit else "accuracy", [*map(len, x)]
-    kind = "regression" if unit else f"{y.max() + 1} classes"
+    measure = "R^2" if y.dtype.kind == "f" else "accuracy"
+    lengths = [*map(len, x)]
     print(
         f"{FLAGS.data}: {len(rows[0])} recordings to train on, {len(rows[1])} "
         f"to test on; {min(lengths)} to {max(lengths)} steps, channels: "
-        f"{x[0].shape[1]}, {kind}."
+        f"{x[0].shape[1]}, labels: {len(np.unique(y))}."
     )
     folder = pathlib.Path(FLAGS.output)
     folder.mkdir(parents=True, exist_ok=True)
-    networks = compare(data, y, rows)
+    networks = compare(data)
     best, text = verdict(networks, measure)
     print(f"Scale: {best.scale}. Front: {best.front}.")
     table = [row(network, measure) for network in networks]
     print(tabulate(table, "keys", "github", disable_numparse=True))
     print(f"\n{text}")
-    if importlib.util.find_spec("numba"):
-        mean, seconds = minirocket(*data)
-        print(f"MiniRocket: {mean:.3f} in {seconds:.1f} s.")
     export(best, folder)
-    draw(networks, measure).savefig(folder / "scores.png", dpi=120)
 
 
 if __name__ == "__main__":

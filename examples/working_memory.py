@@ -13,14 +13,12 @@ stimulus would keep it for any time. Prints how many answers are correct after
 import functools
 import os
 import pathlib
+import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-stderr = os.dup(2)  # TensorFlow logs to it even so, while it is imported
+# TensorFlow logs to file descriptor 2. Python's messages get one of their own.
+sys.stderr = open(os.dup(2), "w", buffering=1)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-try:
-    import keras
-finally:
-    os.dup2(stderr, 2)
+import keras
 import numpy as np
 from absl import app
 from absl import flags
@@ -84,9 +82,7 @@ def fixed_points(layer, states, rng):
     return diagnostics.fixed_points(layer, near, x=cue)
 
 
-def main(argv):
-    if argv[1:]:
-        raise app.UsageError(f"Flags begin with --. Received: {argv[1:]}")
+def main(_):
     folder, rows = pathlib.Path(FLAGS.output), []
     folder.mkdir(parents=True, exist_ok=True)
     figure = Figure(figsize=(12, 4.5), layout="constrained")

@@ -23,7 +23,7 @@ from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 from keras_rin.tasks import sequential_pixels
 
-MODEL = record.STUDIES.parent / "runs" / "sequential_images" / "best_rin.keras"
+MODEL = record.STUDIES.parent / "runs" / "sequential_images" / "RIN.keras"
 BUILTINS = [tf.lite.OpsSet.TFLITE_BUILTINS]
 SMALLER = {"optimizations": [tf.lite.Optimize.DEFAULT]}
 
