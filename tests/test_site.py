@@ -85,16 +85,6 @@ def test_every_formula_of_a_page_is_set(page):
         assert "\\" not in "".join(tree.itertext()), "an unknown command"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_line_with_a_number_and_a_full_stop_is_of_a_list(page):
-    """Elsewhere Markdown makes a list of it, which begins in a sentence."""
-    pattern = r"^```.*?^```$|<!--.*?-->"
-    text = re.sub(pattern, "", PAGES[page], flags=re.M | re.S)
-    item = r" {0,3}\d+\. "
-    assert not re.search(rf"^(?!{item}|   |\n).+\n{item}", text, re.M)
-    assert not re.search(r"\n\n {0,3}(?!1\.)\d+\. ", text)
-
-
 def test_the_study_pages_link_to_the_repository():
     config = types.SimpleNamespace(repo_url="https://a.b/c")
     file = types.SimpleNamespace(src_uri="a.md")
