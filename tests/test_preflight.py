@@ -145,7 +145,6 @@ def test_there_is_no_baseline_of_a_loss_that_is_not_known():
     assert preflight(model, x, y).baseline_loss is None
 
 
-@pytest.mark.each_backend
 def test_the_baseline_leaves_masked_time_steps_out():
     """Half of the targets are padding, and the model is a constant."""
     x = np.repeat([[1, 0]], 3, axis=1) * np.ones((8, 1), "int")
@@ -269,7 +268,6 @@ def test_each_problem_has_a_line_that_was_seen_to_help(name, data):
     assert bool(expected) != ("one\nbatch does not show" in str(report))
 
 
-@pytest.mark.each_backend
 def test_inputs_come_in_a_dict_as_for_fit(data):
     x, y = data
     inputs = {name: keras.Input((None, 1), name=name) for name in "zam"}
