@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from references import Averaging
 from references import assert_same
-from scipy import optimize
-from scipy import special
+from scipy.stats import entropy
 
 import keras_rin
 from keras_rin.diagnostics import gradient_norms
@@ -63,10 +62,8 @@ def test_it_measures_what_the_first_update_sees(data):
     before = rin_model.get_weights()
     rin_model.train_on_batch(padded, y)
     updates = map(np.subtract, before, rin_model.get_weights())
-    norms = [np.linalg.norm(update) for update in updates]
-    reported = [*report.weight_gradient_norms.values()]
-    np.testing.assert_allclose(reported, norms, rtol=1e-4)
-    assert report.gradient_norm == pytest.approx(np.linalg.norm(norms), 1e-4)
+    norm = np.linalg.norm([np.linalg.norm(update) for update in updates])
+    assert report.gradient_norm == pytest.approx(norm, rel=1e-4)
 
 
 losses = keras.losses
@@ -87,52 +84,47 @@ class Doubled(keras.Sequential):
         return keras.ops.mean((y_pred - 2 * y) ** 2)
 
 
-# name: (loss, targets, shape of the outputs)
+FIRST, SHARES = NUMBERS[:, 0], np.bincount(CLASSES) / N
+VARIANCE, SPREAD = (
+    NUMBERS.var(axis=0).mean(),
+    abs(FIRST - np.median(FIRST)).mean(),
+)
+BINARY, P = np.float32(CLASSES[:, None] == 0), 0.8 * SHARES[0] + 0.1
+# name: (loss, targets, shape of the outputs, lowest loss of a constant)
 BASELINES = {
-    "mean of several": (losses.MeanSquaredError("sum"), NUMBERS, (N, T)),
-    "no last axis": ("mse", NUMBERS, (N, T, 1)),
-    "median": (["mae"], NUMBERS[:, 0], (N, 1)),
-    "probability": ("binary_crossentropy", CLASSES[:, None] > 0, (N, 1)),
+    "mean of several": (
+        losses.MeanSquaredError("sum"),
+        *(NUMBERS, (N, T), N * VARIANCE),
+    ),
+    "no last axis": ("mse", NUMBERS, (N, T, 1), NUMBERS.var()),
+    "median": (["mae"], FIRST, (N, 1), SPREAD),
     "smoothed logit": (
         losses.BinaryCrossentropy(from_logits=True, label_smoothing=0.2),
-        np.float32(CLASSES[:, None] > 0),
-        (N, 1),
+        *(BINARY, (N, 1), entropy([P, 1 - P])),
     ),
     "smoothed classes": (
         losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.3),
-        np.eye(3, dtype="float32")[CLASSES],
-        (N, 3),
+        *(np.float32(np.eye(3)[CLASSES]), (N, 3), entropy(0.7 * SHARES + 0.1)),
     ),
-    "class numbers": ("sparse_categorical_crossentropy", CLASSES, (N, 3)),
+    "class numbers": (
+        "sparse_categorical_crossentropy",
+        *(CLASSES, (N, 3), entropy(SHARES)),
+    ),
     "an ignored class": (
         losses.SparseCategoricalCrossentropy(True, ignore_class=-1),
-        np.where(CLASSES == 0, -1, CLASSES),
-        (N, 3),
+        *(np.where(CLASSES == 0, -1, CLASSES), (N, 3), entropy(SHARES[1:])),
     ),
 }
 
 
-@pytest.mark.parametrize("name", BASELINES)
-def test_the_baseline_is_the_lowest_loss_of_a_constant(name):
-    loss, y, shape = BASELINES[name]
-    units = shape[-1]
+@pytest.mark.parametrize(
+    "loss, y, shape, lowest", BASELINES.values(), ids=BASELINES
+)
+def test_the_baseline_is_the_lowest_loss_of_a_constant(loss, y, shape, lowest):
     rin = RIN(2, return_sequences=len(shape) > 2)
-    model = model_of(rin, keras.layers.Dense(units), loss=loss, features=1)
-    function = losses.get(*loss) if isinstance(loss, list) else losses.get(loss)
-    is_given = "from_logits" in getattr(function, "get_config", dict)()
-    to_probability = special.softmax if units > 1 else special.expit
-
-    def loss_of(constant):
-        if "crossentropy" in str(loss) and not is_given:
-            constant = to_probability(constant)
-        y_pred = np.broadcast_to(np.float32(constant), shape)
-        y_true = y.reshape(shape) if y.size == np.prod(shape) else y
-        return float(np.mean(function(np.float32(y_true), y_pred)))
-
-    start = np.full(units, 0.1)
-    best = optimize.minimize(loss_of, start, method="Nelder-Mead")
+    model = model_of(rin, keras.layers.Dense(shape[-1]), loss=loss, features=1)
     report = preflight(model, NUMBERS[..., None], y)
-    assert report.baseline_loss == pytest.approx(best.fun, rel=1e-3)
+    assert report.baseline_loss == pytest.approx(lowest, rel=1e-4)
 
 
 def test_there_is_no_baseline_of_a_loss_that_is_not_known():
@@ -167,8 +159,8 @@ def clipped(*layers, clipnorm=1.0, **kwargs):
     return model_of(*layers, keras.layers.Dense(1), optimizer=adam, **kwargs)
 
 
-def scaled(clipvalue):
-    adam = keras.optimizers.Adam(beta_2=0.99, clipvalue=clipvalue)
+def scaled():
+    adam = keras.optimizers.Adam(clipvalue=1.0)
     optimizer = keras.optimizers.LossScaleOptimizer(adam)
     return model_of(RIN(50), keras.layers.Dense(1), optimizer=optimizer)
 
@@ -191,8 +183,9 @@ def two_of_one_name():
 
 def of_tokens(tokens, is_adapted=False):
     positive = keras.initializers.RandomUniform(0, 1)
-    read = keras.layers.Embedding(10, 8, positive)(inputs := keras.Input([40]))
-    model = keras.Model(inputs, keras.layers.Dense(1)(RIN(16)(read)))
+    inputs = keras.Input([40])
+    vectors = keras.layers.Embedding(10, 8, positive)(inputs)
+    model = keras.Model(inputs, keras.layers.Dense(1)(RIN(16)(vectors)))
     model.compile(keras.optimizers.Adam(global_clipnorm=1.0), "mse")
     if is_adapted:
         keras_rin.adapt(model, tokens)
@@ -206,14 +199,10 @@ FINDINGS = {
     "the recipe": (lambda x: (clipped(normalization(x), RIN(16)), x), []),
     "no clipping": (
         lambda x: (clipped(RIN(50), clipnorm=None), 30 * x),
-        [(DRIFT, ADAPT), ("1,000 updates", "Adam(..., global_clipnorm=1.0)")],
-    ),
-    "no clipping inside an optimizer": (
-        lambda x: (scaled(None), 30 * x),
-        [(DRIFT, ADAPT), ("100 updates", "Adam(..., global_clipnorm=1.0)")],
+        [(DRIFT, ADAPT), ("nothing clips", "Adam(..., global_clipnorm=1.0)")],
     ),
     "clipping inside an optimizer": (
-        lambda x: (scaled(1.0), 30 * x),
+        lambda x: (scaled(), 30 * x),
         [(DRIFT, ADAPT)],
     ),
     "a mean of 0 in inputs that stay": (
@@ -268,17 +257,20 @@ def test_each_problem_has_a_line_that_was_seen_to_help(name, data):
     assert bool(expected) != ("one\nbatch does not show" in str(report))
 
 
-def test_inputs_come_in_a_dict_as_for_fit(data):
+def test_inputs_come_in_a_dict_and_targets_in_a_list_as_for_fit(data):
     x, y = data
     inputs = {name: keras.Input((None, 1), name=name) for name in "zam"}
     merged = keras.layers.Concatenate()(list(inputs.values())[:2])
-    outputs = keras.layers.Dense(1)(RIN(3)(merged) + RIN(3)(inputs["m"]))
+    states = RIN(3)(merged)
+    outputs = [states, keras.layers.Dense(1)(states + RIN(3)(inputs["m"]))]
     model = keras.Model(inputs, outputs)
-    model.compile("sgd", "mse")
+    model.compile("sgd", ["mse", "mae"])
     arrays = {"m": x[..., :1], "a": x[..., 1:], "z": x[..., :1]}
-    report = preflight(model, arrays, y, batch_size=len(x))
-    loss = model.evaluate(arrays, y, verbose=0)
+    targets = [np.repeat(y, 3, axis=1), y]
+    report = preflight(model, arrays, targets, batch_size=len(x))
+    loss, *_ = model.evaluate(arrays, targets, verbose=0)
     assert report.loss == pytest.approx(loss, rel=1e-4)
+    assert report.baseline_loss is None
     assert [len(layer.input_mean) for layer in report.layers] == [2, 1]
 
 
@@ -304,29 +296,22 @@ def test_nothing_changes(data):
     assert preflight(model, x, y).loss == first.loss
 
 
-def two_outputs():
-    inputs = keras.Input((None, 2))
-    states = RIN(3)(inputs)
-    model = keras.Model(inputs, [states, keras.layers.Dense(1)(states)])
-    model.compile("sgd", "mse")
-    return model
-
-
 def rin():
     return model_of(RIN(3), keras.layers.Dense(1))
 
 
 # name: (model, words of the error, what its data become)
 REFUSED = {
-    "not built": (lambda: keras.Sequential([RIN(3)]), "built and compiled"),
+    "not built": (lambda: keras.Sequential([RIN(3)]), "begin it with"),
+    "not compiled": (
+        lambda: keras.Sequential([keras.Input((None, 2)), RIN(3)]),
+        "must be compiled",
+    ),
     "no RIN": (lambda: model_of(keras.layers.Dense(1)), "recurrent layer"),
-    "two outputs": (two_outputs, "one output"),
-    "NaN in x": (rin, "`x` must .*finite", lambda x, y: (x * np.nan, y)),
-    "NaN in y": (rin, "`y` must .*finite", lambda x, y: (x, y * np.nan)),
-    "samples": (rin, "as many samples", lambda x, y: (x, y[:-1])),
-    "two inputs": (rin, "each of 1 inputs", lambda x, y: ([x, x], y)),
-    "lists": (rin, "must be an array", lambda x, y: (x.tolist(), y)),
-    "no targets": (rin, "must be an array", lambda x, y: (x, None)),
+    "NaN in x": (rin, "finite", lambda x, y: (x * np.nan, y)),
+    "NaN in y": (rin, "finite", lambda x, y: (x, y * np.nan)),
+    "lists": (rin, "must be arrays", lambda x, y: (x.tolist(), y)),
+    "no targets": (rin, "must be arrays", lambda x, y: (x, None)),
 }
 
 

@@ -43,14 +43,15 @@ def best_constant(model, y):
 def _name_and_options(model):
     losses = keras.tree.flatten(model.loss)
     is_overridden = type(model).compute_loss is not keras.Model.compute_loss
+    is_one = len(losses) == len(model.outputs) == 1
     # Keras chooses the function of the last two by the shapes.
-    if len(losses) == 1 and losses[0] not in ("crossentropy", "ce"):
-        function = keras.losses.get(losses[0])
-        for default in [] if is_overridden else LOSSES:
-            if function is getattr(keras.losses, default.name):
-                function = default
-            if type(function) is type(default):
-                return default.name, function.get_config()
+    if is_one and not is_overridden and losses[0] not in ("crossentropy", "ce"):
+        loss = keras.losses.get(losses[0])
+        for known in LOSSES:
+            if loss is getattr(keras.losses, known.name):
+                loss = known
+            if type(loss) is type(known):
+                return known.name, loss.get_config()
     return None, {}
 
 

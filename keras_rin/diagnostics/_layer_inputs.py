@@ -17,8 +17,9 @@ def first_inputs(model, x):
     """
     if not is_functional(model):
         raise ValueError(
-            "`x` needs a Sequential or functional model, whose inputs are "
-            f"known. Received: a model of type {type(model).__name__}"
+            "`x` needs a Sequential or functional model that is built: begin "
+            "it with `keras.Input`. "
+            f"Received: a model of type {type(model).__name__}"
         )
     arrays = order_by_inputs(model.inputs, x)
     first_calls: dict = {}

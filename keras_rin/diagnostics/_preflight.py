@@ -1,5 +1,6 @@
 """A look at a model before it is trained."""
 
+import contextlib
 import typing
 import warnings
 
@@ -10,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin._adapt import adapt
-from keras_rin._layer_walk.functional_calls import order_by_inputs
-from keras_rin._layer_walk.layers import is_functional
 from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
@@ -21,7 +20,6 @@ from keras_rin.diagnostics._layer_inputs import first_inputs
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 from keras_rin.diagnostics._state_growth import state_norms
 
-DIRECTIONS = 5  # for the order of magnitude of a gradient norm
 # These thresholds separate the models of the study `preflight` that learned
 # from those that did not.
 FAST_GROWTH = 0.75  # exponent of the number of time steps
@@ -59,7 +57,7 @@ class Preflight(typing.NamedTuple):
         baseline_loss: Float, the same if every output is the best constant;
             `None` for losses other than mean squared and absolute error and
             the cross-entropies.
-        weight_gradient_norms: Dict of floats by the path of each weight.
+        gradient_norm: Float, the norm of the gradient over all weights.
         findings: Tuple of reasons why the model may not learn: `problem`, what
             was measured, and `remedy`, a line of code against it, or `""`.
     """
@@ -67,21 +65,14 @@ class Preflight(typing.NamedTuple):
     layers: tuple[_Layer, ...]
     loss: float
     baseline_loss: float | None
-    weight_gradient_norms: dict[str, float]
+    gradient_norm: float
     findings: tuple[_Finding, ...]
-
-    @property
-    def gradient_norm(self) -> float:
-        """The norm of the gradient of the loss over all weights."""
-        return float(np.linalg.norm([*self.weight_gradient_norms.values()]))
 
     def __str__(self):
         lines = [f"loss at update 0        {self.loss:.3g}"]
         if self.baseline_loss is not None:
             lines.append(f"loss of a constant      {self.baseline_loss:.3g}")
         lines.append(f"gradient norm           {self.gradient_norm:.3g}")
-        for path, norm in self.weight_gradient_norms.items():
-            lines.append(f"  {norm:<9.3g} {path}")
         for layer in self.layers:
             low, high = layer.input_mean.min(), layer.input_mean.max()
             first, last = layer.state_norms[[1, -1]]
@@ -101,31 +92,28 @@ def preflight(
 ) -> Preflight:
     """What speaks against training a recurrent model, before it is trained.
 
-    One batch is seen forward and backward, and nothing changes. The first of
-    these is found in each layer:
+    One batch is seen forward and backward, and nothing changes. Findings are,
+    of each layer the first one,
 
-    - the hidden state is not finite, or grows faster than T^2;
-    - the hidden state grows like T rather than sqrt(T): the mean of the
-      inputs accumulates, and `adapt` is named if it removes the problem;
-    - the gradient of a layer without gates vanishes: the first time step
+    - a hidden state that is not finite, or grows faster than T^2;
+    - one that grows like T rather than sqrt(T): the mean of the inputs
+      accumulates, and `adapt` is named if it removes the problem;
+    - the gradient of a layer without gates that vanishes: the first time step
       changes the last state by less than 1e-4 of what the last one does;
+    - a loss that is not finite, or a first gradient that is large and not
+      clipped, which Adam remembers for 1 / (1 - beta_2) updates.
 
-    and in the model a loss that is not finite, or a first gradient that is
-    large and not clipped, which Adam remembers for 1 / (1 - beta_2) updates.
     Whether the model can learn the data, and whether the learning rate suits
     a whole training, one batch does not show.
 
     Args:
-        model: A compiled Sequential or functional model with one output and
-            at least one recurrent layer, of Keras or of this package.
+        model: A compiled Sequential or functional model with at least one
+            recurrent layer, of Keras or of this package.
         x: Its inputs, as for `model.fit`: an array `(samples, time,
             features)`, or a list or dict of arrays for several inputs.
-        y: Its targets, an array of as many samples.
+        y: Its targets, an array of as many samples, or as `x` for several.
         batch_size: Positive integer, how many of the first samples to use.
             Defaults to 32.
-
-    Returns:
-        A `Preflight`.
 
     Raises:
         ValueError: If an argument is not as above, or not finite.
@@ -143,12 +131,13 @@ def preflight(
     keras_rin.adapt(model, x)
     keras.optimizers.Adam(..., global_clipnorm=1.0)
     """
-    x, y = _first_samples(model, x, y, batch_size)
+    batch_size = _arguments.integer("batch_size", batch_size)
+    x, y = _first_samples((x, y), batch_size)
     layer_inputs = first_inputs(model, x)
-    if not layer_inputs:
+    if not layer_inputs or not model.compiled:
         raise ValueError(
-            "`model` must have a recurrent layer whose inputs are known. "
-            f"Received: a model with {model.layers}"
+            "`model` must be compiled, with a recurrent layer whose inputs are "
+            f"known. Received: a model with {model.layers}"
         )
     variables = model.trainable_variables
 
@@ -160,68 +149,45 @@ def preflight(
 
     values = [ops.convert_to_tensor(variable.value) for variable in variables]
     loss, gradients = _autodiff.value_and_gradients(batch_loss, values)
+    loss = float(_cells.float64(loss))
+    norms = [np.linalg.norm(_cells.float64(gradient)) for gradient in gradients]
+    norm = float(np.linalg.norm(norms))
     constant = best_constant(model, y)
-    report = Preflight(
-        loss=float(_cells.float64(loss)),
-        baseline_loss=constant
-        and float(_cells.float64(batch_loss(values, constant))),
-        # After the loss: on JAX a prediction deletes the values of before.
-        layers=tuple(_layer_report(*inputs) for inputs in layer_inputs),
-        weight_gradient_norms={
-            variable.path: float(np.linalg.norm(_cells.float64(gradient)))
-            for variable, gradient in zip(variables, gradients, strict=True)
-        },
-        findings=(),
+    baseline_loss = constant and float(
+        _cells.float64(batch_loss(values, constant))
     )
+    # After the loss: on JAX a prediction deletes the values of before.
+    layers = tuple(_layer_report(*inputs) for inputs in layer_inputs)
     findings: list[_Finding] = []
-    for inputs, layer_report in zip(layer_inputs, report.layers, strict=True):
-        findings += _layer_findings(model, x, inputs, layer_report)
-    findings += _gradient_findings(model.optimizer, report)
-    return report._replace(findings=tuple(findings))
+    for inputs, layer in zip(layer_inputs, layers, strict=True):
+        findings += _layer_findings(model, x, inputs, layer)
+    findings += _gradient_findings(model.optimizer, loss, norm)
+    return Preflight(layers, loss, baseline_loss, norm, tuple(findings))
 
 
-def _first_samples(model, x, y, batch_size):
-    """The first inputs, in their structure, and the first targets."""
-    if not (
-        is_functional(model) and model.compiled and len(model.outputs) == 1
-    ):
-        raise ValueError(
-            "`model` must be a Sequential or functional model that is built "
-            "and compiled, with one output: begin it with `keras.Input`. "
-            f"Received: model={model!r}"
-        )
-    batch_size = _arguments.integer("batch_size", batch_size)
-    inputs = order_by_inputs(model.inputs, x)
-    shapes = [tuple(getattr(array, "shape", ())) for array in [*inputs, y]]
-    samples = {shape[:1] for shape in shapes}
-    is_aligned = len(samples) == 1 and () not in samples
-    if len(inputs) != len(model.inputs) or not is_aligned:
-        raise ValueError(
-            f"`x` must have an array for each of {len(model.inputs)} inputs, "
-            "and `y` must be an array of as many samples. Received: "
-            f"x={type(x)} and y={type(y)}, of the samples {samples}"
-        )
+def _first_samples(structure, count):
+    def first(array):
+        if not hasattr(array, "shape"):
+            raise ValueError(
+                "`x` and `y` must be arrays, or a list or dict of arrays for "
+                f"several inputs. Received: {type(array).__name__}"
+            )
+        array = ops.convert_to_numpy(array[:count])
+        _arguments.finite_array("x, y", array)
+        return array
 
-    def batch(array):
-        return ops.convert_to_numpy(array[:batch_size])
-
-    for name, array in [*(("x", array) for array in inputs), ("y", y)]:
-        _arguments.finite_array(name, batch(array))
-    return keras.tree.map_structure(batch, (x, y))
+    return keras.tree.map_structure(first, structure)
 
 
-def _layer_report(layer, read):
-    x, mask = read()
-    norms = []
-    for function, options in (
-        (state_norms, {}),
-        (gradient_norms, {"directions": DIRECTIONS}),
-    ):
-        try:
-            norms.append(function(layer, x, mask=mask, **options))
-        except ValueError:  # states leave the range of the dtype
-            norms.append(np.full(x.shape[1] + 1, np.nan))
-    return _Layer(layer.name, x[mask].mean(0), x[mask].std(0), *norms)
+def _layer_report(layer, read_inputs):
+    x, mask = read_inputs()
+    states = gradients = np.full(x.shape[1] + 1, np.nan)
+    with contextlib.suppress(ValueError):  # beyond the range of the dtype
+        states = state_norms(layer, x, mask=mask)
+        # Five directions give an order of magnitude.
+        gradients = gradient_norms(layer, x, mask=mask, directions=5)
+    moments = x[mask].mean(axis=0), x[mask].std(axis=0)
+    return _Layer(layer.name, *moments, states, gradients)
 
 
 def _layer_findings(model, x, inputs, report):
@@ -273,9 +239,8 @@ def _adapt_helps(model, x, inputs):
         return not _fast_growth(_layer_report(*inputs))
 
 
-def _gradient_findings(optimizer, report):
-    loss, norm = report.loss, report.gradient_norm
-    # A LossScaleOptimizer clips and remembers by the optimizer within.
+def _gradient_findings(optimizer, loss, norm):
+    # A LossScaleOptimizer clips by the optimizer within.
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     options = "clipnorm", "global_clipnorm", "clipvalue"
     clips = [getattr(o, n, None) for o in (optimizer, inner) for n in options]
@@ -285,12 +250,9 @@ def _gradient_findings(optimizer, report):
             f"norm {norm:.3g} (docs/questions.md)."
         )
     if norm > LARGE_GRADIENT and not any(clips):
-        name, memory = type(inner).__name__, ""
-        if hasattr(inner, "beta_2"):
-            updates = f"{1 / (1 - inner.beta_2):,.0f} updates"
-            memory = f", and {name} remembers it for {updates}"
+        name = type(inner).__name__
         yield _Finding(
-            f"The gradient of the loss has norm {norm:.2g} at update 0{memory} "
-            "(docs/long_sequences.md).",
+            f"The gradient of the loss has norm {norm:.2g} at update 0, and "
+            "nothing clips it (docs/long_sequences.md).",
             f"keras.optimizers.{name}(..., global_clipnorm=1.0)",
         )
