@@ -34,9 +34,7 @@ def adapt(
     integrates its drive x_t W + b: a nonzero mean m W + b shifts the hidden
     state by T (m W + b) after T time steps, before any training. After
     `adapt` the mean drive of every unit is zero, and the hidden state grows
-    like the square root of T. Without `adapt`, an identity recurrence on
-    inputs in [0, 1] often diverges over a few hundred time steps; with it,
-    five of five solve the adding problem over 400 (`docs/long_sequences.md`).
+    like the square root of T (`docs/long_sequences.md`).
 
     Call `adapt` once, on the training data, before `fit`. Only the biases
     change, and a second call gives the same biases. A layer of a model is
@@ -66,11 +64,10 @@ def adapt(
             all batches. The data are iterated over once per adapted cell.
 
     Raises:
-        ValueError: If the layer is not built, has no bias, or is not one of
-            the supported layers; if a model is neither Sequential nor
-            functional, or calls such a layer more than once; if layers share
-            a cell; if the data are empty, of the wrong shape, of an integer
-            dtype, or not finite. In these cases no bias is changed.
+        ValueError: If there is no such layer whose inputs are known; if one is
+            not built, has no bias, is called more than once or shares its
+            cell; if the data are empty, of the wrong shape, integers, or not
+            finite. In these cases no bias is changed.
 
     Example:
 
@@ -82,8 +79,6 @@ def adapt(
     >>> bool(keras.ops.all(abs(keras.ops.mean(drive, axis=0)) < 1e-5))
     True
     """
-    if steps is not None:
-        steps = _arguments.integer("steps", steps)
     batch_size = _arguments.integer("batch_size", batch_size)
     if not isinstance(layer, keras.layers.Layer):
         raise ValueError(
@@ -104,7 +99,6 @@ def adapt(
         if _is_centered(inner)
     ]
     cells = [cell for cell, *_ in layer_inputs]
-    _check_skipped(layer, cells)
     _check_cells(layer, cells)
     with _restored_after_error([cell.bias for cell in cells]):
         for cell, name, inner_batches in layer_inputs:
@@ -126,38 +120,33 @@ def _check_built(layer):
         )
 
 
-def _check_skipped(layer, cells):
+def _check_cells(layer, cells):
     """Names the layers within another layer, whose inputs are unknown."""
-    skipped = ", ".join(
+    skipped = [
         inner.name
         for inner in recurrent_layers(layer)
-        if _is_centered(inner)
-        and not any(cell_of(inner) is cell for cell in cells)
-    )
+        if _is_centered(inner) and cell_of(inner) not in cells
+    ]
+    advice = f"Adapt each of {skipped} by keras_rin.adapt(layer, its_inputs)."
     if not cells:
-        remedy = f" whose inputs are known: adapt {skipped} one by one"
         raise ValueError(
-            f"{layer.name} has no RIN or SimpleRNN layer to adapt"
-            f"{remedy * bool(skipped)}. Received: layer={layer}"
+            f"{layer.name} has no RIN or SimpleRNN layer whose inputs are "
+            f"known. {advice * bool(skipped)} Received: layer={layer}"
         )
     if skipped:
         warnings.warn(
-            f"Layers of {layer.name} are not adapted: {skipped}, since their "
-            "inputs within another layer are unknown. Adapt each by "
-            "keras_rin.adapt(layer, its_inputs).",
+            f"Some layers of {layer.name} are not adapted, since their inputs "
+            f"within another layer are unknown. {advice}",
             stacklevel=3,
         )
-
-
-def _check_cells(layer, cells):
-    for number, cell in enumerate(cells):
+    for cell in cells:
         _check_built(cell)
         if not cell.use_bias:
             raise ValueError(
                 f"{cell.name} has no bias to adapt (use_bias=False): add an "
                 "adapted keras.layers.Normalization before it."
             )
-        if any(cell is previous for previous in cells[:number]):
+        if cells.count(cell) > 1:
             raise ValueError(
                 f"{cell.name} must be called exactly once, since it has one "
                 "bias: neither twice by a model nor by several layers. "
@@ -224,27 +213,22 @@ def _feature_means(batches, cell, name):
             x = x.reshape(-1, features).astype("float64")
             total += x.sum(axis=0)
             count += len(x)
-    not_finite = np.flatnonzero(~np.isfinite(total)).tolist()
-    if not_finite or not count:
-        fault = f"NaN or infinity in features {not_finite}"
+    if not count or not np.isfinite(total).all():
         raise ValueError(
             "`data` must be finite, with at least one time step, and an "
-            f"iterator has them for one cell only. Received: for {name} "
-            f"{fault if not_finite else 'no time step'}"
+            "iterator has them for one cell only. Received: for "
+            f"{name} {count} time steps, whose sum is {total}"
         )
     return total / count
 
 
 def _checked_array(x, features, name):
     dtype = keras.backend.standardize_dtype(x.dtype)
-    if len(x.shape) != 3 or x.shape[-1] != features:
+    has_shape = len(x.shape) == 3 and x.shape[-1] == features
+    if not (has_shape and keras.backend.is_float_dtype(dtype)):
         raise ValueError(
-            f"{name} expects data of shape (batch, time, {features}). "
-            f"Received: data of shape {tuple(x.shape)}"
-        )
-    if not keras.backend.is_float_dtype(dtype):
-        raise ValueError(
-            f"{name} must be adapted to floating-point data, as in training. "
-            f"Received: data of dtype {dtype}"
+            f"{name} expects floating-point data of shape (batch, time, "
+            f"{features}), as in training. Received: data of shape "
+            f"{tuple(x.shape)} and dtype {dtype}"
         )
     return ops.convert_to_numpy(x)

@@ -47,8 +47,8 @@ def check_shape(name, received, expected):
     """Raises an error if one size of a tensor is not the expected one."""
     # While a model is being traced, a size can be None or a tensor.
     if len(received) != len(expected) or any(
-        isinstance(size, int) and isinstance(other, int) and size != other
-        for size, other in zip(received, expected, strict=True)
+        isinstance(size, int) and isinstance(number, int) and size != number
+        for size, number in zip(received, expected, strict=True)
     ):
         raise ValueError(
             f"`{name}` must have the shape {expected}. "
@@ -95,9 +95,5 @@ def square_matrix(name, value) -> np.ndarray:
 def vector(name, value, size) -> np.ndarray:
     """Returns a vector of `size` entries; e_1 if `value` is `None`."""
     array = np.eye(1, size)[0] if value is None else real_array(name, value)
-    if array.shape != (size,):
-        raise ValueError(
-            f"`{name}` must have the shape ({size},). "
-            f"Received: {name} of shape {array.shape}"
-        )
+    check_shape(name, array.shape, (size,))
     return finite_array(name, array)

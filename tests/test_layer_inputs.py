@@ -46,14 +46,14 @@ def masked_stack(x, backwards=False):
     stack = keras.layers.RNN(cells, go_backwards=backwards)
     model = sequential(keras.layers.Masking(), stack)
     step = -1 if backwards else 1
-    read, steps = x[:, ::step].copy(), SOME[:, ::step].copy()
+    inputs, steps = x[:, ::step].copy(), SOME[:, ::step].copy()
 
     def outputs(cell, inputs):
         layer = keras.layers.RNN(cell, return_sequences=True)
         return to_numpy(layer(inputs, mask=keras.ops.array(steps)))
 
     def expected():
-        first = outputs(cells[0], read)
+        first = outputs(cells[0], inputs)
         second = outputs(cells[1], first)
         return [(cells[1], first, steps), (cells[2], second, steps)]
 

@@ -1,7 +1,6 @@
 """What the recurrent layers of a model read."""
 
 import functools
-import itertools
 
 import keras
 from keras import ops
@@ -41,11 +40,10 @@ def recurrent_inputs(layer, batches):
         for inner in (layer.forward_layer, layer.backward_layer):
             yield from recurrent_inputs(inner, batches)
     elif isinstance(layer, keras.layers.TimeDistributed):
-        batches = functools.partial(_mapped, _merge_steps, batches)
-        yield from recurrent_inputs(layer.layer, batches)
+        yield from recurrent_inputs(layer.layer, _merged_steps(batches))
     elif isinstance(cell, keras.layers.StackedRNNCells):
         if getattr(layer, "go_backwards", False):
-            batches = functools.partial(_mapped, _reverse_steps, batches)
+            batches = _mapped(lambda array: ops.flip(array, 1), batches)
         yield from _stack_inputs(cell, batches)
     elif is_recurrent(layer):
         yield (
@@ -55,7 +53,11 @@ def recurrent_inputs(layer, batches):
 
 
 def _mapped(function, batches):
-    return itertools.starmap(function, batches())
+    """Batches with a function of each array and each mask."""
+    return lambda: (
+        ([*map(function, x)], masks and [*map(function, masks)])
+        for x, masks in batches()
+    )
 
 
 def _stack_inputs(stack, batches):
@@ -120,14 +122,7 @@ def _has_masked_steps(masks):
     )
 
 
-def _reverse_steps(x, masks):
-    def flip(array):
-        return ops.flip(array, 1)
-
-    return [*map(flip, x)], masks and [*map(flip, masks)]
-
-
-def _merge_steps(x, masks):
+def _merged_steps(batches):
     """The inputs that `TimeDistributed` passes to its layer, as one batch.
 
     A mask has an axis for the time steps of a slice, which a recurrent layer
@@ -138,7 +133,8 @@ def _merge_steps(x, masks):
         array = ops.convert_to_numpy(array)
         return array.reshape(-1, *array.shape[2:])
 
-    has_slice_steps = masks is not None and len(masks[0].shape) > 2
-    return [*map(merge_axes, x)], (
-        [*map(merge_axes, masks)] if has_slice_steps else None
-    )
+    def slice_batches():
+        for x, masks in batches():
+            yield x, masks if masks and len(masks[0].shape) > 2 else None
+
+    return _mapped(merge_axes, slice_batches)
