@@ -5,14 +5,14 @@ import inspect
 import keras_rin
 
 
-def of(module):
+def public_callables(module):
     """Those of a module, and of the public modules within."""
     for name in module.__all__:
         item = getattr(module, name)
         if inspect.ismodule(item):
-            yield from of(item)
+            yield from public_callables(item)
         elif callable(item):
             yield f"{module.__name__}.{name}", item
 
 
-OBJECTS = dict(of(keras_rin))
+OBJECTS = dict(public_callables(keras_rin))

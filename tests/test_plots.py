@@ -307,8 +307,11 @@ def test_expanding_directions_are_lines_through_their_points(
 
 
 def test_states_of_one_number_are_drawn_on_a_line():
-    one = {"states": np.zeros((5, 1)), "jacobians": np.full((5, 1, 1), 0.5)}
-    one["members"] = list(np.eye(5)[:, :1, None])
-    lines = drawn_lines(plots.plot_fixed_points(POINTS._replace(**one)))
+    points = POINTS._replace(
+        states=np.zeros((5, 1)),
+        jacobians=np.full((5, 1, 1), 0.5),
+        members=list(np.eye(5)[:, :1, None]),
+    )
+    lines = drawn_lines(plots.plot_fixed_points(points))
     x, y = np.hstack([lines[kind] for kind in KINDS])
     assert np.ptp(x) == pytest.approx(1) and not y.any()
