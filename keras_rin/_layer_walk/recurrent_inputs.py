@@ -34,7 +34,7 @@ def recurrent_inputs(layer, batches):
             if recurrent_layers(inner):
                 tensors, masks = _inputs_of_call(args, kwargs)
                 yield from recurrent_inputs(
-                    inner, _passed_on(inputs, tensors, masks, batches)
+                    inner, _batches_at(tensors, masks, inputs, batches)
                 )
     elif isinstance(layer, keras.layers.Bidirectional):
         for inner in (layer.forward_layer, layer.backward_layer):
@@ -67,7 +67,7 @@ def _stack_inputs(stack, batches):
         layer = keras.layers.RNN(
             cell, return_sequences=True, dtype=cell.dtype_policy
         )
-        batches = _passed_on([x], [layer(x)], [None], batches)
+        batches = _batches_at([layer(x)], [None], [x], batches)
 
 
 def _inputs_of_call(args, kwargs):
@@ -78,8 +78,8 @@ def _inputs_of_call(args, kwargs):
     return tensors, keras.tree.flatten(masks)
 
 
-def _passed_on(inputs, tensors, masks, batches):
-    """What reaches `tensors` of a model with these inputs."""
+def _batches_at(tensors, masks, inputs, batches):
+    """The batches of `tensors`, from those of the inputs of their model."""
     is_unchanged = [*map(id, inputs)] == [*map(id, tensors)]
     if is_unchanged and all(mask is None for mask in masks):
         return batches  # without a copy
@@ -98,7 +98,7 @@ def _passed_on(inputs, tensors, masks, batches):
         model.supports_masking = True
         return model
 
-    def passed_batches():
+    def batches_at_tensors():
         model = preceding_model()
         with undisturbed(model):
             for x, masks in batches():
@@ -109,7 +109,7 @@ def _passed_on(inputs, tensors, masks, batches):
                 else:
                     yield model.predict_on_batch(x)
 
-    return passed_batches
+    return batches_at_tensors
 
 
 def _mask_or_ones(inputs, mask=None):

@@ -27,12 +27,13 @@ def first_inputs(model, x):
         if has_matrices(layer):
             first_calls.setdefault(id(layer), (layer, batches))
     return [
-        (layer, lambda batches=batches: _float32(batches()))
+        (layer, lambda batches=batches: _only_batch(batches()))
         for layer, batches in first_calls.values()
     ]
 
 
-def _float32(batches):
+def _only_batch(batches):
+    """The inputs in float32 and their mask, of ones where it is `None`."""
     ((x, mask),) = batches
     x = ops.convert_to_numpy(ops.cast(x, "float32"))
     if mask is None:
