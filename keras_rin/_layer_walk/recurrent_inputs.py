@@ -103,23 +103,17 @@ def _batches_at(tensors, masks, inputs, batches):
         with undisturbed(model):
             for x, masks in batches():
                 # Only a model inside another one has masks here.
-                if _has_masked_steps(masks):
+                if all(ops.all(mask) for mask in masks or []):
+                    yield model.predict_on_batch(x)
+                else:
                     masks = [*map(ops.convert_to_tensor, masks)]
                     yield model(x, training=False, mask=masks)
-                else:
-                    yield model.predict_on_batch(x)
 
     return batches_at_tensors
 
 
 def _mask_or_ones(inputs, mask=None):
     return ops.ones(ops.shape(inputs)[:2], "bool") if mask is None else mask
-
-
-def _has_masked_steps(masks):
-    return masks is not None and not all(
-        ops.convert_to_numpy(mask).all() for mask in masks
-    )
 
 
 def _merged_steps(batches):

@@ -85,10 +85,10 @@ def perfect_fit(
         width = _arguments.integer("width", width, at_least=2)
     points, labels, first_indices = _distinct(*_checked(x, y))
     cloud = _Cloud(points, labels, first_indices)
-    stack = _narrowest_stack(cloud, width)
-    model = _model(cloud, stack)
+    weights, margin = _narrowest_weights(cloud, width)
+    model = _model(cloud.mean, weights)
     _check_predictions(model, points, labels, first_indices)
-    return PerfectFit(model, float(stack.margin))
+    return PerfectFit(model, float(margin))
 
 
 def _checked(x, y):
@@ -126,16 +126,16 @@ def _distinct(x, y):
     return points.astype("float64"), y[first], first
 
 
-def _narrowest_stack(cloud, width):
-    """The stack of a width, or of the first one that suffices in float32."""
+def _narrowest_weights(cloud, width):
+    """Those of a width, or of the first one that suffices in float32."""
     n, features = cloud.points.shape
     narrowest = width or max(4, int(np.ceil(np.log(n))))
     while not width and narrowest < features + 1:  # a larger one is the same
         try:
-            return _separating_stack(cloud, narrowest)
+            return _separating_weights(cloud, narrowest)
         except TooNarrow:
             narrowest = min(narrowest * 3 // 2, features + 1)
-    return _separating_stack(cloud, narrowest)
+    return _separating_weights(cloud, narrowest)
 
 
 class _Cloud:
@@ -148,8 +148,8 @@ class _Cloud:
         self.mean = points.mean(axis=0).astype("float32")
         centered = points - self.mean
         deviation = np.maximum(centered.std(axis=0), SMALLEST_DEVIATION)
-        self.weights = np.where(np.ptp(centered, axis=0) > 0, 1 / deviation, 0)
-        self.points = centered * self.weights
+        self.scale = np.where(np.ptp(centered, axis=0) > 0, 1 / deviation, 0)
+        self.points = centered * self.scale
 
     def projected(self, k):
         """A projection to k dimensions and its points, the longest of 1."""
@@ -166,23 +166,15 @@ class _Cloud:
         return np.where(largest > 0, largest, 1)
 
 
-class _Stack(typing.NamedTuple):
-    """The weights of a network, and the smallest gap of a neuron."""
-
-    projection: np.ndarray  # (features, width - 1)
-    kernel: np.ndarray  # (depth, width, units)
-    bias: np.ndarray  # (depth, units)
-    output_kernel: np.ndarray  # (depth, units, width)
-    corners: np.ndarray  # (classes, width - 1)
-    margin: float
-
-
 class TooNarrow(ValueError):
     """Rounding may move a point by too much of the distance to a class."""
 
 
-def _separating_stack(cloud, width):
-    """The `_Stack` of a width; raises `TooNarrow` if float32 needs more."""
+def _separating_weights(cloud, width):
+    """The weights of the model, and its margin.
+
+    Raises `TooNarrow` if float32 needs a larger width.
+    """
     n = len(cloud.points)
     depth = -(-n // MOST_UNITS)
     units = -(-n // depth)
@@ -223,7 +215,15 @@ def _separating_stack(cloud, width):
         bias[block, : stop - start] = -thresholds
         output_kernel[block, : stop - start] = output
         margin = min(margin, gaps.min() / reach[start])
-    return _Stack(projection, kernel, bias, output_kernel, corners, margin)
+    projection = cloud.scale[:, None] * projection
+    return [
+        np.pad(projection, [(0, 0), (0, 1)]),
+        kernel,
+        output_kernel,
+        bias,
+        np.pad(corners, [(0, 0), (0, 1)]).T,
+        -np.sum(corners**2, axis=1) / 2,
+    ], margin
 
 
 def _projection(features, k):
@@ -246,35 +246,24 @@ def _corners(classes, k):
     return corners / (levels - 1), 1 / (levels - 1)
 
 
-def _model(cloud, stack):
+def _model(mean, weights):
     """Projection, residual blocks and the choice of the nearest corner."""
-    depth, width, units = stack.kernel.shape
+    depth, width, units = weights[1].shape
     float32: dict[str, typing.Any] = {"dtype": "float32"}
-    mean, dense = cloud.mean, keras.layers.Dense
-    variance = np.ones_like(mean)
+    layers, variance = keras.layers, np.ones_like(mean)
     model = keras.Sequential(
         [
             keras.Input(mean.shape, **float32),
-            keras.layers.Normalization(mean=mean, variance=variance, **float32),
-            dense(width, use_bias=False, name="projection", **float32),
+            layers.Normalization(mean=mean, variance=variance, **float32),
+            layers.Dense(width, use_bias=False, name="projection", **float32),
             ResidualDenseStack(
                 units, depth=depth, kernel_initializer="zeros", **float32
             ),
-            dense(cloud.classes, name="logits", **float32),
+            layers.Dense(len(weights[-1]), name="logits", **float32),
         ],
         name="perfect_fit",
     )
-    projection = cloud.weights[:, None] * stack.projection
-    model.set_weights(
-        [
-            np.pad(projection, [(0, 0), (0, 1)]),
-            stack.kernel,
-            stack.output_kernel,
-            stack.bias,
-            np.pad(stack.corners, [(0, 0), (0, 1)]).T,
-            -np.sum(stack.corners**2, axis=1) / 2,
-        ]
-    )
+    model.set_weights(weights)
     return model
 
 

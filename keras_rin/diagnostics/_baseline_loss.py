@@ -56,17 +56,15 @@ def _name_and_options(model):
 
 
 def _constant(name, options, targets):
-    if name == "mean_squared_error":
-        return targets.mean(axis=0)
     if name == "mean_absolute_error":
         return np.median(targets, axis=0)
+    p = targets.mean(axis=0)
+    if name == "mean_squared_error":
+        return p
     is_binary = name == "binary_crossentropy"
     smoothing = options.get("label_smoothing", 0)
-    p = targets.mean(axis=0) * (1 - smoothing)
-    p = p + smoothing / (2 if is_binary else len(p))
-    if not is_binary:
-        p = p / max(p.sum(), TINY)
+    p = p * (1 - smoothing) + smoothing / (2 if is_binary else len(p))
     if not options.get("from_logits"):
-        return p
+        return p  # Keras divides by the sum over classes.
     p = np.clip(p, TINY, 1 - TINY)
     return np.log(p) - is_binary * np.log(1 - p)
