@@ -111,7 +111,7 @@ BASELINES = {
         *(CLASSES, (N, 3), entropy(SHARES)),
     ),
     "an ignored class": (
-        losses.SparseCategoricalCrossentropy(True, ignore_class=-1),
+        losses.SparseCategoricalCrossentropy(ignore_class=-1),
         *(np.where(CLASSES == 0, -1, CLASSES), (N, 3), entropy(SHARES[1:])),
     ),
 }
