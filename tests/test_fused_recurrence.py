@@ -26,7 +26,7 @@ TIMES = [7, 40, 48]  # in one, two and three pieces
 RECOMPUTE = [True, False, False, True]
 
 
-def made(units=5, features=2, fused=True, dtype="float64", **options):
+def new_rin(units=5, features=2, fused=True, dtype="float64", **options):
     """A layer with random weights, which keep its states small."""
     rng, identity = np.random.default_rng(0), np.eye(units)
     layer = RIN(units, fused=fused, dtype=dtype, **options)
@@ -119,7 +119,7 @@ def assert_is_simple_rnn(layer, time=7, batch=3, compiled=False, **kwargs):
 def test_the_fused_recurrence_is_simple_rnn(
     activation, mask, time, return_sequences, compiled, recompute
 ):
-    layer = made(
+    layer = new_rin(
         activation=activation,
         return_sequences=return_sequences,
         recompute=recompute,
@@ -145,7 +145,7 @@ OPTIONS = {
     "option, mask, training", table(OPTIONS, MASKS, [True, True, False])
 )
 def test_every_option_acts_as_on_simple_rnn(option, mask, training):
-    layer = made(**OPTIONS[option])
+    layer = new_rin(**OPTIONS[option])
     assert_is_simple_rnn(layer, training=training, **masked(mask))
 
 
@@ -154,7 +154,7 @@ def test_every_option_acts_as_on_simple_rnn(option, mask, training):
     [{"unroll": True}, {"activation": "softplus"}, {"go_backwards": True}],
 )
 def test_so_is_the_loop_of_keras(options):
-    layer = made(fused="auto", **options)
+    layer = new_rin(fused="auto", **options)
     assert_is_simple_rnn(layer, training=False, **masked("leading"))
 
 
@@ -163,7 +163,7 @@ def test_so_is_the_loop_of_keras(options):
 )
 @pytest.mark.parametrize("recompute", [False, True])
 def test_sequences_may_be_short_long_and_none(time, batch, recompute):
-    layer = made(activation="sigmoid", recompute=recompute)
+    layer = new_rin(activation="sigmoid", recompute=recompute)
     assert_is_simple_rnn(layer, time, batch)
 
 
@@ -172,7 +172,7 @@ def test_recomputation_divides_the_memory():
     import jax
 
     def temporary_bytes(recompute):
-        layer = made(units=16, recompute=recompute)
+        layer = new_rin(units=16, recompute=recompute)
         arguments = drawn(layer, 10_007)  # a prime
         step = jax.grad(lambda *a: ops.sum(run(layer, *a)), range(5))
         program = jax.jit(step).lower(*arguments).compile()
@@ -186,7 +186,9 @@ def test_recomputation_divides_the_memory():
     table(["linear", "relu", "leaky_relu", "elu"], [np.nan, np.inf], COMPILED),
 )
 def test_nan_and_infinity_reach_the_output(activation, bad, compiled):
-    layer = made(units=3, features=3, activation=activation, return_sequences=1)
+    layer = new_rin(
+        units=3, features=3, activation=activation, return_sequences=1
+    )
     arguments = [to_numpy(argument) for argument in drawn(layer)]
     arguments[0] = np.array(arguments[0])
     arguments[0][1, 2, 1] = bad
@@ -210,7 +212,7 @@ def test_nan_and_infinity_reach_the_output(activation, bad, compiled):
     ],
 )
 def test_it_computes_in_the_dtype_of_the_policy(dtype, tolerance, compiled):
-    layer = made(activation="tanh", dtype=dtype, return_sequences=True)
+    layer = new_rin(activation="tanh", dtype=dtype, return_sequences=True)
     arguments = drawn(layer)
     (states,), _ = outputs_and_gradients(
         lambda x, h: layer(x, initial_state=h, training=True),
@@ -231,7 +233,7 @@ def test_steps_taken_at_once_on_a_gpu_are_those_of_the_loop(monkeypatch, time):
     import jax
 
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    layer = made(activation="sigmoid", return_sequences=True)
+    layer = new_rin(activation="sigmoid", return_sequences=True)
     assert_is_simple_rnn(layer, time, **masked("alternating", time))
 
 
@@ -262,7 +264,7 @@ def second_derivative(loss, arguments, by):
     "by, power, compiled", table(range(5), [1, 2], COMPILED)
 )
 def test_second_derivatives_are_refused(by, power, compiled):
-    layer = made(return_sequences=True)
+    layer = new_rin(return_sequences=True)
     derivative = second_derivative
     if compiled:
         import tensorflow as tf
@@ -277,7 +279,7 @@ def test_second_derivatives_are_refused(by, power, compiled):
 
 @pytest.mark.skipif(BACKEND == "torch", reason="has no forward mode here")
 def test_forward_mode_is_refused():
-    layer = made()
+    layer = new_rin()
     x, *others = drawn(layer)
     if BACKEND == "jax":
         import jax

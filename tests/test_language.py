@@ -38,12 +38,12 @@ HOME_MADE = {
 
 
 def test_texts_use_the_terms_of_the_field():
-    found = {}
+    replacements = {}
     for path in TEXTS:
         # In one line, without comment signs and adjacent quotes.
         text = re.sub(r'"\s*\n\s*f?"', "", path.read_text())
         text = re.sub(r"[\s#`*]+", " ", text)
         for pattern, instead in HOME_MADE.items():
             for match in re.finditer(pattern, text, re.IGNORECASE):
-                found[path, match[0]] = instead
-    assert not found
+                replacements[path, match[0]] = instead
+    assert not replacements

@@ -52,8 +52,8 @@ def start_together(output, prepare=None):
         free.bind(("127.0.0.1", 0))
         coordinator = f"--coordinator=127.0.0.1:{free.getsockname()[1]}"
     return [
-        start(output, coordinator, "--processes=2", f"--process={number}", **of)
-        for number, of in enumerate([{"prepare": prepare}, {}])
+        start(output, coordinator, "--processes=2", f"--process={n}", **options)
+        for n, options in enumerate([{"prepare": prepare}, {}])
     ]
 
 

@@ -65,10 +65,10 @@ class TensorFlow:
             total = value(layer, x, mask)
         return total, *tape.gradient(total, [x, *layer.trainable_weights])
 
-    def function(layer, x, mask, value=loss, of=eager, **kwargs):
+    def function(layer, x, mask, value=loss, derive=eager, **kwargs):
         arguments = [x] if mask is None else [x, mask]
         step = tf.function(
-            lambda x, mask=None: of(layer, x, mask, value), **kwargs
+            lambda x, mask=None: derive(layer, x, mask, value), **kwargs
         )
         return step(*map(tf.constant, arguments))
 
@@ -104,14 +104,14 @@ class TensorFlow:
         return TensorFlow.function(layer, x, mask, by_row(map_function))
 
     def jacobian(layer, x, mask):
-        def of(layer, x, mask, value):
+        def derive(layer, x, mask, value):
             with tf.GradientTape() as tape:
                 tape.watch(x)
                 outputs = layer(x, mask=mask, training=True)
             sources = [x, *layer.trainable_weights]
             return outputs, *tape.jacobian(outputs, sources)
 
-        return TensorFlow.function(layer, x, mask, of=of)
+        return TensorFlow.function(layer, x, mask, derive=derive)
 
     def tape_outside(layer, x, mask):
         return TensorFlow.eager(layer, x, mask, tf.function(loss))
