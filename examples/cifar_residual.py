@@ -15,7 +15,7 @@ import shutil
 import sys
 
 # TensorFlow logs to file descriptor 2. Python's messages get one of their own.
-sys.stderr = open(os.dup(2), "w", buffering=1)
+sys.stderr = open(os.dup(2), "w", buffering=1, closefd=False)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 import keras
 import tensorflow as tf

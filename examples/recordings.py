@@ -24,7 +24,7 @@ import sys
 import time
 
 # TensorFlow logs to file descriptor 2. Python's messages get one of their own.
-sys.stderr = open(os.dup(2), "w", buffering=1)
+sys.stderr = open(os.dup(2), "w", buffering=1, closefd=False)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 import keras
 import numpy as np
