@@ -38,17 +38,14 @@ def interrupt():
     raise KeyboardInterrupt
 
 
-def train(
-    folder, epochs, *callbacks, layer=None, rate=0.01, data=None, save="epoch"
-):
+def train(folder, epochs, *callbacks, layer=None, rate=0.01, data=None):
     """A new model, which trains on from what is in the folder."""
     keras.utils.set_random_seed(3)
     layer = layer() if layer else RIN(3)
     inputs = keras.Input(batch_shape=(4, 5, 2))
     model = keras.Sequential([inputs, layer, keras.layers.Dense(1)])
     model.compile(keras.optimizers.Adam(rate), "mse", run_eagerly=True)
-    options = {"delete_checkpoint": False, "save_freq": save}
-    backup = keras.callbacks.BackupAndRestore(folder, **options)
+    backup = keras.callbacks.BackupAndRestore(folder, delete_checkpoint=False)
     data = data or {"x": X, "y": X[:, 0, :1], "batch_size": 4}
     data |= {"shuffle": False, "epochs": epochs, "verbose": 0}
     with contextlib.suppress(KeyboardInterrupt):
@@ -113,15 +110,3 @@ def test_data_random_and_hidden_states_begin_anew(tmp_path, name):
     assert trained("whole", 3) == trained("again", 3)
     trained("ended", 1)
     assert trained("ended", 3) != trained("whole", 3)
-
-
-def test_an_epoch_begins_with_its_first_batch_whatever_was_saved(tmp_path):
-    train(tmp_path, 3, EndsIn(2, interrupt), save=1)
-    model = train(tmp_path, 3, save=1)
-    assert int(model.optimizer.iterations) == 3 + 2 * 2
-
-
-def test_another_model_of_the_same_shapes_is_not_refused(tmp_path):
-    train(tmp_path, 1)
-    model = train(tmp_path, 2, layer=lambda: RIN(3, activation="tanh"))
-    assert model.history.epoch == [1]

@@ -90,9 +90,7 @@ LAYERS = {
     "RNN of two cells": (around(two_cells), (5, 3), (2,), 6),
     "Bidirectional": (
         around(of(RIN, 4), keras.layers.Bidirectional),
-        (5, 3),
-        (8,),
-        6,
+        *((5, 3), (8,), 6),
     ),
     "TimeDistributed": (
         around(of(RIN, 4), keras.layers.TimeDistributed),
@@ -224,12 +222,8 @@ ON_FEATURES = [
 ]
 
 
-def class_name(layer):
-    return type(layer).__name__
-
-
 @pytest.mark.one_backend
-@pytest.mark.parametrize("layer", ON_FEATURES, ids=class_name)
+@pytest.mark.parametrize("layer", ON_FEATURES, ids=type)
 def test_a_mask_goes_through_what_works_on_the_features(layer):
     """What is padded answers as if it were not."""
     model = keras.Sequential(
@@ -248,7 +242,7 @@ def test_a_mask_goes_through_what_works_on_the_features(layer):
 @pytest.mark.parametrize(
     "layer",
     [*ON_FEATURES, RIN(4), RIN(4, dropout=0.5), ResidualConv2D(4)],
-    ids=class_name,
+    ids=type,
 )
 def test_it_takes_integers_and_float64_as_dense_does(layer):
     x = np.arange(24).reshape(2, 4, 3) % 5

@@ -78,17 +78,6 @@ def test_dropout_of_the_cell_is_drawn_anew_at_each_call(cell, rng):
         assert_same(inference, layer(x))
 
 
-def test_a_model_trains_and_predicts(rng):
-    cell = RINCell(4, dropout=0.5, recurrent_dropout=0.5)
-    model = keras.Sequential([NoisyRNN(cell), keras.layers.Dense(1)])
-    compiles = keras.backend.backend() == "jax"
-    model.compile("sgd", "mse", jit_compile=compiles)
-    x = rng.normal(size=(6, 5, 3)).astype("float32")
-    for _ in range(2):
-        model.fit(x, x[:, 0, :1], batch_size=3, verbose=0)
-        assert np.isfinite(model.predict(x, verbose=0)).all()
-
-
 @pytest.mark.parametrize(
     "cell, stddev, shape, message",
     [

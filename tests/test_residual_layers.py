@@ -110,15 +110,6 @@ def test_a_small_linear_offset_survives_bfloat16():
     assert_same(y, [[1 + 1 / 128] * 2], rtol=0, atol=0)
 
 
-def test_the_options_of_a_linear_layer_act_on_the_offset():
-    layer = LinearResidual(
-        "ones", kernel_regularizer="l2", kernel_constraint="non_neg"
-    )
-    layer.build((None, 3))
-    assert_same(layer.losses[0], 0.01 * 9)
-    assert_same(layer.kernel.constraint(-np.ones((3, 3))), np.zeros((3, 3)))
-
-
 @pytest.mark.parametrize(
     "activation, use_bias, shape",
     first_of(

@@ -1,5 +1,7 @@
 """One step of RINCell, and of the cell with two transitions a step."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -13,14 +15,10 @@ from keras_rin.layers import RINCell
 
 CELLS = pytest.mark.parametrize("make", [RINCell, DeepTransitionRINCell])
 NORMAL = keras.initializers.RandomNormal
+built = functools.partial(references.built, features=3)
 OFFSETS = slice(1, None, 2)  # of the weights
 NAMES = ["kernel", "recurrent_kernel", "bias"]
 NAMES += ["transition_kernel", "transition_bias"]
-
-
-def built(cell):
-    cell.build((None, 3))
-    return cell
 
 
 def random_cell(make, units=5, **options):

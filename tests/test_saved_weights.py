@@ -66,14 +66,6 @@ def randomized(model, rng):
     return model
 
 
-def pair(make, rng):
-    """Two models of one shape, of SimpleRNN and of RIN."""
-    return [
-        randomized(model_of(make(*classes)), rng)
-        for classes in ((SimpleRNN, SimpleRNNCell), (RIN, RINCell))
-    ]
-
-
 @pytest.fixture
 def file(tmp_path):
     return tmp_path / "w.weights.h5"
@@ -94,7 +86,11 @@ def assert_not_confused(ours, of_keras, rng, file, advice):
 
 @CASES
 def test_offsets_and_effective_matrices_are_not_confused(make, rng, file):
-    simple, rin = pair(make, rng)
+    """Two models of one shape, of SimpleRNN and of RIN."""
+    simple, rin = (
+        randomized(model_of(make(*classes)), rng)
+        for classes in ((SimpleRNN, SimpleRNNCell), (RIN, RINCell))
+    )
     assert_not_confused(rin, simple, rng, file, "RIN.from_simple_rnn")
 
 
@@ -102,24 +98,6 @@ def test_a_bias_more_does_not_hide_the_mark(file):
     model_of(RNN(RINCell(4, use_bias=False))).save_weights(file)
     with pytest.raises(ValueError, match="could not be loaded"):
         model_of(RNN(SimpleRNNCell(4))).load_weights(file)
-
-
-def test_weights_in_a_whole_model_are_checked_too(rng, tmp_path):
-    """`load_weights` reads a `.keras` file without its config."""
-    simple, rin = pair(WITHIN["Bidirectional"], rng)
-    for model, other in ((simple, rin), (rin, simple)):
-        model.save(tmp_path / "model.keras")
-        with pytest.raises(ValueError, match="could not be loaded"):
-            other.load_weights(tmp_path / "model.keras")
-
-
-def test_mismatches_are_skipped_if_asked_for(rng, file):
-    simple, rin = pair(WITHIN["Bidirectional"], rng)
-    simple.save_weights(file)
-    before = rin.get_weights()
-    with pytest.warns(UserWarning, match="RIN.from_simple_rnn"):
-        rin.load_weights(file, skip_mismatch=True)
-    assert_same(rin.get_weights(), before, 0, 0)
 
 
 def test_a_linear_residual_is_no_dense(rng, file):

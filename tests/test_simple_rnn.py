@@ -5,6 +5,7 @@ import functools
 import keras
 import numpy as np
 import pytest
+import references
 from cases import first_of
 from references import assert_same
 from references import to_numpy
@@ -57,14 +58,7 @@ def built(rng, make, **options):
     return random_weights(rng, layer)
 
 
-def there(simple_rnn, **options):
-    return RIN.from_simple_rnn(simple_rnn, **options)
-
-
-def back(rin, **options):
-    return rin.to_simple_rnn(**options)
-
-
+there, back = RIN.from_simple_rnn, RIN.to_simple_rnn
 BOTH_WAYS = pytest.mark.parametrize(
     ("make", "convert", "sign"),
     [(keras.layers.SimpleRNN, there, -1), (RIN, back, 1)],
@@ -167,11 +161,6 @@ def test_cells_become_cells_of_the_same_step(rng):
     assert_same(again(x, h)[0], expected)
 
 
-def built_cell(cell):
-    cell.build((None, 2))
-    return cell
-
-
 SIMPLE_RNN, RNN_CELL = keras.layers.SimpleRNN, keras.layers.SimpleRNNCell
 # The options of U in a SimpleRNN, and those of V in a RIN, have no counterpart.
 REFUSED = [
@@ -182,12 +171,12 @@ REFUSED = [
     (RINCell.from_simple_rnn_cell, lambda: RINCell(3), "must be .*Received: "),
     (
         DeepTransitionRINCell.from_simple_rnn_cell,
-        lambda: built_cell(RNN_CELL(3)),
+        lambda: references.built(RNN_CELL(3)),
         "expecting 5 weights",
     ),
     (
         DeepTransitionRINCell.to_simple_rnn_cell,
-        lambda: built_cell(DeepTransitionRINCell(3)),
+        lambda: references.built(DeepTransitionRINCell(3)),
         "must be .*Received: ",
     ),
     *[

@@ -72,16 +72,11 @@ class PerGate(keras.initializers.Initializer):
                 f"Received: shape={tuple(shape)}"
             )
         gate_shape = (*shape[:-1], shape[-1] // self.gates)
-        kernels = [
-            _half_precision.draw(initializer, gate_shape, dtype)
-            for initializer in self._gate_initializers()
-        ]
+        gates = self.initializer
+        if not isinstance(gates, list):
+            gates = [reseeded(gates, k) for k in range(self.gates)]
+        kernels = [_half_precision.draw(g, gate_shape, dtype) for g in gates]
         return ops.concatenate(kernels, axis=-1)
-
-    def _gate_initializers(self):
-        if isinstance(self.initializer, list):
-            return self.initializer
-        return [reseeded(self.initializer, k) for k in range(self.gates)]
 
     def get_config(self):
         config = keras.tree.map_structure(
@@ -91,6 +86,7 @@ class PerGate(keras.initializers.Initializer):
 
 
 def reseeded(initializer, k):
+    """An initializer that draws other values for each k."""
     # A random initializer of Keras returns the same values at every call.
     if isinstance(initializer, Offset):
         return Offset(reseeded(initializer.initializer, k))

@@ -12,10 +12,10 @@ from keras_rin.regularizers import IdentityOffsetL2
 NO_COUNTERPART = object()
 
 
-def convert_layer(source, source_class, target_class, *, to_offset, overrides):
+def convert_layer(source, source_class, target_class, overrides):
     """A `target_class` with the outputs of `source`, a layer or a cell.
 
-    U = V - I with `to_offset`, else V = U + I
+    U = V - I if `source` is of Keras, else V = U + I
 
     `source` must not be of a subclass of `source_class`, which could compute
     something else. `overrides` are options of the new layer.
@@ -31,6 +31,7 @@ def convert_layer(source, source_class, target_class, *, to_offset, overrides):
             f"{source.name} has no weights yet: build it, or call it on data, "
             "before converting it."
         )
+    to_offset = not hasattr(source, "effective_recurrent_kernel")
     of_keras = source_class if to_offset else target_class
     options = _converted_options(source, cell, of_keras, to_offset)
     options = {**options, **overrides}
@@ -60,8 +61,10 @@ def _converted_options(source, cell, of_keras, to_offset):
         for name in names
     }
     initializer = options.pop("recurrent_initializer")
-    if initializer := _converted_initializer(initializer, to_offset):
-        options["recurrent_initializer"] = initializer
+    if to_offset:
+        options["recurrent_initializer"] = Offset(initializer)
+    elif type(initializer) is Offset:  # Otherwise it is known of U only.
+        options["recurrent_initializer"] = initializer.initializer
     return {
         **options,
         "dtype": source.dtype_policy,
@@ -69,13 +72,6 @@ def _converted_options(source, cell, of_keras, to_offset):
         "recurrent_constraint": _converted_constraint(cell, to_offset),
         "recurrent_dropout": NO_COUNTERPART if cell.recurrent_dropout else 0,
     }
-
-
-def _converted_initializer(initializer, to_offset):
-    """An initializer of the same V; `None` if only that of U is known."""
-    if to_offset:
-        return Offset(initializer)
-    return initializer.initializer if type(initializer) is Offset else None
 
 
 def _converted_regularizer(cell, to_offset):

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_rin.initializers import PerGate
+from keras_rin.initializers._per_gate import reseeded
 from keras_rin.layers._rin_cell import RINCell
 
 
@@ -72,7 +72,7 @@ class DeepTransitionRINCell(RINCell):
         self.transition_kernel = self.add_weight(
             shape=(self.units, self.units),
             name="transition_kernel",
-            initializer=_different_values(self.recurrent_initializer),
+            initializer=reseeded(self.recurrent_initializer, 1),
             regularizer=self.recurrent_regularizer,
             constraint=self.recurrent_constraint,
         )
@@ -80,7 +80,7 @@ class DeepTransitionRINCell(RINCell):
             self.transition_bias = self.add_weight(
                 shape=(self.units,),
                 name="transition_bias",
-                initializer=_different_values(self.bias_initializer),
+                initializer=reseeded(self.bias_initializer, 1),
                 regularizer=self.bias_regularizer,
                 constraint=self.bias_constraint,
             )
@@ -90,14 +90,3 @@ class DeepTransitionRINCell(RINCell):
         z = a + ops.matmul(a, self.transition_kernel)
         h = self.activation(z + self.transition_bias if self.use_bias else z)
         return h, [h] if isinstance(states, (list, tuple)) else h
-
-
-def _different_values(initializer):
-    """An initializer that draws other values than `initializer`."""
-
-    def draw(shape, dtype=None):
-        two_gates = PerGate(initializer, gates=2)
-        *rows, units = shape
-        return two_gates((*rows, 2 * units), dtype)[..., units:]
-
-    return draw

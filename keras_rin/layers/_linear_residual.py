@@ -4,9 +4,7 @@ from typing import Any
 
 import keras
 from keras import ops
-from keras.constraints import Constraint
 from keras.initializers import Initializer
-from keras.regularizers import Regularizer
 
 from keras_rin.layers._offset_options import warn_about_effective_options
 from keras_rin.layers._residual_branch import ResidualLayer
@@ -34,7 +32,8 @@ class LinearResidual(MarkedOffset, ResidualLayer):
         kernel_regularizer: Regularizer of the offset A. Defaults to `None`.
         activity_regularizer: Regularizer of the output. Defaults to `None`.
         kernel_constraint: Constraint on the offset A. Defaults to `None`.
-        **kwargs: `name`, `dtype`, `trainable`.
+        **options: The arguments from `kernel_regularizer` on, by name, and
+            `name`, `dtype`, `trainable`.
 
     Call arguments:
         x: Tensor of shape `(..., features)`.
@@ -62,18 +61,9 @@ class LinearResidual(MarkedOffset, ResidualLayer):
     def __init__(
         self,
         kernel_initializer: str | Initializer = "zeros",
-        kernel_regularizer: str | Regularizer | None = None,
-        activity_regularizer: str | Regularizer | None = None,
-        kernel_constraint: str | Constraint | None = None,
-        **kwargs: Any,
+        **options: Any,
     ):
-        super().__init__(
-            kernel_initializer=kernel_initializer,
-            kernel_regularizer=kernel_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            **kwargs,
-        )
+        super().__init__(kernel_initializer=kernel_initializer, **options)
         warn_about_effective_options(self, "kernel")
 
     def build(self, input_shape):

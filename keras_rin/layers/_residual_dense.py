@@ -5,9 +5,6 @@ from typing import Any
 
 import keras
 from keras import ops
-from keras.constraints import Constraint
-from keras.initializers import Initializer
-from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.layers._residual_branch import ResidualBranch
@@ -43,7 +40,8 @@ class ResidualDense(ResidualBranch):
             `"zeros"` makes the block the identity map.
         output_regularizer: Regularizer of V. Defaults to `None`.
         output_constraint: Constraint on V. Defaults to `None`.
-        **kwargs: `name`, `dtype`, `trainable`.
+        **options: The arguments from `kernel_initializer` on, by name, and
+            `name`, `dtype`, `trainable`.
 
     Call arguments:
         x: Tensor of shape `(..., features)`.
@@ -70,34 +68,9 @@ class ResidualDense(ResidualBranch):
         units: int,
         activation: str | Callable | None = "relu",
         use_bias: bool = True,
-        kernel_initializer: str | Initializer | None = None,
-        bias_initializer: str | Initializer = "zeros",
-        kernel_regularizer: str | Regularizer | None = None,
-        bias_regularizer: str | Regularizer | None = None,
-        activity_regularizer: str | Regularizer | None = None,
-        kernel_constraint: str | Constraint | None = None,
-        bias_constraint: str | Constraint | None = None,
-        *,
-        output_initializer: str | Initializer | None = None,
-        output_regularizer: str | Regularizer | None = None,
-        output_constraint: str | Constraint | None = None,
-        **kwargs: Any,
+        **options: Any,
     ):
-        super().__init__(
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            output_initializer=output_initializer,
-            output_regularizer=output_regularizer,
-            output_constraint=output_constraint,
-            **kwargs,
-        )
+        super().__init__(activation=activation, use_bias=use_bias, **options)
         self.units = _arguments.integer("units", units)
 
     def build(self, input_shape):
@@ -108,7 +81,4 @@ class ResidualDense(ResidualBranch):
 
     def call(self, x):
         x = ops.cast(x, self.compute_dtype)  # integers too
-        hidden = ops.matmul(x, self.kernel)
-        if self.use_bias:
-            hidden = hidden + self.bias
-        return x + ops.matmul(self.activation(hidden), self.output_kernel)
+        return self.dense_block(x, *self.weights)

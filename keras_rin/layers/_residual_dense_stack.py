@@ -93,14 +93,7 @@ class ResidualDenseStack(ResidualBranch):
         x = ops.cast(x, self.compute_dtype)  # integers too
 
         def block(h, weights):
-            kernel, output_kernel, *bias = weights
-            hidden = ops.matmul(h, kernel)
-            if self.use_bias:
-                hidden = hidden + bias[0]
-            return h + ops.matmul(self.activation(hidden), output_kernel), None
+            return self.dense_block(h, *weights), None
 
-        weights = [self.kernel, self.output_kernel]
-        if self.use_bias:
-            weights.append(self.bias)
-        tensors = tuple(ops.convert_to_tensor(weight) for weight in weights)
+        tensors = tuple(ops.convert_to_tensor(w) for w in self.weights)
         return ops.scan(block, x, tensors)[0]

@@ -327,9 +327,7 @@ class RIN(keras.layers.RNN):
         >>> bool(np.allclose(rin(x), simple_rnn(x), atol=1e-5))
         True
         """
-        return convert_layer(
-            layer, keras.layers.SimpleRNN, cls, to_offset=True, overrides=kwargs
-        )
+        return convert_layer(layer, keras.layers.SimpleRNN, cls, kwargs)
 
     def to_simple_rnn(self, **kwargs: Any) -> keras.layers.SimpleRNN:
         """Creates a `keras.layers.SimpleRNN` with the outputs of this layer.
@@ -349,9 +347,7 @@ class RIN(keras.layers.RNN):
         Raises:
             ValueError: As for `from_simple_rnn`.
         """
-        return convert_layer(
-            self, RIN, keras.layers.SimpleRNN, to_offset=False, overrides=kwargs
-        )
+        return convert_layer(self, RIN, keras.layers.SimpleRNN, kwargs)
 
     units = property(attrgetter("cell.units"))
     activation = property(attrgetter("cell.activation"))

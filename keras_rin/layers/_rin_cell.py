@@ -107,13 +107,7 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
         Returns:
             A built cell, or an error; see `RIN.from_simple_rnn`.
         """
-        return convert_layer(
-            cell,
-            keras.layers.SimpleRNNCell,
-            cls,
-            to_offset=True,
-            overrides=kwargs,
-        )
+        return convert_layer(cell, keras.layers.SimpleRNNCell, cls, kwargs)
 
     def to_simple_rnn_cell(self, **kwargs: Any) -> keras.layers.SimpleRNNCell:
         """Creates a `SimpleRNNCell` with the outputs of this built cell.
@@ -124,13 +118,7 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
         Returns:
             A built `SimpleRNNCell`, or an error; see `RIN.to_simple_rnn`.
         """
-        return convert_layer(
-            self,
-            RINCell,
-            keras.layers.SimpleRNNCell,
-            to_offset=False,
-            overrides=kwargs,
-        )
+        return convert_layer(self, RINCell, keras.layers.SimpleRNNCell, kwargs)
 
     @property
     def effective_recurrent_kernel(self) -> Any:
@@ -146,17 +134,14 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
         offset = getattr(self, name)
         return offset + ops.eye(self.units, dtype=offset.dtype)
 
-    def _project_inputs(self, x):
-        """The projected input x W + b, independent of the hidden state."""
-        projected = ops.matmul(x, self.kernel)
-        return projected + self.bias if self.use_bias else projected
-
     def call(self, inputs, states, training=False):
         is_list = isinstance(states, (list, tuple))
         h = states[0] if is_list else states
         x, dropped_h = self._apply_dropout(inputs, h, training)
         recurrent_input = h + ops.matmul(dropped_h, self.recurrent_kernel)
-        h = self.activation(self._project_inputs(x) + recurrent_input)
+        z = ops.matmul(x, self.kernel)
+        z = z + self.bias if self.use_bias else z
+        h = self.activation(z + recurrent_input)
         return h, [h] if is_list else h
 
     def _apply_dropout(self, x, h, training):
