@@ -111,8 +111,8 @@ BASELINES = {
         *(CLASSES, (N, 3), entropy(SHARES)),
     ),
     "an ignored class": (
-        losses.SparseCategoricalCrossentropy(ignore_class=-1),
-        *(np.where(CLASSES == 0, -1, CLASSES), (N, 3), entropy(SHARES[1:])),
+        losses.SparseCategoricalCrossentropy(ignore_class=0),
+        *(CLASSES, (N, 3), entropy(SHARES[1:])),
     ),
 }
 
@@ -308,10 +308,10 @@ REFUSED = {
         "must be compiled",
     ),
     "no RIN": (lambda: model_of(keras.layers.Dense(1)), "recurrent layer"),
-    "NaN in x": (rin, "finite", lambda x, y: (x * np.nan, y)),
-    "NaN in y": (rin, "finite", lambda x, y: (x, y * np.nan)),
-    "lists": (rin, "must be arrays", lambda x, y: (x.tolist(), y)),
-    "no targets": (rin, "must be arrays", lambda x, y: (x, None)),
+    "NaN in x": (rin, "`x` must .*finite", lambda x, y: (x * np.nan, y)),
+    "NaN in y": (rin, "`y` must .*finite", lambda x, y: (x, y * np.nan)),
+    "lists": (rin, "must be an array", lambda x, y: (x.tolist(), y)),
+    "no targets": (rin, "must be an array", lambda x, y: (x, None)),
 }
 
 

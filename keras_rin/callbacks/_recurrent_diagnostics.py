@@ -7,7 +7,6 @@ import warnings
 
 import keras
 import numpy as np
-from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
@@ -16,6 +15,7 @@ from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics._layer_inputs import first_inputs
+from keras_rin.diagnostics._layer_inputs import first_rows
 
 DISTANCES = ["distance_from_identity", "distance_from_orthogonal"]
 MATRIX = ["spectral_radius", "henrici_departure", *DISTANCES]
@@ -120,18 +120,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self._skipped_values: dict = {}
         self._layers: list = []
         self._has_warned = False
-        for array in [] if self.x is None else keras.tree.flatten(self.x):
-            if not hasattr(array, "shape"):
-                raise ValueError(
-                    "`x` must be an array, or a list or dict of arrays. "
-                    f"Received: {type(array).__name__}"
-                )
-            _arguments.finite_array("x", ops.convert_to_numpy(array))
+        if self.x is not None:
+            first_rows("x", self.x)
         if self.model.built:
             self._find_layers()
-            for name, layer, read in self._layers:
-                if read:
-                    self._follow_inputs(name, layer, *read())
+            for name, layer, read_inputs in self._layers:
+                if read_inputs:
+                    self._follow_inputs(name, layer, *read_inputs())
         self._begin = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -159,10 +154,10 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         values: dict = {}
         if not self._layers:
             self._find_layers()
-        for name, layer, read in self._layers:
+        for name, layer, read_inputs in self._layers:
             values |= _matrix_logs(name, layer)
-            if read:
-                inputs = layer, *read()
+            if read_inputs:
+                inputs = layer, *read_inputs()
                 values |= _logs(name, GRADIENT, _gradient, *inputs)
                 if self.lyapunov:
                     values |= _logs(name, EXPONENT, _exponent, *inputs)
@@ -179,7 +174,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 f"Received: a model with {self.model.layers}"
             )
         pairs = [] if self.x is None else first_inputs(self.model, self.x)
-        inputs = {id(layer): read for layer, read in pairs}
+        inputs = {id(layer): read_inputs for layer, read_inputs in pairs}
         counts: collections.Counter = collections.Counter()
         for layer in layers:
             counts[layer.name] += 1
@@ -187,7 +182,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             suffix = f"#{number}" * (number > 1)
             name = f"{self.prefix}{layer.name}{suffix}"
             self._layers.append((name, layer, inputs.get(id(layer))))
-        unknown = [name for name, _, read in self._layers if not read]
+        unknown = [name for name, _, inputs in self._layers if not inputs]
         if unknown and self.x is not None:
             warnings.warn(
                 f"Gradient and input drift of {', '.join(unknown)} are not "

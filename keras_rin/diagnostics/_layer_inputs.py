@@ -1,12 +1,30 @@
 """What the recurrent layers of a model read of a batch."""
 
+import keras
 import numpy as np
 from keras import ops
 
+from keras_rin import _arguments
 from keras_rin._layer_walk.functional_calls import order_by_inputs
 from keras_rin._layer_walk.layers import is_functional
 from keras_rin._layer_walk.recurrent_inputs import recurrent_inputs
 from keras_rin.diagnostics._recurrent_matrices import has_matrices
+
+
+def first_rows(name, structure, count=None):
+    """An array, or a list or dict of arrays, up to a row, in NumPy."""
+
+    def rows(array):
+        if not hasattr(array, "shape"):
+            raise ValueError(
+                f"`{name}` must be an array, or a list or dict of arrays. "
+                f"Received: {type(array).__name__}"
+            )
+        array = ops.convert_to_numpy(array[:count])
+        _arguments.finite_array(name, array)
+        return array
+
+    return keras.tree.map_structure(rows, structure)
 
 
 def first_inputs(model, x):

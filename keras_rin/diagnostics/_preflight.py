@@ -17,6 +17,7 @@ from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics._baseline_loss import best_constant
 from keras_rin.diagnostics._gradients import gradient_norms
 from keras_rin.diagnostics._layer_inputs import first_inputs
+from keras_rin.diagnostics._layer_inputs import first_rows
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 from keras_rin.diagnostics._state_growth import state_norms
 
@@ -132,7 +133,7 @@ def preflight(
     keras.optimizers.Adam(..., global_clipnorm=1.0)
     """
     batch_size = _arguments.integer("batch_size", batch_size)
-    x, y = _first_samples((x, y), batch_size)
+    x, y = first_rows("x", x, batch_size), first_rows("y", y, batch_size)
     layer_inputs = first_inputs(model, x)
     if not layer_inputs or not model.compiled:
         raise ValueError(
@@ -163,20 +164,6 @@ def preflight(
         findings += _layer_findings(model, x, inputs, layer)
     findings += _gradient_findings(model.optimizer, loss, norm)
     return Preflight(layers, loss, baseline_loss, norm, tuple(findings))
-
-
-def _first_samples(structure, count):
-    def first(array):
-        if not hasattr(array, "shape"):
-            raise ValueError(
-                "`x` and `y` must be arrays, or a list or dict of arrays for "
-                f"several inputs. Received: {type(array).__name__}"
-            )
-        array = ops.convert_to_numpy(array[:count])
-        _arguments.finite_array("x, y", array)
-        return array
-
-    return keras.tree.map_structure(first, structure)
 
 
 def _layer_report(layer, read_inputs):
