@@ -67,11 +67,11 @@ def measure_network(name, seed, updates):
     return run, (trajectories, fixed_points, spectrum)
 
 
-def train(name, seed, updates, units=UNITS):
+def train(name, seed, updates):
     """The trained model, and its normalized loss on new data."""
     keras.utils.set_random_seed(seed)
     kind, options, rate = NETWORKS[name]
-    layer = kind(units, return_sequences=True, **options)
+    layer = kind(UNITS, return_sequences=True, **options)
     read_out = keras.layers.Dense(3)
     model = keras.Sequential([keras.Input((LENGTH, 3)), layer, read_out])
     rate = keras.optimizers.schedules.CosineDecay(rate, updates, 0.01)
@@ -85,18 +85,13 @@ def train(name, seed, updates, units=UNITS):
     return model, loss / flip_flop.baseline_loss()
 
 
-def states_near(layer, rng, count=400):
-    """New sequences, the states along them, and states near those."""
-    x, _ = flip_flop.generate(rng, 50, LENGTH)
-    trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
-    states = rng.permutation(np.concatenate(trajectories))[:count]
-    return x, trajectories, states + 0.3 * rng.normal(size=states.shape)
-
-
 def analyse(layer, seed):
     """States along new sequences, fixed points, and Lyapunov exponents."""
     rng = np.random.default_rng([seed, 1])
-    x, trajectories, states = states_near(layer, rng)
+    x, _ = flip_flop.generate(rng, 50, LENGTH)
+    trajectories = diagnostics.state_trajectories(layer, x)[:, 1:]
+    states = rng.permutation(np.concatenate(trajectories))[:400]
+    states = states + 0.3 * rng.normal(size=states.shape)
     fixed_points = diagnostics.fixed_points(layer, states, x=np.zeros(3))
     spectrum = diagnostics.lyapunov_spectrum(layer, x[:10])
     return trajectories, fixed_points, spectrum
