@@ -9,7 +9,6 @@ ends. The longest recordings are read by MiniRocket alone.
 import functools
 
 import numpy as np
-from archive.layers import DATA
 
 from engine import record
 from engine import recordings
@@ -19,7 +18,7 @@ from engine.measurement import spread
 ALL = "Euclidean distance", "dynamic time warping", "MiniRocket"
 
 
-def measure(names=DATA, classifiers=ALL):
+def measure(names=tuple(recordings.PACKAGES), classifiers=ALL):
     return {"classifiers": [classify(name, classifiers) for name in names]}
 
 
