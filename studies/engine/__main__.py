@@ -37,7 +37,7 @@ def parser():
     flag = {"action": "store_true"}
     pages.add_argument("--pictures", **flag, help="Draw all pictures as well.")
     measure = commands.add_parser("measure", help="Run a program of a study.")
-    measure.add_argument("study", help="Its folder, or FOLDER/PART.")
+    measure.add_argument("study", help="FOLDER/PART.")
     measure.add_argument("--variant", default="", help="What to measure.")
     text = "Check with the smallest settings."
     measure.add_argument("--smallest", **flag, help=text)

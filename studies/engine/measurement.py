@@ -1,7 +1,7 @@
 """Programs of studies: what they measure, and what a page says of it.
 
-A program, measure.py or NAME.py of each part of a study, has question and
-method as docstring, and
+A program, PART.py of a part of a study, has question and method as docstring,
+and
 
 - `measure`, which returns the results, with an entry `figures`, {file: figure},
   of what is not stored. An argument `partial` is the file for `PartialRuns`, or
@@ -13,9 +13,9 @@ method as docstring, and
 - `VARIANTS`, {name: Variant}, the first without a name.
 - `SMALLEST`, settings that show within seconds whether it runs.
 
-What the results of the first variant decide is in claims.toml or
-claims_NAME.toml, {statement: arguments of `Claim`}, with the name of a function
-of the results as `finding`.
+What the results of the first variant decide is in claims_PART.toml,
+{statement: arguments of `Claim`}, with the name of a function of the results as
+`finding`.
 """
 
 import dataclasses
@@ -48,19 +48,19 @@ class Variant:
 class Measurement:
     """What a program measures, and how a page shows that."""
 
-    def __init__(self, program, folder, part=""):
+    def __init__(self, program, folder, part):
         self.program, self.folder, self.part = program, folder, part
-        self.name = "/".join(filter(None, [folder.name, part]))
+        self.name = f"{folder.name}/{part}"
         self.pictures = getattr(program, "PICTURES", {})
         self.variants = getattr(program, "VARIANTS", {"": Variant()})
 
     @classmethod
     def of(cls, name):
-        """The program of a study, by its name, FOLDER or FOLDER/PART."""
+        """The program of a part of a study, by its name, FOLDER/PART."""
         study, _, part = name.partition("/")
         if name not in programs():
             sys.exit(f"There is no {name}. Programs: {', '.join(programs())}.")
-        program = importlib.import_module(f"{study}.{part or 'measure'}")
+        program = importlib.import_module(f"{study}.{part}")
         return cls(program, record.STUDIES / study, part)
 
     def run(self, folder=None, variant="", smallest=False, page=False):
@@ -146,7 +146,7 @@ class Measurement:
 def programs():
     """The names of all programs, as `Measurement.of` takes them."""
     return [
-        path.parent.name + f"/{path.stem}" * (path.stem != "measure")
+        f"{path.parent.name}/{path.stem}"
         for path in sorted(record.STUDIES.glob("[a-z]*/*.py"))
         if "\ndef measure(" in path.read_text()
     ]

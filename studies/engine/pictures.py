@@ -14,7 +14,6 @@ from keras_rin import plots
 FAR_BELOW = 0.1  # of the baseline
 STYLES = plots.STYLES
 OTHER = "#332288"  # a variant without a style
-POSITIVE, NEGATIVE = "#0072b2", "#d55e00"  # values, and their sign
 CAPTIONS = {
     "models.svg": "Normalized test loss of each model",
     "curves.svg": "Normalized validation loss after each epoch: median and "
