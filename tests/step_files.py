@@ -114,11 +114,14 @@ def run_micro(path, x):
 
 def run_onnx(path, x):
     """The outputs for x (time, ...)."""
+    import onnx
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path))
     names = [value.name for value in session.get_inputs()]
     description = described(path)
+    opsets = {o.domain: o.version for o in onnx.load(path).opset_import}
+    assert opsets[""] == description["opset"]
     assert names == [entry["name"] for entry in description["inputs"]]
     values, results = {}, []
     for entry in description["inputs"] + description["outputs"]:

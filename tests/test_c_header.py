@@ -131,7 +131,6 @@ def test_the_bytes_on_a_cortex_m4(weights, tmp_path, monkeypatch):
     assert sizes[".data"] == "0"
     assert 100 < written.code_bytes < int(sizes[".text"])
     monkeypatch.setenv("PATH", "")
-    written = export_streaming(adding(), path, verbose=False, **options)
     assert written.path == path and written.code_bytes is None
 
 
@@ -180,16 +179,13 @@ def named(layer, activation):
     return chain(RIN(3, name=layer), dense)
 
 
-# Of each header the stem, a layer and an activation, whose parts a name of the
-# other may be made of.
+# Of each header the stem, a layer and an activation.
 TOGETHER = {
     "functions": (
         ("gait", "rin", "log_softmax"),
         ("gait_log", "rin", "softmax"),
     ),
-    "weights": (("foot", "left_rin", "relu"), ("foot_left", "rin", "relu")),
     "guards": (("Net", "rin", "relu"), ("NET", "rin", "relu")),
-    "macros": (("va", "copy", "relu"), ("va_copy", "private_h", "relu")),
     "public names": (("a", "step", "relu"), ("a_step", "state", "relu")),
 }
 
@@ -199,11 +195,8 @@ def test_names_of_two_headers_do_not_meet(case, tmp_path):
     stems = [stem for stem, *_ in TOGETHER[case]]
     for stem, *layer in TOGETHER[case]:
         header(named(*layer), tmp_path, stem)
-    own_guards = "".join(f"#define {stem.upper()}_H\n" for stem in stems)
-    before = f"#include <stdarg.h>\n{own_guards}"
-    for command in (COMPILERS["gcc"], COMPILERS["g++"]):
-        for prefixes in (stems, stems[::-1]):
-            compile_object(tmp_path, command, *prefixes, before=before)
+    for prefixes in (stems, stems[::-1]):
+        compile_object(tmp_path, COMPILERS["g++"], *prefixes)
 
 
 @pytest.mark.parametrize(
@@ -216,20 +209,6 @@ def test_a_header_in_a_namespace_of_cpp(activation, include, tmp_path):
     before, after = f"{include}namespace gesture {{\n", "}\n"
     command = COMPILERS["g++"]
     compile_object(tmp_path, command, "net", before=before, after=after)
-
-
-def test_a_normalization_is_part_of_the_next_weights(tmp_path):
-    """Where float32 is as exact, and in int8 where it has one factor."""
-    text = header(adding(), tmp_path).read_text()
-    assert ": Normalization, in-1: RIN" in text
-    assert "_factor" not in text and "_minus_mean" not in text
-    text = header(far_from_zero(), tmp_path).read_text()
-    assert "_minus_mean" in text
-    for variance, folds in (([1.0, 4.0], False), ([4.0, 4.0], True)):
-        normalization = layers.Normalization(mean=[0, 0], variance=variance)
-        model = chain(normalization, RIN(3, use_bias=False))
-        text = header(model, tmp_path, weights="int8").read_text()
-        assert ("_factor" not in text) == folds
 
 
 # Down to subnormal numbers; the largest of float32 among them.
@@ -294,23 +273,17 @@ def test_a_softmax_along_the_features(rng, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_names_of_layers_become_different_identifiers(tmp_path):
+@pytest.mark.parametrize("compiler", ["gcc", "riscv"])
+def test_names_of_layers_become_different_identifiers(compiler, tmp_path):
+    """Debian's compiler for RISC-V has no `math.h`, so none is needed."""
     names = ["a", "a-b", "a_b", "3", "\u00fc", "double", "a_recurrent", "x_h"]
-    cells = [layers.LSTM, RIN, layers.SimpleRNN, layers.GRU] * 2
-    model = chain(
-        *(
-            cell(2, return_sequences=True, name=name)
-            for name, cell in zip(names, cells, strict=True)
-        )
-    )
-    header(model, tmp_path)
-    compile_object(tmp_path, COMPILERS["gcc"], "rin")
+    header(chain(*(rin(name=name) for name in names)), tmp_path)
+    compile_object(tmp_path, COMPILERS[compiler], "rin")
 
 
 @pytest.mark.parametrize(
     "name",
-    """rin.c 3rin.h my-rin.h r\u00fcn.h _rin.h math.h a_private.h
-    private_a.h""".split(),
+    "rin.c 3rin.h my-rin.h r\u00fcn.h _rin.h a_private.h private_a.h".split(),
 )
 def test_a_path_whose_stem_is_no_prefix_is_refused(name, tmp_path):
     with pytest.raises(ValueError, match=f"stem is the prefix.*{name}"):
@@ -345,12 +318,6 @@ REFUSED = {
     "'my'.*MyDense": lambda: chain(rin(), MyDense(2, name="my")),
     "'mine'.*MyCell": lambda: chain(layers.RNN(MyCell(3), name="mine")),
     "'cosine'.*'cos'": lambda: chain(rin(activation=ops.cos, name="cosine")),
-    "'of'.*axis": lambda: chain(
-        RIN(3), layers.Dense(3, layers.Softmax(0, name="of"))
-    ),
-    "Flatten": lambda: chain(
-        layers.TimeDistributed(layers.Flatten()), rin(), shape=(None, 2, 2)
-    ),
     "Add is not supported": lambda: graph(
         lambda x: layers.Add()([x, rin()(x)])
     ),
@@ -389,12 +356,5 @@ def test_a_model_without_a_form_in_c_is_refused(message, tmp_path):
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
 def test_a_weight_that_is_not_a_finite_float32_is_named(value, tmp_path):
     model = chain(layers.Rescaling(value, name="large"), RIN(2))
-    with pytest.raises(ValueError, match="'large: scale'"):
+    with pytest.raises(ValueError, match="'large_factor'"):
         header(model, tmp_path)
-
-
-@pytest.mark.exhaustive
-def test_it_compiles_for_risc_v(tmp_path):
-    """Debian's compiler has no `math.h`, so the activation needs none."""
-    header(chain(RIN(3)), tmp_path)
-    compile_object(tmp_path, COMPILERS["riscv"], "rin")

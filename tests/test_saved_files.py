@@ -25,21 +25,13 @@ LAMBDA = {
     "class_name": "__lambda__",
     "config": {"value": "4wEAAAAAAAAA", "defaults": None, "closure": None},
 }
-# Those of others would leave a file if anything of them were run.
+# It would leave a file if it were run.
 MARK = pathlib.Path(tempfile.gettempdir()) / f"keras_rin_{os.getpid()}"
-OF_OTHERS = [
-    ("os", "system", {"command": f"touch {MARK}"}),
-    ("subprocess", "Popen", {"args": ["touch", str(MARK)]}),
-    ("builtins", "exec", {"source": f"open({str(MARK)!r}, 'w')"}),
-    ("keras.layers", "Lambda", {"function": f"open({str(MARK)!r}, 'w')"}),
-]
+TOUCH = {"command": f"touch {MARK}"}
 JUNK = [
     "no such thing",
     LAMBDA,
-    *(
-        {"module": module, "class_name": name, "config": config}
-        for module, name, config in OF_OTHERS
-    ),
+    {"module": "os", "class_name": "system", "config": TOUCH},
     *(None, "../../../etc/passwd", -1, 0, 1e300, float("nan"), 10**30),
     *([], [[1], [2, 3]], {}, True),
 ]
@@ -97,7 +89,7 @@ def junk_for(key, value):
     """All of it for what the class itself reads, some for what Keras does."""
     if key == "dtype":  # Keras itself says AttributeError of an object
         return JUNK[:1]
-    return JUNK[:6] if isinstance(value, dict | bool) else JUNK
+    return JUNK[:3] if isinstance(value, dict | bool) else JUNK
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -92,16 +92,6 @@ def test_a_graph_is_a_file(format, name, rng, tmp_path):
     assert_near(y, model, x, 1e-4)
 
 
-def test_the_onnx_file_states_its_opset(tmp_path, capfd):
-    import onnx
-
-    path = tmp_path / "step.onnx"
-    export_streaming(named("r-1"), path, "onnx")
-    opsets = {o.domain: o.version for o in onnx.load(path).opset_import}
-    assert opsets[""] == described(path)["opset"] == 15
-    assert "step of r-1, x, in opset 15, des" in capfd.readouterr().out
-
-
 def named(*names):
     model = keras.Sequential([keras.Input((None, 2))])
     for name in names:
@@ -156,20 +146,20 @@ REFUSED = [
         for format in NAMES
         for names in NAMES[format]
     ),
-    ("onnx", in_dtype("bfloat16"), "'rin\\w*' has no .*in bfloat16; copy"),
-    ("litert", in_dtype("float16"), "'rin\\w*' has no .*in float16; copy"),
-    ("litert", in_dtype("float64"), "'rin\\w*' has no .*in float64; copy"),
+    ("onnx", in_dtype("bfloat16"), "copy the weights.*rin.*in bfloat16"),
+    ("litert", in_dtype("float16"), "copy the weights.*rin.*in float16"),
+    ("litert", in_dtype("float64"), "copy the weights.*rin.*in float64"),
     (
         "litert",
         lambda: above(layers.Dense(2, dtype="mixed_bfloat16", name="top")),
-        "'top'.*bfloat16",
+        "/top.*bfloat16",
     ),
-    ("onnx", lambda: above(Digamma(name="mine")), "'mine'.*'Digamma'"),
-    ("litert", lambda: above(Digamma(name="mine")), "'mine'.*'Digamma'"),
+    ("onnx", lambda: above(Digamma(name="mine")), "mine.*Digamma"),
+    ("litert", lambda: above(Digamma(name="mine")), "Digamma.*mine"),
     (
         "onnx",
         lambda: above(ResidualDenseStack(2, depth=2, name="deep")),
-        "'deep'.*'while'",
+        "deep.*while",
     ),
 ]
 
@@ -194,8 +184,8 @@ def data(x=1.0, rin=1.0):
 @pytest.mark.parametrize(
     ("states", "make", "dataset", "message"),
     [
-        ("int16", lambda: above(layers.Dense(2, "elu")), None, "form of ELU"),
-        ("int16", of_tokens, None, "has no form of .*ExpandDims"),
+        ("int16", lambda: above(layers.Dense(2, "elu")), None, "op: 'ELU'"),
+        ("int16", of_tokens, None, "states='int16', where .*ExpandDims"),
         (
             "int8",
             lambda: above(layers.Activation("celu"), activation="sigmoid"),
@@ -227,9 +217,9 @@ def test_a_step_that_cannot_be_written_is_not_half_written(
 ):
     name, is_folder = PATHS[format], format == "tf_saved_model"
 
-    def write(units=2, folder=tmp_path):
-        model = keras.Sequential([keras.Input((None, 2)), RIN(units)])
+    def write(units, folder=tmp_path):
         options = {} if format == "c" else {"step_only": True}
+        model = above(layers.Dense(units))
         export_streaming(model, folder / name, format, False, **options)
 
     def contents():
@@ -238,11 +228,11 @@ def test_a_step_that_cannot_be_written_is_not_half_written(
 
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="cannot be written"):
-        write(folder=tmp_path / "file")
+        write(2, tmp_path / "file")
     if is_folder:  # whose other entries stay
         (tmp_path / name / "kept").mkdir(parents=True)
     write(3)
-    write()
+    write(2)
     before = contents()
     assert is_folder <= (tmp_path / name / "kept").exists()
 

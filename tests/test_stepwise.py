@@ -152,10 +152,6 @@ class Reversed(layers.Dense):
         return super().call(ops.flip(x, 1))
 
 
-def scaled_by_time(x):
-    return x / ops.cast(ops.shape(x)[1], "float32")
-
-
 def over_time(x):
     return ops.softmax(x, axis=1)
 
@@ -180,7 +176,6 @@ REFUSED = [
     layers.PReLU(),  # a slope of each step
     layers.Rescaling(np.arange(6.0)[:, None]),
     layers.Reshape((6, 3)),
-    layers.Lambda(scaled_by_time),
     Mine(),
     Reversed(3),
     layers.Activation(over_time),
@@ -196,27 +191,23 @@ def model_of(function, shape=(6, 3), **kwargs):
 
 
 SEVERAL = {
-    "flatten": lambda x: layers.Reshape((6, 3))(layers.Flatten()(x)),
     "average_pooling": lambda x: layers.RepeatVector(6)(
         layers.GlobalAveragePooling1D()(x)
     ),
     "attention": lambda x: layers.Attention()([x, x]),
     "concatenate": lambda x: layers.Concatenate(axis=1)([x, x]),
-    "dot": lambda x: layers.Dot(2)([x, x]),
     "rin.*no longer a sequence": lambda x: layers.RepeatVector(3)(RIN(3)(x)),
     "add.*known only after the last step": lambda x: layers.Add()(
         [x, RIN(3)(x)]
     ),
     "add": lambda x: layers.Add()([x, np.ones((1, 6, 3), "float32")]),
     "get_item": lambda x: x[:, ::-1],
-    "get_item_": lambda x: x[:, -2:],
-    "get_item__": lambda x: ops.expand_dims(x[..., 0, :], 1),
+    "get_item_": lambda x: ops.expand_dims(x[..., 0, :], 1),
     "flip": lambda x: ops.flip(x, 1),
     "mean": lambda x: x - ops.mean(x, axis=1, keepdims=True),
     "max": lambda x: x - ops.max(x),
     "concatenate_": lambda x: ops.concatenate([x, x], axis=1),
     "add_": lambda x: x + np.arange(6.0, dtype="float32")[:, None],
-    "multiply": lambda x: ops.multiply(np.ones((1, 6, 1), "float32"), x),
 }
 
 

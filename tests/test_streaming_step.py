@@ -222,9 +222,6 @@ def used_twice(make):
 
 
 REFUSED = {
-    "also processes the sequence backwards": lambda: stack(
-        layers.Bidirectional(rin(4))
-    ),
     "it processes the sequence backwards": lambda: stack(
         rin(4, go_backwards=True)
     ),
@@ -249,15 +246,13 @@ REFUSED = {
     "dropout.*training=True": lambda: graph(
         lambda x: rin(4)(layers.Dropout(0.5)(x, training=True))
     ),
-    "sequential.*is used twice": lambda: used_twice(
+    "sequential.*used twice": lambda: used_twice(
         lambda: stack(sequences(FEATURES))
     ),
-    "rin.*is used twice": lambda: used_twice(lambda: sequences(FEATURES)),
-    "noise": lambda: stack(NoisyRNN(RINCell(4))),
+    "rin.*used twice": lambda: used_twice(lambda: sequences(FEATURES)),
+    "NoisyRNN may do more": lambda: stack(NoisyRNN(RINCell(4))),
     "initial state is not 0": lambda: stack(layers.RNN(FromOne(4))),
-    "different names": lambda: stack(
-        rin(4, name="x", return_sequences=True), rin(4)
-    ),
+    "'x'.*must have names": lambda: stack(rin(4, name="x")),
     "a recurrent layer": lambda: stack(layers.Dense(3)),
     "is built": lambda: keras.Sequential([rin(4)]),
     "one input and one": lambda: graph(lambda x: [rin(4)(x), rin(4)(x)]),

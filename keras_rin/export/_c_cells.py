@@ -1,6 +1,5 @@
 """The cells of recurrent layers, as operations of C."""
 
-import contextlib
 from typing import Any
 
 import keras
@@ -24,23 +23,23 @@ class Recurrent(Operation):
 
     def __init__(self, cell, name):
         self.name, self.units = name, cell.units
-        self.kernel = weight_of(cell, "kernel", name).T
-        self.bias = bias_of(cell, name)
-        self.recurrent_kernel = weight_of(cell, "recurrent_kernel", name).T
-        self.activation = activation_of(cell, 2, name=name)
+        self.kernel = weight_of(cell, "kernel").T
+        self.bias = bias_of(cell)
+        self.recurrent_kernel = weight_of(cell, "recurrent_kernel").T
+        self.activation = activation_of(cell, name=name)
         if self.gates > 1:
             self.gate_activation = activation_of(
-                cell, 2, "recurrent_activation", name
+                cell, "recurrent_activation", name
             )
 
     def write(self, program, x, size, is_last):
         z = program.buffer(self.gates * self.units, x)
         h = program.state(f"{self.name}_h", self.units)
-        condition = contextlib.nullcontext()
         if self.is_masked:
-            condition = program.condition("!is_masked")
-        with condition:
-            self.update(program, x, z, h)
+            program.write("if (!is_masked) {")
+        self.update(program, x, z, h)
+        if self.is_masked:
+            program.write("}")
         if is_last:
             program.call("copy", h, "y", self.units)
         return h, self.units
@@ -75,8 +74,8 @@ class DeepTransitionCell(SimpleCell):
 
     def __init__(self, cell, name):
         super().__init__(cell, name)
-        self.transition_kernel = weight_of(cell, "transition_kernel", name).T
-        self.transition_bias = bias_of(cell, name, "transition_bias")
+        self.transition_kernel = weight_of(cell, "transition_kernel").T
+        self.transition_bias = bias_of(cell, "transition_bias")
 
     def update(self, program, x, z, h):
         super().update(program, x, z, h)

@@ -180,14 +180,11 @@ _FORMULAS = {
 ACTIVATIONS = (*_FORMULAS, "softmax", "log_softmax")
 _WITH_PARAMETERS = {
     "elu_layer": (["alpha"], "x < 0.0f ? alpha * expm1f(x) : x"),
-    "leaky_relu_layer": (["slope"], "x < 0.0f ? slope * x : x"),
-    "shifted_relu": (
+    "relu_layer": (
         ["slope", "threshold"],
-        "x > threshold ? x : slope * (x - threshold)",
+        "x > threshold ? x : slope == 0.0f ? 0.0f : slope * (x - threshold)",
     ),
-    "threshold_relu": (["threshold"], "x > threshold ? x : 0.0f"),
     "minimum": (["largest"], "x > largest ? largest : x"),
-    "rescale": (["mean", "factor", "offset"], "(x - mean) * factor + offset"),
 }
 
 

@@ -1,6 +1,5 @@
 """A model of sequences as a C header, which computes one time step."""
 
-import pathlib
 import re
 
 import keras
@@ -11,7 +10,6 @@ from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin.export._c_cells import cell_operations
 from keras_rin.export._c_layers import Embedding
 from keras_rin.export._c_layers import check_class
-from keras_rin.export._c_layers import fold_affine
 from keras_rin.export._c_layers import layer_operations
 from keras_rin.export._c_layers import refuse
 from keras_rin.export._c_program import PRIVATE
@@ -20,21 +18,14 @@ from keras_rin.export._stepwise import tensors_of
 from keras_rin.export._streaming_step import calls_its_cell_alone
 from keras_rin.export._streaming_step import is_graph
 
-# What C99 calls its own headers, which an include would find instead.
-_HEADERS_OF_C = """
-    assert complex ctype errno fenv float inttypes iso646 limits locale math
-    setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib
-    stdnoreturn string tgmath threads time uchar wchar wctype
-""".split()
-
 _HEADER = """\
 /*
 One time step of the Keras model {model!r}, in C99 and C++.
 
 Made by keras_rin {version} with Keras {keras} on {backend}.
 
-x: {x}, in the units of the model's input.
-y: {y}, the model's output after this step. It must not overlap x.
+x[{inputs}]: {x}, in the units of the model's input.
+y[{outputs}]: the model's output after this step. It must not overlap x.
 
 Within a namespace of C++, include math.h before the namespace.
 
@@ -81,31 +72,24 @@ static inline void {name}_step({name}_state *state, const float x[], float y[])
 
 
 def write_c_header(model, path, weights):
-    """Writes the header; returns a sentence, bytes of weights and of states."""
+    """Writes the header; returns a name, bytes of weights and of states."""
     program = Program(_prefix(path), weights)
-    operations = fold_affine(_operations(model)[0], weights)
+    operations = _operations(model)[0]
     x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
     y_size = _write_step(program, operations, x_size)
     text = _header(model, program, operations, x_size, y_size)
     with _files.replacing(path, "The C header") as new:
         new.write_text(text, encoding="ascii")
-    contents = (
-        f"{program.prefix}_step, {program.flash_bytes:,} bytes of weights and "
-        f"{program.state_bytes:,} bytes of RAM for the hidden states"
-    )
-    return contents, program.flash_bytes, program.state_bytes
+    return f"{path.stem}_step", program.flash_bytes, program.state_bytes
 
 
 def _prefix(path):
-    path = pathlib.Path(path)
     is_prefix = re.fullmatch(r"[a-zA-Z]\w*\.h", path.name, re.ASCII)
-    is_taken = PRIVATE in path.stem.split("_") or path.stem in _HEADERS_OF_C
-    if is_taken or not is_prefix:
+    if PRIVATE in path.stem.split("_") or not is_prefix:
         raise ValueError(
             "The path of a C header must end in .h. Its stem is the prefix of "
             "all names: a letter, followed by letters, digits and underscores, "
-            f"without the word {PRIVATE!r}, and no header of C. "
-            f"Received: path={str(path)!r}"
+            f"without the word {PRIVATE!r}. Received: path={str(path)!r}"
         )
     return path.stem
 
@@ -145,7 +129,7 @@ def _operations(model, is_masked=False):
         if isinstance(layer, keras.Model):
             new, is_masked = _operations(layer, layer_is_masked)
         else:
-            new = _operations_of_call(layer, tensor.ndim, layer_is_masked)
+            new = _operations_of_call(layer, layer_is_masked)
             is_masked = _output_is_masked(layer, is_masked)
         operations += new
         tensor = outputs[0]
@@ -173,7 +157,7 @@ def _is_mask_of(tokens, layer, args):
     return is_comparison and args[0] is tokens and is_with_zero
 
 
-def _operations_of_call(layer, rank, is_masked):
+def _operations_of_call(layer, is_masked):
     if isinstance(layer, keras.layers.RNN):
         has_zeros = is_masked and layer.zero_output_for_mask
         refuse(
@@ -181,7 +165,7 @@ def _operations_of_call(layer, rank, is_masked):
         )
         operations = cell_operations(layer, is_masked)
     else:
-        operations = layer_operations(layer, rank, is_masked)
+        operations = layer_operations(layer, is_masked)
     for operation in operations:
         name = getattr(operation, "name", layer.name)
         operation.comment = f"{name}: {type(layer).__name__}"
@@ -211,9 +195,9 @@ def _header(model, program, operations, x_size, y_size):
     program.use("zero")
     functions = "".join(program.functions.values())
     needs_math = re.search(r"\wf\(", functions)  # the names of math.h end in f
-    x = _count(x_size)
+    x = "one step of the input"
     if isinstance(operations[0], Embedding):
-        x = f"1 value, a token from 0 to {len(operations[0].rows) - 1}"
+        x = f"a token from 0 to {len(operations[0].rows) - 1}"
     return _HEADER.format(
         name=program.prefix,
         private=program.private,
@@ -222,7 +206,6 @@ def _header(model, program, operations, x_size, y_size):
         keras=keras.__version__,
         backend=keras.backend.backend(),
         x=x,
-        y=_count(y_size),
         weights=program.weights,
         flash=program.flash_bytes,
         ram=program.state_bytes,
@@ -241,7 +224,3 @@ def _header(model, program, operations, x_size, y_size):
         codes=f"    short codes[{program.codes}];\n" if program.codes else "",
         step="\n".join(program.statements),
     )
-
-
-def _count(size):
-    return "1 value" if size == 1 else f"{size} values"

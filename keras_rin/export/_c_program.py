@@ -1,6 +1,5 @@
 """Program: the parts of a C header, as the operations of a model add them."""
 
-import contextlib
 import re
 import textwrap
 
@@ -28,7 +27,6 @@ class Program:
         self.codes = 0  # of 16 bits, for the widest product of integers
         self.flash_bytes = 0
         self._names: set[str] = set()
-        self._indent = ""
 
     def call(self, function, *arguments):
         """Adds a call, and the function of `_c_functions`."""
@@ -50,20 +48,11 @@ class Program:
         self.statements += textwrap.wrap(
             statement,
             79,
-            initial_indent=f"    {self._indent}",
-            subsequent_indent=f"        {self._indent}",
+            initial_indent="    ",
+            subsequent_indent="        ",
             break_long_words=False,
             break_on_hyphens=False,  # of -1e-05f
         )
-
-    @contextlib.contextmanager
-    def condition(self, condition):
-        """The statements of the block run only if the condition holds."""
-        self.write(f"if ({condition}) {{")
-        self._indent += "    "
-        yield
-        self._indent = self._indent[4:]
-        self.write("}")
 
     def state(self, name, size):
         """A new state of zeros, as an expression of C."""
@@ -79,22 +68,17 @@ class Program:
 
     def vector(self, name, values):
         """The name of new float32 constants."""
-        return self._floats(name, values, str(len(values)))
+        values = _finite_float32(name, values).ravel()
+        return self._constant("float", name, map(float_literal, values), 4)
 
     def matrix(self, name, values):
         """The constants of a matrix, as arguments of a function."""
-        size = "{} * {}".format(*values.shape)
         if self.weights == "float32":
-            return self._floats(name, values, size)
-        codes, scale = quantized(finite_float32(name, values))
-        literals = [str(code) for code in codes.ravel()]
-        constant = self._constant("signed char", name, size, literals, 1)
+            return self.vector(name, values)
+        codes, scale = quantized(_finite_float32(name, values))
+        literals = map(str, codes.ravel())
+        constant = self._constant("signed char", name, literals, 1)
         return f"{constant}, {self.vector(f'{name}_scale', scale)}"
-
-    def _floats(self, name, values, size):
-        values = finite_float32(name, values).ravel()
-        literals = [float_literal(value) for value in values]
-        return self._constant("float", name, size, literals, 4)
 
     @property
     def stack_bytes(self):
@@ -116,8 +100,9 @@ class Program:
         else:
             self.call("copy", self.vector(name, values), z, size)
 
-    def _constant(self, c_type, name, size, literals, item_bytes):
+    def _constant(self, c_type, name, literals, item_bytes):
         name = f"{self.private}_{self._new_name(name)}"
+        literals = list(literals)
         lines = textwrap.fill(
             ", ".join(literals),
             79,
@@ -126,7 +111,7 @@ class Program:
             break_on_hyphens=False,
         )
         self.constants.append(
-            f"static const {c_type} {name}[{size}] = {{\n{lines}\n}};"
+            f"static const {c_type} {name}[{len(literals)}] = {{\n{lines}\n}};"
         )
         self.flash_bytes += item_bytes * len(literals)
         return name
@@ -141,7 +126,7 @@ class Program:
         return unique
 
 
-def finite_float32(name, values):
+def _finite_float32(name, values):
     """The values in float32, or an error that names them."""
     with np.errstate(over="ignore"):
         values = np.asarray(values).astype("float32")

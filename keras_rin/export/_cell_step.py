@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from keras_rin.export._stepwise import refusal
 from keras_rin.export._stepwise import refuse
 from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import RINCell
@@ -34,14 +33,13 @@ class CellStep(keras.layers.Layer):
     def call(self, x, states, x_mask=None):
         if keras.backend.is_float_dtype(x.dtype):
             x = ops.cast(x, self.layer_dtype)
+        # Fails for a state of another batch size, which would be broadcast.
         states = keras.tree.map_structure(
-            lambda s: _with_batch_size_of(s, x), states
+            lambda h: ops.reshape(h, (ops.shape(x)[0], *h.shape[1:])), states
         )
         y, new_states = self.cell(x[:, 0], states)
         _reset_dropout_masks(self.cell)
         if x_mask is not None:
-            has_axes = x_mask.ndim != 2
-            refuse(self, {"its mask is not one of (batch, time)": has_axes})
             is_unmasked = x_mask[:, 0]
             y = _select(is_unmasked, y, self._output_before(states, y))
             old, new = map(keras.tree.flatten, (states, new_states))
@@ -60,27 +58,17 @@ class CellStep(keras.layers.Layer):
         cell = self.cell
         if isinstance(cell, keras.layers.StackedRNNCells):
             cell, states = cell.cells[-1], states[-1]
-        if type(cell) not in OUTPUTS_ITS_STATE:
-            raise refusal(
-                self,
+        refuse(
+            self,
+            {
                 "it has a mask, and at a masked step it repeats its previous "
                 "output, which may not be one of its states; create it with "
-                "`zero_output_for_mask=True`",
-            )
+                "`zero_output_for_mask=True`": (
+                    type(cell) not in OUTPUTS_ITS_STATE
+                ),
+            },
+        )
         return keras.tree.flatten(states)[0]
-
-
-def _with_batch_size_of(state, x):
-    """The state, or an error: one of another batch size would be broadcast."""
-    batch, state_batch = x.shape[0], state.shape[0]
-    if batch is not None and batch == state_batch:
-        return state
-    # The sizes are known only when the graph runs, where `concatenate` fails
-    # if they differ.
-    column = ops.reshape(x, (ops.shape(x)[0], -1))[:, :1]
-    flat = ops.reshape(state, (ops.shape(state)[0], -1))
-    joined = ops.concatenate([flat, ops.cast(column, state.dtype)], axis=1)
-    return ops.reshape(joined[:, :-1], ops.shape(state))
 
 
 def _reset_dropout_masks(cell):

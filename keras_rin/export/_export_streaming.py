@@ -3,12 +3,12 @@
 import math
 import os
 import pathlib
-import re
 import typing
 from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_rin import _files
 from keras_rin.export import _litert
@@ -36,14 +36,17 @@ class StreamingFile(typing.NamedTuple):
         state_bytes: Integer, the bytes of the hidden states of one stream, as
             `streaming_step` takes them.
         code_bytes: Integer, the bytes of the functions of a C header on a
-            Cortex-M4, compiled with `-Os` and without those of `math.h`. `None`
-            if `arm-none-eabi-gcc` is not installed, and in other formats.
+            Cortex-M4, compiled with `-Os` when it is read, without those of
+            `math.h`. `None` if `arm-none-eabi-gcc` is not installed.
     """
 
     path: pathlib.Path
     weight_bytes: int
     state_bytes: int
-    code_bytes: int | None
+
+    @property
+    def code_bytes(self) -> int | None:
+        return code_bytes(self.path)
 
 
 def export_streaming(
@@ -60,16 +63,13 @@ def export_streaming(
     """Writes a model that answers to whole sequences and to single steps.
 
     The file needs neither keras_rin nor Keras where it is used. A SavedModel
-    has two endpoints, LiteRT two signatures: `serve` gives what
+    has two endpoints, LiteRT two signatures of one sequence: `serve` gives what
     `model.predict` gives for x of shape `(batch, time, ...)`; `step` is one
-    time step, as of `keras_rin.export.streaming_step`.
-
-    The batch has any size in a SavedModel, and is one sequence in LiteRT. An
-    [ONNX file](../saving.md#onnx-of-one-step), whose new states are called
-    `new_rin`, and a [C header](../small_device.md#3-write-the-header) have the
-    step alone. A JSON file beside an ONNX file or a LiteRT file of the step
-    alone lists inputs and outputs
-    [in their order](../saving.md#the-step-alone-for-microcontrollers).
+    time step, as of `keras_rin.export.streaming_step`. An
+    [ONNX file](../saving.md#onnx-of-one-step) and a
+    [C header](../small_device.md#3-write-the-header) have the step alone. A
+    JSON file lists inputs and outputs of an ONNX file, or of a LiteRT file of
+    the step, [in order](../saving.md#the-step-alone-for-microcontrollers).
 
     Args:
         model: As for `keras_rin.export.streaming_step`; for C, a chain of
@@ -98,10 +98,9 @@ def export_streaming(
         A `StreamingFile`: the path and what it takes in bytes.
 
     Raises:
-        ValueError: The format lacks the type of `weights` or `states`, the
-            backend or the ending of the path; `streaming_step` refuses the
-            model, or the format has no form for a layer, a name, a dtype or a
-            weight; a `representative_dataset` gives no scales.
+        ValueError: The format lacks an option, the backend, the ending of the
+            path or a form of the model; `streaming_step` refuses the model; a
+            `representative_dataset` gives no scales.
         ImportError: The package that writes the format is not installed.
         OSError: A file cannot be written. What was there is unchanged.
 
@@ -114,7 +113,7 @@ def export_streaming(
     >>> header = keras_rin.export.export_streaming(
     ...     model, path / "rin.h", format="c"
     ... )  # doctest: +ELLIPSIS
-    Wrote ...rin.h: rin_step, 112 bytes of weights and 16 bytes of RAM ...
+    Wrote ...rin.h: rin_step.
     >>> header.weight_bytes, header.state_bytes
     (112, 16)
     """
@@ -128,9 +127,8 @@ def export_streaming(
     step = streaming_step(model, stepwise)
     if format == "c":
         contents, *sizes = write_c_header(model, path, weights, **converter)
-        sizes.append(code_bytes(path))
     elif format == "onnx":
-        contents = write_onnx(model, step, path, **converter)
+        contents = write_onnx(step, path, **converter)
     elif format == "litert":
         contents = _litert.write_litert(
             model, step, path, weights, states, step_only, converter
@@ -140,7 +138,7 @@ def export_streaming(
     if format != "c":
         files = [file for file in (path, *path.rglob("*")) if file.is_file()]
         file_bytes = sum(file.stat().st_size for file in files)
-        sizes = [file_bytes, _state_bytes(step), None]
+        sizes = [file_bytes, _state_bytes(step)]
     if verbose:
         print(f"Wrote {path}: {contents}.")
     return StreamingFile(path, *sizes)
@@ -149,7 +147,7 @@ def export_streaming(
 def _state_bytes(step):
     """Of one stream."""
     return sum(
-        math.prod(tensor.shape[1:]) * int(re.sub(r"\D", "", tensor.dtype)) // 8
+        math.prod(tensor.shape[1:]) * np.dtype(tensor.dtype).itemsize
         for name, tensor in step.input.items()
         if name != "x"
     )

@@ -1,7 +1,6 @@
 """A model of sequences as a LiteRT file."""
 
 import keyword
-import re
 import tempfile
 import warnings
 
@@ -11,7 +10,7 @@ import numpy as np
 from keras_rin import _files
 from keras_rin.export._converted import check_dtypes
 from keras_rin.export._converted import check_names
-from keras_rin.export._converted import operation_refusal
+from keras_rin.export._converted import refusal
 from keras_rin.export._step_description import write_described
 
 WEIGHTS = ("float32", "float16", "int8")
@@ -48,7 +47,7 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
 
     traced = one_step.get_concrete_function(**specs(step.input, batch=1))
     signatures = {"step": traced}
-    check_dtypes("LiteRT", model, traced.graph, ("float32",))
+    check_dtypes("LiteRT", traced.graph, ("float32",))
     if not step_only:
         inputs = specs({"x": model.inputs[0]}, batch=1)
         signatures["serve"] = serve.get_concrete_function(**inputs)
@@ -56,7 +55,7 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
     module.variables_of_model = [v.value for v in model.variables]
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures=signatures)
-        content = _convert(model, folder, list(signatures), states, attributes)
+        content = _convert(folder, list(signatures), states, attributes)
     if samples and not OF_INTERFACE & attributes.keys():
         _check_outputs(step, samples, content, states)
     inputs = f"step of {', '.join(step.input)}"
@@ -134,7 +133,7 @@ def _along(step, sequences):
         states.pop("y")
 
 
-def _convert(model, folder, signature_keys, states, attributes):
+def _convert(folder, signature_keys, states, attributes):
     """The bytes of the LiteRT file of a SavedModel."""
     import tensorflow as tf
 
@@ -150,18 +149,7 @@ def _convert(model, folder, signature_keys, states, attributes):
     try:
         return converter.convert()
     except Exception as error:  # its class is not public
-        location = re.search(r'fused\["(\w+):", "([^"@]+)', str(error))
-        if location is not None:
-            operation, path = location.groups()
-            refused = operation_refusal("LiteRT", model, path, operation)
-        elif states != "float32":
-            lacking = re.findall(r"supported for op: '(\w+)'", str(error))
-            lacking = lacking or re.findall(r"for tensor (\S+)", str(error))
-            reason = f"it has no form of {', '.join(sorted(set(lacking)))}"
-            refused = _integer_refusal(states, reason)
-        else:
-            raise
-        raise refused from error
+        raise _refusal(states, error) from error
 
 
 def _check_outputs(step, samples, content, states):
@@ -176,19 +164,16 @@ def _check_outputs(step, samples, content, states):
     except RuntimeError:  # some scales are too small for it
         y = np.full_like(expected, np.inf)
     if np.linalg.norm(y - expected) > 0.5 * np.linalg.norm(expected):
-        raise _integer_refusal(
+        raise _refusal(
             states,
             "the file does not run, or its outputs differ from those of the "
             "model by more than half along the `representative_dataset`",
         )
 
 
-def _integer_refusal(states, reason):
-    return ValueError(
-        "The model must have a form in LiteRT with integers as states; choose "
-        "other activations and layers, or other states. "
-        f"Received: states={states!r}, where {reason}"
-    )
+def _refusal(states, reason):
+    advice = "choose other layers and activations, or other `states`"
+    return refusal("LiteRT", advice, f"states={states!r}, where {reason}")
 
 
 def _interpreter(content):

@@ -1,12 +1,10 @@
 """The step of a model as an ONNX file."""
 
-import re
-
 import keras
 
 from keras_rin.export._converted import check_dtypes
 from keras_rin.export._converted import check_names
-from keras_rin.export._converted import operation_refusal
+from keras_rin.export._converted import refusal
 from keras_rin.export._step_description import write_described
 
 OPSET = 15
@@ -14,7 +12,7 @@ NEW = "new_"
 DTYPES = ("float32", "float16", "float64")
 
 
-def write_onnx(model, step, path):
+def write_onnx(step, path):
     """Writes the step and its description; returns a sentence about them.
 
     ONNX has one set of names for inputs and outputs, so a new state is called
@@ -25,15 +23,13 @@ def write_onnx(model, step, path):
 
     new_names = {name: f"{NEW}{name}" for name in step.output} | {"y": "y"}
     check_names("ONNX", list(step.input), r"[\w.-]*", new_names.values())
-    content, captured = _convert(model, step, new_names, tf2onnx)
+    content, captured = _convert(step, new_names, tf2onnx)
     _hold_constants(content, captured, onnx)
     try:
         onnx.checker.check_model(content)
     except onnx.checker.ValidationError as error:
-        location = re.search(r"Name: (\S+) OpType: (\w+)", str(error))
-        if location is None:
-            raise
-        raise operation_refusal("ONNX", model, *location.groups()) from error
+        advice = "choose other layers and activations, or another format"
+        raise refusal("ONNX", advice, error) from error
     tensors = {new_names[name]: y for name, y in step.output.items()}
     name = write_described(
         path,
@@ -49,7 +45,7 @@ def write_onnx(model, step, path):
     return f"step of {inputs}, in opset {OPSET}, described in {name}"
 
 
-def _convert(model, step, names, tf2onnx):
+def _convert(step, names, tf2onnx):
     """The model in ONNX, and {name: tensor} of what it reads as constants."""
     import tensorflow as tf
 
@@ -65,14 +61,8 @@ def _convert(model, step, names, tf2onnx):
         return {names[name]: tensor for name, tensor in outputs.items()}
 
     traced = one_step.get_concrete_function()
-    check_dtypes("ONNX", model, traced.graph, DTYPES)
-    try:
-        content, _ = tf2onnx.convert.from_function(one_step, [specs], OPSET)
-    except ValueError as error:  # of a loop that it leaves out
-        loop = re.search(r"with output '(\S+)/(while\w*):\d+'", str(error))
-        if loop is None:
-            raise
-        raise operation_refusal("ONNX", model, *loop.groups()) from error
+    check_dtypes("ONNX", traced.graph, DTYPES)
+    content, _ = tf2onnx.convert.from_function(one_step, [specs], OPSET)
     captured = traced.captured_inputs
     placeholders = traced.inputs[len(traced.inputs) - len(captured) :]
     return content, {

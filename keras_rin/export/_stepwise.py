@@ -168,18 +168,11 @@ OPERATIONS = _table(
 )
 
 
-def refusal(layer, reason):
-    return ValueError(
-        f"A model with the layer {layer.name!r} cannot run step by step: "
-        f"{reason}."
-    )
-
-
-def refuse(layer, reasons):
+def refuse(layer, reasons, cannot="cannot run step by step"):
     """Raises the first of the reasons that holds."""
     for reason, holds in reasons.items():
         if holds:
-            raise refusal(layer, reason)
+            raise ValueError(f"The layer {layer.name!r} {cannot}: {reason}.")
 
 
 def tensors_of(nested):

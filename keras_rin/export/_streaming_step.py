@@ -6,13 +6,13 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.export._cell_step import CellStep
 from keras_rin.export._stepwise import is_stepwise
 from keras_rin.export._stepwise import refuse
 from keras_rin.export._stepwise import tensors_of
 from keras_rin.layers import RIN
-from keras_rin.layers import NoisyRNN
 
 
 def streaming_step(
@@ -71,10 +71,12 @@ def streaming_step(
             "`model` must have a recurrent layer. "
             f"Received: a model with {model.layers}"
         )
-    _check_names(["x", "y", *step_model.input[1]])
     shape = model.inputs[0].shape
     x = _input((shape[0], *shape[2:]), model.inputs[0].dtype, "x")
-    states = _inputs_like(step_model.input[1], shape[0])
+    states = {
+        name: _input(state.shape, state.dtype, name)
+        for name, state in step_model.input[1].items()
+    }
     y, new_states = step_model([ops.expand_dims(x, 1), states])
     y = ops.squeeze(y, 1) if in_time else y
     return keras.Model(
@@ -95,83 +97,46 @@ def calls_its_cell_alone(layer):
     return isinstance(layer, keras.layers.RNN) and is_known
 
 
+def _has_states(layer):
+    is_model = is_graph(layer) and recurrent_layers(layer)
+    return isinstance(layer, keras.layers.RNN) or is_model
+
+
 def _step_model(model, stepwise):
     """Maps `[x, states]` to `[y, states]`, x with one time step.
 
     Returns that model, and whether y has an axis of time as well.
     """
-    shape = model.inputs[0].shape
+    (tensor,), calls, (y,) = record_calls(model)
     # The names of added inputs differ from those in a loaded model.
-    x = _input((shape[0], 1, *shape[2:]), model.inputs[0].dtype, "one_step_x")
-    step = _Step(x, model.layers, stepwise)
-    # A clone has the inputs of its model, which so needs some for the states.
-    unused = [
-        _input(state.shape, state.dtype, f"{name}_unused")
-        for name, state in step.states.items()
-    ]
-    for tensor in unused:
-        ops.copy(tensor)  # Keras 3.10 refuses inputs that nothing reads
-    clone = keras.models.clone_model(
-        keras.Model([model.inputs[0], *unused], model.outputs),
-        input_tensors=[x, *step.states.values()],
-        clone_function=lambda layer: layer,
-        call_function=step,
-    )
-    y = clone.outputs[0]
+    shape = (tensor.shape[0], 1, *tensor.shape[2:])
+    x = _input(shape, tensor.dtype, "one_step_x")
+    step = _Step(x, stepwise)
+    values = {id(tensor): x}
+    for layer, args, kwargs, outputs in calls:
+        args, kwargs = keras.tree.map_structure(
+            lambda leaf: values.get(id(leaf), leaf), (args, kwargs)
+        )
+        results = keras.tree.flatten(step(layer, *args, **kwargs))
+        values.update(zip(map(id, outputs), results, strict=True))
+    y = values[id(y)]
     step_model = keras.Model(
         [x, step.states], [y, step.new_states], name=f"{model.name}_one_step"
     )
     return step_model, step.is_in_time(y)
 
 
-def _input(shape, dtype, name=None):
+def _input(shape, dtype, name):
     return keras.Input(batch_shape=shape, dtype=dtype, name=name)
-
-
-def _inputs_like(states, batch):
-    return {
-        name: _input((batch, *state.shape[1:]), state.dtype, name)
-        for name, state in states.items()
-    }
-
-
-def _check_names(names):
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(
-                "Recurrent layers must have different names, other than x and "
-                f"y. Received: {name!r} twice"
-            )
 
 
 class _Step:
     """Calls the layers of a model again, on one step in place of all."""
 
-    def __init__(self, x, layers, stepwise):
+    def __init__(self, x, stepwise):
         self.states, self.new_states = {}, {}
         self._stepwise, self._batch = stepwise, x.shape[0]
         self._in_time = [x]
-        self._models, self._names = {}, {}
-        for layer in dict.fromkeys(layers):
-            if isinstance(layer, keras.layers.RNN):
-                self._add_recurrent(layer)
-            elif is_graph(layer) and recurrent_layers(layer):
-                self._models[layer] = _step_model(layer, stepwise)
-                self._add_states(self._models[layer][0].input[1])
-
-    def _add_recurrent(self, layer):
-        self._check_recurrent(layer)
-        initial = layer.get_initial_state(batch_size=1)
-        flat = keras.tree.flatten(initial)
-        names = [layer.name]
-        if len(flat) > 1:
-            names = [f"{layer.name}_{number}" for number in range(len(flat))]
-        self._names[layer] = keras.tree.pack_sequence_as(initial, names)
-        self._add_states(dict(zip(names, flat, strict=True)))
-
-    def _add_states(self, states):
-        _check_names([*self.states, *states])
-        self.states |= _inputs_like(states, self._batch)
 
     def is_in_time(self, tensor):
         """Whether a tensor has a time axis: a last output has none."""
@@ -180,10 +145,10 @@ class _Step:
     def __call__(self, layer, *args, **kwargs):
         tensors = tensors_of((args, kwargs))
         in_time = [self.is_in_time(tensor) for tensor in tensors]
-        if layer in self._names:
-            return self._call_recurrent(layer, in_time, *args, **kwargs)
-        if not any(in_time) and layer not in self._models:
+        if not any(in_time) and not _has_states(layer):
             return layer(*args, **kwargs)
+        if isinstance(layer, keras.layers.RNN):
+            return self._call_recurrent(layer, in_time, *args, **kwargs)
         self._check_call(layer, in_time, **kwargs)
         if isinstance(layer, keras.Model) and is_graph(layer):
             return self._call_model(layer, *args, **kwargs)
@@ -214,11 +179,9 @@ class _Step:
         if isinstance(layer, keras.Layer):
             options -= {"training", "mask"}
         is_known = tensors and is_stepwise(layer, args, tensors[0].ndim)
-        is_bidirectional = isinstance(layer, keras.layers.Bidirectional)
         refuse(
             layer,
             {
-                "it also processes the sequence backwards": is_bidirectional,
                 f"{type(layer).__name__}, as it is used here, is not known to "
                 "compute each time step from that step alone; if it does, put "
                 "it into `keras.layers.TimeDistributed`, or name its class in "
@@ -230,12 +193,28 @@ class _Step:
         self._in_time += keras.tree.flatten(y)
         return y
 
+    def _add_states(self, layer, states):
+        """Inputs for states, given by name."""
+        taken = {"x", "y", *self.states}
+        refuse(
+            layer,
+            {
+                f"its states {list(states)} must have names that are not those "
+                "of others, x or y, and a layer must not be used twice": (
+                    taken & states.keys()
+                )
+            },
+        )
+        inputs = {
+            name: _input((self._batch, *s.shape[1:]), s.dtype, name)
+            for name, s in states.items()
+        }
+        self.states |= inputs
+        return inputs
+
     def _call_model(self, model, x, training=None, mask=None):
-        if model not in self._models:
-            self._models[model] = _step_model(model, self._stepwise)
-        step_model, in_time = self._models[model]
-        states = {name: self.states[name] for name in step_model.input[1]}
-        refuse(model, {"it is used twice": states.keys() & self.new_states})
+        step_model, in_time = _step_model(model, self._stepwise)
+        states = self._add_states(model, step_model.input[1])
         (x,), (mask,) = map(keras.tree.flatten, (x, mask))
         masks = None if mask is None else [mask, dict.fromkeys(states)]
         y, new_states = step_model([x, states], mask=masks)
@@ -245,14 +224,17 @@ class _Step:
     def _call_recurrent(
         self, layer, in_time, x, initial_state=None, mask=None, training=None
     ):
-        names = self._names[layer]
         self._check_call(layer, in_time, training, mask, initial_state)
-        is_used = self.new_states.keys() & keras.tree.flatten(names)
-        refuse(layer, {"it is used twice": is_used})
-        states = keras.tree.map_structure(self.states.get, names)
+        self._check_recurrent(layer)
+        initial = layer.get_initial_state(batch_size=1)
+        flat = keras.tree.flatten(initial)
+        names = [layer.name]
+        if len(flat) > 1:
+            names = [f"{layer.name}_{number}" for number in range(len(flat))]
+        states = self._add_states(layer, dict(zip(names, flat, strict=True)))
+        states = keras.tree.pack_sequence_as(initial, list(states.values()))
         y, new_states = CellStep(layer)(x, states, x_mask=mask)
         new_states = keras.tree.flatten(new_states)
-        names = keras.tree.flatten(names)
         self.new_states |= zip(names, new_states, strict=True)
         y = self._mark(y) if layer.return_sequences else y
         return [y, *new_states] if layer.return_state else y
@@ -266,9 +248,6 @@ class _Step:
                 "it processes the sequence backwards": layer.go_backwards,
                 "its state is its own; copy the weights to one with "
                 "`stateful=False`": layer.stateful,
-                "its noise is drawn for a whole sequence": isinstance(
-                    layer, NoisyRNN
-                ),
                 f"{type(layer).__name__} may do more than call its cell at "
                 "each time step; if it does not, name the class in "
                 "`stepwise`": not (is_named or calls_its_cell_alone(layer)),
