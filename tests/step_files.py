@@ -202,7 +202,8 @@ def round_weights(model):
     for weight in model.weights:
         value = keras.ops.convert_to_numpy(weight)
         if "kernel" in weight.name or "embeddings" in weight.name:
-            axis = 1 if "embeddings" in weight.name else 0
+            axes = tuple(range(value.ndim - 1))
+            axis = 1 if "embeddings" in weight.name else axes
             scale = np.abs(value).max(axis=axis, keepdims=True) / 127
             value = np.round(value / np.where(scale > 0, scale, 1)) * scale
         weights.append(value)

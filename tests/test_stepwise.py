@@ -164,7 +164,7 @@ def normalization_of_each_step():
 
 # Each takes (batch, 6, 3).
 REFUSED = [
-    layers.Conv1D(3, 2, dilation_rate=4, padding="causal"),
+    layers.Conv1D(3, 2, groups=3, padding="causal"),
     layers.Conv1D(3, 3, dilation_rate=4, padding="same"),
     layers.Conv1D(3, 1, strides=2),
     layers.MaxPooling1D(2),

@@ -8,6 +8,7 @@ from keras_rin import _files
 from keras_rin import _version
 from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin.export._c_cells import cell_operations
+from keras_rin.export._c_layers import Convolution
 from keras_rin.export._c_layers import Embedding
 from keras_rin.export._c_layers import check_class
 from keras_rin.export._c_layers import layer_operations
@@ -17,6 +18,7 @@ from keras_rin.export._c_program import Program
 from keras_rin.export._stepwise import tensors_of
 from keras_rin.export._streaming_step import calls_its_cell_alone
 from keras_rin.export._streaming_step import is_graph
+from keras_rin.export._streaming_step import steps_at_once
 
 _HEADER = """\
 /*
@@ -77,6 +79,7 @@ def write_c_header(model, path, weights):
     operations = _operations(model)[0]
     x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
     y_size = _write_step(program, operations, x_size)
+    x_size *= steps_at_once(model)
     text = _header(model, program, operations, x_size, y_size)
     with _files.replacing(path, "The C header") as new:
         new.write_text(text, encoding="ascii")
@@ -176,6 +179,10 @@ def _write_step(program, operations, x_size):
     """Adds the operations to a program, and returns the size of y."""
     if any(operation.is_masked for operation in operations):
         program.write("const int is_masked = !(x[0] >= 1.0f);")
+    convolutions = [o for o in operations if isinstance(o, Convolution)]
+    for operation in reversed(convolutions):
+        is_first = operation is convolutions[0]
+        operation.begin(program, f", x += {x_size}" if is_first else "")
     x, size = "x", x_size
     for number, operation in enumerate(operations, 1):
         is_late = isinstance(operation, Embedding) and number > 1
@@ -195,7 +202,8 @@ def _header(model, program, operations, x_size, y_size):
     program.use("zero")
     functions = "".join(program.functions.values())
     needs_math = re.search(r"\wf\(", functions)  # the names of math.h end in f
-    x = "one step of the input"
+    steps = steps_at_once(model)
+    x = f"{steps} steps of the input" if steps > 1 else "one step of the input"
     if isinstance(operations[0], Embedding):
         x = f"a token from 0 to {len(operations[0].rows) - 1}"
     return _HEADER.format(

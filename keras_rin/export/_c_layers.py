@@ -186,6 +186,41 @@ class Dense(Projection):
         self.activation.apply(program, z, self.size)
 
 
+class Convolution(Operation):
+    """A causal convolution, of the samples that its state holds."""
+
+    def __init__(self, layer):
+        self.name, self.steps = layer.name, layer.strides[0]
+        self.kernel = weight_of(layer, "kernel").transpose(2, 0, 1)
+        self.bias, self.activation = bias_of(layer), activation_of(layer)
+        filters, taps, self.channels = self.kernel.shape
+        self.dilation, self.size = layer.dilation_rate[0], filters
+        self.before = self.dilation * (taps - 1)
+
+    def begin(self, program, advance):
+        """Begins the loop in which what comes before makes the new samples."""
+        new, old = self.steps * self.channels, self.before * self.channels
+        self.samples = program.state(f"{self.name}_samples", old + new)
+        program.call("copy", f"{self.samples} + {new}", self.samples, old)
+        program.write(f"for (int t = 0; t < {self.steps}; t++{advance}) {{")
+
+    def write(self, program, x, size, is_last):
+        sample = f"{self.samples} + ({self.before} + t) * {size}"
+        program.call("copy", x, sample, size)
+        program.write("}")
+        z = "y" if is_last else program.buffer(self.size, x)
+        program.set_vector(f"{self.name}_bias", self.bias, z, self.size)
+        is_dense = self.dilation == 1  # one product with neighbouring samples
+        taps = [slice(None)] if is_dense else range(self.kernel.shape[1])
+        for number, tap in enumerate(taps):
+            rows = self.kernel[:, tap].reshape(self.size, -1)
+            first = number * self.dilation * size
+            first = f"{self.samples} + {first}" if first else self.samples
+            program.add_product(f"{self.name}_kernel", rows, first, z)
+        self.activation.apply(program, z, self.size)
+        return z, self.size
+
+
 def check_class(layer):
     """Refuses a layer that has no operations in C, by its class."""
     is_unknown = type(layer) not in LAYERS
@@ -196,8 +231,11 @@ def layer_operations(layer, is_masked):
     """A list of the operation of a layer, if it has one."""
     check_class(layer)
     if isinstance(layer, keras.layers.TimeDistributed):
-        has_tokens = isinstance(layer.layer, keras.layers.Embedding)
-        refuse(layer, {"it has an Embedding": has_tokens})
+        inner = layer.layer
+        is_refused = isinstance(
+            inner, (keras.layers.Conv1D, keras.layers.Embedding)
+        )
+        refuse(layer, {f"it has the layer {inner.name}": is_refused})
         return layer_operations(layer.layer, is_masked)
     is_softmax = isinstance(layer, keras.layers.Softmax)
     refuse(layer, {"it has a mask": is_masked and is_softmax})
@@ -240,6 +278,7 @@ WITHOUT_OPERATION = """
 LAYERS = {
     **ACTIVATION_LAYERS,
     keras.layers.BatchNormalization: _batch_normalization,
+    keras.layers.Conv1D: Convolution,
     keras.layers.Dense: Dense,
     keras.layers.Embedding: Embedding,
     keras.layers.LayerNormalization: LayerNormalization,

@@ -24,7 +24,7 @@ int main(void)
     static float x[NAME_inputs], y[NAME_outputs];
     FILE *in = fopen("x", "rb"), *out = fopen("y", "wb");
     for (long t = 0; fread(x, sizeof x, 1, in) == 1; t++) {
-        if (t % STEPS == 0)
+        if (t % (VALUES / NAME_inputs) == 0)
             NAME_reset(&state);
         NAME_step(&state, x, y);
         fwrite(y, sizeof y, 1, out);
@@ -81,12 +81,12 @@ def check_header(
     expected = model.predict(x, verbose=0)
     compiler = next(filter(shutil.which, COMPILERS), COMPILERS[0])
     with tempfile.TemporaryDirectory() as folder:
-        command = [compiler, "-O2", f"-DSTEPS={x.shape[1]}"]
+        command = [compiler, "-O2", f"-DVALUES={x[0].size}"]
         program = compile_with(command, STREAM, path, folder)
         x.astype("float32").tofile(program.with_name("x"))
         subprocess.run([program], cwd=folder, check=True)
         y = np.fromfile(program.with_name("y"), "float32")
-    y = y.reshape(*x.shape[:2], -1)
+    y = y.reshape(len(x), -1, expected.shape[-1])
     y = y if y.ndim == expected.ndim else y[:, -1]
     is_equal = y.argmax(axis=-1) == expected.argmax(axis=-1)
     return float(abs(y - expected).max()), float(is_equal.mean())

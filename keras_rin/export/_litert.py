@@ -125,7 +125,8 @@ def _along(step, sequences):
         for name, tensor in step.input.items()
         if name != "x"
     }
-    for x in np.swapaxes(sequences, 0, 1):
+    shape = (len(sequences), -1, *step.input["x"].shape[1:])
+    for x in np.swapaxes(np.reshape(sequences, shape), 0, 1):
         inputs = {"x": x, **states}
         for row in range(len(x)):
             yield {name: values[[row]] for name, values in inputs.items()}

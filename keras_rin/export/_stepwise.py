@@ -80,11 +80,19 @@ def _concatenated(layer, args, rank):
     return _elementwise(layer, args, rank) and _on_its_axes(layer, args, rank)
 
 
-def _pointwise(layer, args, rank):
-    """A convolution that is one step long."""
+def is_causal(layer):
+    """Whether a layer is a convolution with earlier steps, and no others."""
+    is_convolution = type(layer) is keras.layers.Conv1D and layer.groups == 1
+    has_earlier = is_convolution and layer.kernel_size[0] > 1
+    return has_earlier and layer.padding == "causal"
+
+
+def _convolution(layer, args, rank):
+    """One that is one step long, or causal."""
     has_one_step = layer.kernel_size[0] == layer.strides[0] == 1
     time_is_first = layer.data_format == "channels_last"
-    return has_one_step and time_is_first and _on_features(layer, args, rank)
+    is_known = has_one_step or is_causal(layer)
+    return is_known and time_is_first and _on_features(layer, args, rank)
 
 
 def _with_weights_for_all_steps(layer, args, rank):
@@ -137,7 +145,7 @@ LAYERS = {
             """,
             _elementwise: "Add Average Maximum Minimum Multiply Subtract",
             _concatenated: "Concatenate",
-            _pointwise: "Conv1D Conv2D Conv3D",
+            _convolution: "Conv1D Conv2D Conv3D",
             _with_one_constant: "Rescaling",
             _with_weights_for_all_steps: "PReLU",
             _without_memory: "TimeDistributed",

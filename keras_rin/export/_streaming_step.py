@@ -1,5 +1,6 @@
 """One time step of a model, as a model."""
 
+import math
 from collections.abc import Sequence
 
 import keras
@@ -7,8 +8,11 @@ import numpy as np
 from keras import ops
 
 from keras_rin._layer_walk.functional_calls import record_calls
+from keras_rin._layer_walk.layers import layers_within
 from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.export._cell_step import CellStep
+from keras_rin.export._convolution_step import ConvolutionStep
+from keras_rin.export._stepwise import is_causal
 from keras_rin.export._stepwise import is_stepwise
 from keras_rin.export._stepwise import refuse
 from keras_rin.export._stepwise import tensors_of
@@ -25,6 +29,10 @@ def streaming_step(
     zeros, to one of `y`, the answer after this step, and of the new states.
     An LSTM called `lstm` has the states `lstm_0` and `lstm_1`. The weights are
     those of the model.
+
+    A causal `Conv1D` has a state as well, the samples before. If its `strides`
+    are s, one step takes the next s samples, x of shape `(batch, s, ...)`, and
+    answers to the first of them, as the model does.
 
     One step after another gives what the model gives: each of its outputs
     where it returns sequences; its only one, after the last step, where it
@@ -65,19 +73,22 @@ def streaming_step(
             "with one input and one output and the `call` of Keras. "
             f"Received: model={model!r}"
         )
-    step_model, in_time = _step_model(model, stepwise)
+    steps = steps_at_once(model)
+    step_model, in_time = _step_model(model, stepwise, steps)
     if not step_model.input[1]:
         raise ValueError(
             "`model` must have a recurrent layer. "
             f"Received: a model with {model.layers}"
         )
     shape = model.inputs[0].shape
-    x = _input((shape[0], *shape[2:]), model.inputs[0].dtype, "x")
+    block = (steps, *shape[2:]) if steps > 1 else shape[2:]
+    x = _input((shape[0], *block), model.inputs[0].dtype, "x")
     states = {
         name: _input(state.shape, state.dtype, name)
         for name, state in step_model.input[1].items()
     }
-    y, new_states = step_model([ops.expand_dims(x, 1), states])
+    in_block = x if steps > 1 else ops.expand_dims(x, 1)
+    y, new_states = step_model([in_block, states])
     y = ops.squeeze(y, 1) if in_time else y
     return keras.Model(
         {"x": x, **states}, {"y": y, **new_states}, name=f"{model.name}_step"
@@ -97,19 +108,26 @@ def calls_its_cell_alone(layer):
     return isinstance(layer, keras.layers.RNN) and is_known
 
 
+def steps_at_once(model):
+    """How many steps of its input a model takes for a step of its states."""
+    each_step = keras.layers.TimeDistributed
+    layers = layers_within(model, lambda layer: isinstance(layer, each_step))
+    return math.prod(layer.strides[0] for layer in layers if is_causal(layer))
+
+
 def _has_states(layer):
     is_model = is_graph(layer) and recurrent_layers(layer)
     return isinstance(layer, keras.layers.RNN) or is_model
 
 
-def _step_model(model, stepwise):
-    """Maps `[x, states]` to `[y, states]`, x with one time step.
+def _step_model(model, stepwise, steps):
+    """Maps `[x, states]` to `[y, states]`, x with so many time steps.
 
     Returns that model, and whether y has an axis of time as well.
     """
     (tensor,), calls, (y,) = record_calls(model)
     # The names of added inputs differ from those in a loaded model.
-    shape = (tensor.shape[0], 1, *tensor.shape[2:])
+    shape = (tensor.shape[0], steps, *tensor.shape[2:])
     x = _input(shape, tensor.dtype, "one_step_x")
     step = _Step(x, stepwise)
     values = {id(tensor): x}
@@ -153,6 +171,8 @@ class _Step:
         if isinstance(layer, keras.Model) and is_graph(layer):
             return self._call_model(layer, *args, **kwargs)
         self._check_stepwise(layer, args, kwargs)
+        if is_causal(layer):
+            return self._mark(self._call_convolution(layer, *args))
         return self._mark(layer(*args, **kwargs))
 
     def _check_call(
@@ -212,10 +232,20 @@ class _Step:
         self.states |= inputs
         return inputs
 
+    def _call_convolution(self, layer, x):
+        steps = layer.dilation_rate[0] * (layer.kernel_size[0] - 1)
+        shape = (None, steps, x.shape[2])
+        before = keras.KerasTensor(shape, layer.compute_dtype)
+        states = self._add_states(layer, {layer.name: before})
+        y, self.new_states[layer.name] = ConvolutionStep(layer)(
+            x, states[layer.name]
+        )
+        return y
+
     def _call_model(self, model, x, training=None, mask=None):
-        step_model, in_time = _step_model(model, self._stepwise)
-        states = self._add_states(model, step_model.input[1])
         (x,), (mask,) = map(keras.tree.flatten, (x, mask))
+        step_model, in_time = _step_model(model, self._stepwise, x.shape[1])
+        states = self._add_states(model, step_model.input[1])
         masks = None if mask is None else [mask, dict.fromkeys(states)]
         y, new_states = step_model([x, states], mask=masks)
         self.new_states |= new_states
@@ -225,7 +255,7 @@ class _Step:
         self, layer, in_time, x, initial_state=None, mask=None, training=None
     ):
         self._check_call(layer, in_time, training, mask, initial_state)
-        self._check_recurrent(layer)
+        self._check_recurrent(layer, steps=x.shape[1])
         initial = layer.get_initial_state(batch_size=1)
         flat = keras.tree.flatten(initial)
         names = [layer.name]
@@ -239,13 +269,16 @@ class _Step:
         y = self._mark(y) if layer.return_sequences else y
         return [y, *new_states] if layer.return_state else y
 
-    def _check_recurrent(self, layer):
+    def _check_recurrent(self, layer, steps):
         is_named = isinstance(layer, self._stepwise)
         states = keras.tree.flatten(layer.get_initial_state(batch_size=1))
         refuse(
             layer,
             {
                 "it processes the sequence backwards": layer.go_backwards,
+                "all strides must be those of convolutions that it is behind": (
+                    steps != 1
+                ),
                 "its state is its own; copy the weights to one with "
                 "`stateful=False`": layer.stateful,
                 f"{type(layer).__name__} may do more than call its cell at "
