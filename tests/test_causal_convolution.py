@@ -17,6 +17,7 @@ from keras_rin.layers import RIN
 
 
 def convolution(filters, size, **options):
+    options = {"bias_initializer": "ones", **options}
     return layers.Conv1D(filters, size, padding="causal", **options)
 
 

@@ -33,9 +33,8 @@ class CellStep(keras.layers.Layer):
     def call(self, x, states, x_mask=None):
         if keras.backend.is_float_dtype(x.dtype):
             x = ops.cast(x, self.layer_dtype)
-        # Fails for a state of another batch size, which would be broadcast.
         states = keras.tree.map_structure(
-            lambda h: ops.reshape(h, (ops.shape(x)[0], *h.shape[1:])), states
+            lambda s: _with_batch_size_of(s, x), states
         )
         y, new_states = self.cell(x[:, 0], states)
         _reset_dropout_masks(self.cell)
@@ -69,6 +68,19 @@ class CellStep(keras.layers.Layer):
             },
         )
         return keras.tree.flatten(states)[0]
+
+
+def _with_batch_size_of(state, x):
+    """The state, or an error: one of another batch size would be broadcast."""
+    batch, state_batch = x.shape[0], state.shape[0]
+    if batch is not None and batch == state_batch:
+        return state
+    # The sizes are known only when the graph runs, where `concatenate` fails
+    # if they differ; TensorFlow takes a `reshape` out of the graph.
+    column = ops.reshape(x, (ops.shape(x)[0], -1))[:, :1]
+    flat = ops.reshape(state, (ops.shape(state)[0], -1))
+    joined = ops.concatenate([flat, ops.cast(column, state.dtype)], axis=1)
+    return ops.reshape(joined[:, :-1], ops.shape(state))
 
 
 def _reset_dropout_masks(cell):

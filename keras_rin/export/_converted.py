@@ -18,14 +18,16 @@ def check_names(format, names, pattern, taken=()):
 
 def check_dtypes(format, graph, dtypes):
     """Refuses a graph of a step that computes in other floats than these."""
-    for operation in graph.get_operations():
-        for dtype in {tensor.dtype for tensor in operation.outputs}:
-            if dtype.is_floating and dtype.name not in dtypes:
-                raise refusal(
-                    format,
-                    f"copy the weights to a model with dtype={dtypes[0]!r}",
-                    f"{operation.name!r} in {dtype.name}",
-                )
+    refused = {
+        operation.name: tensor.dtype.name
+        for operation in graph.get_operations()
+        for tensor in operation.outputs
+        if tensor.dtype.is_floating and tensor.dtype.name not in dtypes
+    }
+    if refused:
+        name = max(refused, key=lambda name: name.count("/"))  # in a layer
+        advice = f"copy the weights to a model with dtype={dtypes[0]!r}"
+        raise refusal(format, advice, f"{name!r} in {refused[name]}")
 
 
 def refusal(format, advice, received):
