@@ -236,6 +236,17 @@ FINDINGS = {
         ),
         [(DRIFT, "")],
     ),
+    "slices behind a layer": (
+        lambda x: (
+            clipped(
+                keras.layers.Reshape((3, 20, 2)),
+                keras.layers.TimeDistributed(RIN(4)),
+                keras.layers.Flatten(),
+            ),
+            x - x.mean((0, 1)),
+        ),
+        [],
+    ),
     "no input at first": (
         lambda x: (
             clipped(RIN(8, kernel_initializer="ones", use_bias=False)),
