@@ -11,7 +11,6 @@ from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics import gradient_norms
 from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import state_jacobians
-from keras_rin.diagnostics import state_norms
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.layers import RIN
 
@@ -29,8 +28,6 @@ def test_the_rest_of_a_sequence_is_as_in_the_whole(rng, kind):
     jacobians = state_jacobians(layer, x, dtype="float64")[:, 4:]
     actual = state_jacobians(layer, **rest, dtype="float64")
     np.testing.assert_allclose(actual, jacobians)
-    norms = state_norms(layer, x)[4:]
-    np.testing.assert_allclose(state_norms(layer, **rest), norms, 1e-5)
     norms = gradient_norms(layer, x)[4:]
     np.testing.assert_allclose(gradient_norms(layer, **rest), norms, 1e-5)
     spectrum = lyapunov_spectrum(layer, warmup=0, **rest)
@@ -63,8 +60,6 @@ def test_they_are_the_initial_state_of_keras(rng, backwards):
     for initial_states in ([h, c], np.concatenate([h, c], axis=1)):
         states = state_trajectories(layer, x, initial_states=initial_states)
         np.testing.assert_allclose(states[:, 1:, :3], outputs, atol=1e-6)
-    norms = state_norms(layer, x, initial_states=[h, c])
-    np.testing.assert_allclose(norms[0], np.sqrt((h**2).sum(axis=1).mean()))
 
 
 @pytest.mark.one_backend
@@ -73,10 +68,11 @@ def test_they_are_the_initial_state_of_keras(rng, backwards):
 )
 def test_states_of_another_shape_or_not_finite_are_refused(states):
     layer, x = built(keras.layers.LSTM(3)), np.ones((2, 4, 2))
-    for function in (
-        *(state_trajectories, state_jacobians, state_norms),
+    sequence_diagnostics = (
+        *(state_trajectories, state_jacobians),
         *(gradient_norms, lyapunov_spectrum),
-    ):
+    )
+    for function in sequence_diagnostics:
         with pytest.raises(ValueError, match=r"`initial_states`.*\(2, 6\)"):
             function(layer, x, initial_states=states)
         with pytest.raises(ValueError, match="`initial_states` must contain"):

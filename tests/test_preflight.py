@@ -41,27 +41,27 @@ def test_it_measures_what_the_first_update_sees(data):
     """An update of SGD with the rate 1 is the gradient. Padding is left out."""
     x, y = data[0][:8, :6], data[1][:8]
     padded = np.concatenate([x, np.full_like(x[:, :3], -7)], axis=1)
-    rin = RIN(3, "tanh", recurrent_regularizer="l2")
-    rin_model = model_of(keras.layers.Masking(-7), rin, keras.layers.Dense(1))
-    rin.cell.recurrent_kernel.assign(np.full((3, 3), 0.1))
-    report = preflight(rin_model, padded, y)
-    penalty = 9 * 0.01 * 0.1**2
+    lstm = keras.layers.LSTM(3, recurrent_regularizer="l2")
+    model = model_of(keras.layers.Masking(-7), lstm, keras.layers.Dense(1))
+    lstm.cell.recurrent_kernel.assign(np.full((3, 12), 0.1))
+    report = preflight(model, padded, y)
+    penalty = 36 * 0.01 * 0.1**2
     assert report.baseline_loss == pytest.approx(y.var() + penalty, rel=1e-5)
     (layer,) = report.layers
-    states = state_trajectories(rin, x)
+    states = state_trajectories(lstm, x)[..., :3]
     for actual, expected in [
         (layer.state_norms[1:7], np.sqrt((states**2).sum(2).mean(0))[1:]),
-        (layer.gradient_norms[3:], gradient_norms(rin, x, directions=5)),
+        (layer.gradient_norms[3:], gradient_norms(lstm, x, directions=5)),
         (layer.input_mean, x.mean((0, 1))),
         (layer.input_std, x.std((0, 1))),
     ]:
         np.testing.assert_allclose(actual, expected, rtol=1e-4)
-    loss = rin_model.evaluate(padded, y, verbose=0)
+    loss = model.evaluate(padded, y, verbose=0)
     assert report.loss == pytest.approx(loss, rel=1e-5)
-    rin_model.compile(keras.optimizers.SGD(1.0), "mse")
-    before = rin_model.get_weights()
-    rin_model.train_on_batch(padded, y)
-    updates = map(np.subtract, before, rin_model.get_weights())
+    model.compile(keras.optimizers.SGD(1.0), "mse")
+    before = model.get_weights()
+    model.train_on_batch(padded, y)
+    updates = map(np.subtract, before, model.get_weights())
     norm = np.linalg.norm([np.linalg.norm(update) for update in updates])
     assert report.gradient_norm == pytest.approx(norm, rel=1e-4)
 

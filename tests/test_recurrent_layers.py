@@ -9,11 +9,9 @@ from references import to_numpy
 from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics import gradient_norms
 from keras_rin.diagnostics import hidden_chain
-from keras_rin.diagnostics import input_drift
 from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import recurrent_matrices
 from keras_rin.diagnostics import state_jacobians
-from keras_rin.diagnostics import state_norms
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
@@ -73,10 +71,8 @@ def test_gates_of_an_unknown_cell_are_numbered():
 
 OF_SEQUENCES = [
     gradient_norms,
-    input_drift,
     lyapunov_spectrum,
     state_jacobians,
-    state_norms,
     state_trajectories,
 ]
 
@@ -169,7 +165,7 @@ def test_weights_of_float64_may_be_beyond_float32():
 
 # Of those that call the cell; the others do it by the map of these Jacobians.
 @pytest.mark.parametrize(
-    "name", ["gradient_norms", "hidden_chain", "state_jacobians", "state_norms"]
+    "name", ["gradient_norms", "hidden_chain", "state_jacobians"]
 )
 @pytest.mark.parametrize("raises", one_backend_after([False, True]))
 def test_the_model_stays_as_it_was(name, raises, rng):
@@ -184,8 +180,8 @@ def test_the_model_stays_as_it_was(name, raises, rng):
     before = [to_numpy(v).copy() for v in model.variables]
     try:
         DIAGNOSTICS[name](layer)
-    except ValueError as error:
-        assert raises or "has gates" in str(error)
+    except ValueError:
+        assert raises
     for old, new in zip(before, model.variables, strict=True):
         np.testing.assert_array_equal(old, to_numpy(new))
     fresh = layer.cell.get_dropout_mask(keras.ops.ones((2, 2)))

@@ -21,12 +21,8 @@ DISTANCES = ["distance_from_identity", "distance_from_orthogonal"]
 MATRIX = ["spectral_radius", "henrici_departure", *DISTANCES]
 MEMORY = ["total_memory"]
 GRADIENT = ["gradient_at_start", "gradient_horizon"]
-DRIFT = ["input_drift", "input_spread"]
 EXPONENT = ["lyapunov_exponent"]
 THRESHOLD = 0.01
-# Default RINs that the inputs move by 17 learn to add, by 34 about a third of
-# them, by 68 hardly any: docs/claims.md#adding and the two after it.
-DRIFT_LIMIT = 30
 
 
 class RecurrentDiagnostics(keras.callbacks.Callback):
@@ -57,14 +53,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
       respect to the initial one;
     - `gradient_horizon`: the steps before the last over which that size
       stays at 0.01 or more;
-    - `input_drift` and `input_spread`, without gates: how far the mean of the
-      inputs and their fluctuations move the unit that drifts most, see
-      `keras_rin.diagnostics.input_drift`;
     - `lyapunov_exponent`, with `lyapunov=True`: the largest one along `x`, in
       units of 1 / time step, see `keras_rin.diagnostics.lyapunov_spectrum`.
-
-    A drift beyond 30, and beyond the spread, gives a warning that names
-    `keras_rin.adapt`, once, before the first epoch if the model is built.
 
     Measurements take time, which `seconds` counts. The first follows the first
     epoch, the next ones where they keep within the budget; epochs between have
@@ -119,14 +109,10 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         self.seconds = self._longest = 0.0
         self._skipped_values: dict = {}
         self._layers: list = []
-        self._has_warned = False
         if self.x is not None:
             first_rows("x", self.x)
         if self.model.built:
             self._find_layers()
-            for name, layer, read_inputs in self._layers:
-                if read_inputs:
-                    self._follow_inputs(name, layer, *read_inputs())
         self._begin = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -161,7 +147,6 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
                 values |= _logs(name, GRADIENT, _gradient, *inputs)
                 if self.lyapunov:
                     values |= _logs(name, EXPONENT, _exponent, *inputs)
-                values |= self._follow_inputs(name, *inputs)
         return values
 
     def _find_layers(self):
@@ -185,29 +170,12 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         unknown = [name for name, _, inputs in self._layers if not inputs]
         if unknown and self.x is not None:
             warnings.warn(
-                f"Gradient and input drift of {', '.join(unknown)} are not "
-                "followed, since the inputs within another layer are unknown. "
-                "Measure them by gradient_norms(layer, its_inputs) and "
-                "input_drift(layer, its_inputs) of keras_rin.diagnostics.",
+                f"The gradients of {', '.join(unknown)} are not followed, "
+                "since the inputs within another layer are unknown. Measure "
+                "them by keras_rin.diagnostics.gradient_norms(layer, "
+                "its_inputs).",
                 stacklevel=2,
             )
-
-    def _follow_inputs(self, name, layer, x, mask):
-        if "recurrent" not in diagnostics.recurrent_matrices(layer):
-            return {}
-        values = _logs(name, DRIFT, _drift, layer, x, mask)
-        drift, spread = values.values()
-        if drift > max(DRIFT_LIMIT, spread) and not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                f"Over {mask.sum(axis=1).max()} time steps the mean of its "
-                f"inputs moves the hidden state of {layer.name} by {drift:.0f},"
-                f" their fluctuations by {spread:.0f}. Such training often "
-                "diverges: call keras_rin.adapt(model, x) on the training "
-                "data before fit, or normalize the inputs.",
-                stacklevel=2,
-            )
-        return values
 
 
 def _logs(name, quantities, function, *arguments):
@@ -229,12 +197,6 @@ def _gradient(layer, x, mask):
 def _exponent(layer, x, mask):
     options = {"exponents": 1, "mask": mask}
     return diagnostics.lyapunov_spectrum(layer, x, **options).exponents
-
-
-def _drift(layer, x, mask):
-    drifts, spreads = diagnostics.input_drift(layer, x, mask=mask)
-    most = np.argmax(abs(drifts))
-    return abs(drifts[most]), spreads[most]
 
 
 def _matrix_logs(name, layer):

@@ -20,14 +20,10 @@ from keras_rin.diagnostics._nonnormality import transient_amplification
 from keras_rin.diagnostics._preflight import Preflight
 from keras_rin.diagnostics._preflight import preflight
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
-from keras_rin.diagnostics._state_growth import InputDrift
-from keras_rin.diagnostics._state_growth import input_drift
-from keras_rin.diagnostics._state_growth import state_norms
 
 __all__ = [
     "FixedPoints",
     "HiddenChain",
-    "InputDrift",
     "LyapunovSpectrum",
     "Preflight",
     "fisher_memory_curve",
@@ -35,7 +31,6 @@ __all__ = [
     "gradient_norms",
     "henrici_departure",
     "hidden_chain",
-    "input_drift",
     "lyapunov_spectrum",
     "numerical_radius",
     "optimal_input_vector",
@@ -44,7 +39,6 @@ __all__ = [
     "spatial_memory_matrix",
     "spectral_radius",
     "state_jacobians",
-    "state_norms",
     "state_trajectories",
     "total_memory",
     "transient_amplification",

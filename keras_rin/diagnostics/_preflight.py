@@ -14,12 +14,13 @@ from keras_rin._adapt import adapt
 from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics import _state_map
 from keras_rin.diagnostics._baseline_loss import best_constant
 from keras_rin.diagnostics._gradients import gradient_norms
+from keras_rin.diagnostics._jacobians import state_trajectories
 from keras_rin.diagnostics._layer_inputs import first_inputs
 from keras_rin.diagnostics._layer_inputs import first_rows
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
-from keras_rin.diagnostics._state_growth import state_norms
 
 # These thresholds separate the models of the study `preflight` that learned
 # from those that did not.
@@ -52,8 +53,9 @@ class Preflight(typing.NamedTuple):
 
     Attributes:
         layers: Tuple with the `name` of each recurrent layer, `input_mean` and
-            `input_std` of each feature that it reads, and its `state_norms`
-            and `gradient_norms`, as of the functions with these names.
+            `input_std` of each feature that it reads, its `state_norms`, the
+            root mean square of |h_t|, and its `gradient_norms`, as of the
+            function with this name.
         loss: Float, the loss of the batch at update 0, with regularizers.
         baseline_loss: Float, the same if every output is the best constant;
             `None` for losses other than mean squared and absolute error and
@@ -166,11 +168,19 @@ def preflight(
     return Preflight(layers, loss, baseline_loss, norm, tuple(findings))
 
 
+def _state_norms(layer, x, mask):
+    """sqrt(E[|h_t|^2]), inf where h_t is beyond the dtype of the layer."""
+    units = _state_map.sizes(_cells.built_cell(layer))[0]
+    states = state_trajectories(layer, x, mask=mask, dtype="float64")
+    h = _cells.float64(ops.cast(states[..., :units], layer.compute_dtype))
+    return np.sqrt((h**2).sum(axis=2).mean(axis=0))
+
+
 def _layer_report(layer, read_inputs):
     x, mask = read_inputs()
     states = gradients = np.full(x.shape[1] + 1, np.nan)
     with contextlib.suppress(ValueError):  # beyond the range of the dtype
-        states = state_norms(layer, x, mask=mask)
+        states = _state_norms(layer, x, mask=mask)
         # Five directions give an order of magnitude.
         gradients = gradient_norms(layer, x, mask=mask, directions=5)
     moments = x[mask].mean(axis=0), x[mask].std(axis=0)
