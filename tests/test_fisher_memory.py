@@ -162,7 +162,7 @@ HALF = 0.5 * np.eye(2)
         (HALF, {"input_vector": np.ones(3)}, r"`input_vector`.*\(2,\).*\(3,\)"),
         (HALF, {"input_vector": np.ones((1, 2))}, r"`input_vector`.*\(1, 2\)"),
         (HALF, {"input_vector": [1, np.nan]}, "`input_vector` must contain"),
-        (HALF, {"noise": 0}, "`noise` must be above 0.*noise=0"),
+        (HALF, {"noise": 0}, "`noise` must be.*noise=0"),
         (HALF, {"noise": -1}, "`noise`.*noise=-1"),
         (HALF, {"noise": np.ones(2)}, "`noise`.*number"),
         (HALF, {"horizon": 0}, "`horizon`.*horizon=0"),

@@ -64,26 +64,15 @@ def test_a_cell_without_an_input_kernel_is_refused():
         hidden_chain(cell)
 
 
-def test_the_policy_is_that_of_the_layer():
-    layer = with_recurrence(0.5 * np.eye(3, k=1) + 0.1 * np.eye(3))
-    expected = hidden_chain(layer, steps=5, pulse=[1e5]).activity
-    keras.config.set_dtype_policy("mixed_float16")
-    try:
-        activity = hidden_chain(layer, steps=5, pulse=[1e5]).activity
-    finally:
-        keras.config.set_dtype_policy("float32")
-    np.testing.assert_array_equal(activity, expected)
-
-
 @pytest.mark.parametrize(
     "gain, arguments, error, message",
     [
         (1, {"pulse": [1, 2]}, ValueError, r"`pulse` must have.*\(1,\)"),
         (1, {"pulse": [[1.0]]}, ValueError, r"`pulse` must have.*\(1,\)"),
         (1, {"pulse": [np.nan]}, ValueError, "`pulse` must contain"),
-        (1, {"pulse": [1e39]}, ValueError, "is not finite"),
+        (1, {"pulse": [1e39]}, ValueError, "be finite in float32"),
         (1, {"pulse": [0.0]}, ValueError, "at least two.*Excited: 0"),
-        (1e30, {}, ValueError, "is not finite.*steps=100"),
+        (1e30, {}, ValueError, "stay finite.*from step"),
         (1, {"steps": 0}, ValueError, "`steps` must be an integer"),
         (1, {"rng": 3}, TypeError, "`rng` must be"),
     ],
@@ -101,15 +90,15 @@ def test_a_leaky_chain_is_found_in_its_order(rng, leak, kind):
     order = rng.permutation(9)
     matrix = np.zeros((9, 9))
     matrix[np.ix_(order, order)] = leak * np.eye(9) - np.eye(9, k=1)
-    found = hidden_chain(with_recurrence(matrix, kind, entry=order[0]))
+    chain = hidden_chain(with_recurrence(matrix, kind, entry=order[0]))
     t, k = np.arange(101)[:, None], np.arange(9)
     expected = special.binom(t, k) * leak ** np.maximum(t - k, 0.0) * (-1) ** k
-    np.testing.assert_allclose(found.activity[:, order], expected, 1e-3, 1e-9)
-    peaks = np.abs(found.activity).argmax(axis=0)[found.order]
+    np.testing.assert_allclose(chain.activity[:, order], expected, 1e-3, 1e-9)
+    peaks = np.abs(chain.activity).argmax(axis=0)[chain.order]
     assert (np.diff(peaks) >= 0).all() and peaks[0] == 0
     if len(set(peaks)) == 9:  # no ties
-        np.testing.assert_array_equal(found.order, order)
-        weights = found.mean_weight["recurrent"]
-        expected = 1.0 * leak * (found.difference == 0)
-        expected -= found.difference == 1
+        np.testing.assert_array_equal(chain.order, order)
+        weights = chain.mean_weight["recurrent"]
+        expected = 1.0 * leak * (chain.difference == 0)
+        expected -= chain.difference == 1
         np.testing.assert_allclose(weights, expected, atol=1e-7)

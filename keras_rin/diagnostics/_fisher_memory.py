@@ -186,10 +186,8 @@ def optimal_input_vector(
 
 
 def _noise_variance(noise):
-    noise = _arguments.finite_number("noise", noise, at_least=0)
-    if noise == 0:
-        raise ValueError("`noise` must be above 0. Received: noise=0")
-    return noise
+    smallest = np.finfo("float64").tiny
+    return _arguments.finite_number("noise", noise, smallest)
 
 
 def _number_of_lags(lags, horizon, units):

@@ -4,14 +4,14 @@ import typing
 
 import keras
 import numpy as np
-from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin._layer_walk.layers import feature_count
-from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
+from keras_rin.diagnostics import _state_map
+from keras_rin.diagnostics._jacobians import state_trajectories
 
 
 class HiddenChain(typing.NamedTuple):
@@ -115,19 +115,10 @@ def _pulse_response(layer, steps, pulse):
             f"Received: layer={layer}, without one"
         )
     pulse = np.ones(features) if pulse is None else pulse
-    pulse = _arguments.vector("pulse", pulse, features)
     x = np.zeros((1, steps + 1, features))
-    x[0, 0] = pulse
-    rnn = keras.layers.RNN(cell, return_sequences=True, dtype=cell.dtype_policy)
-    with undisturbed(cell), np.errstate(over="ignore"):
-        response = rnn(ops.convert_to_tensor(x, cell.compute_dtype))
-    response = _cells.float64(ops.cast(response, "float32"))[0]
-    if not np.isfinite(response).all():
-        raise ValueError(
-            f"The response of {layer.name} to the pulse is not finite. "
-            f"Received: steps={steps}"
-        )
-    return response
+    x[0, 0] = _arguments.vector("pulse", pulse, features)
+    units = _state_map.sizes(cell)[0]
+    return state_trajectories(cell, x)[0, 1:, :units].astype("float64")
 
 
 def _peak_order(activity, rng):
