@@ -42,6 +42,17 @@ def test_their_sum_is_the_mean_logarithm_of_the_determinant(rng, kind):
 
 
 @pytest.mark.one_backend
+def test_a_sequence_beside_another_is_as_by_itself(rng):
+    """Jacobians of so many units are computed in blocks of time steps."""
+    layer, x = built(keras.layers.SimpleRNN(128)), rng.normal(size=(1, 300, 2))
+    alone, beside = (
+        lyapunov_spectrum(layer, sequences, exponents=2, warmup=0).convergence
+        for sequences in (x, np.repeat(x, 2, axis=0))
+    )
+    np.testing.assert_allclose(beside, alone, rtol=1e-6)
+
+
+@pytest.mark.one_backend
 def test_the_henon_map_has_its_known_exponents():
     """Sprott, 2003, Chaos and Time-Series Analysis: 0.41922, -1.62319."""
     cell = plane_map(lambda x, y: (1 - 1.4 * x**2 + y, 0.3 * x))

@@ -60,6 +60,12 @@ def test_its_states_and_derivatives_are_those_of_numpy(cell, rng):
     np.testing.assert_array_equal(actual[:, :, 4], [range(7)] * 3)
     actual = diagnostics.state_jacobians(**arguments, dtype="float64")
     np.testing.assert_allclose(actual, jacobians, atol=1e-14)
+    x = rng.normal(size=(2, 100, 2))
+    few, every = (  # by directional derivatives, and by Jacobians
+        diagnostics.lyapunov_spectrum(cell, x, exponents=count).exponents
+        for count in (2, 5)
+    )
+    np.testing.assert_allclose(few, every[:2], rtol=1e-6)
 
 
 @pytest.mark.one_backend

@@ -181,47 +181,75 @@ def _sum_growth(step, initial, inputs, lengths, basis, warmup):
 
     And which sequences move after the warmup.
     """
-    size, count = basis.shape
+    count, longest = basis.shape[1], lengths[0]
     by_sequence = np.zeros((len(inputs), count))
-    by_step = np.zeros((lengths[0] - warmup, count))
+    by_step = np.zeros((longest, count))
     moves = np.zeros(len(inputs), bool)
-    chunk = max(1, _state_map.VALUES // (size * count))
+    chunk = max(1, _state_map.VALUES // step.size**2)
     for start in range(0, len(inputs), chunk):
         part = slice(start, start + chunk)
         growths = _growth(
             step, initial[part], inputs[part], lengths[part], basis
         )
-        for t, (growth, has_moved) in enumerate(growths):
-            if t >= warmup:
-                by_sequence[start : start + len(growth)] += growth
-                by_step[t - warmup] += growth.sum(axis=0)
-                moves[start : start + len(growth)] |= has_moved
-    return by_sequence, by_step, moves
+        for times, growth, has_moved in growths:
+            is_counted = times >= warmup
+            by_sequence[part] += growth[:, is_counted].sum(axis=1)
+            by_step[times] += growth.sum(axis=0)
+            moves[part] |= has_moved[:, is_counted].any(axis=1)
+    return by_sequence, by_step[warmup:], moves
 
 
 def _growth(step, states, x, lengths, basis):
-    """log |R_t[i, i]| `(sequences, exponents)`, and whether states move.
+    """log |R_t[i, i]| `(sequences, steps, exponents)`, and which states move.
 
-    The longest sequence comes first, and those that have ended drop out.
+    In blocks of time steps, whose states are computed together. The longest
+    sequence comes first, and those that have ended neither grow nor move.
     """
-    # Directions are rows here, columns of Q_t in the formula.
-    directions = np.broadcast_to(basis.T, (len(x), *basis.T.shape))
-    for t in range(lengths[0]):
-        active = (lengths > t).sum()
-        previous, directions = states[:active], directions[:active]
-        states, grown = step.directional(previous, x[:active, t], directions)
-        if not (np.isfinite(grown).all() and np.isfinite(states).all()):
-            raise ValueError(
-                f"The states of {step.name} along `x`, and their Jacobians, "
-                f"must stay finite. Received: NaN or infinity at step {t + 1}"
-            )
-        q, r = np.linalg.qr(np.swapaxes(grown, 1, 2))
-        directions = np.swapaxes(q, 1, 2)
-        change = np.abs(states - previous).max(axis=1)
-        size = np.maximum(1, np.abs(states).max(axis=1))
+    directions = np.broadcast_to(basis, (len(x), *basis.shape))
+    block = max(1, _state_map.VALUES // (len(x) * step.size**2))
+    for start in range(0, lengths[0], block):
+        times = np.arange(start, min(start + block, lengths[0]))
+        is_active = times < lengths[:, None]
+        trajectory = step.unchecked_trajectory(states, x[:, times], is_active)
+        previous, states = trajectory[:, :-1], trajectory[:, -1]
+        grow = _tangent_map(step, previous, x[:, times], basis.shape[1])
+        diagonals = np.ones((*is_active.shape, basis.shape[1]))
+        for k, active in enumerate(is_active.sum(axis=0)):
+            directions, r = np.linalg.qr(grow(k, directions[:active]))
+            diagonals[:active, k] = np.diagonal(r, axis1=1, axis2=2)
+        _check_finite(step, start, trajectory[:, 1:], diagonals)
+        changes = np.abs(np.diff(trajectory, axis=1)).max(axis=2)
+        sizes = np.abs(trajectory[:, 1:]).max(axis=2, initial=1)
         with np.errstate(divide="ignore"):
-            growth = np.log(np.abs(np.diagonal(r, axis1=1, axis2=2)))
-        yield growth, change > RESTING * size
+            growth = np.log(np.abs(diagonals))
+        yield times, growth, changes > RESTING * sizes
+
+
+def _tangent_map(step, states, x, count):
+    """A function of a step k and directions that returns J_k times these."""
+    if not step.gated and 2 * count < step.size:
+
+        def grow(k, directions):
+            rows = slice(len(directions))
+            return step.directional(states[rows, k], x[rows, k], directions)
+
+        return grow
+    # For many directions a Jacobian costs less than copies of the state.
+    jacobians = step.jacobians(
+        states.reshape(-1, step.size), x.reshape(-1, x.shape[-1])
+    ).reshape(*states.shape, step.size)
+    return lambda k, directions: jacobians[: len(directions), k] @ directions
+
+
+def _check_finite(step, start, *arrays):
+    is_finite = [np.isfinite(array).all(axis=(0, 2)) for array in arrays]
+    is_finite = np.logical_and(*is_finite)
+    if not is_finite.all():
+        raise ValueError(
+            f"The states of {step.name} along `x`, and their Jacobians, must "
+            "stay finite. Received: NaN or infinity at step "
+            f"{start + is_finite.argmin() + 1}"
+        )
 
 
 def _standard_error(sums, counts):

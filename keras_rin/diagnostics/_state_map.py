@@ -90,7 +90,7 @@ class StateMap:
     def __init__(self, cell, dtype, unit=None):
         self.name, self.dtype, self.size = cell.name, dtype, sum(sizes(cell))
         self.cell, self._step = cell, flat_step(cell)
-        self._gated = unit and GatedCell(cell, unit, dtype)
+        self.gated = unit and GatedCell(cell, unit, dtype)
         self._compiled = {}
 
     def next(self, states, inputs):
@@ -98,22 +98,16 @@ class StateMap:
         return self._run(self._next, 1, states, inputs)[0]
 
     def directional(self, states, inputs, directions):
-        """F(s, x), and J d for k directions d, `(rows, k, state)`."""
-        count = directions.shape[1]
-        if 2 * count < self.size:
-            return self._run(
-                self._directional, count, states, inputs, directions
-            )
-        # For many directions a Jacobian costs less than copies of the state.
-        matrices = np.swapaxes(self.jacobians(states, inputs), 1, 2)
-        return self.next(states, inputs), directions @ matrices
+        """J d of k directions d, the columns of an array `(rows, state, k)`."""
+        arrays = states, inputs, directions
+        return self._run(self._directional, directions.shape[2], *arrays)[0]
 
     def jacobians(self, states, inputs):
         """J_ij = d F_i / d s_j, `(rows, state, state)`."""
-        if self._gated:
-            count = self._gated.gates + self._gated.states
+        if self.gated:
+            count = self.gated.gates + self.gated.states
             (slopes,) = self._run(self._slopes, count, states, inputs)
-            return self._gated.jacobians(slopes)
+            return self.gated.jacobians(slopes)
         return self._run(self._jacobians, self.size, states, inputs)[0]
 
     def trajectory(self, initial_states, x, unmasked):
@@ -121,11 +115,7 @@ class StateMap:
 
         Time steps that are not used leave the state as it is.
         """
-        states = [initial_states.astype(self.dtype)]
-        for t in range(x.shape[1]):
-            new = self.next(states[-1], x[:, t])
-            states.append(np.where(unmasked[:, t, None], new, states[-1]))
-        trajectory = np.stack(states, axis=1)
+        trajectory = self.unchecked_trajectory(initial_states, x, unmasked)
         finite = np.isfinite(trajectory).all(axis=(0, 2))
         if not finite.all():
             raise ValueError(
@@ -135,34 +125,50 @@ class StateMap:
             )
         return trajectory
 
+    def unchecked_trajectory(self, initial_states, x, unmasked):
+        arrays = initial_states, x, unmasked[..., None]
+        (states,) = self._run(self._trajectory, x.shape[1], *arrays)
+        initial_states = initial_states[:, None].astype(self.dtype)
+        return np.concatenate([initial_states, states], axis=1)
+
     def _next(self, states, inputs):
         return [self._step(states, inputs)]
 
+    def _trajectory(self, states, x, unmasked):
+        def masked_step(states, inputs):
+            x_t, unmasked_t = inputs
+            states = ops.where(unmasked_t > 0, self._step(states, x_t), states)
+            return states, states
+
+        sequence = ops.swapaxes(x, 0, 1), ops.swapaxes(unmasked, 0, 1)
+        _, states = ops.scan(masked_step, states, sequence)
+        return [ops.swapaxes(states, 0, 1)]
+
     def _slopes(self, states, inputs):
-        return [self._gated.slopes(states, inputs)]
+        return [self.gated.slopes(states, inputs)]
 
     def _jacobians(self, states, inputs):
         return [_autodiff.jacobians(self._step, states, inputs)]
 
     def _directional(self, states, inputs, directions):
-        count = directions.shape[1]
+        count = directions.shape[2]
         inputs = ops.repeat(inputs, count, axis=0)
-        new, derivatives = _autodiff.directional(
+        _, derivatives = _autodiff.directional(
             lambda s: self._step(s, inputs),
             ops.repeat(states, count, axis=0),
-            ops.reshape(directions, (-1, self.size)),
+            ops.reshape(ops.swapaxes(directions, 1, 2), (-1, self.size)),
         )
         derivatives = ops.reshape(derivatives, (-1, count, self.size))
-        return new[::count], derivatives
+        return [ops.swapaxes(derivatives, 1, 2)]
 
     def _run(self, method, count, *arrays):
         """Runs a method in chunks, and returns its outputs as arrays.
 
         The chunks are of few sizes, powers of 2: each is compiled on JAX.
         """
-        key = method.__name__, count
+        shapes = [(None, *array.shape[1:]) for array in arrays]
+        key = method.__name__, *shapes
         if key not in self._compiled:
-            shapes = [(None, *array.shape[1:]) for array in arrays]
             self._compiled[key] = _autodiff.compiled(method, shapes, self.dtype)
         total, chunk = len(arrays[0]), max(1, VALUES // (count * self.size))
         results = []
