@@ -91,6 +91,7 @@ REFUSED = [
     ("fixed_points", "finite", POINTS, {"trajectories": [[[np.nan] * 3]]}),
     ("fixed_points", "has no point", POINTS._replace(members=[])),
     ("fixed_points", "`components` must be 2 or 3", POINTS, {"components": 4}),
+    ("fixed_points", '`ax` must .*="3d"', POINTS, {"components": 3}),
     ("fixed_points", r"project\(states\)", POINTS, {"project": np.eye(3)}),
     ("fixed_points", "`color_by` .* shape", POINTS, {"color_by": [1, 2]}),
     ("eigenvalues", "must be a square matrix", np.ones((2, 3))),

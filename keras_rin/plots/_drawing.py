@@ -8,14 +8,14 @@ import numpy as np
 from keras_rin import _arguments
 
 # One style for each layer and initialization in every picture, in colors
-# that differ without red or green.
+# that differ without red or green and are read on white and on black.
 DASH_DOTTED = (0, (5, 1, 1, 1, 1, 1))
 STYLES = {
     "RIN": {"color": "#0072b2", "linestyle": "-"},
     "IRNN": {"color": "#56b4e9", "linestyle": "--"},
     "SimpleRNN": {"color": "#7f7f7f", "linestyle": ":"},
     "GRU": {"color": "#e69f00", "linestyle": "--"},
-    "LSTM": {"color": "#000000", "linestyle": DASH_DOTTED},
+    "LSTM": {"color": "#9467bd", "linestyle": DASH_DOTTED},
     "chain": {"color": "#009e73", "linestyle": "-"},
     "feedback chain": {"color": "#009e73", "linestyle": ":"},
     "chain + identity": {"color": "#cc79a7", "linestyle": "-."},
@@ -43,6 +43,11 @@ def axes(ax, *labels) -> Any:
         # In space, too, points are drawn above lines.
         space = {"projection": "3d", "computed_zorder": False}
         ax = figure.add_subplot(**(space if len(labels) == 3 else {}))
+    if len(labels) == 3 and not hasattr(ax, "get_zlim"):
+        raise ValueError(
+            '`ax` must have `projection="3d"` for three components. '
+            f"Received: ax={ax!r}"
+        )
     names = (f"{axis}label" for axis in "xyz")
     ax.set(**dict(zip(names, labels, strict=False)))
     # Dashes as well as colors distinguish the lines, also in grayscale.
