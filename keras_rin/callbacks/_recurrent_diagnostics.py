@@ -56,6 +56,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     - `lyapunov_exponent`, with `lyapunov=True`: the largest one along `x`, in
       units of 1 / time step, see `keras_rin.diagnostics.lyapunov_spectrum`.
 
+    Of a cell that does more than multiply its state by W, such as a leaky one,
+    the first list describes W alone, the second one the whole step.
+
     Measurements take time, which `seconds` counts. The first follows the first
     epoch, the next ones where they keep within the budget; epochs between have
     NaN, as has what cannot be measured, such as the gradient of a layer whose
