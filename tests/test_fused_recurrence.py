@@ -202,16 +202,11 @@ def test_nan_and_infinity_reach_the_output(activation, bad, compiled):
     assert np.isfinite(states[[0, 2]]).all()
 
 
-@pytest.mark.parametrize("compiled", COMPILED)
-@pytest.mark.parametrize(
-    "dtype, tolerance",
-    [
-        ("float32", 1e-5),
-        ("mixed_float16", 2e-2),
-        ("mixed_bfloat16", 1e-1),
-    ],
-)
-def test_it_computes_in_the_dtype_of_the_policy(dtype, tolerance, compiled):
+TOLERANCES = {"float32": 1e-5, "mixed_float16": 2e-2, "mixed_bfloat16": 1e-1}
+
+
+@pytest.mark.parametrize("dtype, compiled", table(TOLERANCES, COMPILED))
+def test_it_computes_in_the_dtype_of_the_policy(dtype, compiled):
     layer = new_rin(activation="tanh", dtype=dtype, return_sequences=True)
     arguments = drawn(layer)
     (states,), _ = outputs_and_gradients(
@@ -224,7 +219,7 @@ def test_it_computes_in_the_dtype_of_the_policy(dtype, tolerance, compiled):
     assert computed == layer.compute_dtype
     x, h, *weights = (to_numpy(ops.cast(a, "float32")) for a in arguments)
     expected = references.numpy_rin(x, weights, "tanh", h)
-    assert_same(ops.cast(states, "float32"), expected, 0, tolerance)
+    assert_same(ops.cast(states, "float32"), expected, 0, TOLERANCES[dtype])
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="only JAX takes several steps")

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from cases import table
 from references import assert_same
 from references import to_numpy
 
@@ -121,8 +122,9 @@ class StepsUnknown(keras.callbacks.Callback):
         self.params["steps"] = None
 
 
-@pytest.mark.parametrize("others", [[], [StepsUnknown()]], ids=len)
-@pytest.mark.parametrize("steps_at_once", [1, 3, 8, 16])
+@pytest.mark.parametrize(
+    "steps_at_once, others", table([1, 3, 8, 16], [(), (StepsUnknown(),)])
+)
 def test_no_callback_saves_weights_that_are_not_finite(steps_at_once, others):
     """The last update overflows; the loss of its step is finite."""
     model, saver = make(steps_at_once, rate=1e38), Saver()
