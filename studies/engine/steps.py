@@ -14,6 +14,7 @@ from keras_rin.layers import RINCell
 SIZE = "batch × time × features × units"
 LAYERS = {
     "RIN": RIN,
+    "RIN, recompute": lambda units: RIN(units, recompute=True),
     "RIN, not fused": lambda units: RIN(units, fused=False),
     "RNN(RINCell)": lambda units: keras.layers.RNN(RINCell(units)),
     "SimpleRNN": lambda units: keras.layers.SimpleRNN(

@@ -11,6 +11,7 @@ ratios of the medians to that of the faster SimpleRNN, compiled or not.
 | a layer's name | the default of `model.fit` |
 | XLA | `jit_compile=True` |
 | not fused | `fused=False`: the loop of `keras.layers.RNN` |
+| recompute | `recompute=True` |
 | matmul lower bound | the matrix products of a step without anything else; some compiled layers measure below it at batch 1 |
 | mean over time, Dense | a model without a loop: what any training step takes |
 | JAX lax.scan | the recurrence of RIN in JAX alone, without Keras |
@@ -48,6 +49,9 @@ GRID = [
 ]
 SIMPLE_RNN = ("SimpleRNN", "SimpleRNN, XLA")
 WITHOUT_LOOP = ("mean over time, Dense", "mean over time, Dense, XLA")
+WIDE = [(128, 200, 64, 128), (128, 200, 64, 256), (128, 200, 64, 512)]
+WIDE += [(32, 200, 64, 256), (16, 20_000, 1, 64)]
+IN_WIDE = ("RIN", "RIN, XLA", "RIN, recompute", "RIN, not fused", *SIMPLE_RNN)
 IN_GRID = ("RIN", "RIN, XLA", *SIMPLE_RNN, *WITHOUT_LOOP)
 RATIOS = {
     "RIN / SimpleRNN": ("RIN", "SimpleRNN"),
@@ -187,6 +191,10 @@ VARIANTS = {
         "64 sizes",
         {"modes": ["training"], "seconds": 2}
         | {"names": IN_GRID, "sizes": GRID},
+    ),
+    "wide": Variant(
+        "Wide layers, and recomputation of a long sequence",
+        {"modes": ["training"], "names": IN_WIDE, "sizes": WIDE},
     ),
 }
 PICTURES = {"ratios.svg": draw}
