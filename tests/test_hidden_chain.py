@@ -39,8 +39,9 @@ def test_the_profile_is_the_mean_over_pairs(rng):
 
 
 def test_silent_units_are_left_out():
-    layer = keras.layers.SimpleRNN(6, "relu", recurrent_initializer=Chain())
-    built(layer, features=1)
+    """A pulse comes first also where a layer reads from the end."""
+    options = {"recurrent_initializer": Chain(), "go_backwards": True}
+    layer = built(keras.layers.SimpleRNN(6, "relu", **options), features=1)
     kernel = np.array([[1, 1, -1, -1, -1, -1]], "float32")
     _, recurrent, bias = layer.cell.get_weights()
     layer.cell.set_weights([kernel, recurrent, bias])
