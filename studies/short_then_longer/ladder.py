@@ -12,6 +12,14 @@ All runs are tested on the same sequences, 100 of each length up to 10,000
 steps, 40 of 30,000 and 20 of 100,000. A loss is normalized by that of a
 constant prediction: 0 is perfect. A single sequence that diverges decides the
 mean, so the sequences with a loss above 1 are counted.
+
+A seventh rung, of 30,000 steps, has batches of 16 sequences in place of 50, and
+the RIN keeps the states of few steps (`recompute=True`). A test has 10 more
+sequences, of 1,000,000 steps. Rates of 1e-5 to 1e-4, 60 and 200 updates, and
+batches of 16 and 48 were tried with three other seeds: 200 updates are better
+than 60, and 1e-5 is as good as 3e-5. An eighth rung, 100 updates over 100,000
+steps at 3e-6, took twice the time of the seventh with the first eight seeds
+that reached it, and left the median of their losses over 100,000 steps at 0.04.
 """
 
 import functools
@@ -25,6 +33,7 @@ from engine import pictures
 from engine import record
 from engine.many_models import ADAM
 from engine.many_models import recipe
+from engine.measurement import Variant
 from engine.measurement import first
 from engine.measurement import groups
 from engine.measurement import spread
@@ -33,26 +42,26 @@ from keras_rin.layers import RIN
 from keras_rin.tasks import adding
 
 LAYERS = {
-    "RIN": lambda: RIN(50),
+    "RIN": lambda: RIN(50, recompute=True),
     "GRU": lambda: keras.layers.GRU(28),
     "LSTM": lambda: keras.layers.LSTM(24),
 }
-# Length of the sequences, updates, highest learning rate.
+# Length of the sequences, sequences in a batch, updates, highest learning rate.
 LADDER = (
-    (200, 2_000, 3e-3),
-    (500, 400, 3e-4),
-    (1_000, 400, 2e-4),
-    (2_000, 400, 2e-4),
-    (5_000, 200, 1e-4),
-    (10_000, 100, 1e-4),
+    (200, 50, 2_000, 3e-3),
+    (500, 50, 400, 3e-4),
+    (1_000, 50, 400, 2e-4),
+    (2_000, 50, 400, 2e-4),
+    (5_000, 50, 200, 1e-4),
+    (10_000, 50, 100, 1e-4),
 )
+LONGER = (*LADDER, (30_000, 16, 200, 1e-5))
 FIRST_RATES = {"GRU": 1e-2, "LSTM": 1e-2}  # instead of that of the ladder
 SEEDS = {"RIN": 10, "GRU": 3, "LSTM": 3}
 TESTS = {200: 100, 1_000: 100, 5_000: 100, 10_000: 100, 30_000: 40, 100_000: 20}
-BATCH = 50
 PANEL = 4.8, 3.8  # inches, for two side by side, and for a phone
 # A loss that counts as low, of each length.
-LOW = {5_000: 0.01, 10_000: 0.02, 30_000: 0.05, 100_000: 0.1}
+LOW = {5_000: 0.01, 10_000: 0.02, 30_000: 0.05, 100_000: 0.05}
 
 
 def measure(ladder=LADDER, tests=TESTS, seeds=SEEDS, partial=None):
@@ -81,16 +90,16 @@ def climb(layer, seed, ladder=LADDER):
     model = models.normalized(LAYERS[layer](), x)
     # XLA runs the loop of gated layers faster; RIN compiles its own.
     jit = True if layer in FIRST_RATES else "auto"
-    for rung, (length, updates, rate) in enumerate(ladder):
-        x, y = adding.generate(rng, BATCH * min(updates, 200), length)
+    for rung, (length, batch, updates, rate) in enumerate(ladder):
+        x, y = adding.generate(rng, batch * min(updates, 200), length)
         if rung == 0:
             rate = FIRST_RATES.get(layer, rate)
-        start = time.monotonic()
+        start = time.process_time()
         optimizer = keras.optimizers.Adam(recipe(updates, rate), **ADAM)
         model.compile(optimizer, "mse", jit_compile=jit)
         epochs = max(1, updates // 200)
-        model.fit(x, y, batch_size=BATCH, epochs=epochs, verbose=0)
-        yield model, length, time.monotonic() - start
+        model.fit(x, y, batch_size=batch, epochs=epochs, verbose=0)
+        yield model, length, time.process_time() - start
 
 
 def test(model, tests):
@@ -142,7 +151,7 @@ def rungs_figure(results):
     for rung, (stage, color) in enumerate(zip(stages, colors, strict=True)):
         draw(axes, runs, rung, f"{stage['length']:,} steps", color=color)
     axes.set_title("Longer rungs help beyond their own length", loc="left")
-    axes.legend(title="RIN, trained on up to")
+    axes.legend(title="RIN, trained on up to", fontsize=8, labelspacing=0.1)
     return figure
 
 
@@ -152,6 +161,8 @@ def layers_figure(results):
     """
     figure, axes = loss_panel()
     layers = groups(results["runs"], "layer")
+    if len(layers) == 1:
+        return None
     lengths = [rung["length"] for rung in results["runs"][0]["rungs"]]
     for layer in "RIN", "GRU", "LSTM":
         if layer in layers:
@@ -182,15 +193,16 @@ def tables(results):
             rung_table(runs, low_cell, LOW, last=2)
         ),
         "Seeds with a sequence whose loss is above 1 after the last rung, and "
-        "seconds of training (made beside other work, so only their ratios "
-        "count)": diverging_table(runs),
+        "seconds of training (of the processor; of six rungs by the clock, "
+        "beside other work, so only their ratios count)": diverging_table(runs),
     }
 
 
-def rung_table(runs, cell, lengths=TESTS, last=0):
+def rung_table(runs, cell, lengths=None, last=0):
     """`cell(losses, length)` of the tests after each rung, or the last ones."""
     stages = runs[0]["rungs"]
-    lengths = [n for n in lengths if str(n) in stages[0]["tests"]]
+    tested = list(map(int, stages[0]["tests"]))
+    lengths = [n for n in lengths or tested if n in tested]
     rows = [
         [layer, f"{stages[rung]['length']:,}"]
         + [cell(losses_at(of_layer, rung, n), n) for n in lengths]
@@ -225,9 +237,17 @@ def seconds(runs):
     return [sum(rung["seconds"] for rung in run["rungs"]) for run in runs]
 
 
+VARIANTS = {
+    "": Variant("Six rungs"),
+    "longer": Variant(
+        "Seven rungs",
+        {"ladder": LONGER, "seeds": {"RIN": 10}}
+        | {"tests": TESTS | {1_000_000: 10}},
+    ),
+}
 PICTURES = {
     "rungs.svg": rungs_figure,
     "layers.svg": layers_figure,
 }
-SMALLEST = {"ladder": ((5, 2, 1e-3), (10, 2, 1e-4)), "tests": {5: 4, 10: 4}}
-SMALLEST["seeds"] = {"RIN": 1}
+SMALLEST = {"seeds": {"RIN": 1}, "tests": {5: 4, 10: 4}}
+SMALLEST["ladder"] = (5, 4, 2, 1e-3), (10, 4, 2, 1e-4)
