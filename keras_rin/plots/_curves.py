@@ -1,7 +1,6 @@
 """Plots of curves by name: memory, gradient norms, weights, learning."""
 
 from collections.abc import Mapping
-from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -85,11 +84,9 @@ def plot_hidden_chain(
             units have a large difference. Defaults to `None`: all.
         ax: A matplotlib `Axes`. Defaults to `None`.
     """
-    is_list = isinstance(hidden_chain, list)
-    networks = [
-        _drawing.result(HiddenChain, "hidden_chain", network)
-        for network in (hidden_chain if is_list else [hidden_chain])
-    ]
+    networks = hidden_chain
+    if not isinstance(networks, list):
+        networks = [networks]
     gates = {tuple(network.mean_weight) for network in networks}
     if len(gates) != 1:
         raise ValueError(
@@ -173,8 +170,7 @@ def plot_lyapunov_spectra(
             of -inf are not drawn.
         ax: A matplotlib `Axes`. Defaults to `None`.
     """
-    is_spectrum = partial(_drawing.result, LyapunovSpectrum)
-    spectra = _drawing.named("spectra", spectra, is_spectrum)
+    spectra = _drawing.named("spectra", spectra)
     axes = _drawing.axes(ax, "index i", "Lyapunov exponent (1 / time step)")
     axes.axhline(0, color="grey", linewidth=0.8)
     for name, spectrum in spectra.items():

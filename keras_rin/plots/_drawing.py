@@ -88,7 +88,7 @@ def with_legend(ax):
     return ax.figure
 
 
-def named(name, values, checked) -> dict[str, Any]:
+def named(name, values, checked=lambda name, value: value) -> dict[str, Any]:
     """A dict that is not empty; `checked` takes the name of each value too."""
     if not isinstance(values, Mapping) or not values:
         raise ValueError(
@@ -102,13 +102,3 @@ def curve(name, values):
     array = _arguments.real_array(name, values)
     _arguments.check_shape(name, array.shape, ("length",))
     return array
-
-
-def result(kind, name, value):
-    """The value, if it is what a diagnostic returns."""
-    if not isinstance(value, kind):
-        raise ValueError(
-            f"`{name}` must be a `keras_rin.diagnostics.{kind.__name__}`. "
-            f"Received: {name} of {type(value)}"
-        )
-    return value

@@ -56,7 +56,6 @@ def plot_fixed_points(
         ax: A matplotlib `Axes`, for three components with
             `projection="3d"`. Defaults to `None`.
     """
-    _drawing.result(FixedPoints, "fixed_points", fixed_points)
     if components not in (2, 3):
         raise ValueError(
             f"`components` must be 2 or 3. Received: components={components}"
