@@ -1,9 +1,5 @@
 """Identity-parametrized and non-normal layers for Keras 3."""
 
-# This import is the first, because it refuses unsupported versions of Keras.
-from keras_rin._version import __version__
-
-# isort: split
 from keras_rin import callbacks
 from keras_rin import constraints
 from keras_rin import constructions
@@ -16,6 +12,7 @@ from keras_rin import plots
 from keras_rin import regularizers
 from keras_rin import tasks
 from keras_rin._adapt import adapt
+from keras_rin._version import __version__
 
 __all__ = [
     "__version__",

@@ -4,8 +4,7 @@ import itertools
 
 import keras
 import pytest
-
-from keras_rin import _version
+from packaging.version import parse
 
 
 def needs_keras(oldest, reason):
@@ -14,8 +13,7 @@ def needs_keras(oldest, reason):
 
 
 def keras_before(oldest):
-    installed = _version.number(keras.__version__)
-    return installed < _version.number(oldest)
+    return parse(keras.__version__) < parse(oldest)
 
 
 def diagonal(*axes):
