@@ -15,9 +15,6 @@ from keras_rin.initializers import PartialIdentity
 from keras_rin.initializers import PerGate
 from keras_rin.initializers import Ramp
 from keras_rin.initializers import SmallVarianceNormal
-from keras_rin.layers import RIN
-from keras_rin.layers import LinearResidual
-from keras_rin.layers import ResidualDense
 
 SQUARE = [
     Chain(0.3),
@@ -217,34 +214,3 @@ def test_an_orthogonal_matrix_is_that_of_float32(
     matrix = to_numpy(ORTHOGONAL((5, 5), "float32")).astype("float64")
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(5), atol=1e-6)
     assert_rounded(initializer(shape, dtype), exact(matrix), dtype)
-
-
-def kernels(make, shape, dtype):
-    layer = make(dtype=dtype)
-    layer.build((None, *shape))
-    return [weight.value for weight in layer.weights if "kernel" in weight.path]
-
-
-BOTH = {"kernel_initializer": ORTHOGONAL, "output_initializer": ORTHOGONAL}
-OFFSET = {"recurrent_initializer": Offset(ORTHOGONAL)}
-SMALL = keras.initializers.Orthogonal(0.1, seed=3)
-
-
-# Every layer of the package adds its weights as one of these does.
-@HALF
-@pytest.mark.parametrize(
-    "make, shape",
-    [
-        (
-            lambda **o: RIN(4, kernel_initializer=ORTHOGONAL, **OFFSET, **o),
-            (5, 4),
-        ),
-        (functools.partial(LinearResidual, SMALL), (4,)),
-        (functools.partial(ResidualDense, 4, **BOTH), (4,)),
-    ],
-    ids=["RIN", "LinearResidual", "ResidualDense"],
-)
-def test_a_layer_has_the_orthogonal_weights_of_float32(make, shape, dtype):
-    rounded, exact = (kernels(make, shape, d) for d in (dtype, "float32"))
-    for matrix, reference in zip(rounded, exact, strict=True):
-        assert_rounded(matrix, as_float64(reference), dtype)

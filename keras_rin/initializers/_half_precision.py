@@ -4,8 +4,6 @@ Neither TensorFlow nor JAX decomposes a matrix of bfloat16, as an orthogonal
 initializer does, and V - I would lose digits in it.
 """
 
-import functools
-
 import keras
 from keras import ops
 
@@ -16,13 +14,3 @@ def draw(initializer, shape, dtype, shift=0.0):
     wide = "float32" if dtype in ("bfloat16", "float16") else dtype
     values = initializer(shape, dtype=wide) - ops.cast(shift, wide)
     return ops.cast(values, dtype)
-
-
-def in_float32_if_orthogonal(initializer):
-    """The initializer for `add_weight`, one that computes in float32 if needed.
-
-    Only an orthogonal initializer needs it; all others draw as in Keras.
-    """
-    if isinstance(initializer, keras.initializers.Orthogonal):
-        return functools.partial(draw, initializer)
-    return initializer

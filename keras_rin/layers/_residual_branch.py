@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from keras_rin.initializers import SmallVarianceNormal
-from keras_rin.initializers import _half_precision
 
 KINDS = {
     "initializer": keras.initializers,
@@ -39,9 +38,6 @@ class ResidualLayer(keras.layers.Layer):
 
     def add_weight_of(self, weight, name, shape):
         options = {kind: getattr(self, f"{weight}_{kind}") for kind in KINDS}
-        options["initializer"] = _half_precision.in_float32_if_orthogonal(
-            options["initializer"]
-        )
         return self.add_weight(name=name, shape=shape, **options)
 
     def fixed_features(self, input_shape):

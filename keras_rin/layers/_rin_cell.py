@@ -8,7 +8,6 @@ from keras import ops
 from keras.initializers import Initializer
 
 from keras_rin import _arguments
-from keras_rin.initializers import _half_precision
 from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._offset_options import warn_about_effective_options
 from keras_rin.layers._saved_weights import MarkedOffset
@@ -89,10 +88,6 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
             **options,
         )
         warn_about_effective_options(self, "recurrent")
-
-    def add_weight(self, *args, initializer=None, **kwargs):
-        initializer = _half_precision.in_float32_if_orthogonal(initializer)
-        return super().add_weight(*args, initializer=initializer, **kwargs)
 
     @classmethod
     def from_simple_rnn_cell(
