@@ -18,12 +18,10 @@ from mkdocs.structure.files import File
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "demo"
 NAMES = sorted(path.parent.name for path in FOLDER.glob("*/network.keras"))
-# A network with gates calls `expf` and `tanhf`, which JavaScript provides.
 CLANG = (
     "clang --target=wasm32 -msimd128 -O2 -ffast-math -ffreestanding "
-    "-fno-builtin -nostdlib -I {folder} -I {here} -Wl,--no-entry "
-    "-Wl,--allow-undefined -Wl,--strip-all -o {folder}/network.wasm "
-    "{here}/network.c"
+    "-fno-builtin -nostdlib -I {folder} -Wl,--no-entry -Wl,--strip-all "
+    "-o {folder}/network.wasm {here}/network.c"
 )
 MISSING = (
     "The networks are not part of this copy of the site: it was built where "

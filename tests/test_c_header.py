@@ -11,7 +11,10 @@ from chains import random_chain
 from keras import layers
 from keras import ops
 from references import to_numpy
+from step_files import ARM
+from step_files import M4F
 from step_files import ON_BOARD
+from step_files import QEMU
 from step_files import assert_near
 from step_files import round_weights
 from step_files import run
@@ -27,17 +30,15 @@ pytestmark = [
 ]
 
 STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-ffreestanding"]
-ARM = "arm-none-eabi-gcc -std=c99 -mthumb -mcpu=cortex-"
 COMPILERS = {
     "gcc": "gcc -std=c99",
     "g++": "g++ -std=c++17",
     "clang": "clang -std=c99",
     "clang++": "clang++ -std=c++17 -x c++",
     "m0plus": f"{ARM}m0plus",
-    "m4": f"{ARM}m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16",
+    "m4": M4F,
     "riscv": "riscv64-unknown-elf-gcc -std=c99 -march=rv32imac -mabi=ilp32",
 }
-QEMU = "qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel"
 
 
 def chain(*layers_, shape=(None, 2), dtype="float32"):
@@ -200,7 +201,7 @@ def test_names_of_two_headers_do_not_meet(case, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("activation", "include"), [("relu", ""), ("tanh", "#include <math.h>\n")]
+    ("activation", "include"), [("tanh", ""), ("elu", "#include <math.h>\n")]
 )
 def test_a_header_in_a_namespace_of_cpp(activation, include, tmp_path):
     """It has to find `math.h` included, if it needs it, as its comment says."""
@@ -231,18 +232,31 @@ FUNCTIONS = [
 ]
 
 
+def activated(function, x, folder):
+    """In the first step of a sequence, whose input each value is."""
+    options = {"use_bias": False, "kernel_initializer": "ones"}
+    cell = layers.SimpleRNN(1, function, **options)
+    path = header(chain(cell, shape=(None, 1)), folder)
+    return run_c(path, x[:, None, None])[0, :, 0]
+
+
 @pytest.mark.parametrize(
     "function", first_of([*FUNCTIONS, *zip(ACTIVATION_LAYERS)], 2)
 )
 def test_each_activation_is_that_of_keras(function, rng, tmp_path):
-    """In the first step of a sequence, whose input each value is."""
     x = np.concatenate([rng.normal(size=100), SPECIAL]).astype("float32")
-    options = {"use_bias": False, "kernel_initializer": "ones"}
-    cell = layers.SimpleRNN(1, function, **options)
-    path = header(chain(cell, shape=(None, 1)), tmp_path)
-    y = run_c(path, x[:, None, None])[0, :, 0]
+    y = activated(function, x, tmp_path)
     expected = to_numpy(function(x[:, None]))
     np.testing.assert_allclose(y, expected, rtol=3e-6, atol=1e-6)
+
+
+def test_gates_are_off_by_at_most_2e_7(tmp_path):
+    """Within the range of the table of tanh and beyond."""
+    x = np.linspace(-20, 20, 100_001).astype("float32").astype("float64")
+    logistic = 1 / (1 + np.exp(-x))
+    for name, expected in {"tanh": np.tanh(x), "sigmoid": logistic}.items():
+        y = activated(name, x, tmp_path)[:, 0]
+        np.testing.assert_allclose(y, expected, rtol=0, atol=2e-7)
 
 
 @pytest.mark.runtime

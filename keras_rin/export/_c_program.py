@@ -5,6 +5,7 @@ import textwrap
 
 import numpy as np
 
+from keras_rin.export._c_functions import CALLED
 from keras_rin.export._c_functions import function_text
 from keras_rin.export._c_quantization import quantized
 
@@ -35,7 +36,9 @@ class Program:
         self.write(f"{self.private}_{function}({texts});")
 
     def use(self, function):
-        """Adds a function of `_c_functions`."""
+        """Adds a function of `_c_functions`, after those that it calls."""
+        for called in CALLED.get(function, ()):
+            self.use(called)
         self.functions[function] = function_text(
             function, self.private, self.weights
         )
