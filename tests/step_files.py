@@ -14,6 +14,9 @@ from keras_rin.export import export_streaming
 BOARD = pathlib.Path(__file__).with_name("board")
 ON_BOARD = [BOARD / "boot.c", "-T", BOARD / "cortex_m.ld"]
 ON_BOARD += ["--specs=rdimon.specs"]
+ARM = "arm-none-eabi-gcc -std=c99 -mthumb -mcpu=cortex-"
+M4F = f"{ARM}m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16"
+QEMU = "qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel"
 
 
 def run(command, **options):

@@ -1,23 +1,21 @@
 """Which layer has the highest accuracy in as many kB of a microcontroller?
 
-Networks in three sizes, with at most as many weights as a RIN of 16, 32 and 64
-units, are trained as in [endless stream](#endless-stream) and exported as a C
-header. Each has the training, *pairs, all steps* or *stateful, all steps*, and
-the learning rate of the highest accuracy on streams of the parts left out. A
-rate at which a run diverged is taken only if there is no other. Accuracy is the
-mean over all steps of streams of 10,000 steps that are never reset, median
+Networks with at most as many weights as a RIN of 16, 32 and 64 units, and RINs
+of 8 and 12, are trained as in [endless stream](#endless-stream) and exported as
+a C header. Each has the training, *pairs, all steps* or *stateful, all steps*,
+and the learning rate of the highest accuracy on streams of the parts left out.
+A rate at which a run diverged is taken only if there is no other. Accuracy is
+the mean over all steps of streams of 10,000 steps that are never reset, median
 (lowest to highest) of five seeds. A run that diverged has the last finite
 weights. A rate of 0.03 is the highest of three that were tried, so layers that
 have it might have a better one beyond.
 
-Flash is what a program for a Cortex-M4F grows by with the network, its code and
-what it needs of the C library: weights, `rin_step` and `expf` or `tanhf` of
-newlib, compiled by `arm-none-eabi-gcc -Os`. RAM is the hidden state and the
-stack of a step (`-fstack-usage`, functions of `math.h` left out). Instructions
-of a step, compiled with `-O2`, are counted by QEMU; a step takes at least the
-time of one cycle each. A Cortex-M3 or M0+ has no floating-point unit. When the
-accuracies were measured, products with int8 weights were sums of floats;
-outputs of today differ by less than 2e-4 of the largest one.
+Flash is what a program for a Cortex-M4F grows by with the network, weights and
+code, compiled by `arm-none-eabi-gcc -Os`. RAM is the hidden state and the stack
+of a step (`-fstack-usage`). Instructions of a step, compiled with `-O2`, are
+counted by QEMU; a step takes at least the time of one cycle each. A Cortex-M3
+or M0+ has no floating-point unit. *chain*: V begins as a chain; *diagonal*: of
+U the diagonal alone is trained, and a header holds its zeros as well.
 """
 
 import functools
@@ -26,6 +24,7 @@ import pathlib
 import re
 import subprocess
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -35,23 +34,45 @@ from engine import record
 from engine import recordings
 from engine.measurement import groups
 from engine.measurement import spread
-from engine.models import LAYERS
+from engine.models import LAYERS as KERAS_LAYERS
 from engine.models import normalized
 from engine.partial_runs import PartialRuns
 from engine.recordings import parts
+from keras_rin.initializers import Chain
+from keras_rin.initializers import Offset
+from keras_rin.layers import RIN
+
+
+@keras.saving.register_keras_serializable("studies")
+class Diagonal(keras.constraints.Constraint):
+    """Each unit of a RIN keeps its own state, and reads no other."""
+
+    def __call__(self, w):
+        return w * keras.ops.eye(w.shape[0], dtype=w.dtype)
+
 
 FOLDER = pathlib.Path(__file__).parent
 BOARD = record.STUDIES.parent / "tests" / "board"
 TRAININGS = ("pairs, all steps", "stateful, all steps")
 RATES = (0.003, 0.01, 0.03)
 WEIGHTS = ("float32", "int8")
-SIZES = (16, 32, 64)
+LAYERS = KERAS_LAYERS | {
+    "RIN, chain": functools.partial(RIN, recurrent_initializer=Offset(Chain())),
+    "RIN, diagonal": functools.partial(
+        RIN, recurrent_initializer="zeros", recurrent_constraint=Diagonal()
+    ),
+}
+NETWORKS = (  # layers, of as many weights as a RIN of these units
+    ("RIN", 8),
+    ("RIN", 12),
+    *itertools.product(KERAS_LAYERS, (16, 32, 64)),
+    *itertools.product(("RIN, chain", "RIN, diagonal"), (8, 12, 16)),
+)
 LENGTH, BATCH, EPOCHS, UPDATES = 100, 16, 8, 25  # steps of a recording
 FOLDS = 4
 TESTS = (8, 100)  # streams, and recordings of each
 STEPS = 200  # counted on the board
-NETWORK = ("layer", "units", "training")
-FIELDS = (*NETWORK, "rate", "fold", "seed")
+FIELDS = ("layer", "units", "training", "rate", "fold", "seed")
 GCC = (
     "arm-none-eabi-gcc -std=c99 -mthumb -ffunction-sections -fdata-sections "
     "-Wl,--gc-sections --specs=rdimon.specs -mcpu=cortex-"
@@ -67,8 +88,7 @@ LIMITS = (0.84, 0.925)  # of accuracy, without runs that diverged
 
 
 def measure(
-    layers=tuple(LAYERS),
-    units=SIZES,
+    networks=NETWORKS,
     trainings=TRAININGS,
     rates=RATES,
     seeds=range(5),
@@ -80,40 +100,32 @@ def measure(
     """Runs on parts left out, the rates chosen, and runs on the test set."""
     runs = PartialRuns(partial, FIELDS)
     make = functools.partial(run, epochs, test)
-    networks = list(itertools.product(layers, units, trainings))
-    cases = itertools.product(networks, range(folds), rates)
-    cases = ((*network, rate, fold, 0) for network, fold, rate in cases)
-    left_out = runs.complete(cases, make)
-    chosen = [
-        dict(zip(NETWORK, network, strict=True))
-        | {"rate": best_rate(left_out, network)}
-        for network in networks
-    ]
-    cases = itertools.product(chosen, seeds)
-    cases = ((*best.values(), -1, seed) for best, seed in cases)
-    test_runs = runs.complete(cases, make)
-    boards = itertools.product(layers, units, WEIGHTS)
+    cases = itertools.product(networks, trainings, rates, range(folds))
+    left_out = runs.complete(((*n, t, r, f, 0) for n, t, r, f in cases), make)
+    cases = (
+        (*network, *best_training(left_out, *network), -1, seed)
+        for network, seed in itertools.product(networks, seeds)
+    )
+    boards = itertools.product(networks, WEIGHTS)
     return {
         "left out": left_out,
-        "chosen": chosen,
-        "runs": test_runs,
-        "bytes": [bytes_of(*board) for board in boards],
+        "runs": runs.complete(cases, make),
+        "bytes": [bytes_of(*network, weights) for network, weights in boards],
     }
 
 
-def best_rate(runs, network):
-    """The rate of the highest mean accuracy, the smaller one in a tie.
+def best_training(runs, layer, units):
+    """Training and rate of the highest accuracy; the smaller rate in a tie.
 
     One at which a run diverged is taken only if there is no other.
     """
-    wanted = dict(zip(NETWORK, network, strict=True))
-    by_rate = groups(select(runs, **wanted), "rate")
+    choices = groups(select(runs, layer=layer, units=units), "training", "rate")
 
-    def score(rate):
-        diverged = any(run["diverged"] for run in by_rate[rate])
-        return not diverged, np.mean(accuracies(by_rate[rate], "float32"))
+    def score(choice):
+        diverged = any(run["diverged"] for run in choices[choice])
+        return not diverged, np.mean(accuracies(choices[choice], "float32"))
 
-    return max(sorted(by_rate), key=score)
+    return max(sorted(choices), key=score)
 
 
 def run(epochs, test, layer, units, training, rate, fold, seed):
@@ -256,22 +268,10 @@ def compile_board(folder, *options, cpu="M4F"):
 
 
 def points(results, layer, weights):
-    """Bytes of each size of a layer, with the runs and accuracies of seeds.
-
-    They have the training of the highest accuracy on the parts left out.
-    """
-
-    def score(chosen):
-        left_out = {name: chosen[name] for name in (*NETWORK, "rate")}
-        runs = select(results["left out"], **left_out)
-        return np.mean(accuracies(runs, "float32"))
-
+    """Bytes of each size of a layer, with the runs and accuracies of seeds."""
     rows = []
     for size in select(results["bytes"], layer=layer, weights=weights):
-        wanted = {"layer": layer, "units": size["units"]}
-        best = max(select(results["chosen"], **wanted), key=score)
-        wanted |= {"training": best["training"], "rate": best["rate"]}
-        runs = select(results["runs"], **wanted)
+        runs = select(results["runs"], layer=layer, units=size["units"])
         row = runs[0] | {"accuracies": accuracies(runs, weights)}
         row["diverged"] = sum(run["diverged"] for run in runs)
         rows.append(row | size)
@@ -289,6 +289,7 @@ def draw(results):
     )
     figure, rows = pictures.subplots(6, 8, len(panels), sharey=True)
     layers = dict.fromkeys(size["layer"] for size in results["bytes"])
+    layers.pop("RIN, diagonal", None)  # its headers hold the zeros as well
     for axes, (kind, weights, title) in zip(rows, panels, strict=True):
         for layer in layers:
             plot_sizes(axes, points(results, layer, weights), kind, layer)
@@ -310,9 +311,10 @@ def plot_sizes(axes, rows, kind, layer):
     accuracies = np.array([row["accuracies"] for row in rows])
     x = [row[kind] / unit for row in rows]
     middle = np.median(accuracies, axis=1)
-    axes.plot(x, middle, marker="o", label=layer, **pictures.STYLES[layer])
+    style = pictures.STYLES[layer.removeprefix("RIN, ")]
+    axes.plot(x, middle, marker="o", label=layer, **style)
     low, high = accuracies.min(axis=1), accuracies.max(axis=1)
-    axes.vlines(x, low, high, color=pictures.STYLES[layer]["color"])
+    axes.vlines(x, low, high, color=style["color"])
 
 
 def tables(results):
@@ -349,6 +351,6 @@ def tables(results):
 
 
 PICTURES = {"kilobytes.svg": draw}
-SMALLEST = {"layers": ("RIN",), "units": (2,), "trainings": TRAININGS[:1]}
+SMALLEST = {"networks": [("RIN", 2)], "trainings": TRAININGS[:1]}
 SMALLEST |= {"rates": (0.001,), "seeds": (0,), "epochs": 1, "folds": 1}
 SMALLEST["test"] = (2, 3)
