@@ -80,11 +80,6 @@ def adapt(
     True
     """
     batch_size = _arguments.integer("batch_size", batch_size)
-    if not isinstance(layer, keras.layers.Layer):
-        raise ValueError(
-            "`layer` must be a recurrent layer or a model. "
-            f"Received: layer={layer!r}"
-        )
     _check_built(layer)
     if mask is not None:
         mask = _checked_mask(mask, data, layer)

@@ -1,7 +1,6 @@
 """Derivatives, compilation and float64, which `keras.ops` does not offer."""
 
 import contextlib
-import math
 
 import keras
 from keras import ops
@@ -143,29 +142,9 @@ def _torch_float64_mode():
 
 
 def exact_activation(function):
-    """An activation that keeps float64.
-
-    Keras computes some in float32, and TensorFlow rounds constants of others.
-    """
-    return _exact_activations(keras.backend.backend()).get(function, function)
-
-
-def _exact_activations(backend):
-    if backend == "jax":
+    """The activation; `tanh` of Keras on JAX would compute in float32."""
+    if keras.backend.backend() == "jax" and function is keras.activations.tanh:
         import jax
 
-        return {keras.activations.tanh: jax.numpy.tanh}
-    if backend == "tensorflow":
-        return {
-            keras.activations.gelu: _gelu,
-            keras.activations.leaky_relu: _leaky_relu,
-        }
-    return {}
-
-
-def _gelu(x):
-    return x * (1 + ops.erf(x / math.sqrt(2))) / 2
-
-
-def _leaky_relu(x):
-    return ops.where(x > 0, x, 0.2 * x)
+        return jax.numpy.tanh
+    return function

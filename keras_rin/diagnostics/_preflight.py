@@ -22,8 +22,7 @@ from keras_rin.diagnostics._layer_inputs import first_inputs
 from keras_rin.diagnostics._layer_inputs import first_rows
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 
-# These thresholds separate the models of the study `preflight` that learned
-# from those that did not.
+# What is beyond one of these is named.
 FAST_GROWTH = 0.75  # exponent of the number of time steps
 EXPANSION = 2.0  # exponent that no mean of the inputs explains
 OFF_CENTER = 0.25  # mean of a feature over its standard deviation

@@ -19,9 +19,7 @@ class LinearResidual(MarkedOffset, ResidualLayer):
 
     A stack of these layers computes x (I + A_1) ... (I + A_L), which is a
     linear map with the loss landscape of a deep network. With the default
-    initialization, A = 0, the layer is the identity map. It is computed as
-    x + x A and not as x (I + A): in bfloat16, 1 + 0.001 rounds to 1, and the
-    offset would be lost.
+    initialization, A = 0, the layer is the identity map.
 
     The offset A is stored in `kernel` `(features, features)`, so
     `keras.regularizers.L2` pulls the layer towards the identity.

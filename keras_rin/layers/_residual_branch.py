@@ -62,13 +62,7 @@ class ResidualLayer(keras.layers.Layer):
 
 
 class ResidualBranch(ResidualLayer):
-    """Base class of residual layers with two kernels.
-
-    The residual branch consists of a first kernel, a bias, an activation and
-    a second kernel, the output kernel. `ResidualDense` documents the options,
-    its shapes and formula; `ResidualDenseStack` and `ResidualConv2D` have
-    theirs.
-    """
+    """Base class of residual layers with two kernels, as `ResidualDense`."""
 
     WEIGHTS = ("kernel", "bias", "output")
 

@@ -28,9 +28,7 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
     towards 2 I.
 
     The weights are, in the order of Keras, `kernel` W `(features, units)`,
-    `recurrent_kernel` U `(units, units)` and `bias` b `(units,)`. The step is
-    computed as h + h U and not as h (U + I): in bfloat16, 1 + 0.001 rounds
-    to 1, and the offset would be lost.
+    `recurrent_kernel` U `(units, units)` and `bias` b `(units,)`.
 
     Args:
         units: Positive integer, dimensionality of the hidden state and of the
