@@ -256,7 +256,6 @@ REFUSED = {
         None,
         r"Adapt each of \['rin\S*'\] by keras_rin.adapt",
     ),
-    "not a layer": (lambda: "RIN", None, "Received: layer='RIN'"),
     "an iterator for two cells": (
         lambda: built(keras.layers.Bidirectional(RIN(4))),
         lambda x: iter([x, x]),

@@ -218,13 +218,6 @@ FINDINGS = {
         lambda x: (clipped(simple_rnn(3.0, "linear")), x),
         [("grows like T^1", ""), ("the loss is inf", "")],
     ),
-    "a loss of NaN": (
-        lambda x: (
-            clipped(RIN(4), loss=lambda y, p: p * np.nan),
-            x - x.mean((0, 1)),
-        ),
-        [("the loss is nan", "")],
-    ),
     "no gate": (lambda x: (two_of_one_name(), x), [("vanishes", "")]),
     "tokens": (lambda x: (of_tokens(TOKENS), TOKENS), [(DRIFT, ADAPT)]),
     "adapted": (lambda x: (of_tokens(TOKENS, True), TOKENS), []),
