@@ -46,6 +46,7 @@ LAYERS = {
     "RIN": lambda: RIN(50, recompute=True),
     "GRU": lambda: keras.layers.GRU(28),
     "LSTM": lambda: keras.layers.LSTM(24),
+    "SimpleRNN": lambda: keras.layers.SimpleRNN(50),  # of the demonstration
 }
 # Length of the sequences, sequences in a batch, updates, highest learning rate.
 LADDER = (
