@@ -297,7 +297,7 @@ def export(network, folder):
     if network.scale == "own":
         print("The exported files read recordings after own_scale.")
     if network.front == "convolution":
-        print("They read whole recordings: no C header has the convolution.")
+        print("They read whole recordings: a header needs causal padding.")
         return
     for form, end in (("c", "h"), ("litert", "tflite")):
         options = {"format": form, "verbose": False}

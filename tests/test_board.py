@@ -2,6 +2,8 @@
 
 import pathlib
 import re
+import shutil
+import subprocess
 
 import keras
 import numpy as np
@@ -17,9 +19,32 @@ from step_files import run_c
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 
-STUDY = pathlib.Path(__file__).parents[1] / "studies" / "devices" / "README.md"
+ROOT = pathlib.Path(__file__).parents[1]
+STUDY = ROOT / "studies" / "devices" / "README.md"
 ROW = re.compile(r"^\| (\w+) +\| (float32|int8) +\| +(\d+) \|", re.M)
 LAYERS = {"RIN": RIN, **vars(layers)}
+
+
+@pytest.mark.runtime
+@pytest.mark.one_backend
+def test_the_blocks_of_the_page_end_in_the_emulator(tmp_path):
+    page = (ROOT / "docs" / "small_device.md").read_text()
+    (program,) = re.findall(r"^```c\n(.*?)^```", page, re.M | re.S)
+    (commands,) = re.findall(r"^```bash\n(arm.*?)^```", page, re.M | re.S)
+    for name in ("arm-none-eabi-gcc", "qemu-system-arm"):
+        if not shutil.which(name):
+            pytest.skip(f"needs {name}")
+    model = keras.Sequential(
+        [keras.Input((None, 2)), RIN(16, return_sequences=True)]
+    )
+    export_streaming(model, tmp_path / "rin.h", "c", False)
+    (tmp_path / "main.c").write_text(program)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    options = {"cwd": tmp_path, "text": True}
+    printed = subprocess.check_output(["bash", "-ec", commands], **options)
+    x = np.tile(np.float32([3, 4]), (1, 100, 1))
+    y = [float(line) for line in printed.splitlines()[-16:]]
+    np.testing.assert_allclose(y, model.predict(x)[0, -1], 1e-4, 1e-4)
 
 
 @pytest.mark.exhaustive
