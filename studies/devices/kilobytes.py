@@ -84,7 +84,7 @@ CPUS = {
 }
 QEMU = "qemu-system-arm -M mps2-an386 -nographic -semihosting -icount shift=0"
 CLOCKS = (64, 168)  # MHz
-LIMITS = (0.84, 0.925)  # of accuracy, without runs that diverged
+LIMITS = (0.79, 0.925)  # of accuracy, without runs that diverged
 
 
 def measure(
@@ -299,7 +299,7 @@ def draw(results):
         axes.set_xticks(ticks, map(str, ticks))
         axes.minorticks_off()
         axes.grid(linewidth=0.3)
-    rows[0].set_ylim(LIMITS)
+    rows[0].set(ylim=LIMITS, yticks=(0.8, 0.84, 0.88, 0.92))
     figure.supylabel("accuracy on an endless stream, test data", fontsize=10)
     pictures.shared_legend(figure, rows[0])
     return figure
