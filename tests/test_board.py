@@ -4,11 +4,13 @@ import pathlib
 import re
 import shutil
 import subprocess
+from functools import partial
 
 import keras
 import numpy as np
 import pytest
 from keras import layers
+from keras.initializers import Identity
 from step_files import M4F
 from step_files import ON_BOARD
 from step_files import QEMU
@@ -17,12 +19,19 @@ from step_files import round_weights
 from step_files import run_c
 
 from keras_rin.export import export_streaming
+from keras_rin.initializers import Chain
+from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 
 ROOT = pathlib.Path(__file__).parents[1]
 STUDY = ROOT / "studies" / "devices" / "README.md"
-ROW = re.compile(r"^\| (\w+) +\| (float32|int8) +\| +(\d+) \|", re.M)
-LAYERS = {"RIN": RIN, **vars(layers)}
+ROW = re.compile(r"^\| (\w+|RIN, \w+) +\| (float32|int8) +\| +(\d+) \|", re.M)
+LAYERS = {
+    "RIN": RIN,
+    "RIN, chain": partial(RIN, recurrent_initializer=Offset(Chain())),
+    "RIN, diagonal": partial(RIN, recurrent_initializer=Identity(-0.1)),
+    **vars(layers),
+}
 
 
 @pytest.mark.runtime
