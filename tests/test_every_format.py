@@ -49,7 +49,7 @@ TYPES = {
     "float32": ("float32", "float32", 1e-5),
     "float16": ("float16", "float32", 2e-3),
     "int16": ("int8", "int16", 48 / 32_767),
-    "int8": ("int8", "int8", 7e-2),
+    "int8": ("int8", "int8", 8 / 127),
 }
 
 

@@ -75,14 +75,15 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
         for name in ("dropout", "recurrent_dropout"):
             _arguments.finite_number(name, options.get(name, 0), 0, 1)
         # Each cell needs a new instance, because an initializer returns the
-        # same values at every call.
-        small_normal = keras.initializers.RandomNormal(stddev=0.001)
+        # same values at every call. One takes a seed of Keras's generator.
+        if recurrent_initializer is None:
+            recurrent_initializer = keras.initializers.RandomNormal(0, 0.001)
         super().__init__(
             _arguments.integer("units", units),
             activation=activation,
             use_bias=use_bias,
             kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer or small_normal,
+            recurrent_initializer=recurrent_initializer,
             **options,
         )
         warn_about_effective_options(self, "recurrent")
