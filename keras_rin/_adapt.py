@@ -116,7 +116,7 @@ def _check_built(layer):
 
 
 def _check_cells(layer, cells):
-    """Names the layers within another layer, whose inputs are unknown."""
+    """Refuses cells that cannot be adapted; a warning names layers left out."""
     skipped = [
         inner.name
         for inner in recurrent_layers(layer)

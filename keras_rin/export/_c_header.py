@@ -79,7 +79,6 @@ def write_c_header(model, path, weights):
     operations = _operations(model)[0]
     x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
     y_size = _write_step(program, operations, x_size)
-    x_size *= steps_at_once(model)
     text = _header(model, program, operations, x_size, y_size)
     with _files.replacing(path, "The C header") as new:
         new.write_text(text, encoding="ascii")
@@ -219,7 +218,7 @@ def _header(model, program, operations, x_size, y_size):
         ram=program.state_bytes,
         stack=program.stack_bytes,
         include="#include <math.h>\n" if needs_math else "",
-        inputs=x_size,
+        inputs=steps * x_size,
         outputs=y_size,
         states="\n".join(f"    float {s}[{n}];" for s, n in program.states),
         constants="\n\n".join(program.constants),

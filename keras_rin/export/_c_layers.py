@@ -236,7 +236,7 @@ def layer_operations(layer, is_masked):
             inner, (keras.layers.Conv1D, keras.layers.Embedding)
         )
         refuse(layer, {f"it has the layer {inner.name}": is_refused})
-        return layer_operations(layer.layer, is_masked)
+        return layer_operations(inner, is_masked)
     is_softmax = isinstance(layer, keras.layers.Softmax)
     refuse(layer, {"it has a mask": is_masked and is_softmax})
     operation = LAYERS[type(layer)](layer)
