@@ -45,6 +45,7 @@ import statistics
 
 import keras
 import numpy as np
+from scipy import stats
 
 from engine import record
 from engine import recordings as data
@@ -144,7 +145,7 @@ def best_choice(choices):
     ]
     means = [np.mean(choice["folds"]) for choice in every]
     folds = every[np.argmax(means)]["folds"]
-    least = max(means) - np.std(folds, ddof=1) / np.sqrt(len(folds))
+    least = max(means) - stats.sem(folds)
     within = [n for n, mean in enumerate(means) if mean >= least]
     return every[min(within, key=lambda n: (every[n]["rate"], -means[n]))]
 
