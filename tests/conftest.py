@@ -38,7 +38,15 @@ def rng():
 
 
 # Keras is imported by the workers alone: the process that hands the tests out
-# reads this file too, and everything waits for it.
+# reads this file too, and everything waits for it. TensorFlow's converter of
+# LiteRT files collects garbage each time, for two seconds among the imports.
+@pytest.fixture(autouse=True, scope="session")
+def freeze_imports():
+    import keras  # noqa: F401
+
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def seed_keras():
     import keras
