@@ -43,7 +43,7 @@ def labelled_points(draw):
     return x + draw(st.sampled_from([0, 10])) * scale, y
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(data=labelled_points())
 def test_every_point_gets_its_label(data):
     x, y = data

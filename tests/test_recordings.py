@@ -189,11 +189,7 @@ def test_the_interval_is_that_of_a_paired_t_test():
 def test_the_job_ends_at_a_table_a_verdict_and_files(
     preparation, y, shape, tmp_path, with_flags, monkeypatch, capsys
 ):
-    layers = {
-        name: (*kind, rates[:1])
-        for name, (*kind, rates) in recordings.LAYERS.items()
-        if name != "LSTM"
-    }
+    layers = {name: recordings.LAYERS[name] for name in ("RIN", "GRU")}
     monkeypatch.setattr(recordings, "LAYERS", layers)
     monkeypatch.setattr(recordings, "PREPARATIONS", [preparation])
     with_flags(write_npz(tmp_path, y=y))
