@@ -8,7 +8,6 @@ only the hidden states of all steps are kept in memory. With `recompute` only
 the last one of each piece is, and `_backward` runs each piece again.
 """
 
-import functools
 import math
 from operator import methodcaller
 
@@ -22,8 +21,6 @@ from keras_rin._backends import scan
 from keras_rin._backends import where
 from keras_rin._backends import with_xla
 from keras_rin._backends import without_forward_mode
-from keras_rin._recurrence_kernel import run_in_kernel
-from keras_rin._recurrence_kernel import uses_kernel
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
@@ -96,10 +93,7 @@ def identity_recurrence(
         )
         return states[:, :time] if return_sequences else states
     units, pieces = offset.shape[1], _count_pieces(x.shape[1], recompute)
-    recompute, run_steps = recompute and pieces > 1, _run_steps
-    # In training only: JAX exports no kernel.
-    if compiled and not recompute and uses_kernel(activation, x, offset):
-        run_steps, pieces = functools.partial(run_in_kernel, _run_steps), 1
+    recompute = recompute and pieces > 1
     # TensorFlow may know the batch size of one tensor and not of another, and
     # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
     initial_state = ops.reshape(initial_state, (batch, units))
@@ -116,9 +110,7 @@ def identity_recurrence(
         # Otherwise, eager TensorFlow would also differentiate the loop.
         constants = _stop_gradients(operands)
         stores_all = return_sequences or not recompute
-        states = maybe_compile(_forward)(
-            phi, pieces, constants, stores_all, run_steps
-        )
+        states = maybe_compile(_forward)(phi, pieces, constants, stores_all)
         batch, time, _ = ops.shape(operands[0])
         steps = time // pieces if stores_all else 1
         states = ops.reshape(states, (pieces, steps, batch, units))
@@ -136,7 +128,7 @@ def identity_recurrence(
             d_outputs = ops.reshape(d_outputs, (batch, *steps, units))
             again = phi if recompute else None
             d_x, *d_others = maybe_compile(_backward)(
-                activation, saved, states, d_outputs, run_steps, again
+                activation, saved, states, d_outputs, again
             )
             if not _has_more_units_than_features(kernel):
                 d_x = _project(d_x, ops.transpose(saved[1]))
@@ -156,45 +148,38 @@ def _stop_gradients(tensors):
     return tuple(ops.stop_gradient(tensor) for tensor in tensors)
 
 
-def _run_steps(make_step, carry, matrix, sequences, batch_axes, reverse=False):
-    """The carry after all steps, and what each step returns, stacked."""
-    del batch_axes  # A kernel divides the batch.
-    step = make_step(lambda h: h @ matrix, *sequences)
-    steps = ops.shape(sequences[0])[0]
+def _scan_steps(step, carry, steps, reverse=False):
     return scan(step, carry, steps, reverse, unroll=default_unroll())
 
 
-def _forward(phi, pieces, operands, stores_all, run_steps):
+def _forward(phi, pieces, operands, stores_all):
     """The hidden states, `(pieces, steps, batch, units)`.
 
     Without `stores_all` the last ones of the pieces, `(pieces, batch, units)`.
     """
 
     def run_piece(h, p):
-        h, states = _run_piece(phi, pieces, operands, h, p, run_steps)
+        h, states = _run_piece(phi, pieces, operands, h, p)
         return h, states if stores_all else h
 
     return scan(run_piece, operands[3], pieces)[1]
 
 
-def _run_piece(phi, pieces, operands, h, p, run_steps):
+def _run_piece(phi, pieces, operands, h, p):
     """The last hidden state of piece p, and those of all its steps."""
     x, kernel, bias, _, offset, *mask = operands
     z = _project(_cut_piece(x, pieces, p), kernel) + bias
     unmasked = [_cut_piece(m, pieces, p)[..., None] for m in mask]
 
-    def make_step(times_offset, z, unmasked=None):
-        def step(h, i):
-            new_h = phi(z[i] + h + times_offset(h))
-            h = new_h if unmasked is None else where(unmasked[i], new_h, h)
-            return h, h
+    def step(h, i):
+        new_h = phi(z[i] + h + h @ offset)
+        h = where(unmasked[0][i], new_h, h) if mask else new_h
+        return h, h
 
-        return step
-
-    return run_steps(make_step, h, offset, [z, *unmasked], batch_axes=(1, 1))
+    return _scan_steps(step, h, ops.shape(z)[0])
 
 
-def _backward(activation, operands, states, upstream, run_steps, phi=None):
+def _backward(activation, operands, states, upstream, phi=None):
     """The gradients of x or z (in pieces), W, b, h_0 and U.
 
     Of x and z = x W + b, the one with fewer values is returned: that of x can
@@ -208,9 +193,14 @@ def _backward(activation, operands, states, upstream, run_steps, phi=None):
     pull_back, offset_transposed = PULLBACKS[activation], ops.transpose(offset)
     pieces, _, _, units = ops.shape(states)
     steps = ops.shape(x)[1] // pieces
-    unmasked = [_mask_by_step(m) for m in mask]
+    unmasked = _mask_by_step(*mask) if mask else None
 
-    def gradient_at_step(upstream, t):
+    def through_step(g, t):
+        """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
+        d_h = g + g @ offset_transposed
+        return where(unmasked[t], d_h, g) if mask else d_h
+
+    def gradient_at_step(t):
         """The gradient of the loss by h_t alone."""
         if len(upstream.shape) == 3:
             return upstream[:, t]
@@ -224,25 +214,18 @@ def _backward(activation, operands, states, upstream, run_steps, phi=None):
         h = states[p]
         if phi:
             before = states_before[p]
-            h = _run_piece(phi, pieces, operands, before, p, run_steps)[1]
+            h = _run_piece(phi, pieces, operands, before, p)[1]
 
         # The carry is dL/da_t, or dL/dh_t where t is masked: XLA would compute
         # dL/dh_t twice if it were the carry of every step.
-        def make_step(times_offset, h, upstream, unmasked=None):
-            def step(g, i):
-                t = p * steps + i
-                d_h = _gradient_through_step(g, t + 1, times_offset, unmasked)
-                d_h = d_h + gradient_at_step(upstream, t)
-                d_a = pull_back(d_h, h[i])
-                g = d_a if unmasked is None else where(unmasked[t], d_a, d_h)
-                return g, g
+        def step(g, i):
+            t = p * steps + i
+            d_h = through_step(g, t + 1) + gradient_at_step(t)
+            d_a = pull_back(d_h, h[i])
+            g = where(unmasked[t], d_a, d_h) if mask else d_a
+            return g, g
 
-            return step
-
-        sequences, batch_axes = [h, upstream, *unmasked], (1, 0, 1)
-        g, d_z = run_steps(
-            make_step, g, offset_transposed, sequences, batch_axes, reverse=True
-        )
+        g, d_z = _scan_steps(step, g, steps, reverse=True)
         if mask:
             d_z = where(_cut_piece(mask[0], pieces, p)[..., None], d_z, 0.0)
         previous = ops.concatenate([states_before[p][None], h[:-1]])
@@ -259,16 +242,8 @@ def _backward(activation, operands, states, upstream, run_steps, phi=None):
     carry, d_x_or_z = scan(run_piece, carry, pieces, reverse=True)
     g, d_weights = carry
     d_kernel, d_bias = d_weights[units:-1], d_weights[-1]
-    d_initial_state = _gradient_through_step(
-        g, 0, lambda g: g @ offset_transposed, *unmasked
-    )
-    return d_x_or_z, d_kernel, d_bias, d_initial_state, d_weights[:units]
-
-
-def _gradient_through_step(g, t, times_offset, unmasked=None):
-    """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
-    d_h = g + times_offset(g)
-    return d_h if unmasked is None else where(unmasked[t], d_h, g)
+    d_offset = d_weights[:units]
+    return d_x_or_z, d_kernel, d_bias, through_step(g, 0), d_offset
 
 
 def _count_pieces(time, recompute=False):
