@@ -72,7 +72,7 @@ def check_header(
     >>> path = path.with_name("rin.h")
     >>> header = keras_rin.export.export_streaming(model, path, "c", False)
     >>> difference, agreement = keras_rin.export.check_header(
-    ...     model, path, np.ones((3, 100, 2))
+    ...     model, path, np.ones((3, 10, 2))
     ... )
     >>> difference < 1e-5, agreement
     (True, 1.0)
