@@ -1,15 +1,17 @@
 """Compiles the networks of the page demo.md while the site is built.
 
 A hook of mkdocs. From docs/demo/NAME/network.keras it makes network.h and,
-with clang and wasm-ld, network.wasm. Without these the build and the page say
-so. RIN and GRU are those of a seed of the study `short_then_longer`: the one
-whose loss over 30,000 steps is nearest to the median of its layer, RIN's 7 and
-GRU's 0. The SimpleRNN of seed 0 had the first of the study's trainings.
+with clang and wasm-ld, network.wasm. Without these the build says so, and the
+page in place of the networks. RIN and GRU are those of a seed of the study
+`short_then_longer`: the one whose loss over 30,000 steps is nearest to the
+median of its layer, RIN's 7 and GRU's 0. The SimpleRNN of seed 0 had the first
+of the study's trainings.
 """
 
 import functools
 import logging
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -25,8 +27,11 @@ CLANG = (
 )
 MISSING = (
     "The networks are not part of this copy of the site: it was built where "
-    "the programs clang or wasm-ld are missing."
+    "the programs clang or wasm-ld are missing. Install Debian's packages "
+    "clang and lld and build it again."
 )
+NETWORKS = re.compile("<link .*</script>", re.S)  # of the page
+
 LOG = logging.getLogger("mkdocs.hooks.demo_networks")
 
 
@@ -48,7 +53,7 @@ def on_page_markdown(markdown, page, **kwargs):
     del kwargs
     if page.file.src_uri != "demo.md" or can_compile():
         return markdown
-    return markdown.replace("<link ", f"**{MISSING}**\n\n<link ", 1)
+    return NETWORKS.sub(f"**{MISSING}**", markdown)
 
 
 @functools.cache

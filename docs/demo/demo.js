@@ -1,9 +1,11 @@
 /* Runs the networks of the page demo.html on a stream of numbers.
 
 Each network is a WebAssembly module made from network.c. All read the same
-numbers, of which two are marked. Nothing is sent anywhere. */
+sequences of numbers, of which two are marked. The first sequence is shown; the
+errors are medians over all of them. Nothing is sent anywhere. */
 "use strict";
 
+const SEQUENCES = 9;
 const COLUMNS = 300; // of each picture: one for each frame with a step
 const FRAME_MS = 12; // the longest time that a frame may compute
 const GREY = "128, 128, 128";
@@ -27,10 +29,10 @@ const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 
 let networks = [];
 let steps = 0; // since the reset
-let marks = []; // {step, number} of the marked numbers
+let marks = []; // {step, numbers} of the marked numbers, one a sequence
 let markNext = false;
 let running = false;
-let speed = 10; // steps a second
+let speed = 1_000; // steps a second
 let due = 0; // steps that the speed asks for, not yet made
 let previousFrame = 0; // in milliseconds, as all times
 let previousUpdate = 0; // of the numbers on the page
@@ -41,7 +43,8 @@ let drawnMarks = 0;
 let nextError = 0; // steps since the last mark at which errors are drawn
 let announced = 0; // the highest power of ten announced since the last mark
 
-const number = new Float32Array(1); // rounded as the networks read it
+// The latest number of each sequence, rounded as the networks read it.
+const numbers = new Float32Array(SEQUENCES);
 
 /* A network of NETWORKS, and its section of the page. */
 class Network {
@@ -51,12 +54,10 @@ class Network {
     [this.name, this.color] = [name, color];
     this.x = floats(exports.x(), 2);
     this.y = floats(exports.y(), 1);
-    this.states = floats(exports.states(), exports.units());
-    this.step = exports.step;
-    this.reset = () => {
-      exports.reset();
-      this.y[0] = 0;
-    };
+    this.memory = floats(exports.states(), exports.units());
+    this.states = Array.from({ length: SEQUENCES }, () => this.memory.slice());
+    this.answers = new Float32Array(SEQUENCES);
+    this.exports = exports;
     const section = document.createElement("section");
     section.dataset.name = name;
     section.innerHTML =
@@ -69,7 +70,7 @@ class Network {
     this.answer = section.querySelector("data");
     this.error = section.querySelector("small");
     this.picture = section.querySelector("canvas");
-    this.picture.height = this.states.length;
+    this.picture.height = this.memory.length;
     this.reset();
   }
 
@@ -82,22 +83,46 @@ class Network {
     return [network, instance.exports];
   }
 
+  reset() {
+    this.exports.reset();
+    for (const states of this.states) states.set(this.memory);
+    this.answers.fill(0);
+  }
+
+  step() {
+    this.x[1] = markNext ? 1 : 0;
+    this.states.forEach((states, sequence) => {
+      this.memory.set(states);
+      this.x[0] = numbers[sequence];
+      this.exports.step();
+      states.set(this.memory);
+      this.answers[sequence] = this.y[0];
+    });
+  }
+
+  /* The median over the sequences; an answer that is no number is far off. */
+  medianError() {
+    const errors = Array.from(this.answers, (y, sequence) =>
+      Number.isFinite(y) ? Math.abs(y - sum(sequence)) : Infinity,
+    );
+    return errors.sort((a, b) => a - b)[(SEQUENCES - 1) / 2];
+  }
+
   says() {
-    const y = this.y[0];
+    const y = this.answers[0];
     return Number.isFinite(y) ? y.toFixed(3) : "not a number";
   }
 
   writeAnswer() {
-    this.answer.value = this.y[0];
+    this.answer.value = this.answers[0];
     this.answer.textContent = this.says();
     this.error.textContent = marks.length
-      ? `error ${Math.abs(this.y[0] - sum()).toFixed(3)}`
+      ? `median error ${this.medianError().toFixed(3)}`
       : "";
   }
 
   drawError() {
-    const y = this.y[0] - sum();
-    const height = position(ERRORS, Number.isFinite(y) ? Math.abs(y) : 1e9);
+    const height = position(ERRORS, this.medianError());
     const x = position(STEPS, sinceMark());
     const points = this.curve.getAttribute("points") || "";
     this.curve.setAttribute("points", `${points} ${x},${height}`);
@@ -105,8 +130,8 @@ class Network {
 
   /* One pixel for each unit, as opaque as its state is large. */
   drawStates() {
-    const image = new ImageData(1, this.states.length);
-    this.states.forEach((state, unit) => {
+    const image = new ImageData(1, this.memory.length);
+    this.states[0].forEach((state, unit) => {
       const color = state < 0 ? NEGATIVE : this.color;
       const opacity = Math.abs(state) / (0.5 + Math.abs(state));
       image.data.set([...color, 255 * opacity], 4 * unit);
@@ -157,20 +182,16 @@ function sinceMark() {
   return marks.length ? steps - marks[marks.length - 1].step : 0;
 }
 
-function sum() {
-  return marks.reduce((total, mark) => total + mark.number, 0);
+function sum(sequence = 0) {
+  return marks.reduce((total, mark) => total + mark.numbers[sequence], 0);
 }
 
-function step(input = Math.random()) {
-  number[0] = input;
-  for (const network of networks) {
-    network.x[0] = number[0];
-    network.x[1] = markNext ? 1 : 0;
-    network.step();
-  }
+function step() {
+  numbers.forEach((_, sequence) => (numbers[sequence] = Math.random()));
+  for (const network of networks) network.step();
   steps += 1;
   if (markNext) {
-    marks.push({ step: steps, number: number[0] });
+    marks.push({ step: steps, numbers: numbers.slice() });
     for (const network of networks) network.curve.setAttribute("points", "");
     nextError = 1;
   }
@@ -196,7 +217,7 @@ function drawNumbers() {
   const context = newColumn(canvas);
   const height = canvas.height - 3;
   context.fillStyle = `rgb(${GREY})`;
-  context.fillRect(COLUMNS - 1, (1 - number[0]) * height, 1, 3);
+  context.fillRect(COLUMNS - 1, (1 - numbers[0]) * height, 1, 3);
   if (marks.length > drawnMarks) {
     context.fillRect(COLUMNS - 1, 0, 1, canvas.height);
   }
@@ -211,11 +232,11 @@ function draw() {
 
 function writeNumbers() {
   element("step").textContent = count(steps);
-  element("number").textContent = steps ? number[0].toFixed(3) : "none";
+  element("number").textContent = steps ? numbers[0].toFixed(3) : "none";
   const marked = marks.map(
     (mark) =>
-      `<data value="${mark.number}" data-step="${mark.step}">` +
-      `${mark.number.toFixed(3)}</data> (step ${count(mark.step)})`,
+      `<data value="${mark.numbers[0]}" data-step="${mark.step}">` +
+      `${mark.numbers[0].toFixed(3)}</data> (step ${count(mark.step)})`,
   );
   element("marks").innerHTML = marked.join(" + ") || "none";
   element("sum").textContent = sum().toFixed(3);
@@ -237,7 +258,7 @@ function announce(marksBefore) {
     announced = 1;
     const next = marks.length < 2 ? "Mark a second one." : "Now wait.";
     say(
-      `Marked ${last.number.toFixed(3)}; the sum is ${sum().toFixed(3)}. ${next}`,
+      `Marked ${last.numbers[0].toFixed(3)}; the sum is ${sum().toFixed(3)}. ${next}`,
     );
   } else if (last && steps - last.step >= 10 * announced) {
     const power = Math.floor(Math.log10(steps - last.step) + 1e-9);
@@ -249,15 +270,25 @@ function announce(marksBefore) {
   }
 }
 
-/* Makes the steps that are due, as many as fit into a frame. */
+/* Makes the steps that are due, as many as fit into a frame, and pauses at the
+length of the longest sequences of the training. */
 function makeSteps() {
   const marksBefore = marks.length;
   const end = performance.now() + FRAME_MS;
   for (; due >= 1; due -= 1) {
     step();
-    if (steps % 64 === 0 && performance.now() > end) due = 1;
+    const isLate = steps % 8 === 0 && performance.now() > end;
+    if (isLate || steps === LONGEST) due = 1;
   }
   announce(marksBefore);
+  if (running && steps === LONGEST) {
+    run(false);
+    say(
+      `Paused at step ${count(steps)}, the length of the longest sequences ` +
+        `of the training: the sum is ${sum().toFixed(3)}; ${answers()}. ` +
+        "Press Run to go on.",
+    );
+  }
 }
 
 function frame(now) {
@@ -377,12 +408,12 @@ async function start() {
   reset();
   for (let marked = 0; marked < 2; marked += 1) {
     markNext = true;
-    step(0.4 * Math.random()); // far from what a constant answer says
+    step();
   }
   draw();
   writeNumbers();
   say(
-    `Two low numbers are marked; their sum is ${sum().toFixed(3)}. ` +
+    `Two numbers are marked; their sum is ${sum().toFixed(3)}. ` +
       "Which network remembers it? Reset to mark numbers yourself.",
   );
   run(!reducedMotion.matches);
