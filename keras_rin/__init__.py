@@ -1,5 +1,6 @@
 """Identity-parametrized and non-normal layers for Keras 3."""
 
+from keras_rin import _installed_backend  # noqa: F401  before Keras
 from keras_rin import callbacks
 from keras_rin import constraints
 from keras_rin import constructions
@@ -9,6 +10,7 @@ from keras_rin import initializers
 from keras_rin import layers
 from keras_rin import models
 from keras_rin import plots
+from keras_rin import recordings
 from keras_rin import regularizers
 from keras_rin import tasks
 from keras_rin._adapt import adapt
@@ -26,6 +28,7 @@ __all__ = [
     "layers",
     "models",
     "plots",
+    "recordings",
     "regularizers",
     "tasks",
 ]

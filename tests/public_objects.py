@@ -8,7 +8,10 @@ import keras_rin
 def public_callables(module):
     """Those of a module, and of the public modules within."""
     for name in module.__all__:
-        item = getattr(module, name)
+        try:
+            item = getattr(module, name)
+        except ModuleNotFoundError:  # the extra that it needs
+            continue
         if inspect.ismodule(item):
             yield from public_callables(item)
         elif callable(item):

@@ -1,0 +1,34 @@
+"""Which recurrent layer suits your recordings: read, compare, deploy.
+
+The functions need `pip install "keras-rin[recordings]"`; the command
+`keras-rin` calls them with its flags as arguments.
+"""
+
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:
+    from keras_rin.recordings._read import Recordings
+    from keras_rin.recordings._read import read
+
+__all__ = ["Recordings", "read"]
+
+_FILES = {
+    "Recordings": "_read",
+    "read": "_read",
+}
+
+
+def __getattr__(name):
+    """Imports pandas and others on first use, which not everybody has."""
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = importlib.import_module(f"{__name__}.{_FILES[name]}")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"keras_rin.recordings needs {error.name}: "
+            'pip install "keras-rin[recordings]"',
+            name=error.name,
+        ) from error
+    return getattr(module, name)
