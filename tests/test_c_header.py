@@ -1,5 +1,6 @@
 """A model as a C header: compiled, run, and compared with Keras."""
 
+import functools
 import re
 
 import keras
@@ -278,6 +279,42 @@ def test_products_of_integers_keep_what_floats_do(rng, tmp_path):
     assert (finite == [[True, i == 2, i == 2, i == 2] for i in range(3)]).all()
 
 
+def test_no_rounding_of_integers_adds_up_in_silence(rng, tmp_path):
+    """Unit 0 is given the sum of constant states, which is 0."""
+    units, steps = 12, 10_000
+    states, codes = rng.uniform(0.2, 2, units), rng.integers(-99, 99, units)
+    codes[:2], states[0] = [0, 127], 0
+    states[1] -= states @ codes / 127
+    offset = np.zeros((units, units))
+    offset[:, 0] = codes / 127
+    cell = RINCell(units, None, use_bias=False)
+    model = chain(layers.RNN(cell, return_sequences=True), shape=(None, 1))
+    model.set_weights([states[None], offset])
+    x = np.eye(1, steps)[:, :, None]  # 1, and 0 ever after
+    y = run_c(header(model, tmp_path, weights="int8"), x)[0, 0]
+    # A product of floats is off by up to 1e-3 as well.
+    assert abs(y - states).max() < 2e-3 * abs(states).max()
+
+
+def test_a_product_of_integers_has_any_number_of_columns(rng, tmp_path):
+    columns = 4_096
+    codes = rng.integers(-127, 128, (columns, 3))
+    codes[::100] = 127  # in each part with a scale of its own
+    initial = {
+        "kernel_initializer": "identity",
+        "recurrent_initializer": "zeros",
+    }
+    rin = RIN(3, None, **initial)
+    dense = layers.Dense(3, use_bias=False)
+    model = chain(dense, rin, shape=(None, columns))
+    dense.set_weights([codes / 64])
+    x = rng.normal(size=(1, 1, columns)).astype("float32")
+    x[0, 0, 9] = 20.0
+    y = run_c(header(model, tmp_path, weights="int8"), x)[0, 0]
+    expected = x[0].astype("float64") @ codes / 64
+    np.testing.assert_allclose(y, expected, atol=2e-4 * abs(expected).max())
+
+
 def test_a_softmax_along_the_features(rng, tmp_path):
     model = chain(
         rin(),
@@ -300,7 +337,8 @@ def test_names_of_layers_become_different_identifiers(compiler, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    "rin.c 3rin.h my-rin.h r\u00fcn.h _rin.h a_private.h private_a.h".split(),
+    """rin.c math.h 3rin.h my-rin.h r\u00fcn.h _rin.h a_private.h
+    private_a.h""".split(),
 )
 def test_a_path_whose_stem_is_no_prefix_is_refused(name, tmp_path):
     with pytest.raises(ValueError, match=f"stem is the prefix.*{name}"):
@@ -359,6 +397,21 @@ REFUSED = {
         RIN(1), layers.Embedding(5, 2, name="late")
     ),
     "'eight'.*has quantized it": quantized_by_keras,
+    "'groups'.*`groups` must be 1": lambda: chain(
+        layers.Conv1D(4, 1, groups=2, name="groups"), rin()
+    ),
+    **{
+        f"'{axis}'.*axis must be that of the features": functools.partial(
+            chain, RIN(4), layer
+        )
+        for axis, layer in {
+            "first": layers.Softmax(axis=0, name="first"),
+            "inner": layers.Dense(2, layers.Softmax(axis=0, name="inner")),
+        }.items()
+    },
+    "'gates'.*axis must be that of the features": lambda: chain(
+        layers.GRU(3, recurrent_activation=layers.Softmax(0, name="gates"))
+    ),
 }
 
 

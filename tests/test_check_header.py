@@ -59,6 +59,40 @@ def test_a_header_is_compared_with_its_model(make, weights, rng, path):
     assert agreement == np.mean(y.argmax(-1) == expected.argmax(-1)) < 1
 
 
+def strided(**options):
+    front = layers.Conv1D(3, 4, strides=3, padding="causal")
+    return keras.Sequential([keras.Input((None, 2)), front, RIN(4, **options)])
+
+
+def in_a_dictionary():
+    x = keras.Input((None, 2))
+    return keras.Model(x, {"y": RIN(4)(x)})
+
+
+@pytest.mark.parametrize(
+    ("make", "steps"),
+    [
+        *((lambda: strided(return_sequences=True), n) for n in (6, 7, 11)),
+        (strided, 10),
+        (in_a_dictionary, 5),
+    ],
+)
+def test_a_right_header_of_any_model_is_called_right(make, steps, rng, path):
+    """Of strides that do not divide the steps, and of outputs with names."""
+    model = make()
+    export_streaming(model, path, "c", False)
+    x = rng.normal(size=(3, steps, 2))
+    difference, agreement = check_header(model, path, x)
+    assert difference < 1e-5 and agreement == 1
+
+
+def test_fewer_samples_than_a_step_reads_are_refused(path):
+    model = strided()
+    export_streaming(model, path, "c", False)
+    with pytest.raises(ValueError, match="at least 3.*Received.*2, 2"):
+        check_header(model, path, np.ones((1, 2, 2)))
+
+
 @pytest.mark.parametrize("missing", ["rin.h", "cc"])
 def test_a_missing_header_or_compiler_is_named(missing, path, monkeypatch):
     model = of_numbers()

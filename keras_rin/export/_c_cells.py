@@ -8,6 +8,7 @@ import numpy as np
 from keras_rin.export._c_layers import Operation
 from keras_rin.export._c_layers import activation_of
 from keras_rin.export._c_layers import bias_of
+from keras_rin.export._c_layers import check_axes
 from keras_rin.export._c_layers import project
 from keras_rin.export._c_layers import refuse
 from keras_rin.export._c_layers import weight_of
@@ -160,6 +161,7 @@ def cell_operations(layer, is_masked):
         refuse(
             layer, {f"its {type(cell).__name__} is not supported": is_unknown}
         )
+        check_axes(cell, rank=2)
         name = f"{layer.name}_{number}" if len(cells) > 1 else layer.name
         operation = CELLS[type(cell)](cell, name)
         operation.is_masked = is_masked

@@ -87,11 +87,13 @@ def write_c_header(model, path, weights):
 
 def _prefix(path):
     is_prefix = re.fullmatch(r"[a-zA-Z]\w*\.h", path.name, re.ASCII)
-    if PRIVATE in path.stem.split("_") or not is_prefix:
+    is_taken = path.stem == "math" or PRIVATE in path.stem.split("_")
+    if is_taken or not is_prefix:
         raise ValueError(
             "The path of a C header must end in .h. Its stem is the prefix of "
             "all names: a letter, followed by letters, digits and underscores, "
-            f"without the word {PRIVATE!r}. Received: path={str(path)!r}"
+            f"without the word {PRIVATE!r}, other than 'math', a header of C. "
+            f"Received: path={str(path)!r}"
         )
     return path.stem
 
@@ -131,7 +133,7 @@ def _operations(model, is_masked=False):
         if isinstance(layer, keras.Model):
             new, is_masked = _operations(layer, layer_is_masked)
         else:
-            new = _operations_of_call(layer, layer_is_masked)
+            new = _operations_of_call(layer, layer_is_masked, sources[0].ndim)
             is_masked = _output_is_masked(layer, is_masked)
         operations += new
         tensor = outputs[0]
@@ -159,7 +161,7 @@ def _is_mask_of(tokens, layer, args):
     return is_comparison and args[0] is tokens and is_with_zero
 
 
-def _operations_of_call(layer, is_masked):
+def _operations_of_call(layer, is_masked, rank):
     if isinstance(layer, keras.layers.RNN):
         has_zeros = is_masked and layer.zero_output_for_mask
         refuse(
@@ -167,7 +169,7 @@ def _operations_of_call(layer, is_masked):
         )
         operations = cell_operations(layer, is_masked)
     else:
-        operations = layer_operations(layer, is_masked)
+        operations = layer_operations(layer, is_masked, rank)
     for operation in operations:
         name = getattr(operation, "name", layer.name)
         operation.comment = f"{name}: {type(layer).__name__}"

@@ -9,7 +9,8 @@ import numpy as np
 from keras import ops
 
 from keras_rin.export._c_functions import ACTIVATIONS
-from keras_rin.export._c_program import float_literal
+from keras_rin.export._c_program import float_literals
+from keras_rin.export._stepwise import is_causal
 from keras_rin.export._stepwise import refuse as _refuse
 
 refuse = functools.partial(_refuse, cannot="has no form in C")
@@ -64,7 +65,8 @@ class Activation(InPlace):
 
     def apply(self, program, z, size):
         for function, *parameters in self.calls:
-            program.call(function, z, size, *map(float_literal, parameters))
+            literals = float_literals(function, parameters)
+            program.call(function, z, size, *literals)
 
 
 def project(operation, program, x, z):
@@ -107,9 +109,10 @@ def activation_of(layer, attribute="activation", name=None):
 
 
 def _relu(layer):
-    parameters = layer.negative_slope, layer.threshold
-    call = ("relu_layer", *parameters) if any(parameters) else ("relu",)
-    if layer.max_value is None:
+    slope, threshold = layer.negative_slope, layer.threshold
+    call = ("relu_layer", threshold) if threshold else ("relu",)
+    call = ("sloped_relu_layer", slope, threshold) if slope else call
+    if layer.max_value in (None, np.inf):
         return Activation((call,))
     return Activation((call, ("minimum", layer.max_value)))
 
@@ -118,7 +121,7 @@ ACTIVATION_LAYERS = {
     keras.layers.Activation: activation_of,
     keras.layers.ELU: lambda layer: Activation((("elu_layer", layer.alpha),)),
     keras.layers.LeakyReLU: lambda layer: Activation(
-        (("relu_layer", layer.negative_slope, 0),)
+        (("sloped_relu_layer", layer.negative_slope, 0.0),)
     ),
     keras.layers.ReLU: _relu,
     keras.layers.Softmax: lambda layer: Activation((("softmax",),)),
@@ -154,7 +157,8 @@ class LayerNormalization(Affine):
         self.epsilon = layer.epsilon
 
     def apply(self, program, z, size):
-        program.call("normalize", z, size, float_literal(self.epsilon))
+        (epsilon,) = float_literals(f"{self.name}_epsilon", [self.epsilon])
+        program.call("normalize", z, size, epsilon)
         super().apply(program, z, size)
 
 
@@ -168,15 +172,17 @@ class Embedding(Projection):
 
     def compute(self, program, x, z):
         rows = program.matrix(f"{self.name}_rows", self.rows)
-        program.call("lookup", rows, f"{x}[0]", len(self.rows), z, self.size)
+        function = f"lookup_{program.weights}"
+        program.call(function, rows, f"{x}[0]", len(self.rows), z, self.size)
 
 
 class Dense(Projection):
     """activation(x W + b), with W stored by rows of units."""
 
-    def __init__(self, layer):
+    def __init__(self, layer):  # or a convolution of single steps
         self.name = layer.name
-        self.kernel = weight_of(layer, "kernel").T
+        kernel = weight_of(layer, "kernel")
+        self.kernel = kernel.reshape(-1, kernel.shape[-1]).T
         self.bias = bias_of(layer)
         self.activation = activation_of(layer)
         self.size = len(self.kernel)
@@ -227,16 +233,34 @@ def check_class(layer):
     refuse(layer, {f"{type(layer).__name__} is not supported": is_unknown})
 
 
-def layer_operations(layer, is_masked):
-    """A list of the operation of a layer, if it has one."""
+def check_axes(layer, rank):
+    """Refuses a layer that works along another axis than the features.
+
+    Its activations may be such layers as well.
+    """
+    axis = getattr(layer, "axis", None)
+    is_another = axis is not None and any(np.ravel(axis) % rank != rank - 1)
+    refuse(layer, {"its axis must be that of the features": is_another})
+    for attribute in ("activation", "recurrent_activation"):
+        activation = getattr(layer, attribute, None)
+        if isinstance(activation, keras.layers.Layer):
+            check_axes(activation, rank)
+
+
+def layer_operations(layer, is_masked, rank):
+    """A list of the operation of a layer, if it has one.
+
+    It reads tensors of this rank, of which the last axis is the features.
+    """
     check_class(layer)
+    check_axes(layer, rank)
     if isinstance(layer, keras.layers.TimeDistributed):
         inner = layer.layer
         is_refused = isinstance(
             inner, (keras.layers.Conv1D, keras.layers.Embedding)
         )
         refuse(layer, {f"it has the layer {inner.name}": is_refused})
-        return layer_operations(inner, is_masked)
+        return layer_operations(inner, is_masked, rank - 1)
     is_softmax = isinstance(layer, keras.layers.Softmax)
     refuse(layer, {"it has a mask": is_masked and is_softmax})
     operation = LAYERS[type(layer)](layer)
@@ -249,6 +273,12 @@ def _gamma(layer):
 
 def _beta(layer):
     return 0.0 if layer.beta is None else weight_of(layer, "beta")
+
+
+def _convolution(layer):
+    """One of a single step is a dense layer."""
+    refuse(layer, {"`groups` must be 1": layer.groups != 1})
+    return Convolution(layer) if is_causal(layer) else Dense(layer)
 
 
 def _normalization(layer):
@@ -278,7 +308,7 @@ WITHOUT_OPERATION = """
 LAYERS = {
     **ACTIVATION_LAYERS,
     keras.layers.BatchNormalization: _batch_normalization,
-    keras.layers.Conv1D: Convolution,
+    keras.layers.Conv1D: _convolution,
     keras.layers.Dense: Dense,
     keras.layers.Embedding: Embedding,
     keras.layers.LayerNormalization: LayerNormalization,

@@ -5,13 +5,14 @@ import textwrap
 
 import numpy as np
 
-from keras_rin.export._c_functions import CALLED
-from keras_rin.export._c_functions import function_text
+from keras_rin.export._c_functions import functions_of
 from keras_rin.export._c_quantization import quantized
 
 # A word that no stem of a header has stands between the stem and a private
 # name, so no name of one header can be that of another.
 PRIVATE = "private"
+# Of int8 codes: 127 * 32767 * 512 is below 2^31.
+WIDEST = 512
 
 
 class Program:
@@ -28,6 +29,9 @@ class Program:
         self.codes = 0  # of 16 bits, for the widest product of integers
         self.flash_bytes = 0
         self._names: set[str] = set()
+        if weights == "int8":
+            self.phase = self.state("phase", 1)
+            self.call("advance", self.phase)
 
     def call(self, function, *arguments):
         """Adds a call, and the function of `_c_functions`."""
@@ -37,11 +41,7 @@ class Program:
 
     def use(self, function):
         """Adds a function of `_c_functions`, after those that it calls."""
-        for called in CALLED.get(function, ()):
-            self.use(called)
-        self.functions[function] = function_text(
-            function, self.private, self.weights
-        )
+        self.functions |= functions_of(function, self.private)
 
     @property
     def state_bytes(self):
@@ -71,16 +71,14 @@ class Program:
 
     def vector(self, name, values):
         """The name of new float32 constants."""
-        values = _finite_float32(name, values).ravel()
-        return self._constant("float", name, map(float_literal, values), 4)
+        return self._constant("float", name, float_literals(name, values), 4)
 
     def matrix(self, name, values):
         """The constants of a matrix, as arguments of a function."""
         if self.weights == "float32":
             return self.vector(name, values)
         codes, scale = quantized(_finite_float32(name, values))
-        literals = map(str, codes.ravel())
-        constant = self._constant("signed char", name, literals, 1)
+        constant = self._constant("signed char", name, codes.ravel(), 1)
         return f"{constant}, {self.vector(f'{name}_scale', scale)}"
 
     @property
@@ -90,11 +88,16 @@ class Program:
     def add_product(self, name, values, x, z):
         """z += values x, with the matrix as new constants."""
         rows, columns = values.shape
-        arguments = [self.matrix(name, values), x]
-        if self.weights == "int8":
-            self.codes = max(columns, self.codes)
-            arguments.append("codes")
-        self.call("add_product", *arguments, columns, z, rows)
+        if self.weights == "float32":
+            arguments = self.matrix(name, values), x, columns, z, rows
+            return self.call("add_product_float32", *arguments)
+        for first in range(0, columns, WIDEST):
+            part = values[:, first : first + WIDEST]
+            size = part.shape[1]
+            self.codes = max(size, self.codes)
+            read = f"{x} + {first}" if first else x
+            arguments = self.matrix(name, part), read, f"*{self.phase}"
+            self.call("add_product_int8", *arguments, "codes", size, z, rows)
 
     def set_vector(self, name, values, z, size):
         """z = values, or zeros where they are None."""
@@ -105,9 +108,8 @@ class Program:
 
     def _constant(self, c_type, name, literals, item_bytes):
         name = f"{self.private}_{self._new_name(name)}"
-        literals = list(literals)
         lines = textwrap.fill(
-            ", ".join(literals),
+            ", ".join(map(str, literals)),
             79,
             initial_indent="    ",
             subsequent_indent="    ",
@@ -135,12 +137,12 @@ def _finite_float32(name, values):
         values = np.asarray(values).astype("float32")
     if not np.isfinite(values).all():
         raise ValueError(
-            "Weights in C must be finite numbers of float32. "
+            "Numbers in C must be finite in float32. "
             f"Received: values that are not, in {name!r}"
         )
     return values
 
 
-def float_literal(value):
-    """A float32 in C, in as few digits as it is read back from."""
-    return f"{np.float32(value)!s}f"
+def float_literals(name, values):
+    """Numbers in C, each in as few digits as it is read back from."""
+    return [f"{value!s}f" for value in _finite_float32(name, values).ravel()]

@@ -1,18 +1,8 @@
-"""Matrices in C: of float32, or of int8 codes with a scale for each row."""
+"""Matrices of int8 codes with a scale for each row."""
 
 import numpy as np
 
 LARGEST_CODE = 127
-
-# A type of weights, and what the C functions that read a matrix have for it.
-TYPES = {
-    "float32": {"WEIGHT": "float", "SCALES": "", "SCALED": ""},
-    "int8": {
-        "WEIGHT": "signed char",
-        "SCALES": " const float scale[],",
-        "SCALED": "scale[row] * (float)",
-    },
-}
 
 
 def quantized(matrix):

@@ -10,6 +10,8 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keras_rin.export._streaming_step import steps_at_once
+
 COMPILERS = ("cc", "gcc", "clang")
 FOR_CORTEX_M4 = (
     "arm-none-eabi-gcc -std=c99 -mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 "
@@ -54,7 +56,9 @@ def check_header(
     Args:
         model: The model whose header `keras_rin.export.export_streaming` wrote.
         path: The header, `*.h`.
-        x: Array `(batch, time, ...)`, sequences as for `model.predict`.
+        x: Array `(batch, time, ...)`, sequences as for `model.predict`. Where
+            a step reads several samples, those of steps that are not complete
+            at the end are left out.
 
     Returns:
         The largest absolute difference of an output, rounding of int8 weights
@@ -62,6 +66,7 @@ def check_header(
         same class.
 
     Raises:
+        ValueError: The sequences are shorter than a step.
         OSError: There is no such header, or no compiler.
 
     Example:
@@ -77,8 +82,15 @@ def check_header(
     >>> difference < 1e-5, agreement
     (True, 1.0)
     """
-    x = np.asarray(x)
-    expected = model.predict(x, verbose=0)
+    x, samples = np.asarray(x), steps_at_once(model)
+    shape = x.shape
+    x = x[:, : x.shape[1] // samples * samples]
+    if not x.size:
+        raise ValueError(
+            f"`x` must have sequences of at least {samples} time steps. "
+            f"Received: x of shape {shape}"
+        )
+    (expected,) = keras.tree.flatten(model.predict(x, verbose=0))
     compiler = next(filter(shutil.which, COMPILERS), COMPILERS[0])
     with tempfile.TemporaryDirectory() as folder:
         command = [compiler, "-O2", f"-DVALUES={x[0].size}"]
