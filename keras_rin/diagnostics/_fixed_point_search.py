@@ -1,6 +1,7 @@
 """The search for fixed points: the speed is minimized from many states."""
 
 import numpy as np
+import scipy
 
 from keras_rin import _arguments
 from keras_rin.diagnostics import _spectrum
@@ -12,6 +13,12 @@ ROUNDED_SPEED = (4 * _spectrum.ROUNDING) ** 2
 # Along a continuum J - I has singular values below this one, relative to the
 # largest, if weights are rounded to float32.
 FLAT_SINGULAR_VALUE = 3e-7
+# An eigenvalue this close to 1 may belong to a continuum of fixed points.
+NEAR_ONE = 1e-2
+# Between two points of a continuum lies a third. The search for it begins off
+# the middle, because a saddle may lie in the middle of two stable points, and
+# must end close by. Both numbers are shares of the distance of the two.
+BETWEEN, LARGEST_DRIFT = 0.38, 0.1
 
 
 class Search:
@@ -104,11 +111,59 @@ class Search:
             active = active[is_unfinished[active]]
         return states, speeds
 
+    def distinct_roots(self, states, speeds, distance):
+        """Refined states, none close to another, their speeds and searches."""
+        searches = np.ones(len(states), int)
+        states, speeds, searches = _distinct(states, speeds, searches, distance)
+        # Duplicates are dropped first, because refining takes long.
+        states, speeds = self.refine(states, speeds)
+        return _distinct(states, speeds, searches, distance)
+
+    def continua(self, states, jacobians):
+        """Arrays of indices, for each isolated root and each continuum.
+
+        Two roots with an eigenvalue near 1 are of one continuum if they are
+        neighbors in the minimum spanning tree and a fixed point lies between.
+        """
+        eigenvalues = np.linalg.eigvals(jacobians)
+        is_near_one = (np.abs(eigenvalues - 1) <= NEAR_ONE).any(axis=1)
+        isolated = list(np.flatnonzero(~is_near_one)[:, None])
+        near = np.flatnonzero(is_near_one)
+        if len(near) < 2:
+            return isolated + [near] * len(near)
+        distances = scipy.spatial.distance.cdist(states[near], states[near])
+        tree = scipy.sparse.csgraph.minimum_spanning_tree(distances).tocoo()
+        first, second = states[near[tree.row]], states[near[tree.col]]
+        between = first + BETWEEN * (second - first)
+        refined, speeds = self.refine(*self.minimize(between))
+        drift = np.linalg.norm(refined - between, axis=1)
+        is_close = drift <= LARGEST_DRIFT * tree.data
+        tree.data[~(is_close & self.has_converged(refined, speeds))] = 0
+        tree.eliminate_zeros()
+        _, labels = scipy.sparse.csgraph.connected_components(
+            tree, directed=False
+        )
+        return isolated + [near[labels == k] for k in range(labels.max() + 1)]
+
     def _residuals(self, states):
         return self._step.next(states, self._inputs(states)) - states
 
     def _inputs(self, states):
         return np.broadcast_to(self._x, (len(states), len(self._x)))
+
+
+def _distinct(states, speeds, searches, distance):
+    """The slowest of each group of close states, and its searches."""
+    slowest, counts = [], []
+    remaining = np.argsort(speeds, kind="stable")
+    while remaining.size:
+        offsets = states[remaining] - states[remaining[0]]
+        is_distant = np.linalg.norm(offsets, axis=1) > distance
+        slowest.append(remaining[0])
+        counts.append(searches[remaining[~is_distant]].sum())
+        remaining = remaining[is_distant]
+    index = np.array(slowest, int)
+    return states[index], speeds[index], np.array(counts, int)
 
 
 def _damped_steps(residuals, jacobians, damping):

@@ -1,28 +1,26 @@
 """Fixed points of a recurrent layer under a constant input."""
 
 import collections
+import operator
 import typing
 
 import keras
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin._layer_walk.layers import feature_count
+from keras_rin.diagnostics import _active_sets
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _spectrum
+from keras_rin.diagnostics._closed_form_jacobians import simple_rnn
+from keras_rin.diagnostics._closed_form_jacobians import unit_step
 from keras_rin.diagnostics._fixed_point_search import Search
 from keras_rin.diagnostics._fixed_point_search import minus_identity
 from keras_rin.diagnostics._fixed_point_search import speed_scale
+from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 from keras_rin.diagnostics._state_map import state_map
 
-# An eigenvalue this close to 1 may belong to a continuum of fixed points.
-NEAR_ONE = 1e-2
-# Between two points of a continuum lies a third. The search for it begins off
-# the middle, because a saddle may lie in the middle of two stable points, and
-# must end close by. Both numbers are shares of the distance of the two.
-BETWEEN, LARGEST_DRIFT = 0.38, 0.1
 # Searches end at various distances from a degenerate root. Points within this
 # multiple of `distance` are therefore a single root and no continuum.
 SAME_ROOT = 300
@@ -47,10 +45,13 @@ class FixedPoints(typing.NamedTuple):
             continuum the number of directions along it, all of them neutral.
         members: List of arrays `(members, state)`, the states of one
             continuum, the only state of an isolated point.
-        searches: Integer array `(points,)`, how many searches ended there.
+        searches: Integer array `(points,)`, how many searches ended there; 0
+            with `complete=True`.
         unconverged_states: Array `(searches, state)`, where the searches end
             that did not converge.
         unconverged_speeds: Array `(searches,)`, the speeds there.
+        sets: Integer, how many sets of active units were solved, with
+            `complete=True`: these are all fixed points. Else 0.
     """
 
     states: np.ndarray
@@ -65,6 +66,7 @@ class FixedPoints(typing.NamedTuple):
     searches: np.ndarray
     unconverged_states: np.ndarray
     unconverged_speeds: np.ndarray
+    sets: int = 0
 
     @property
     def stable(self) -> np.ndarray:
@@ -87,12 +89,12 @@ class FixedPoints(typing.NamedTuple):
             _count_of_kind(number, *kind)
             for kind, number in collections.Counter(kinds).items()
         ]
+        text = ", ".join(points) or "no fixed point"
+        if self.sets:
+            return f"{text}; all of them, from {self.sets:,} active sets"
         converged = self.searches.sum()
         searches = converged + len(self.unconverged_speeds)
-        return (
-            f"{', '.join(points) or 'no fixed point'}; "
-            f"{converged} of {searches} searches converged"
-        )
+        return f"{text}; {converged} of {searches} searches converged"
 
 
 def _kind(expanding, neutral, contracting, dimension):
@@ -115,9 +117,10 @@ def _count_of_kind(number, kind, expanding, dimension):
 
 def fixed_points(
     layer: keras.Layer,
-    initial_states: "ArrayLike",
+    initial_states: "ArrayLike | None" = None,
     *,
     x: "ArrayLike | None" = None,
+    complete: bool = False,
     tolerance: float = 1e-16,
     distance: float = 1e-4,
     iterations: int = 100,
@@ -147,11 +150,27 @@ def fixed_points(
     noise added. Everything is computed in float64, at a cost of order
     (initial states) * state^3 * iterations.
 
+    `complete=True` finds all fixed points of a SimpleRNN or RIN with ReLU, in
+    place of the search: for each set A of active units it solves
+
+    h_A (I - V_AA) = c_A, c = x W + b
+
+    and keeps h if h_A >= 0 and the argument of every other unit is at most 0.
+    Where I - V_AA has a singular value of at most `modulus_tolerance`, the
+    solutions are a continuum, with its ends among the members, or none; an
+    unbounded one is cut off at ten times its size. A unit whose argument is 0
+    counts as a neutral direction, because J is different on its two sides. The
+    cost is 2^units linear systems: 22 units take a minute or two.
+
     Args:
         layer: A built recurrent layer or cell of Keras.
-        initial_states: Array `(initial_states, state)`, finite.
+        initial_states: Array `(initial_states, state)`, finite. Defaults to
+            `None`, for `complete=True`.
         x: Array `(features,)`, finite, the constant input. Defaults to
             `None`: zeros.
+        complete: Boolean, whether to find all fixed points in place of those
+            that searches reach. Takes no `initial_states`, and of the numbers
+            below `modulus_tolerance` alone. Defaults to `False`.
         tolerance: Positive number, the largest speed of a fixed point.
             Defaults to 1e-16.
         distance: Positive number, the largest distance between two points
@@ -167,7 +186,9 @@ def fixed_points(
 
     Raises:
         ValueError: As in `state_trajectories`; if an argument is not as above,
-            or F not finite at an initial state.
+            or F not finite at an initial state; with `complete=True`, if the
+            layer is not of that kind, has more than 22 units, or continua in
+            more than 64 sets.
 
     Example:
 
@@ -185,14 +206,24 @@ def fixed_points(
     >>> print(fixed_points)
     2 stable, 1 source; 3 of 3 searches converged
 
+    Two units that inhibit each other:
+
+    >>> layer = keras.layers.SimpleRNN(2, "relu", bias_initializer="ones")
+    >>> layer.build((None, None, 1))
+    >>> layer.cell.recurrent_kernel.assign([[0.0, -2.0], [-2.0, 0.0]])
+    >>> fixed_points = keras_rin.diagnostics.fixed_points(layer, complete=True)
+    >>> print(fixed_points)
+    2 stable, 1 source; all of them, from 4 active sets
+
     Reference:
-        Sussillo and Barak, 2013, Opening the black box.
+        Sussillo and Barak, 2013, Opening the black box. For sets of active
+        units: Eisenmann, Monfared, Goring and Durstewitz, 2023, Bifurcations
+        and loss jumps in RNN training (arXiv 2310.17561).
     """
     cell = _cells.built_cell(layer)
     _cells.check_weights(cell)
     x = np.zeros(feature_count(cell) or 1) if x is None else x
-    features = feature_count(cell) or np.size(x)
-    x = _arguments.vector("x", x, features)
+    x = _arguments.vector("x", x, feature_count(cell) or np.size(x))
     smallest = np.finfo("float64").tiny
     tolerance = _arguments.finite_number("tolerance", tolerance, smallest)
     distance = _arguments.finite_number("distance", distance, smallest)
@@ -200,125 +231,135 @@ def fixed_points(
     modulus_tolerance = _arguments.finite_number(
         "modulus_tolerance", modulus_tolerance, 0, 1
     )
+    if complete is (initial_states is not None):
+        raise ValueError(
+            "Pass either `initial_states` or `complete=True`. Received: "
+            f"initial_states={initial_states!r}, complete={complete!r}"
+        )
+    if complete:
+        return _all_points(cell, x, modulus_tolerance)
     with state_map(cell, "float64") as step:
         search = Search(step, x, tolerance, iterations)
-        checked_states = search.checked_states(initial_states)
-        states, speeds = search.minimize(checked_states)
-        converged = search.has_converged(states, speeds)
-        unconverged = states[~converged], speeds[~converged]
-        states, speeds = states[converged], speeds[converged]
-        distance *= np.linalg.norm([*checked_states, *states], axis=1).max()
-        roots = _distinct_roots(search, states, speeds, distance)
-        groups = _continua(roots, search)
-    points = [
-        _describe(roots, group, SAME_ROOT * distance, modulus_tolerance)
-        for group in groups
-    ]
-    return _sorted_points(roots, sorted(points), unconverged)
+        states = search.checked_states(initial_states)
+        return _points_found(search, states, distance, modulus_tolerance)
 
 
-class _Roots(typing.NamedTuple):
-    """States that map to themselves, none of them close to another."""
-
-    states: np.ndarray
-    speeds: np.ndarray
-    searches: np.ndarray
-    jacobians: np.ndarray
-
-
-class _Point(typing.NamedTuple):
-    """One root, or the middle one of a continuum.
-
-    Points are sorted by the first four fields.
-    """
-
-    expanding: int
-    neutral: int
-    dimension: int
-    root: int
-    eigenvalues: np.ndarray
-    members: np.ndarray
-    searches: int
-
-
-def _distinct_roots(search, states, speeds, distance):
-    searches = np.ones(len(states), int)
-    states, speeds, searches = _distinct(states, speeds, searches, distance)
-    # Duplicates are dropped, because refining takes longer than searching.
-    states, speeds = search.refine(states, speeds)
-    states, speeds, searches = _distinct(states, speeds, searches, distance)
-    return _Roots(states, speeds, searches, search.jacobians(states))
+def _points_found(search, initial_states, distance, modulus_tolerance):
+    states, speeds = search.minimize(initial_states)
+    converged = search.has_converged(states, speeds)
+    unconverged = states[~converged], speeds[~converged]
+    states, speeds = states[converged], speeds[converged]
+    distance *= np.linalg.norm([*initial_states, *states], axis=1).max()
+    states, speeds, searches = search.distinct_roots(states, speeds, distance)
+    jacobians = search.jacobians(states)
+    points = []
+    for group in search.continua(states, jacobians):
+        k, members = _members(states, group, SAME_ROOT * distance)
+        # At a double root a residual r moves eigenvalues by the order of
+        # sqrt(r), and the speed is r^2.
+        speed = (speeds[group] / speed_scale(states[group])).max()
+        tolerance = max(modulus_tolerance, 4 * speed**0.25)
+        flat = np.linalg.svdvals(minus_identity(jacobians[k])) <= tolerance
+        # A Jordan block has more eigenvalues of 1 than directions it maps to
+        # themselves.
+        dimension = max(1, int(flat.sum())) if len(members) > 1 else 0
+        points.append(
+            _directions(jacobians[k], tolerance)
+            | {"states": states[k], "speeds": speeds[k], "members": members}
+            | {"dimension": dimension, "searches": searches[group].sum()}
+        )
+    return _fixed_points(points, *unconverged)
 
 
-def _distinct(states, speeds, searches, distance):
-    """The slowest of each group of close states, and its searches."""
-    slowest, counts = [], []
-    remaining = np.argsort(speeds, kind="stable")
-    while remaining.size:
-        offsets = states[remaining] - states[remaining[0]]
-        is_distant = np.linalg.norm(offsets, axis=1) > distance
-        slowest.append(remaining[0])
-        counts.append(searches[remaining[~is_distant]].sum())
-        remaining = remaining[is_distant]
-    index = np.array(slowest, int)
-    return states[index], speeds[index], np.array(counts, int)
+def _all_points(cell, x, modulus_tolerance):
+    """All fixed points of a cell with ReLU, from its sets of active units."""
+    matrix, drive = _threshold_linear(cell, x)
+    network = _active_sets.Network(matrix, drive, modulus_tolerance)
+    points = []
+    for solution in _active_sets.all_fixed_points(network):
+        state = solution.states[0]
+        residual = np.maximum(network.arguments(state), 0) - state
+        jacobian = solution.is_active[:, None] * matrix.T
+        point = _directions(jacobian, modulus_tolerance)
+        # On a border of linear pieces J is that of one side alone.
+        point["neutral"] += np.count_nonzero(solution.is_border)
+        points.append(
+            point
+            | {"states": state, "speeds": residual @ residual, "searches": 0}
+            | {"members": solution.states, "dimension": solution.dimension}
+        )
+    nothing = np.zeros((0, len(drive))), np.zeros(0)
+    return _fixed_points(points, *nothing, sets=2 ** len(drive))
 
 
-def _describe(roots, group, root_distance, modulus_tolerance):
-    """The `_Point` of a group of roots that are one point or continuum."""
-    root, members, is_continuum = _members(roots.states, group, root_distance)
-    # At a double root a residual r moves eigenvalues by the order of sqrt(r),
-    # and the speed is r^2.
-    speed = (roots.speeds[group] / speed_scale(roots.states[group])).max()
-    tolerance = max(modulus_tolerance, 4 * speed**0.25)
-    jacobian = roots.jacobians[root]
-    singular_values = np.linalg.svd(minus_identity(jacobian), compute_uv=False)
-    # A Jordan block has more eigenvalues of 1 than directions it maps to
-    # themselves.
-    nullity = max(1, np.count_nonzero(singular_values <= tolerance))
+def _threshold_linear(cell, x):
+    """V and c of a cell that computes h = relu(h V + c)."""
+    has_relu = getattr(cell, "activation", None) is keras.activations.relu
+    if not has_relu or unit_step(cell) is not simple_rnn:
+        raise ValueError(
+            "`complete=True` takes a SimpleRNN or RIN with ReLU. Received: "
+            f"layer={cell}"
+        )
+    if cell.units > _active_sets.LARGEST:
+        raise ValueError(
+            f"`complete=True` solves 2^units linear systems, for "
+            f"{_active_sets.LARGEST} units in a minute or two, and takes no "
+            "more units: pass `initial_states` to search. Received: "
+            f"{cell.units} units, 2^{cell.units} = {2**cell.units:,} systems"
+        )
+    drive = x @ _cells.float64(cell.kernel)
+    if cell.bias is not None:
+        drive = drive + _cells.float64(cell.bias)
+    return recurrent_matrices(cell)["recurrent"], drive
+
+
+def _directions(jacobian, tolerance):
+    """The Jacobian of a point, its eigenvalues, and how many are of a kind."""
+    smallest = np.linalg.svdvals(minus_identity(jacobian))[-1]
     # Rounding leaves a state s uncertain by eps |s| over the smallest singular
     # value of J - I, or by sqrt(eps) |s| where this is 0, and J with it.
-    smallest = max(singular_values[-1], np.sqrt(_spectrum.ROUNDING))
+    smallest = max(smallest, np.sqrt(_spectrum.ROUNDING))
     error = _spectrum.ROUNDING * (len(jacobian) + 1 / smallest)
     eigenvalues, is_neutral = _spectrum.neutral(jacobian, tolerance, error)
-    by_modulus = np.argsort(-np.abs(eigenvalues), kind="stable")
-    is_expanding = ~is_neutral & (np.abs(eigenvalues) > 1)
-    return _Point(
-        expanding=is_expanding.sum(),
-        neutral=is_neutral.sum(),
-        dimension=is_continuum * nullity,
-        root=root,
-        eigenvalues=eigenvalues[by_modulus],
-        members=members,
-        searches=roots.searches[group].sum(),
-    )
+    moduli = np.abs(eigenvalues)
+    return {
+        "jacobians": jacobian,
+        "eigenvalues": eigenvalues[np.argsort(-moduli, kind="stable")],
+        "neutral": np.count_nonzero(is_neutral),
+        "expanding": np.count_nonzero(~is_neutral & (moduli > 1)),
+    }
 
 
-def _sorted_points(roots, points, unconverged):
-    def column(field):
-        return np.array([getattr(point, field) for point in points], int)
+def _fixed_points(points, unconverged_states, unconverged_speeds, sets=0):
+    """The points in the order of the result, each a dict of its fields."""
+    order = "expanding", "neutral", "dimension"
+    points = sorted(points, key=operator.itemgetter(*order))
+    size = unconverged_states.shape[1]
 
-    index, size = column("root"), roots.states.shape[1]
-    eigenvalues = np.array([point.eigenvalues for point in points], complex)
-    expanding, neutral = column("expanding"), column("neutral")
+    def column(name, dtype=float, shape=()):
+        values = [point[name] for point in points]
+        return np.array(values, dtype).reshape(-1, *shape)
+
+    neutral, expanding = column("neutral", int), column("expanding", int)
     return FixedPoints(
-        states=roots.states[index],
-        speeds=roots.speeds[index],
-        jacobians=roots.jacobians[index],
-        eigenvalues=eigenvalues.reshape(-1, size),
+        states=column("states", shape=(size,)),
+        speeds=column("speeds"),
+        jacobians=column("jacobians", shape=(size, size)),
+        eigenvalues=column("eigenvalues", complex, (size,)),
         contracting=size - expanding - neutral,
         neutral=neutral,
         expanding=expanding,
-        dimension=column("dimension"),
-        members=[point.members for point in points],
-        searches=column("searches"),
-        unconverged_states=unconverged[0],
-        unconverged_speeds=unconverged[1],
+        dimension=column("dimension", int),
+        members=[point["members"] for point in points],
+        searches=column("searches", int),
+        unconverged_states=unconverged_states,
+        unconverged_speeds=unconverged_speeds,
+        sets=sets,
     )
 
 
 def _members(states, group, root_distance):
-    """The middle state of a group, its members, and whether it is a continuum.
+    """The index of the middle state of a group, and the members.
 
     A group no larger than `root_distance` is a single point.
     """
@@ -326,32 +367,4 @@ def _members(states, group, root_distance):
     distances = np.linalg.norm(offsets, axis=1)
     index = group[distances.argmin()]
     is_continuum = 2 * distances.max() > root_distance
-    return index, states[group if is_continuum else [index]], is_continuum
-
-
-def _continua(roots, search):
-    """An array of indices for each isolated root and for each continuum.
-
-    Two roots with an eigenvalue near 1 belong to one continuum if they are
-    neighbors in the minimum spanning tree and a fixed point lies between them.
-    """
-    states = roots.states
-    eigenvalues = np.linalg.eigvals(roots.jacobians)
-    is_near_one = (np.abs(eigenvalues - 1) <= NEAR_ONE).any(axis=1)
-    isolated = [np.array([root]) for root in np.flatnonzero(~is_near_one)]
-    near = np.flatnonzero(is_near_one)
-    if len(near) < 2:
-        return isolated + [near] * len(near)
-    distances = scipy.spatial.distance.cdist(states[near], states[near])
-    tree = scipy.sparse.csgraph.minimum_spanning_tree(distances).tocoo()
-    first, second = states[near[tree.row]], states[near[tree.col]]
-    between = first + BETWEEN * (second - first)
-    refined, speeds = search.refine(*search.minimize(between))
-    is_close = (
-        np.linalg.norm(refined - between, axis=1) <= LARGEST_DRIFT * tree.data
-    )
-    linked = is_close & search.has_converged(refined, speeds)
-    tree.data[~linked] = 0
-    tree.eliminate_zeros()
-    _, labels = scipy.sparse.csgraph.connected_components(tree, directed=False)
-    return isolated + [near[labels == k] for k in range(labels.max() + 1)]
+    return index, states[group if is_continuum else [index]]

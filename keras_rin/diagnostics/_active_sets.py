@@ -1,0 +1,205 @@
+"""All fixed points of h = relu(h V + c), from all sets of active units.
+
+The points of a set A have h_A (I - V_AA) = c_A with h_A >= 0; the other units
+are 0, which their arguments h_A V_A,rest + c_rest must not exceed.
+"""
+
+import itertools
+import typing
+from typing import Any
+
+import keras
+import numpy as np
+import scipy
+
+from keras_rin.diagnostics._polyhedra import Polyhedron
+from keras_rin.diagnostics._spectrum import ROUNDING
+
+LARGEST = 22  # units: 2^22 systems take a minute or two
+SYSTEMS = 2**12  # solved at a time
+LONG = 2**17  # systems that take seconds, and show a progress bar
+POLYHEDRA = 2**6  # each takes linear programs, ten seconds for all
+
+
+class Solution(typing.NamedTuple):
+    """An isolated fixed point, or states of a continuum, one within first."""
+
+    states: np.ndarray
+    dimension: int
+    is_active: np.ndarray
+    is_border: np.ndarray  # units whose argument of ReLU is 0
+
+
+class Network(typing.NamedTuple):
+    """V, c, and the largest singular value of I - V_AA that counts as 0."""
+
+    matrix: np.ndarray
+    drive: np.ndarray
+    tolerance: float
+
+    @property
+    def units(self):
+        return len(self.drive)
+
+    @property
+    def scale(self):
+        return max(1, np.abs(self.drive).max())
+
+    def arguments(self, states):
+        """The arguments of ReLU."""
+        return states @ self.matrix + self.drive
+
+    def minus_matrix(self, units):
+        """I - V_AA, of each row of `units`."""
+        identity = np.eye(units.shape[-1])
+        return identity - self.matrix[units[..., :, None], units[..., None, :]]
+
+
+def all_fixed_points(network):
+    """A `Solution` for each isolated fixed point and each continuum."""
+    isolated: list[Solution] = []
+    polyhedra: list[Polyhedron] = []
+    count = 2**network.units
+    verbose = int(count >= LONG)
+    bar = keras.utils.Progbar(count, verbose=verbose, unit_name="set")
+    for units in _sets(network.units):
+        solutions, singular_sets = _solve(network, units)
+        isolated += solutions
+        for singular_set in singular_sets:
+            solutions, polyhedron = _solve_singular(network, singular_set)
+            isolated += solutions
+            polyhedra += polyhedron
+            if len(polyhedra) > POLYHEDRA:
+                raise ValueError(
+                    f"`complete=True` takes at most {POLYHEDRA} sets of active "
+                    "units with a continuum. Received: a layer with more, such "
+                    "as one whose effective recurrent matrix is the identity"
+                )
+        bar.add(len(units))
+    return _joined(network, _distinct(isolated), polyhedra)
+
+
+def _sets(units):
+    """Arrays `(sets, size)` of indices, all sets of one size after another."""
+    for size in range(units + 1):
+        sets = itertools.combinations(range(units), size)
+        while batch := list(itertools.islice(sets, SYSTEMS)):
+            yield np.array(batch, int).reshape(len(batch), size)
+
+
+def _solve(network, units):
+    """The fixed points of regular sets, and the sets that are not regular."""
+    inverses, is_regular = _inverses(network.minus_matrix(units))
+    # From 1 / (smallest singular value) to the root of the size times that.
+    norms = np.linalg.norm(inverses, axis=(1, 2))
+    is_regular &= norms * network.tolerance < 1
+    active = np.einsum("sj,sji->si", network.drive[units], inverses)
+    arrays = units, active, norms
+    solutions = _fixed_points(network, *(array[is_regular] for array in arrays))
+    return solutions, list(units[~is_regular])
+
+
+def _inverses(matrices):
+    """The inverses, and which exist."""
+    try:
+        return np.linalg.inv(matrices), np.ones(len(matrices), bool)
+    except np.linalg.LinAlgError:
+        signs, _ = np.linalg.slogdet(matrices)  # of the same factors
+        exists = signs != 0
+        identity = np.eye(matrices.shape[1])
+        matrices = np.where(exists[:, None, None], matrices, identity)
+        return np.linalg.inv(matrices), exists
+
+
+def _fixed_points(network, units, active, norms):
+    """The solutions in which the signs of units are those of their sets.
+
+    A number within rounding of 0 has either sign: its unit is on a border.
+    """
+    size = 1 + np.abs(network.matrix).sum(axis=0).max()
+    largest = np.abs(active).max(axis=1, initial=network.scale)
+    error = 16 * ROUNDING * network.units * size * largest * (1 + norms)
+    is_point = (active >= -error[:, None]).all(axis=1)
+    units, active, error = units[is_point], active[is_point], error[is_point]
+    states = np.zeros((len(units), network.units))
+    np.put_along_axis(states, units, active, axis=1)
+    arguments = network.arguments(states)
+    is_border = np.abs(arguments) <= size * error[:, None]
+    is_inside = np.zeros(states.shape, bool)
+    np.put_along_axis(is_inside, units, True, axis=1)
+    is_point = (is_inside | is_border | (arguments < 0)).all(axis=1)
+    return [
+        Solution(np.maximum(states[k : k + 1], 0), 0, is_inside[k] & ~on, on)
+        for k, on in enumerate(is_border)
+        if is_point[k]
+    ]
+
+
+def _solve_singular(network, units):
+    """The isolated points, or the polyhedron, of a set that is not regular."""
+    matrix, drive = network.minus_matrix(units), network.drive[units]
+    left, values, right = np.linalg.svd(matrix.T)  # (I - V)^T h = c
+    is_flat = values <= network.tolerance
+    projections = drive @ left
+    origin = (projections * ~is_flat / np.where(is_flat, 1, values)) @ right
+    unmet = np.abs(projections * is_flat).max()
+    scale = max(network.scale, np.abs(origin).max())
+    if is_flat.any() and unmet <= network.tolerance * scale:
+        polyhedron = Polyhedron(network, units, origin, right[is_flat])
+        return [], [polyhedron] if len(polyhedron.states) else []
+    if values[-1] <= ROUNDING * len(units) * max(1, values[0]):
+        return [], []  # no solution: the hyperplanes are parallel
+    active = (projections / values) @ right
+    return _fixed_points(
+        network, units[None], active[None], 1 / values[-1:]
+    ), []
+
+
+def _distinct(solutions):
+    """A point on a border is a solution for either sign: it comes once."""
+    distinct: dict[int | bytes, Solution] = {}
+    for number, solution in enumerate(solutions):
+        borders = np.packbits([solution.is_active, solution.is_border])
+        is_inner = not solution.is_border.any()
+        distinct.setdefault(number if is_inner else borders.tobytes(), solution)
+    return list(distinct.values())
+
+
+def _joined(network, isolated, polyhedra):
+    """Solutions that touch are one, described where it has most dimensions."""
+    pieces: list[Any] = [*polyhedra, *isolated]
+    if not pieces:
+        return []
+    links = np.zeros((len(pieces), len(pieces)), bool)
+    for row, polyhedron in enumerate(polyhedra):
+        for column, piece in enumerate(pieces):
+            links[row, column] = polyhedron.contains(piece.states).any()
+    labels = _components(links)
+    # Two lines meet at their ends; planes may meet elsewhere.
+    planes = [k for k, shape in enumerate(polyhedra) if shape.dimension > 1]
+    for first, second in itertools.combinations(planes, 2):
+        if labels[first] != labels[second]:
+            links[first, second] = polyhedra[first].meets(polyhedra[second])
+    labels = _components(links)
+    groups = [np.flatnonzero(labels == k) for k in range(max(labels) + 1)]
+    return [_union(network, [pieces[k] for k in group]) for group in groups]
+
+
+def _components(links):
+    return scipy.sparse.csgraph.connected_components(links, directed=False)[1]
+
+
+def _union(network, pieces):
+    largest = max(pieces, key=lambda piece: piece.dimension)
+    if isinstance(largest, Solution):
+        return largest
+    others = [piece.states for piece in pieces if piece is not largest]
+    states = np.concatenate([largest.states, *others])
+    arguments = network.arguments(largest.states[0])
+    is_border = np.abs(arguments) <= largest.slack
+    return Solution(
+        states if largest.dimension else states[:1],
+        largest.dimension,
+        (arguments > 0) & ~is_border,
+        is_border,
+    )
