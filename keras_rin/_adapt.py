@@ -11,6 +11,7 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
+from keras_rin._cell_descriptions import inherited_description
 from keras_rin._layer_walk.functional_calls import order_by_inputs
 from keras_rin._layer_walk.layers import cell_of
 from keras_rin._layer_walk.layers import is_functional
@@ -104,7 +105,8 @@ def adapt(
 
 def _is_centered(layer):
     """Whether a recurrent layer has a drive x W + b to center."""
-    return isinstance(cell_of(layer), keras.layers.SimpleRNNCell)
+    row = inherited_description(cell_of(layer))
+    return row is not None and row.is_centered
 
 
 def _check_built(layer):
@@ -136,7 +138,7 @@ def _check_cells(layer, cells):
         )
     for cell in cells:
         _check_built(cell)
-        if not cell.use_bias:
+        if cell.bias is None:
             raise ValueError(
                 f"{cell.name} has no bias to adapt (use_bias=False): add an "
                 "adapted keras.layers.Normalization before it."

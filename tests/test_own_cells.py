@@ -4,8 +4,13 @@ import keras
 import numpy as np
 import pytest
 from references import built
+from references import to_numpy
 from references import weights64
+from step_files import assert_near
+from step_files import write_and_run
 
+import keras_rin
+from keras_rin import _cell_descriptions
 from keras_rin import diagnostics
 
 LEAK = 0.3
@@ -76,3 +81,80 @@ def test_its_matrices_are_those_that_it_names(cell):
     chain = diagnostics.hidden_chain(cell, steps=5, pulse=[1.0, 2.0])
     h = LEAK * np.tanh([1.0, 2.0] @ kernel + bias)
     np.testing.assert_allclose(chain.activity[0], h, rtol=1e-5)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class KeepCell(keras.layers.Layer):
+    """h = keep h + (1 - keep) tanh(c), with offsets from the identity.
+
+    keep = sigmoid(k), and k and c are x W + h + h U + b.
+    """
+
+    state_size = output_size = 4
+
+    def build(self, input_shape):
+        self.kernel = self.add_weight((input_shape[-1], 8))
+        self.recurrent_kernel = self.add_weight((4, 8))
+        self.bias = self.add_weight((8,))
+        self.activation = keras.activations.tanh
+        self.recurrent_activation = keras.activations.sigmoid
+
+    def call(self, inputs, states):
+        (h,) = keras.tree.flatten(states)
+        z = inputs @ self.kernel + h @ self.recurrent_kernel + self.bias
+        keep, candidate = keras.ops.split(z, 2, axis=-1)
+        keep = self.recurrent_activation(keep + h)
+        h = keep * h + (1 - keep) * self.activation(candidate + h)
+        return h, [h]
+
+
+def _keep_step(writer, cell):
+    writer.project()
+    writer.add_product("h")
+    writer.activate("keep", "recurrent_activation")
+    writer.activate("candidate")
+    writer.call("interpolate", "keep", "candidate", "h")
+
+
+KEEP = _cell_descriptions.CellDescription(
+    _keep_step,
+    gates=("keep", "candidate"),
+    offsets=("recurrent_kernel",),
+    is_centered=True,
+)
+
+
+@pytest.mark.one_backend
+def test_one_row_describes_a_cell(rng, monkeypatch, tmp_path):
+    layer = keras.layers.RNN(KeepCell(), return_sequences=True)
+    model = keras.Sequential([keras.Input((None, 2)), layer])
+    model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
+    x = rng.normal(size=(3, 20, 2)).astype("float32")
+    automatic = diagnostics.state_jacobians(layer, x, dtype="float64")
+    with pytest.raises(ValueError, match="KeepCell is not supported"):
+        write_and_run(model, "c", tmp_path, x)
+    descriptions = _cell_descriptions.DESCRIPTIONS
+    monkeypatch.setitem(descriptions, "tests>KeepCell", KEEP)
+    assert_near(write_and_run(model, "c", tmp_path, x), model, x)
+    with monkeypatch.context() as patch:
+        patch.setattr(diagnostics._autodiff, "jacobians", None)
+        jacobians = diagnostics.state_jacobians(layer, x, dtype="float64")
+    np.testing.assert_allclose(jacobians, automatic, atol=1e-12)
+    kernel, recurrent, _ = weights64(layer)
+    matrices = diagnostics.recurrent_matrices(layer)
+    assert list(matrices) == ["keep", "candidate"]
+    for matrix, offset in zip(
+        matrices.values(), np.split(recurrent, 2, axis=1), strict=True
+    ):
+        np.testing.assert_array_equal(matrix, offset + np.eye(4))
+    keras_rin.adapt(model, x)
+    expected = -x.mean(axis=(0, 1)) @ kernel
+    np.testing.assert_allclose(to_numpy(layer.cell.bias), expected, atol=1e-5)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("name", ["GRUCell", "RINCell"])
+def test_a_class_of_the_same_name_has_no_row(name):
+    cell = type(name, (keras.layers.Layer,), {})()
+    assert _cell_descriptions.description_of(cell) is None
+    assert _cell_descriptions.inherited_description(cell) is None

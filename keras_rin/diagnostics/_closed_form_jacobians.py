@@ -1,75 +1,104 @@
-"""Jacobians of SimpleRNN, RIN, GRU and LSTM in closed form.
+"""Jacobians of cells whose units see each other through sums alone.
 
-A unit sees the other units through linear sums alone, one for each gate:
+Of one sum for each gate, of the old output h:
 
 z_g = h U_g, d s'_i / d h_j = sum_g (d s'_i / d z_gi) U_g[j, i]
 
-Another cell is added to `UNIT_STEPS` with the step of one unit: a function of
-x and z, which have one number for each gate, and of the states.
+`_cell_descriptions` has the steps. SimpleRNN, RIN, GRU and LSTM have this form.
 """
+
+from collections.abc import Callable
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_rin._cell_descriptions import description_of
 from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 
 # The closed form needs activations that act on each number by itself.
 ELEMENTWISE = {"hard_sigmoid", "linear", "relu", "sigmoid", "tanh"}
 # The sum over gates of so many Jacobians stays in the processor's cache.
 ROWS = 8
-
-
-def simple_rnn(cell, x, z, h):
-    return [cell.activation(x[0] + z[0])]
-
-
-def lstm(cell, x, z, h, c):
-    i, f, new, o = ops.unstack(x + z)
-    c = cell.recurrent_activation(f) * c
-    c += cell.recurrent_activation(i) * cell.activation(new)
-    return [cell.recurrent_activation(o) * cell.activation(c), c]
-
-
-def gru(cell, x, z, h):
-    update = cell.recurrent_activation(x[0] + z[0])
-    reset = cell.recurrent_activation(x[1] + z[1])
-    new = cell.activation(x[2] + reset * z[2])
-    return [update * h + (1 - update) * new]
-
-
-UNIT_STEPS = {
-    keras.layers.SimpleRNNCell: simple_rnn,
-    keras.layers.LSTMCell: lstm,
-    keras.layers.GRUCell: gru,
+CALLS: dict[str, Callable] = {
+    "copy": lambda source, to: source,
+    "add": lambda terms, to: to + terms,
+    "multiply": lambda factors, to: factors * to,
+    "interpolate": lambda gate, new, to: gate * to + (1 - gate) * new,
 }
 
 
-def unit_step(cell):
-    """The step of one unit by itself, `None` if it is not known."""
-    step = UNIT_STEPS.get(type(cell))
-    if keras.saving.get_registered_name(type(cell)) == "keras_rin>RINCell":
-        step = simple_rnn
-    if step is None or (step is gru and not cell.reset_after):
+class _NoClosedForm(Exception):
+    pass
+
+
+class _UnitStep:
+    """The step of each unit by itself, from its sums of x and of h."""
+
+    def __init__(self, cell, row, x, z, states):
+        self._cell, self._row = cell, row
+        self._x = dict(zip(row.gates, ops.unstack(x), strict=True))
+        self._z = dict(zip(row.gates, ops.unstack(z), strict=True))
+        self._values = dict(zip(row.states, states, strict=True))
+        self._h = states[0]
+        row.step(self, cell)
+        self.states = [self._values[name] for name in row.states]
+
+    def project(self, apart=None):
+        self._values |= self._x
+        if apart:  # the bias is a part of z
+            self._values[apart[1]] = ops.zeros_like(self._h)
+
+    def add_product(
+        self, source, weight="recurrent_kernel", gates=None, to=None
+    ):
+        is_old = self._values[source] is self._h
+        if not is_old or weight != "recurrent_kernel":
+            raise _NoClosedForm
+        for gate in gates or self._row.gates:
+            target = to or gate
+            self._values[target] = self._values[target] + self._z[gate]
+
+    def set_bias(self, to, attribute):
+        raise _NoClosedForm
+
+    def activate(self, to, attribute="activation"):
+        activation = getattr(self._cell, attribute)
+        elementwise = [getattr(keras.activations, name) for name in ELEMENTWISE]
+        exact = map(_autodiff.exact_activation, elementwise)
+        if activation not in [*elementwise, *exact]:
+            raise _NoClosedForm
+        self._values[to] = activation(self._values[to])
+
+    def call(self, function, *names):
+        values = [self._values[name] for name in names]
+        self._values[names[-1]] = CALLS[function](*values)
+
+
+def gated_cell(cell, dtype):
+    """The `GatedCell` of a cell, `None` if it has no closed form."""
+    row = description_of(cell)
+    if row is None:
         return None
-    elementwise = [getattr(keras.activations, name) for name in ELEMENTWISE]
-    recurrent = getattr(cell, "recurrent_activation", cell.activation)
-    return step if {cell.activation, recurrent} <= set(elementwise) else None
+    zeros = ops.zeros((len(row.gates) + len(row.states), 1))
+    try:
+        sums, states = ops.split(zeros, [len(row.gates)])
+        _UnitStep(cell, row, sums, sums, ops.unstack(states))
+    except _NoClosedForm:
+        return None
+    return GatedCell(cell, row, dtype)
 
 
 class GatedCell:
     """A cell by its units, in the dtype that it computes in."""
 
-    def __init__(self, cell, unit, dtype):
-        self._cell, self._unit, self._dtype = cell, unit, dtype
-        kernel = _cells.float64(cell.recurrent_kernel)
-        self.units, self.gates = len(kernel), kernel.shape[1] // len(kernel)
-        # RIN stores the offset from the identity.
-        self._offset = hasattr(cell, "effective_recurrent_kernel")
-        kernel += self._offset * np.eye(*kernel.shape)
-        self._matrices = np.split(kernel.T.astype(dtype), self.gates)
-        self.states = len(keras.tree.flatten(cell.state_size))
+    def __init__(self, cell, row, dtype):
+        self._cell, self._row, self._dtype = cell, row, dtype
+        matrices = list(recurrent_matrices(cell).values())
+        self._matrices = [matrix.T.astype(dtype) for matrix in matrices]
+        self.units, self.gates = len(matrices[0]), len(row.gates)
+        self.states = len(row.states)
 
     def slopes(self, states, inputs):
         """d s'_ki / d p_i, `(rows, p, k, units)`.
@@ -82,8 +111,8 @@ class GatedCell:
 
         def new_states(p):
             z, old = p[: self.gates], p[self.gates :]
-            new = self._unit(self._cell, x, z, *ops.unstack(old))
-            return ops.stack(new)
+            old = ops.unstack(old)
+            return ops.stack(_UnitStep(self._cell, self._row, x, z, old).states)
 
         p = ops.concatenate([z, old])
         slopes = []
@@ -115,10 +144,12 @@ class GatedCell:
             ops.cast(weight, self._dtype) for weight in kernels
         )
         x, z = ops.matmul(inputs, kernel), ops.matmul(h, recurrent)
-        z = z + h if self._offset else z
-        if self._cell.bias is not None:
+        if "recurrent_kernel" in self._row.offsets:
+            z = z + ops.tile(h, (1, self.gates))
+        bias = getattr(self._cell, "bias", None)
+        if bias is not None:
             # That of a GRU has a row for x and one for z.
-            bias = ops.cast(self._cell.bias, self._dtype)
+            bias = ops.cast(bias, self._dtype)
             x = x + (bias[0] if bias.ndim == 2 else bias)
             z = z + bias[1] if bias.ndim == 2 else z
         return (

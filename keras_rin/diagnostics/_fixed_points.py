@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
+from keras_rin import _cell_descriptions
 from keras_rin._layer_walk.layers import feature_count
 from keras_rin.diagnostics import _active_sets
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _spectrum
-from keras_rin.diagnostics._closed_form_jacobians import simple_rnn
-from keras_rin.diagnostics._closed_form_jacobians import unit_step
 from keras_rin.diagnostics._fixed_point_search import Search
 from keras_rin.diagnostics._fixed_point_search import minus_identity
 from keras_rin.diagnostics._fixed_point_search import speed_scale
@@ -295,7 +294,9 @@ def _all_points(cell, x, modulus_tolerance):
 def _threshold_linear(cell, x):
     """V and c of a cell that computes h = relu(h V + c)."""
     has_relu = getattr(cell, "activation", None) is keras.activations.relu
-    if not has_relu or unit_step(cell) is not simple_rnn:
+    row = _cell_descriptions.description_of(cell)
+    is_transition = row and row.step is _cell_descriptions.transition
+    if not (has_relu and is_transition):
         raise ValueError(
             "`complete=True` takes a SimpleRNN or RIN with ReLU. Received: "
             f"layer={cell}"

@@ -3,12 +3,8 @@
 import keras
 import numpy as np
 
+from keras_rin._cell_descriptions import inherited_description
 from keras_rin.diagnostics import _cells
-
-GATES = {
-    keras.layers.LSTMCell: ("input", "forget", "cell", "output"),
-    keras.layers.GRUCell: ("update", "reset", "candidate"),
-}
 
 
 def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
@@ -52,17 +48,25 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
             "gates * units), in an attribute `recurrent_kernel`. Received: "
             f"layer={layer}, {f'of shape {shape}' if shape else 'without one'}"
         )
-    # The cell rounds its own U + I to the dtype of the weights.
-    identity = np.eye(shape[0])
-    offset = identity * hasattr(cell, "effective_recurrent_kernel")
-    parts = np.split(_cells.float64(kernel), shape[1] // shape[0], axis=1)
-    parts = [part + offset for part in parts]
-    matrices = dict(zip(_gate_names(cell, len(parts)), parts, strict=True))
-    if hasattr(cell, "effective_transition_kernel"):
-        matrices["transition"] = (
-            _cells.float64(cell.transition_kernel) + identity
-        )
+    row = inherited_description(cell)
+    count = shape[1] // shape[0]
+    names = [f"gate_{k}" for k in range(count)] if count > 1 else ["recurrent"]
+    if row and len(row.gates) == count:
+        names = row.gates
+    gates = np.split(_matrix(cell, "recurrent_kernel", row), count, axis=1)
+    matrices = dict(zip(names, gates, strict=True))
+    for name, weight in (row.matrices if row else {}).items():
+        matrices[name] = _matrix(cell, weight, row)
     return matrices
+
+
+def _matrix(cell, weight, row):
+    """The matrix of a weight, of an offset the effective one."""
+    kernel = _cells.float64(getattr(cell, weight))
+    if row and weight in row.offsets:
+        # The cell would round U + I to the dtype of the weights.
+        kernel += np.tile(np.eye(len(kernel)), kernel.shape[1] // len(kernel))
+    return kernel
 
 
 def has_matrices(layer) -> bool:
@@ -71,10 +75,3 @@ def has_matrices(layer) -> bool:
         return bool(recurrent_matrices(layer))
     except ValueError:
         return False
-
-
-def _gate_names(cell, count):
-    for cell_class, names in GATES.items():
-        if isinstance(cell, cell_class):
-            return names
-    return [f"gate_{k}" for k in range(count)] if count > 1 else ["recurrent"]

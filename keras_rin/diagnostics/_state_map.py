@@ -12,8 +12,7 @@ from keras import ops
 from keras_rin._layer_walk.layers import layers_within
 from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics._closed_form_jacobians import GatedCell
-from keras_rin.diagnostics._closed_form_jacobians import unit_step
+from keras_rin.diagnostics._closed_form_jacobians import gated_cell
 
 # The size of a temporary array; a call has a few of them for each gate.
 VALUES = 2**22
@@ -57,12 +56,11 @@ def state_map(cell, dtype):
         for name in ("dtype_policy", "activation", "recurrent_activation")
         if hasattr(layer, name)
     ]
-    unit = unit_step(cell)
     with undisturbed(cell), _autodiff.float64_allowed(dtype):
         try:
             for layer, name, value in previous:
                 setattr(layer, name, _in_dtype(value, dtype))
-            yield StateMap(cell, dtype, unit)
+            yield StateMap(cell, dtype)
         finally:
             for layer, name, value in previous:
                 setattr(layer, name, value)
@@ -87,10 +85,10 @@ class _ComputeDtypePolicy(keras.DTypePolicy):
 class StateMap:
     """F and its derivative, of arrays of any number of rows."""
 
-    def __init__(self, cell, dtype, unit=None):
+    def __init__(self, cell, dtype):
         self.name, self.dtype, self.size = cell.name, dtype, sum(sizes(cell))
         self.cell, self._step = cell, flat_step(cell)
-        self.gated = unit and GatedCell(cell, unit, dtype)
+        self.gated = gated_cell(cell, dtype)
         self._compiled = {}
 
     def next(self, states, inputs):

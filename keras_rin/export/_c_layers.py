@@ -84,8 +84,8 @@ def weight_of(layer, attribute):
     return ops.convert_to_numpy(getattr(layer, attribute)).astype("float64")
 
 
-def bias_of(layer, attribute="bias"):
-    return weight_of(layer, attribute) if layer.use_bias else None
+def bias_of(layer):
+    return weight_of(layer, "bias") if layer.use_bias else None
 
 
 def activation_of(layer, attribute="activation", name=None):

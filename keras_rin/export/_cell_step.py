@@ -3,18 +3,8 @@
 import keras
 from keras import ops
 
+from keras_rin._cell_descriptions import description_of
 from keras_rin.export._stepwise import refuse
-from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import RINCell
-
-# The output of these cells is the first of their states.
-OUTPUTS_ITS_STATE = (
-    keras.layers.SimpleRNNCell,
-    keras.layers.GRUCell,
-    keras.layers.LSTMCell,
-    RINCell,
-    DeepTransitionRINCell,
-)
 
 
 class CellStep(keras.layers.Layer):
@@ -62,9 +52,7 @@ class CellStep(keras.layers.Layer):
             {
                 "it has a mask, and at a masked step it repeats its previous "
                 "output, which may not be one of its states; create it with "
-                "`zero_output_for_mask=True`": (
-                    type(cell) not in OUTPUTS_ITS_STATE
-                ),
+                "`zero_output_for_mask=True`": (description_of(cell) is None),
             },
         )
         return keras.tree.flatten(states)[0]

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rin._cell_descriptions import description_of
 from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin._layer_walk.layers import layers_within
 from keras_rin._layer_walk.layers import recurrent_layers
@@ -16,7 +17,6 @@ from keras_rin.export._stepwise import is_causal
 from keras_rin.export._stepwise import is_stepwise
 from keras_rin.export._stepwise import refuse
 from keras_rin.export._stepwise import tensors_of
-from keras_rin.layers import RIN
 
 
 def streaming_step(
@@ -103,9 +103,13 @@ def is_graph(model):
 
 def calls_its_cell_alone(layer):
     """Whether a recurrent layer is known to call its cell once a time step."""
-    is_of_keras = type(layer).__module__.startswith("keras.")
-    is_known = is_of_keras or type(layer) is RIN
-    return isinstance(layer, keras.layers.RNN) and is_known
+    if not isinstance(layer, keras.layers.RNN):
+        return False
+    if type(layer).__module__.startswith("keras."):
+        return True
+    row = description_of(layer.cell)
+    name = keras.saving.get_registered_name(type(layer))
+    return row is not None and row.layer == name
 
 
 def steps_at_once(model):

@@ -1,0 +1,144 @@
+"""What Keras does not say about a recurrent cell: one row for each.
+
+A step is a function of a writer: `export` passes one that writes C, and
+`diagnostics` one that computes each unit by itself, for derivatives. Operands
+are names of gates, of scratch and of states:
+
+    project(apart=None)      gates = x W + b. Where b has a row for x and one
+                             for h, `apart=(gate, to)`: to = that of this gate
+    add_product(source, weight="recurrent_kernel", gates=None, to=None)
+                             to += source V, V the effective matrix of these
+                             gates. Defaults to all gates, and to the first
+    set_bias(to, attribute)              to = a bias, or zeros if there is none
+    activate(to, attribute="activation")           to = an activation of to
+    call("copy", source, to)                       to = source
+    call("add", terms, to)                         to += terms
+    call("multiply", factors, to)                  to *= factors
+    call("interpolate", gate, candidate, to)
+                                     to = gate to + (1 - gate) candidate
+"""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+
+@dataclasses.dataclass(frozen=True)
+class CellDescription:
+    """A row.
+
+    Attributes:
+        step: Function of a writer and the cell, as above.
+        gates: The names of the parts of `kernel` and of `recurrent_kernel`.
+        states: The names of the states. The first one is the output.
+        scratch: The names of other values of a step, as many as units each.
+        matrices: The weights of further recurrent matrices, by name.
+        offsets: The weights that are stored as offsets from the identity.
+        is_centered: Whether x W + b is a drive that `adapt` can center.
+        layer: The registered name of a layer that calls the cell once a step
+            and does nothing else, beside `keras.layers.RNN`.
+    """
+
+    step: Callable[[Any, Any], None]
+    gates: tuple[str, ...] = ("recurrent",)
+    states: tuple[str, ...] = ("h",)
+    scratch: tuple[str, ...] = ()
+    matrices: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    offsets: tuple[str, ...] = ()
+    is_centered: bool = False
+    layer: str | None = None
+
+
+def description_of(cell):
+    """The row of the class of a cell, `None` if it has none."""
+    return _row(type(cell))
+
+
+def inherited_description(cell):
+    """The row of the class of a cell, or of the nearest class it extends."""
+    rows = map(_row, type(cell).__mro__)
+    return next((row for row in rows if row), None)
+
+
+def _row(cell_class):
+    name = keras.saving.get_registered_name(cell_class)
+    # A class that is not registered has its own name, as those of Keras.
+    is_registered = ">" in name
+    is_of_keras = getattr(keras.layers, name, None) is cell_class
+    return DESCRIPTIONS.get(name) if is_registered or is_of_keras else None
+
+
+def transition(writer, cell):
+    """h = activation(x W + h V + b)."""
+    writer.project()
+    writer.add_product("h")
+    writer.activate("recurrent")
+    writer.call("copy", "recurrent", "h")
+
+
+def _two_transitions(writer, cell):
+    transition(writer, cell)
+    writer.set_bias("recurrent", "transition_bias")
+    writer.add_product("h", "transition_kernel")
+    writer.activate("recurrent")
+    writer.call("copy", "recurrent", "h")
+
+
+def _gru(writer, cell):
+    resets_after, candidate = cell.reset_after, ("candidate",)
+    writer.project(apart=("candidate", "product") if resets_after else None)
+    writer.add_product("h", gates=("update", "reset"))
+    for gate in ("update", "reset"):
+        writer.activate(gate, "recurrent_activation")
+    if resets_after:
+        writer.add_product("h", gates=candidate, to="product")
+        writer.call("multiply", "reset", "product")
+        writer.call("add", "product", "candidate")
+    else:
+        writer.call("multiply", "h", "reset")
+        writer.add_product("reset", gates=candidate)
+    writer.activate("candidate")
+    writer.call("interpolate", "update", "candidate", "h")
+
+
+def _lstm(writer, cell):
+    writer.project()
+    writer.add_product("h")
+    for gate in ("input", "forget", "output"):
+        writer.activate(gate, "recurrent_activation")
+    writer.activate("cell")
+    writer.call("multiply", "forget", "c")
+    writer.call("multiply", "cell", "input")
+    writer.call("add", "input", "c")
+    writer.call("copy", "c", "h")
+    writer.activate("h")
+    writer.call("multiply", "output", "h")
+
+
+# By the registered name of the class. Another cell is added as a row here.
+DESCRIPTIONS = {
+    "SimpleRNNCell": CellDescription(transition, is_centered=True),
+    "GRUCell": CellDescription(
+        _gru, gates=("update", "reset", "candidate"), scratch=("product",)
+    ),
+    "LSTMCell": CellDescription(
+        _lstm,
+        gates=("input", "forget", "cell", "output"),
+        states=("h", "c"),
+    ),
+    "keras_rin>RINCell": CellDescription(
+        transition,
+        offsets=("recurrent_kernel",),
+        is_centered=True,
+        layer="keras_rin>RIN",
+    ),
+    "keras_rin>DeepTransitionRINCell": CellDescription(
+        _two_transitions,
+        matrices={"transition": "transition_kernel"},
+        offsets=("recurrent_kernel", "transition_kernel"),
+        is_centered=True,
+    ),
+}
