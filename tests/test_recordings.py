@@ -1,221 +1,304 @@
-"""The example that compares layers on recordings: its data and its verdict."""
+"""Recordings are read as they were written, or the flag is named."""
 
-import types
+import re
 
-import keras
 import numpy as np
 import pytest
-from absl import app
-from scipy import stats
 
-pytest.importorskip("sktime", reason="sktime reads the recordings")
+pd = pytest.importorskip("pandas", reason="pandas reads the recordings")
 
-from examples import recordings  # noqa: E402
+from keras_rin.recordings import read  # noqa: E402
 
-pytestmark = [
-    # XLA is off once a test has turned on the determinism of TensorFlow.
-    pytest.mark.filterwarnings("ignore:Model doesn't support `jit_compile"),
-    pytest.mark.skipif(
-        keras.backend.backend() != "tensorflow",
-        reason="the examples are tried on the default backend",
-    ),
-]
+pytestmark = pytest.mark.one_backend
+
+AXES = ["acc_x", "acc_y", "acc_z"]
+MOTIONS = np.repeat(["run", "sit", "walk"], 4)
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(16, 12, 2)).astype("float32")
-X[3:, 10:] = np.nan  # recordings of two lengths
-Y = np.arange(16) % 2
-NUMBERS = RNG.normal(5, 3, 16)
+X = [RNG.normal(size=(RNG.integers(20, 30), 3)).round(4) for _ in MOTIONS]
+LENGTHS = [*map(len, X)]
+STAMP = pd.Timestamp("2025-03-01T12:00:00")
+HERTZ = RNG.uniform(1, 3, 12).round(3)
 
 
-@pytest.fixture
-def with_flags(monkeypatch, tmp_path):
-    """Gives the example flags of its own."""
-
-    def give(data):
-        flags = {"seed": 0, "seeds": 1, "units": 3, "minutes": 0.01}
-        flags |= {"data": str(data), "output": str(tmp_path / "output")}
-        monkeypatch.setattr(recordings, "FLAGS", types.SimpleNamespace(**flags))
-
-    return give
-
-
-def write_npz(folder, **arrays):
-    arrays = {"x": X, "y": Y} | arrays
-    arrays = {key: of for key, of in arrays.items() if of is not None}
-    np.savez(folder / "data.npz", **arrays)
-    return folder / "data.npz"
+def frame(number, clock=None):
+    x = pd.DataFrame(X[number], columns=AXES)
+    milliseconds = 20 * np.arange(len(x))
+    if clock == "iso":
+        stamps = STAMP + pd.to_timedelta(milliseconds, unit="ms")
+        x.insert(0, "timestamp", stamps.strftime("%Y-%m-%dT%H:%M:%S.%f"))
+    if clock == "ms":
+        x.insert(0, "time_ms", 1740830400000 + milliseconds)
+    return x
 
 
-def write_lists(folder):
-    x = np.empty(len(X), object)
-    x[:] = [of[np.isfinite(of[:, 0])] for of in X]
-    return write_npz(folder, x=x)
+def folder(clock=None, name="{motion}/{number:02}.csv", change=str, **options):
+    """Writes a file for each recording."""
+
+    def write(path):
+        for number, motion in enumerate(MOTIONS):
+            file = path / name.format(motion=motion, number=number)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            options.setdefault("index", False)
+            frame(number, clock).to_csv(file, **options)
+        (path / ".hidden.csv").write_text("x")
+        return path
+
+    return write
 
 
-def write_csv(folder):
-    for number in np.argsort(Y, kind="stable"):
-        path = folder / f"class_{Y[number]}" / f"{number:02}.csv"
-        path.parent.mkdir(exist_ok=True)
-        lines = [f"{a!r},{b!r}" for a, b in X[number].tolist()]
-        path.write_text("\n".join(["a,b", *lines, ""]))
-    return folder
+def table(write, name):
+    """Writes all recordings into one file."""
+
+    def write_table(path):
+        parts = [
+            frame(n, "iso").assign(id=n, label=motion)
+            for n, motion in enumerate(MOTIONS)
+        ]
+        write(pd.concat(parts, ignore_index=True), path / name)
+        return path / name
+
+    return write_table
 
 
-def write_ts(folder, name="X"):
-    lines = [
-        *("@problemName X", "@timeStamps false", "@missing true"),
-        *("@univariate false", "@equalLength true"),
-        *("@classLabel true 0 1", "@data"),
-    ]
-    for x, label in zip(X, Y, strict=True):
-        channels = [",".join(map(repr, values)) for values in x.T.tolist()]
-        lines.append(":".join([*channels, str(label)]).replace("nan", "?"))
-    (folder / f"{name}.ts").write_text("\n".join(lines) + "\n")
-    return folder
+def npz(**arrays):
+    def write(path):
+        np.savez(path / "data.npz", **arrays)
+        return path / "data.npz"
+
+    return write
 
 
-@pytest.mark.parametrize("write", [write_npz, write_lists, write_csv, write_ts])
-def test_each_kind_of_file_has_the_same_recordings(write, tmp_path, with_flags):
-    with_flags(write(tmp_path))
-    x, y, (rows, test_rows) = recordings.load()
-    order = np.argsort(Y, kind="stable") if write is write_csv else range(16)
-    for number, read in zip(order, x, strict=True):
-        expected = X[number][np.isfinite(X[number, :, 0])]
-        np.testing.assert_allclose(read, expected, rtol=1e-6)
-    np.testing.assert_array_equal(y, Y[order])
-    assert sorted([*rows, *test_rows]) == [*range(16)]
-    np.testing.assert_array_equal(np.bincount(y[test_rows]), [2, 2])
+def padded(steps=40):
+    x = np.full((12, steps, 3), np.nan)
+    for row, of in zip(x, X, strict=True):
+        row[3 : 3 + len(of)] = of  # and missing values before it
+    return x
 
 
-def test_a_test_set_that_is_given_is_kept(tmp_path, with_flags):
-    path = write_npz(tmp_path, x_test=X[:3], y_test=Y[:3])
-    for name in ("X_TRAIN", "X_TEST"):
-        write_ts(tmp_path, name)
-    for data, end in ((path, 19), (tmp_path, 32)):
-        with_flags(data)
-        rows, test_rows = recordings.load()[2]
-        assert [*rows] == [*range(16)] and [*test_rows] == [*range(16, end)]
+def ts(path, stamps=False, target=False, name="Motions"):
+    lines = [f"@problemName {name}", f"@timeStamps {stamps}".lower()]
+    kind = "@targetLabel true" if target else "@classLabel true run sit walk"
+    lines += ["@univariate false", kind, "@data"]
+    for x, motion, hertz in zip(X, MOTIONS, HERTZ, strict=True):
+        dimensions = [
+            ",".join(
+                f"({t},{v})" if stamps else f"{v}" for t, v in enumerate(of)
+            )
+            for of in x.T
+        ]
+        lines.append(":".join([*dimensions, str(hertz if target else motion)]))
+    (path / f"{name}.ts").write_text("\n".join(lines))
+    return path / f"{name}.ts"
 
 
-MISSING = np.where(np.arange(12)[:, None] == 4, np.nan, X)
+UNEQUAL = np.empty(12, object)
+UNEQUAL[:] = X
+EQUAL = np.array([x[:20] for x in X])
+# What is written, and what is left out of it.
+FORMS = {
+    "decimal commas": (folder("iso", sep=";", decimal=","), {"timestamp"}),
+    "milliseconds": (folder("ms"), {"time_ms"}),
+    "an index of pandas": (folder(index=True), {""}),
+    "no header": (folder(header=False), set()),
+    "numbers for a header": (folder(header=["0", "1", "2"]), set()),
+    "a byte order mark": (folder("iso", encoding="utf-8-sig"), {"timestamp"}),
+    "tabs in UTF-16": (folder(sep="\t", encoding="utf-16"), set()),
+    "another ending": (folder(name="{motion}/{number:02}.CSV"), set()),
+    "names": (folder("iso", name="{motion}_{number:02}.csv"), {"timestamp"}),
+    "a table": (
+        table(lambda of, path: of.to_csv(path, index=False), "all.csv"),
+        {"timestamp"},
+    ),
+    "a table in Parquet": (
+        table(pd.DataFrame.to_parquet, "all.parquet"),
+        {"timestamp"},
+    ),
+    "arrays with NaN": (npz(X=padded(), Y=MOTIONS[:, None]), set()),
+    "an archive": (ts, set()),
+    "time stamps": (lambda path: ts(path, stamps=True), {"time stamps"}),
+}
+
+
+UNNAMED = {"no header", "numbers for a header", "arrays with NaN"}
+UNNAMED |= {"an archive", "time stamps"}
+
+
+def check(data, y=MOTIONS, x=X):
+    np.testing.assert_array_equal(np.array(data.classes)[data.y], y)
+    for values, expected in zip(data.x, x, strict=True):
+        assert values.dtype == "float64"
+        np.testing.assert_array_equal(values, expected)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_form_has_the_same_recordings(name, tmp_path):
+    write, left_out = FORMS[name]
+    if "Parquet" in name:
+        pytest.importorskip("pyarrow")
+    data = read(write(tmp_path))
+    check(data)
+    assert {*data.left_out} == left_out
+    has_names = name not in UNNAMED
+    assert data.channels == AXES if has_names else len(data.channels) == 3
+    assert f"12 recordings of {min(LENGTHS)} to {max(LENGTHS)} steps" in repr(
+        data
+    )
+    assert "walk (4)" in repr(data)
+
+
+def rising(**options):
+    return {
+        "x": [np.column_stack([np.cumsum(x[:, 0] ** 2 + 1), x]) for x in X],
+        "y": MOTIONS,
+    }
+
+
+def pair(path):
+    (path / "run").mkdir()
+    (path / "sit").mkdir()
+    for name in ("run/1", "run/2", "sit/3", "sit/4"):
+        (path / f"{name}.csv").write_text("1,5\n2,5\n3,5\n2,5\n")
+    return path
+
+
+# What can be meant in two ways: the flag that is named, and how it ends.
+TWO_WAYS = {
+    "axes": (
+        npz(x=EQUAL.swapaxes(1, 2), y=MOTIONS),
+        {"axes": "recordings,channels,steps"},
+        lambda data: check(data, x=EQUAL),
+    ),
+    "allow-pickle": (npz(x=UNEQUAL, y=MOTIONS), {"allow_pickle": True}, check),
+    "target": (
+        npz(x=EQUAL, y=np.arange(12) % 5),
+        {"target": True},
+        lambda data: np.testing.assert_array_equal(data.y, np.arange(12) % 5),
+    ),
+    "classes": (
+        npz(x=EQUAL, y=np.arange(12.0) % 5),
+        {"classes": True},
+        lambda data: check(data, (np.arange(12) % 5).astype(str), EQUAL),
+    ),
+    "time": (rising, {"time": "1"}, check),
+    "channels": (rising, {"channels": ["2", "3", "4"]}, check),
+    "decimal": (
+        pair,
+        {"decimal": ","},
+        lambda data: check(
+            data, ["run"] * 2 + ["sit"] * 2, [[[1.5], [2.5], [3.5], [2.5]]] * 4
+        ),
+    ),
+    "label": (
+        folder(name="{motion}_s{number:02}.csv"),
+        {"label": "([a-z]+)_"},
+        check,
+    ),
+    "recording": (
+        table(
+            lambda of, path: of.rename(columns={"id": "who"}).to_csv(path),
+            "all.csv",
+        ),
+        {"recording": "who"},
+        check,
+    ),
+}
+
+
+@pytest.mark.parametrize("flag", TWO_WAYS)
+def test_what_has_two_meanings_is_asked_for(flag, tmp_path):
+    write, options, compare = TWO_WAYS[flag]
+    data = write() if write is rising else None
+    data = write(tmp_path) if data is None else data
+    with pytest.raises(ValueError, match=f"--{flag}"):
+        read(data)
+    compare(read(data, **options))
+
+
+def test_targets_are_numbers_whether_they_repeat_or_not(tmp_path):
+    repeated = np.where(np.arange(12) % 2, 0.5, 2.5)
+    for data, y in (
+        (ts(tmp_path, target=True), HERTZ),
+        (ts(tmp_path, stamps=True, target=True), HERTZ),
+        ({"x": EQUAL, "y": repeated}, repeated),
+        ({"x": EQUAL, "y": repeated[:, None].astype(str)}, repeated),
+    ):
+        data = read(data)
+        np.testing.assert_array_equal(data.y, y)
+        assert not data.classes
+
+
+def test_a_test_set_of_the_data_is_kept(tmp_path):
+    for part in ("TRAIN", "TEST"):
+        ts(tmp_path, name=f"Motions_{part}")
+    arrays = {"x": EQUAL, "y": MOTIONS, "x_test": EQUAL, "y_test": MOTIONS}
+    for data in (tmp_path, arrays):
+        assert read(data).is_test.tolist() == [False] * 12 + [True] * 12
+
+
+def test_small_changes_of_large_values_are_kept():
+    x = 471234567 + np.rint(20 * RNG.normal(size=(24, 50, 1)))
+    data = read({"x": x, "y": np.arange(24) % 2})
+    np.testing.assert_array_equal(data.x, x)
+
+
+def changed(old, new, name="sit/05.csv"):
+    """The folder, with a text replaced in one file."""
+
+    def write(path):
+        file = folder("iso")(path) / name
+        text = file.read_text().splitlines()
+        file.write_text("\n".join(re.sub(old, new, of) for of in text))
+        return path
+
+    return write
+
+
+def several(*names):
+    def write(path):
+        for name in names:
+            ts(path, name=name)
+        return path
+
+    return write
+
+
+SECOND = X[5][1, 0]  # in line 3
 REFUSED = {
-    "no labels": ({"y": None}, "y is not a file"),
-    "a test set without labels": ({"x_test": X}, "y_test is not a file"),
-    "labels of another length": ({"y": Y[1:]}, r"of samples: \[16, 15\]"),
-    "missing values": ({"x": MISSING}, "Input recording 0 contains NaN"),
-    "channels": ({"x_test": X[..., :1], "y_test": Y}, "index 16 has size 1"),
-    "a single class": ({"y": 0 * Y}, "all recordings have the label 0"),
-    "a class of the test": ({"x_test": X, "y_test": Y + 1}, r"labels: \[.*2"),
-    "a rare class": ({"y": np.arange(16) == 0}, "least populated class"),
-    "a target": ({"y": np.where(Y, np.inf, 0.5)}, "Input y contains inf"),
+    "a word": (
+        changed(f",{SECOND},", ",high,"),
+        '05.csv, line 3, column "acc_x',
+    ),
+    "no value": (
+        changed(f",{SECOND},", ",,"),
+        'line 3, column "acc_x.* missing',
+    ),
+    "infinite": (changed(f",{SECOND},", ",inf,"), "line 3, .* infinite"),
+    "a cell more": (
+        changed(f",{SECOND},", ",1,2,"),
+        "05.csv, line 3 has 5 cells",
+    ),
+    "columns": (changed("acc_x", "acc_w"), "05.csv has the columns .*acc_w"),
+    "one-hot": ({"x": EQUAL, "y": np.eye(12)}, "one label each"),
+    "two targets": ({"x": EQUAL, "y": EQUAL[:, 0, :2]}, "one label each"),
+    "labels for steps": ({"x": EQUAL, "y": EQUAL[..., 0]}, "one label each"),
+    "another number": ({"x": EQUAL, "y": MOTIONS[1:]}, "12 recordings and y"),
+    "no labels": ({"x": EQUAL}, "has no 'y': x"),
+    "test alone": ({"x": EQUAL, "y": MOTIONS, "x_test": EQUAL}, "no 'y_test'"),
+    "no target": ({"x": EQUAL, "y": HERTZ * np.inf}, "finite"),
+    "no label": ({"x": EQUAL, "y": [None, *MOTIONS[1:]]}, "has no label"),
+    "versions": (several("T_TRAIN", "T_TEST", "T_eq_TRAIN"), "T_eq_TRAIN"),
+    "TRAIN and VALID": (several("T_TRAIN", "T_VALID"), "name one file"),
+    "subjects": (several("subject1", "subject2"), "name one file"),
+    "a name": ("Nothing", "nor a data set of sktime: .*BasicMotions"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_arrays_that_are_wrong_are_refused(name, tmp_path, with_flags):
-    arrays, message = REFUSED[name]
-    with_flags(write_npz(tmp_path, **arrays))
-    with pytest.raises(app.UsageError, match=message):
-        recordings.main([])
-
-
-def test_words_and_names_of_no_data_are_refused(tmp_path, with_flags):
-    with_flags(tmp_path / "none")
-    with pytest.raises(app.UsageError, match="nor one of .*BasicMotions"):
-        recordings.main([])
-    with pytest.raises(app.UsageError, match=r"Received: \['word'\]"):
-        recordings.main(["recordings.py", "word"])
-
-
-def test_a_recording_is_scaled_by_its_own_deviation():
-    x = X[0].astype("float64")
-    scaled = recordings.own_scale(x)
-    np.testing.assert_allclose(scaled[:, :2].mean(axis=0), 0, atol=1e-9)
-    np.testing.assert_allclose(scaled[:, :2].std(axis=0), 1, rtol=1e-5)
-    logarithm = np.log(x.std(axis=0))
-    np.testing.assert_allclose(scaled[:, 2:] - logarithm, 0, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "front",
-    ["none", pytest.param("convolution", marks=pytest.mark.exhaustive)],
-)
-def test_the_model_to_export_reads_what_was_trained(
-    front, tmp_path, with_flags
-):
-    """That is the recording without the padding, and labels in their unit."""
-    with_flags(write_npz(tmp_path, x=X[:, 4:], y=NUMBERS))
-    x, y, rows = data = recordings.load()
-    np.testing.assert_array_equal(y, NUMBERS)
-    network = recordings.Network("GRU", data, "set", front)
-    for weight in network.model.trainable_variables:
-        weight.assign(RNG.normal(size=weight.shape))
-    outputs = network.model.predict_on_batch(network.x)
-    for number in (0, 4):  # of 8 steps, and of 6
-        alone = network.exported.predict_on_batch(x[number][None])
-        if front == "none" or number == 0:
-            np.testing.assert_allclose(outputs[number], alone[0], rtol=1e-4)
-    kernel, bias = network.model.trainable_variables[-2:]
-    kernel.assign(0 * kernel)
-    for value in (0, 1):
-        bias.assign([value])
-        answer = network.exported.predict_on_batch(x[0][None])
-        expected = y[rows[0]].mean() + value * y[rows[0]].std()
-        assert answer == pytest.approx(expected, rel=1e-5)
-
-
-def test_the_interval_is_that_of_a_paired_t_test():
-    first, second = RNG.normal(size=(2, 30))
-    paired = stats.ttest_rel(first, second).confidence_interval()
-    differences = np.array([first - second])
-    for axis in (0, 1):  # one seed, or seeds without recordings
-        mean, low, high = recordings.interval(np.moveaxis(differences, 0, axis))
-        assert mean == pytest.approx((first - second).mean())
-        assert (low, high) == pytest.approx((paired.low, paired.high))
-    both = recordings.interval(differences + differences[:, :5].T)
-    assert both[2] > recordings.interval(differences)[2] + both[0] - mean
-
-
-@pytest.mark.parametrize(
-    "preparation, y, shape",
-    [
-        (("set", "none"), Y, (2,)),
-        pytest.param(
-            *(("own", "convolution"), NUMBERS, (1,)),
-            marks=pytest.mark.exhaustive,
-        ),
-    ],
-)
-def test_the_job_ends_at_a_table_a_verdict_and_files(
-    preparation, y, shape, tmp_path, with_flags, monkeypatch, capsys
-):
-    layers = {name: recordings.LAYERS[name] for name in ("RIN", "GRU")}
-    monkeypatch.setattr(recordings, "LAYERS", layers)
-    monkeypatch.setattr(recordings, "PREPARATIONS", [preparation])
-    with_flags(write_npz(tmp_path, y=y))
-    recordings.main(["recordings.py"])
-    printed = capsys.readouterr().out
-    assert "| RIN " in printed and "| GRU " in printed
-    assert " is ahead of " in printed
-    (best,) = (tmp_path / "output").glob("*.keras")
-    model = keras.models.load_model(best)
-    assert best.with_suffix(".h").exists() == (y is Y)
-    assert model.output_shape[1:] == shape
-
-
-@pytest.mark.exhaustive
-def test_a_run_depends_on_its_seed_alone(with_flags):
-    """Also behind a front, whose dropout has a state of its own."""
-    with_flags("")
-    x = list(np.nan_to_num(X))
-    rows = np.split(np.arange(len(x)), [12])
-    network = recordings.Network("RIN", (x, Y, rows), "own", "convolution")
-    bias = network.model.trainable_variables[-1]
-    assert keras.ops.any(bias != 0)  # even in no time it learned
-
-    def trained(seed):
-        network.train(rows[0], 0.01, seed, limit=1e9)
-        return bias.numpy().tolist()
-
-    first, other, again = map(trained, (0, 1, 0))
-    assert first == again != other
+def test_what_cannot_be_read_is_refused_in_a_sentence(name, tmp_path):
+    data, message = REFUSED[name]
+    if name == "a name":
+        pytest.importorskip("sktime")
+    data = data(tmp_path) if callable(data) else data
+    with pytest.raises(ValueError, match=message) as error:
+        read(data)
+    assert "\n" not in str(error.value)

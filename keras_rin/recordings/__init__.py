@@ -7,13 +7,19 @@ The functions need `pip install "keras-rin[recordings]"`; the command
 import importlib
 import typing
 
+from keras_rin.recordings._own_scale import OwnScale
+
 if typing.TYPE_CHECKING:
+    from keras_rin.recordings._compare import Comparison
+    from keras_rin.recordings._compare import compare
     from keras_rin.recordings._read import Recordings
     from keras_rin.recordings._read import read
 
-__all__ = ["Recordings", "read"]
+__all__ = ["Comparison", "OwnScale", "Recordings", "compare", "read"]
 
 _FILES = {
+    "Comparison": "_compare",
+    "compare": "_compare",
     "Recordings": "_read",
     "read": "_read",
 }

@@ -9,7 +9,7 @@ import typing
 from keras_rin import recordings
 
 # The functions of each command: the first one gets DATA, the next its result.
-COMMANDS = {"recordings": ("read",)}
+COMMANDS = {"recordings": ("read", "compare")}
 
 
 class Parser(argparse.ArgumentParser):

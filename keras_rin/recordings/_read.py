@@ -197,8 +197,8 @@ def _labels(found, classes, target):
     y = _vector(found)
     is_named = found.kind == "classes" or y.dtype.kind not in "iuf"
     if found.kind == "target" or (target and not is_named):
-        if is_named or not np.isfinite(y).all():
-            raise ValueError(f"{found.source}: targets are finite numbers.")
+        if is_named:
+            raise ValueError(f"{found.source}: targets are numbers.")
         return y.astype("float64"), []
     if target:
         raise ValueError(f"{found.source}: the labels {y[0]!r}, ... are names.")
@@ -227,9 +227,11 @@ def _vector(found):
         )
     if len(missing := np.flatnonzero(pd.isna(y))):
         raise ValueError(f"{found.tables[missing[0]].place} has no label.")
-    if y.dtype.kind in "iuf":
-        return y
-    y = y.astype(str)
-    numbers = pd.to_numeric(pd.Series(y), errors="coerce")
-    is_numeric = found.kind != "classes" and numbers.notna().all()
-    return numbers.to_numpy() if is_numeric else y
+    if y.dtype.kind not in "iuf":
+        y = y.astype(str)
+        numbers = pd.to_numeric(pd.Series(y), errors="coerce")
+        if found.kind != "classes" and numbers.notna().all():
+            y = numbers.to_numpy()
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"{found.source}: targets are finite numbers.")
+    return y

@@ -69,6 +69,12 @@ def _read_csv(path, separator, decimal):
     names = names or [str(n + 1) for n in range(len(first))]
     if len(set(names)) < len(names):
         raise ValueError(f"{path} has two columns of one name: {names}.")
+    for number, cells in zip(numbers, _cells(lines, separator), strict=True):
+        if len(cells) != len(first):
+            raise ValueError(
+                f"{path}, line {number} has {len(cells)} cells, and line "
+                f"{numbers[0]} has {len(first)}."
+            )
     try:
         frame = pd.read_csv(
             io.StringIO("\n".join(lines[has_header:])),
@@ -118,8 +124,9 @@ def _dialect(lines, separator, decimal, path):
         if mark == point or (mark and mark not in lines[-1]):
             continue
         first, *body = _cells(lines, mark)
-        if {*map(len, body)} <= {len(first)}:
-            cells = list(itertools.chain(*(body or [first])))
+        fits = [of for of in body if len(of) == len(first)]
+        if len(fits) > len(body) / 2 or not body:
+            cells = list(itertools.chain(*(fits or [first])))
             share = np.mean([_is_number(cell, point) for cell in cells])
             shares[mark, point] = share
     if not shares:

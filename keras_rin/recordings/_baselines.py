@@ -1,0 +1,71 @@
+"""What is right without a network: constants, summaries and MiniRocket."""
+
+import importlib.util
+
+import numpy as np
+import pandas as pd
+from sklearn.dummy import DummyClassifier
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import RidgeClassifierCV
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from keras_rin.recordings._verdict import score
+
+PENALTIES = np.logspace(-3, 3, 10)
+
+
+def has_numba():
+    """Whether MiniRocket runs: a folder of this name is no package."""
+    spec = importlib.util.find_spec("numba")
+    return spec is not None and spec.origin is not None
+
+
+def scores(data, rows, seed):
+    """The scores `(1, test recordings)` of each baseline."""
+    summary = np.array([_summary(x) for x in data.x])
+    if data.classes:
+        constant = "most frequent class", DummyClassifier()
+        name, model = "logistic", LogisticRegression(max_iter=2000)
+    else:
+        constant = "mean", DummyRegressor()
+        name, model = "ridge", RidgeCV(PENALTIES)
+    summarized = make_pipeline(StandardScaler(), model)
+    entries = [
+        (*constant, summary),
+        (f"summary, {name} regression", summarized, summary),
+    ]
+    if has_numba():
+        entries.append(_mini_rocket(data, rows, seed))
+    results = {}
+    for name, estimator, features in entries:
+        estimator.fit(features[rows[0]], data.y[rows[0]])
+        answers = estimator.predict(features[rows[1]])
+        if data.classes:
+            answers = np.eye(len(data.classes))[answers]
+        results[name] = score(answers, data, rows[1])[None]
+    return results
+
+
+def _summary(x):
+    """Mean, deviation and mean absolute difference of each channel."""
+    steps = np.abs(np.diff(x, axis=0)).sum(axis=0) / max(1, len(x) - 1)
+    return np.concatenate([x.mean(axis=0), x.std(axis=0), steps])
+
+
+def _mini_rocket(data, rows, seed):
+    from sktime.transformations.panel.rocket import (
+        MiniRocketMultivariateVariable,
+    )
+
+    frames = [pd.DataFrame(x) for x in data.x]
+    rocket = MiniRocketMultivariateVariable(
+        random_state=seed, pad_value_short_series=0.0
+    )
+    rocket.fit([frames[n] for n in rows[0]])
+    features = np.asarray(rocket.transform(frames))
+    ridge = RidgeClassifierCV if data.classes else RidgeCV
+    model = make_pipeline(StandardScaler(with_mean=False), ridge(PENALTIES))
+    return "MiniRocket", model, features

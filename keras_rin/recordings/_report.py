@@ -1,0 +1,109 @@
+"""The folder of a comparison: report, results, model and its program."""
+
+import json
+import pathlib
+
+import keras
+import numpy as np
+
+PROGRAM = '''"""Answers for recordings in files: python predict.py FILE..."""
+
+import pathlib
+import sys
+
+import keras
+
+from keras_rin import recordings
+
+CLASSES = {classes!r}
+OPTIONS = {options!r}  # of the recordings that were learned
+model = keras.models.load_model(pathlib.Path(__file__).with_name("model.keras"))
+for path in sys.argv[1:]:
+    data = recordings.read(path, labelled=False, **OPTIONS)
+    for name, x in zip(data.names, data.x):
+        output = keras.ops.convert_to_numpy(model(x[None]))[0]
+        print(name, CLASSES[output.argmax()] if CLASSES else output[0])
+'''
+
+
+def write(result, data, rows, entries, best):
+    """Writes the folder `result.output`."""
+    folder = pathlib.Path(result.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    results = {
+        "recordings": len(data.x),
+        "channels": data.channels,
+        "classes": data.classes,
+        "left_out": data.left_out,
+        "table": json.loads(result.table.to_json(orient="records")),
+        "verdict": result.verdict,
+    }
+    text = json.dumps(results, indent=1)
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    sections = ["# Recordings", _lines(repr(data))]
+    sections += [_markdown(result.table), _lines(result.verdict)]
+    sections += ["![Scores of the models](scores.png)"]
+    _draw(entries, folder / "scores.png")
+    if best is not None:
+        best.raw_model.save(folder / "model.keras")
+        program = PROGRAM.format(classes=data.classes, options=data.options)
+        (folder / "predict.py").write_text(program, encoding="utf-8")
+        sections += _of_model(best, data, rows[1])
+    report = "\n\n".join(sections)
+    (folder / "report.md").write_text(report + "\n", encoding="utf-8")
+
+
+def _lines(text):
+    return "  \n".join(text.splitlines())
+
+
+def _markdown(table):
+    rows = [[*table.columns], ["---"] * len(table.columns)]
+    frame = table.astype(object).where(table.notna(), "")
+    for values in frame.itertuples(index=False):
+        cells = (f"{of:.4g}" if isinstance(of, float) else of for of in values)
+        rows.append([str(of) for of in cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _of_model(best, data, rows):
+    """What `model.keras` is, and its confusion matrix."""
+    scale, front = best.preparation
+    answers = np.array([best.scored[n] for n in rows.tolist()])
+    alone = [
+        keras.ops.convert_to_numpy(best.raw_model(data.x[n][None]))[0]
+        for n in rows
+    ]
+    close = np.isclose(alone, answers, rtol=1e-3, atol=1e-3).all()
+    text = f"`model.keras` is {best.name}; scale: {scale}, front: {front}. "
+    text += (
+        "It answers every test recording as it was scored."
+        if close
+        else "It does not answer as it was scored, because values are rounded "
+        "to float32: on JAX set `JAX_ENABLE_X64=1`."
+    )
+    text += " Call `model(x)`, as `predict.py` does, where small changes of "
+    text += "large values count: `predict` rounds its inputs to float32."
+    if not data.classes:
+        return [text]
+    counts = np.zeros((len(data.classes),) * 2, int)
+    np.add.at(counts, (data.y[rows], answers.argmax(axis=1)), 1)
+    lines = [["true \\ answer", *data.classes]]
+    lines += [["---"] * (len(data.classes) + 1)]
+    for name, row in zip(data.classes, counts, strict=True):
+        lines.append([name, *map(str, row)])
+    return [text, "\n".join(f"| {' | '.join(of)} |" for of in lines)]
+
+
+def _draw(entries, path):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 0.5 + 0.4 * len(entries)), layout="tight")
+    axes = figure.subplots()
+    for row, scores in enumerate(entries.values()):
+        means = np.mean(scores, axis=1) if len(scores) else []
+        axes.plot(means, [row] * len(means), "o", alpha=0.6)
+    axes.set_yticks(range(len(entries)), [*entries])
+    axes.invert_yaxis()
+    axes.set_xlabel("score on the test recordings, a point for each seed")
+    figure.savefig(path)
