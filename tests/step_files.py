@@ -161,15 +161,20 @@ def run_saved_model(path, x):
 
 
 def run_c(path, x, compiler=("gcc", "-std=c99"), options=(), emulator=()):
-    """The outputs for x (streams, time, ...), of two passes over x."""
+    """The outputs for x (streams, time, ...), of two passes over x.
+
+    In integers, where those of a header are.
+    """
+    in_integers = "int32_t y[]" in path.read_text()
+    types = ("int16", "int32") if in_integers else ("float32", "float32")
     folder, (streams, steps) = path.parent, x.shape[:2]
     command = [*compiler, "-O2", "-I", folder, "-o", folder / "stream"]
     command += [f"-DSTREAMS={streams}", f"-DSTEPS={steps}"]
     run([*command, BOARD / "stream.c", *options, "-lm"])
-    x = np.concatenate([x, x], axis=1).swapaxes(0, 1).astype("float32")
+    x = np.concatenate([x, x], axis=1).swapaxes(0, 1).astype(types[0])
     x.tofile(folder / "x.bin")
     run([*emulator, folder / "stream"], cwd=folder, timeout=300)
-    y = np.fromfile(folder / "y.bin", "float32")
+    y = np.fromfile(folder / "y.bin", types[1])
     return y.reshape(2, steps, streams, -1).swapaxes(1, 2)
 
 

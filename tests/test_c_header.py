@@ -38,6 +38,8 @@ COMPILERS = {
     "clang++": "clang++ -std=c++17 -x c++",
     "m0plus": f"{ARM}m0plus",
     "m4": M4F,
+    "avr": "avr-gcc -std=c99 -mmcu=atmega328p",
+    "avr, C++": "avr-g++ -std=c++17 -mmcu=atmega328p",
     "riscv": "riscv64-unknown-elf-gcc -std=c99 -march=rv32imac -mabi=ilp32",
 }
 
@@ -158,10 +160,15 @@ def test_headers_compile_together_without_a_warning(compiler, tmp_path):
 
 USE = """
 #include "PREFIX.h"
+#ifdef PREFIX_output_scale /* a header in integers */
+#define PREFIX_TYPES(x, y) const int16_t x[], int32_t y[]
+#else
+#define PREFIX_TYPES(x, y) const float x[], float y[]
+#endif
 extern PREFIX_state PREFIX_stream;
 PREFIX_state PREFIX_stream;
-void PREFIX_call(const float x[], float y[]);
-void PREFIX_call(const float x[], float y[])
+void PREFIX_call(PREFIX_TYPES(x, y));
+void PREFIX_call(PREFIX_TYPES(x, y))
 {
     PREFIX_reset(&PREFIX_stream);
     PREFIX_step(&PREFIX_stream, x, y);

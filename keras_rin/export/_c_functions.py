@@ -1,4 +1,4 @@
-"""The C functions of a header, which `functions.c` has."""
+"""The C functions of a header, of `functions.c` or `integer_functions.c`."""
 
 import pathlib
 import re
@@ -18,8 +18,18 @@ static inline void ${name}(float z[], int n{parameters})
 }}
 """
 
-_TEXT = pathlib.Path(__file__).with_name("functions.c").read_text("ascii")
-_FUNCTIONS = {match[1]: match[0] for match in _FUNCTION.finditer(_TEXT)} | {
+
+def _read(name):
+    return pathlib.Path(__file__).with_name(name).read_text("ascii")
+
+
+def _functions(text):
+    return {match[1]: match[0] for match in _FUNCTION.finditer(text)}
+
+
+INTEGER_FUNCTIONS = _functions(_read("integer_functions.c"))
+_TEXT = _read("functions.c")
+_FUNCTIONS = _functions(_TEXT) | {
     name: _LOOP.format(
         name=name,
         parameters=parameters,
@@ -33,16 +43,17 @@ ACTIVATIONS = ("softmax", "log_softmax") + tuple(
 )
 
 
-def functions_of(name, private):
+def functions_of(name, private, functions=_FUNCTIONS):
     """The texts of a function and, first, of those that it calls, by name.
 
     `private` begins their names in C. A template is filled once, so that no
     name can be taken for a part of it.
     """
-    template = string.Template(_FUNCTIONS[name])
+    template = string.Template(functions[name])
     called = [used for used in template.get_identifiers() if used != name]
-    texts = {}
+    texts: dict[str, str] = {}
     for used in called:
-        texts |= functions_of(used, private)
+        if used in functions:
+            texts |= functions_of(used, private, functions)
     names = {used: f"{private}_{used}" for used in (name, *called)}
     return texts | {name: template.substitute(names)}

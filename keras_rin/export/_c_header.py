@@ -75,8 +75,8 @@ static inline void {name}_step({name}_state *state, const float x[], float y[])
 
 def write_c_header(model, path, weights):
     """Writes the header; returns a name, bytes of weights and of states."""
-    program = Program(_prefix(path), weights)
-    operations = _operations(model)[0]
+    program = Program(prefix_of(path), weights)
+    operations = chain_operations(model)[0]
     x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
     y_size = _write_step(program, operations, x_size)
     text = _header(model, program, operations, x_size, y_size)
@@ -85,20 +85,21 @@ def write_c_header(model, path, weights):
     return f"{path.stem}_step", program.flash_bytes, program.state_bytes
 
 
-def _prefix(path):
+def prefix_of(path):
     is_prefix = re.fullmatch(r"[a-zA-Z]\w*\.h", path.name, re.ASCII)
-    is_taken = path.stem == "math" or PRIVATE in path.stem.split("_")
+    is_of_c = path.stem in ("math", "stdint")
+    is_taken = is_of_c or PRIVATE in path.stem.split("_")
     if is_taken or not is_prefix:
         raise ValueError(
             "The path of a C header must end in .h. Its stem is the prefix of "
             "all names: a letter, followed by letters, digits and underscores, "
-            f"without the word {PRIVATE!r}, other than 'math', a header of C. "
+            f"without the word {PRIVATE!r}, and no header of C. "
             f"Received: path={str(path)!r}"
         )
     return path.stem
 
 
-def _operations(model, is_masked=False):
+def chain_operations(model, is_masked=False):
     """The operations of a chain of layers, and whether its output is masked.
 
     As in Keras, a layer gets the mask of its call or, if that has none, the
@@ -131,7 +132,7 @@ def _operations(model, is_masked=False):
         )
         layer_is_masked = is_masked or mask is not None
         if isinstance(layer, keras.Model):
-            new, is_masked = _operations(layer, layer_is_masked)
+            new, is_masked = chain_operations(layer, layer_is_masked)
         else:
             new = _operations_of_call(layer, layer_is_masked, sources[0].ndim)
             is_masked = _output_is_masked(layer, is_masked)
@@ -188,13 +189,13 @@ def _write_step(program, operations, x_size):
     for number, operation in enumerate(operations, 1):
         is_late = isinstance(operation, Embedding) and number > 1
         refuse(operation, {"it must be the first layer": is_late})
-        program.write(f"/* {_plain(operation.comment)} */")
+        program.write(f"/* {plain(operation.comment)} */")
         is_last = number == len(operations)
         x, size = operation.write(program, x, size, is_last)
     return size
 
 
-def _plain(text):
+def plain(text):
     """Text without what has a meaning in a comment of C, such as trigraphs."""
     return re.sub(r"[^\w .,:-]", "_", text, flags=re.ASCII)
 
@@ -210,7 +211,7 @@ def _header(model, program, operations, x_size, y_size):
     return _HEADER.format(
         name=program.prefix,
         private=program.private,
-        model=_plain(model.name),
+        model=plain(model.name),
         version=_version.__version__,
         keras=keras.__version__,
         backend=keras.backend.backend(),

@@ -9,11 +9,13 @@ from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_rin import _files
 from keras_rin.export import _litert
 from keras_rin.export._c_header import write_c_header
 from keras_rin.export._check_header import code_bytes
+from keras_rin.export._integer_header import write_integer_header
 from keras_rin.export._onnx import write_onnx
 from keras_rin.export._streaming_step import streaming_step
 
@@ -22,7 +24,7 @@ FORMATS: dict[str, tuple] = {
     "tf_saved_model": (("float32",), ("float32",), ""),
     "litert": (_litert.WEIGHTS, _litert.STATES, ".tflite"),
     "onnx": (("float32",), ("float32",), ".onnx"),
-    "c": (("float32", "int8"), ("float32",), ""),
+    "c": (("float32", "int8"), ("float32", "int16"), ""),
 }
 
 
@@ -58,6 +60,7 @@ def export_streaming(
     weights: str = "float32",
     states: str = "float32",
     step_only: bool = False,
+    calibration: "ArrayLike | None" = None,
     **converter: Any,
 ) -> StreamingFile:
     """Writes a model that answers to whole sequences and to single steps.
@@ -83,12 +86,15 @@ def export_streaming(
         stepwise: As for `keras_rin.export.streaming_step`. Defaults to `()`.
         weights: String, the type of the matrices in C and LiteRT: `"float32"`,
             `"int8"` or, in LiteRT, `"float16"`. Defaults to `"float32"`.
-        states: String, the type of the hidden states and of all computations in
-            LiteRT: `"float32"`, or `"int16"` or `"int8"`, which need
-            `weights="int8"` and a `representative_dataset`. Defaults to
-            `"float32"`.
+        states: String, the type of the hidden states, and of all computations:
+            `"float32"`, `"int16"` in C and LiteRT, or `"int8"` in LiteRT.
+            Integers need `weights="int8"` and, in C, a `calibration`, in
+            LiteRT a `representative_dataset`. Defaults to `"float32"`.
         step_only: Boolean, whether a SavedModel or LiteRT file has the step
             alone. Defaults to `False`.
+        calibration: Array `(sequences, steps, features)` of what a sensor
+            counts: whole numbers from -32768 to 32767, which give the ranges
+            of a C header in integers. Defaults to `None`.
         **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`. A
             `representative_dataset` is an array `(samples, time, ...)` of
             sequences of your data, or a function that returns dictionaries as
@@ -123,9 +129,15 @@ def export_streaming(
             f"Received: format={format!r}"
         )
     _check_options(format, str(path), weights, states)
+    in_integers = format == "c" and states == "int16"
+    _check_integers(in_integers, weights, calibration)
     path = pathlib.Path(path)
     step = streaming_step(model, stepwise)
-    if format == "c":
+    if in_integers:
+        contents, *sizes = write_integer_header(
+            model, path, calibration, **converter
+        )
+    elif format == "c":
         contents, *sizes = write_c_header(model, path, weights, **converter)
     elif format == "onnx":
         contents = write_onnx(step, path, **converter)
@@ -168,6 +180,19 @@ def _check_options(format, path, weights, states):
         raise ValueError(
             f"The format {format!r} needs the TensorFlow backend and a path "
             f"ending in {ending}. Received: path={path!r} on {backend}"
+        )
+
+
+def _check_integers(in_integers, weights, calibration):
+    if in_integers and weights != "int8":
+        raise ValueError(
+            '`states="int16"` in C needs `weights="int8"`. '
+            f"Received: weights={weights!r}"
+        )
+    if calibration is not None and not in_integers:
+        raise ValueError(
+            '`calibration` is for `format="c"` with `states="int16"`; LiteRT '
+            "takes a `representative_dataset`. Received: an argument"
         )
 
 

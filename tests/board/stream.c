@@ -4,11 +4,18 @@ The states are reset after every STEPS steps. */
 #include <stdio.h>
 
 #include "rin.h"
+#ifdef rin_output_scale /* a header in integers */
+typedef int16_t input;
+typedef int32_t output;
+#else
+typedef float input, output;
+#endif
 
 int main(void)
 {
     static rin_state states[STREAMS];
-    static float x[STREAMS][rin_inputs], y[rin_outputs];
+    static input x[STREAMS][rin_inputs];
+    static output y[rin_outputs];
     FILE *in = fopen("x.bin", "rb"), *out = fopen("y.bin", "wb");
     for (long t = 0; fread(x, sizeof x, 1, in) == 1; t++)
         for (int i = 0; i < STREAMS; i++) {

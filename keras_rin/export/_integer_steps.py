@@ -1,0 +1,388 @@
+"""The operations of C with states of 16 bits, weights of 8 and sums of 32.
+
+Values have units that are powers of two, from the range that they have along
+sequences of calibration.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_rin.export import _c_layers
+from keras_rin.export._stepwise import refuse as _refuse
+from keras_rin.layers import RINCell
+
+refuse = functools.partial(_refuse, cannot="has no form in integers")
+
+Q15 = -15  # the exponent of gates and of tanh, whose values are within 1
+LARGEST_SUM, LARGEST_RESET_SUM = 2**30, 2**23
+FUNCTIONS: dict[str, Callable] = {
+    "linear": lambda z: z,
+    "relu": lambda z: np.maximum(z, 0),
+    "tanh": np.tanh,
+    "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(z / 2),
+}
+GATES = ("tanh", "sigmoid")
+
+
+@dataclasses.dataclass
+class Signal:
+    """Codes at a place in C, and what they stand for in the calibration.
+
+    A code of 1 stands for 2**exponent in `numbers` (sequences, steps, size),
+    of which the next layer reads `factor * numbers + offset`.
+    """
+
+    place: str
+    numbers: np.ndarray
+    exponent: int = 0
+    factor: float | np.ndarray = 1.0
+    offset: float | np.ndarray = 0.0
+
+    @property
+    def values(self):
+        return self.factor * self.numbers + self.offset
+
+    @property
+    def size(self):
+        return self.numbers.shape[-1]
+
+
+class Sums:
+    """Sums z in C, where 1 stands for 2**exponent, and how large they become.
+
+    The bound holds for any codes of 16 bits, not only for the calibration.
+    """
+
+    def __init__(self, program, operation, z, exponent, limit=LARGEST_SUM):
+        self.program, self.operation, self.z = program, operation, z
+        self.exponent, self.limit, self.bound = exponent, limit, 2.0**15
+
+    def project(self, signal):
+        """z = x W + b, without an error of W at the mean of x."""
+        kernel = self.operation.kernel * signal.factor
+        offset = np.broadcast_to(signal.offset, signal.size)
+        bias = self.operation.kernel @ offset
+        if self.operation.bias is not None:
+            bias += self.operation.bias
+        codes, exponents = self._rounded(kernel, signal.exponent)
+        scale = np.ldexp(1.0, exponents + self.exponent - signal.exponent)
+        error = kernel - scale[:, None] * codes
+        self.set("bias", bias + error @ signal.numbers.mean(axis=(0, 1)))
+        self.add_product("kernel", kernel, signal)
+
+    def set(self, role, values):
+        codes = np.round(np.ldexp(values, -self.exponent))
+        self._check(np.abs(codes).max())
+        constant = self.program.integers(32, self._name(role), codes)
+        self.program.call("set", constant, self.z, len(codes))
+
+    def add_product(self, role, matrix, signal):
+        codes, exponents = self._rounded(matrix, signal.exponent)
+        largest = np.abs(codes).sum(axis=1) * 2.0**15
+        self._check(np.ldexp(largest, exponents).max() + 1)
+        name, (rows, columns) = self._name(role), codes.shape
+        self.program.call(
+            "add_product",
+            self.program.integers(8, name, codes),
+            self.program.integers(8, f"{name}_shifts", -exponents - 1),
+            signal.place,
+            columns,
+            self.z,
+            rows,
+        )
+
+    def _rounded(self, matrix, exponent):
+        return rounded_rows(np.ldexp(matrix, exponent - self.exponent))
+
+    def _name(self, role):
+        return f"{self.operation.name}_{role}"
+
+    def _check(self, bound):
+        self.bound += bound
+        refuse(
+            self.operation,
+            {
+                "its weights are so large, or the range of what it reads is so "
+                f"small, that a sum may reach {self.bound:.3g} of the integers "
+                f"below {self.limit:.3g}": self.bound >= self.limit
+            },
+        )
+
+
+def rounded_rows(matrix):
+    """Codes of 8 bits and exponents: a row is its codes times 2**exponent.
+
+    No sum of the codes of a row times 16 bits exceeds 31 bits.
+    """
+    largest_code = min(127, 2**15 // matrix.shape[1])
+    largest = np.abs(matrix).max(axis=1) / largest_code
+    exponents = np.ceil(np.log2(np.maximum(largest, 2.0**-31))).astype(int)
+    codes = np.round(np.ldexp(matrix, -exponents[:, None])).astype(int)
+    return codes, exponents
+
+
+def exponent_for(operation, values):
+    """That of 16 bits whose range is at least twice that of the values."""
+    largest = np.abs(values).max()
+    always_0 = "along the calibration its values are always 0"
+    refuse(operation, {always_0: largest == 0})
+    return math.ceil(math.log2(2 * largest)) + Q15
+
+
+def _function(operation, attribute="activation"):
+    """The name of an activation."""
+    activation = getattr(operation, attribute)
+    ((name, *parameters),) = activation.calls or (("linear",),)
+    is_unknown = name not in FUNCTIONS or bool(parameters)
+    refuse(operation, {f"its activation {name!r} is not supported": is_unknown})
+    return name
+
+
+def _activate(program, name, z, size):
+    if name != "linear":
+        program.call(name, z, size)
+
+
+def fold(program, operation, signal, is_last):
+    """The weights of the next layer contain it."""
+    refuse(operation, {"no layer with weights follows it": is_last})
+    factor, offset = np.ones(signal.size), np.zeros(signal.size)
+    for function, _, values, _ in operation.vectors:
+        if function == "add":
+            offset = offset + np.ravel(values)
+        else:
+            factor, offset = (
+                factor * np.ravel(values),
+                offset * np.ravel(values),
+            )
+    return dataclasses.replace(
+        signal,
+        factor=signal.factor * factor,
+        offset=signal.offset * factor + offset,
+    )
+
+
+def dense(program, operation, signal, is_last):
+    """Of the last layer, one unit for all outputs, as fine as its codes."""
+    name, kernel = _function(operation), operation.kernel * signal.factor
+    values = signal.values @ operation.kernel.T
+    if operation.bias is not None:
+        values += operation.bias
+    values = FUNCTIONS[name](values)
+    if name in GATES:
+        exponent = Q15
+    elif is_last:
+        exponent = signal.exponent + rounded_rows(kernel)[1].max() + 1
+    else:
+        exponent = exponent_for(operation, values)
+    size = operation.size
+    z = "y" if is_last else program.sums(size)
+    Sums(program, operation, z, exponent).project(signal)
+    _activate(program, name, z, size)
+    place = z
+    if not is_last:
+        place = program.buffer(size, signal.place)
+        program.call("saturate", z, place, size)
+    return Signal(place, values, exponent)
+
+
+def _steps(signal, operation, step, states=1):
+    """The first state at each step, and the largest of each, from zeros."""
+    driven = signal.values @ operation.kernel.T
+    if operation.bias is not None:
+        driven += operation.bias
+    state = [np.zeros((len(driven), operation.units))] * states
+    first, largest = [], np.zeros(states)
+    for t in range(driven.shape[1]):
+        state = step(driven[:, t], *state)
+        first.append(state[0])
+        largest = np.maximum(largest, [np.abs(s).max() for s in state])
+    return np.stack(first, axis=1), largest
+
+
+def simple_cell(program, operation, signal, is_last):
+    name, units = _function(operation), operation.units
+    is_offset = bool(operation.row.offsets)
+    matrix = operation.recurrent_kernel + is_offset * np.eye(units)
+
+    def step(driven, h):
+        return (FUNCTIONS[name](driven + h @ matrix.T),)
+
+    values, _ = _steps(signal, operation, step)
+    exponent = Q15 if name in GATES else exponent_for(operation, values)
+    bits = 0 if name in GATES else _fraction(operation, signal, exponent)
+    h = program.state_of(f"{operation.name}_h", units, exponent, name in GATES)
+    read = Signal(h, values, exponent)
+    z = program.sums(units)
+    sums = Sums(program, operation, z, exponent - bits)
+    sums.project(signal)
+    sums.add_product("recurrent_kernel", operation.recurrent_kernel, read)
+    if is_offset:
+        program.call("add_state", h, 2**bits, z, units)
+    _activate(program, name, z, units)
+    if bits:
+        phase = f"{program.phase} >> {8 - bits}"
+        program.call("drop_fraction", z, phase, bits, h, units)
+    else:
+        program.call("saturate", z, h, units)
+    return _state_output(program, read, is_last)
+
+
+def _fraction(operation, signal, exponent):
+    """By how many bits, at most 8, the sums can be finer than the state."""
+    kernel = np.abs(operation.kernel * signal.factor).sum(axis=1)
+    recurrent = np.abs(operation.recurrent_kernel).sum(axis=1) + 1
+    largest = np.ldexp(kernel.max(), 16 + signal.exponent - exponent)
+    largest += np.ldexp(recurrent.max(), 16)
+    return int(np.clip(np.log2(LARGEST_SUM / largest), 0, 8))
+
+
+def gru_cell(program, operation, signal, is_last):
+    units, matrix = operation.units, operation.recurrent_kernel
+    _check_gates(operation)
+    gates, candidate = np.split(matrix, [2 * units])
+    resets_after = operation.cell.reset_after
+    recurrent_bias = np.zeros(units)
+    if operation.bias is not None and resets_after:
+        operation.bias, recurrent = operation.bias
+        recurrent_bias = recurrent[2 * units :]
+        operation.bias[: 2 * units] += recurrent[: 2 * units]
+
+    def step(driven, h):
+        gate, reset = np.split(
+            FUNCTIONS["sigmoid"](driven[:, : 2 * units] + h @ gates.T), 2, 1
+        )
+        if resets_after:
+            recurrent = reset * (h @ candidate.T + recurrent_bias)
+        else:
+            recurrent = (reset * h) @ candidate.T
+        new = np.tanh(driven[:, 2 * units :] + recurrent)
+        return (gate * h + (1 - gate) * new,)
+
+    values, _ = _steps(signal, operation, step)
+    h = program.state_of(f"{operation.name}_h", units, Q15, True)
+    read = Signal(h, values, Q15)
+    z = program.sums((3 + resets_after) * units)
+    sums = Sums(program, operation, z, Q15)
+    sums.project(signal)
+    sums.add_product("recurrent_gates", gates, read)
+    parts = [f"{z} + {number * units}" for number in range(4)]
+    if resets_after:
+        recurrent = Sums(program, operation, parts[3], Q15, LARGEST_RESET_SUM)
+        recurrent.set("recurrent_bias", recurrent_bias)
+        recurrent.add_product("recurrent_candidate", candidate, read)
+        program.call("reset_sums", parts[1], parts[3], parts[2], units)
+    else:
+        x = program.buffer(units, signal.place)
+        program.call("reset_state", parts[1], h, x, units)
+        sums.z = parts[2]
+        read = dataclasses.replace(read, place=x)
+        sums.add_product("recurrent_candidate", candidate, read)
+    program.call("interpolate", z, parts[2], h, units)
+    return _state_output(program, Signal(h, values, Q15), is_last)
+
+
+def lstm_cell(program, operation, signal, is_last):
+    units, matrix = operation.units, operation.recurrent_kernel
+    _check_gates(operation)
+
+    def step(driven, h, c):
+        z = np.split(driven + h @ matrix.T, 4, axis=1)
+        gate, forget, output = (FUNCTIONS["sigmoid"](z[n]) for n in (0, 1, 3))
+        c = forget * c + gate * np.tanh(z[2])
+        return output * np.tanh(c), c
+
+    values, (_, largest) = _steps(signal, operation, step, states=2)
+    halvings = max(exponent_for(operation, largest) - Q15, 0)
+    refuse(operation, {f"its c reaches {largest:.3g}": halvings > 8})
+    h = program.state_of(f"{operation.name}_h", units, Q15, True)
+    c = program.state_of(f"{operation.name}_c", units, Q15 + halvings)
+    read = Signal(h, values, Q15)
+    sums = Sums(program, operation, program.sums(4 * units), Q15)
+    sums.project(signal)
+    sums.add_product("recurrent_kernel", matrix, read)
+    program.call("remember", sums.z, halvings, c, h, units)
+    return _state_output(program, read, is_last)
+
+
+def _check_gates(operation):
+    functions = _function(operation), _function(operation, "gate_activation")
+    is_other = functions != ("tanh", "sigmoid")
+    refuse(operation, {"it has other gates than sigmoid and tanh": is_other})
+
+
+def _state_output(program, signal, is_last):
+    if is_last:
+        program.call("copy", signal.place, "y", signal.size)
+    return signal
+
+
+WRITERS = {  # by the class of the operation, or of its cell
+    _c_layers.Affine: fold,
+    _c_layers.Dense: dense,
+    keras.layers.SimpleRNNCell: simple_cell,
+    RINCell: simple_cell,
+    keras.layers.GRUCell: gru_cell,
+    keras.layers.LSTMCell: lstm_cell,
+}
+
+
+def _writer(operation):
+    return WRITERS.get(type(getattr(operation, "cell", operation)))
+
+
+def _read_cell(operation):
+    """Weights of a cell in float64, a row for each unit, as attributes."""
+    cell, name = operation.cell, operation.name
+    operation.kernel = _c_layers.weight_of(cell, "kernel").T
+    operation.bias = _c_layers.bias_of(cell)
+    kernel = _c_layers.weight_of(cell, "recurrent_kernel").T
+    operation.recurrent_kernel = kernel
+    operation.activation = _c_layers.activation_of(cell, name=name)
+    if hasattr(cell, "recurrent_activation"):
+        operation.gate_activation = _c_layers.activation_of(
+            cell, "recurrent_activation", name
+        )
+
+
+def joined_operations(operations):
+    """Operations that have a form here, and whether a last softmax is left out.
+
+    An activation behind a dense layer becomes its own.
+    """
+    joined: list[Any] = []
+    for operation in operations:
+        name, _, kind = operation.comment.partition(": ")
+        operation.name = name
+        before = joined[-1] if joined else None
+        is_activation = type(operation) is _c_layers.Activation
+        if is_activation and type(before) is _c_layers.Dense:
+            if not before.activation.calls:
+                before.activation = operation
+                continue
+        is_unknown = _writer(operation) is None
+        refuse(operation, {f"{kind} is not supported there": is_unknown})
+        if hasattr(operation, "cell"):
+            _read_cell(operation)
+        joined.append(operation)
+    activation = getattr(joined[-1], "activation", _c_layers.Activation())
+    has_softmax = activation.calls == (("softmax",),)
+    if has_softmax:
+        joined[-1].activation = _c_layers.Activation()
+    return joined, has_softmax
+
+
+def write_operations(program, operations, calibration):
+    """Adds the operations to a program; returns the signal of its output."""
+    signal = Signal("x", calibration)
+    for number, operation in enumerate(operations, 1):
+        program.comment(operation.comment)
+        is_last = number == len(operations)
+        signal = _writer(operation)(program, operation, signal, is_last)
+    return signal

@@ -1,0 +1,186 @@
+/* The functions of a C header in integers. A $ stands for the private prefix of
+its names, and $PLACE for PROGMEM on an AVR.
+
+A sum has 32 bits, a state and a value between layers 16; `_integer_steps.py`
+computes a bound of each sum from the weights. */
+
+static inline int8_t $read_int8(const int8_t *at)
+{
+#ifdef __AVR__
+    return (int8_t)pgm_read_byte(at);
+#else
+    return *at;
+#endif
+}
+
+static inline int16_t $read_int16(const int16_t *at)
+{
+#ifdef __AVR__
+    return (int16_t)pgm_read_word(at);
+#else
+    return *at;
+#endif
+}
+
+static inline int32_t $read_int32(const int32_t *at)
+{
+#ifdef __AVR__
+    return (int32_t)pgm_read_dword(at);
+#else
+    return *at;
+#endif
+}
+
+/* The nearest value of 16 bits: a state does not leave its range. */
+static inline int16_t $int16(int32_t z)
+{
+    return (int16_t)(z < -32768 ? -32768 : z > 32767 ? 32767 : z);
+}
+
+static inline void $zero(int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++)
+        h[i] = 0;
+}
+
+static inline void $set(const int32_t values[], int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = $read_int32(values + i);
+}
+
+static inline void $copy(const int16_t h[], int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = h[i];
+}
+
+static inline void $add_state(const int16_t h[], int32_t factor, int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] += h[i] * factor;
+}
+
+static inline void $relu(int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = z[i] < 0 ? 0 : z[i];
+}
+
+static inline void $tanh(int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = $tanh_at(z[i]);
+}
+
+static inline void $sigmoid(int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = $sigmoid_at(z[i]);
+}
+
+static inline void $saturate(const int32_t z[], int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++)
+        h[i] = $int16(z[i]);
+}
+
+/* Another phase of 8 bits at each step. */
+static inline void $advance(int16_t phase[])
+{
+    phase[0] = (phase[0] + 157) & 255;
+}
+
+/* h = z without its fraction of some bits, to which the phase is added: what is
+lost in one step is made good in others, however small it is. */
+static inline void $drop_fraction(const int32_t z[], int phase, int bits,
+        int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++)
+        h[i] = $int16((z[i] + phase) >> bits);
+}
+
+/* z += matrix x, where a row and its shift s stand for 2^-(s + 1) row. */
+static inline void $add_product(const int8_t matrix[], const int8_t shifts[],
+        const int16_t x[], int columns, int32_t z[], int rows)
+{
+    for (int row = 0; row < rows; row++) {
+        const int8_t shift = $read_int8(shifts + row);
+        int32_t sum = 0;
+        for (int i = 0; i < columns; i++)
+            sum += (int32_t)x[i] * (int16_t)$read_int8(matrix++);
+        z[row] += shift < 0 ? sum * ((int32_t)1 << (-1 - shift))
+                            : ((sum >> shift) + 1) >> 1;
+    }
+}
+
+/* tanh x, where 32768 stands for 1, off by at most 2: Taylor's third order at
+the nearest of 0, 1/4, 1/2 ..., so that tanh x is x near 0. With s = 1 - t t
+the derivatives are s, -2 s t and 2 s (2 - 3 s). */
+static inline int32_t $tanh_at(int32_t x)
+{
+    static const int16_t tanh_a[] $PLACE = {
+        0, 8025, 15143, 20813, 24956, 27797, 29660, 30847, 31589,
+        32048, 32329, 32501, 32606, 32670, 32708, 32732, 32746, 32755,
+        32760, 32763, 32765, 32766
+    };
+    const int32_t size = x < 0 ? -x : x, nearest = (size + 4096) >> 13;
+    int32_t y = 32767;
+    if (nearest < 22) {
+        const int32_t t = $read_int16(tanh_a + nearest);
+        const int32_t d = size - nearest * 8192, s = 32768 - ((t * t) >> 15);
+        const int32_t bend = t + ((d * (s - 21845)) >> 15);
+        const int32_t rest = 32768 - ((d * bend) >> 15);
+        y = t + ((((s * d) >> 13) * rest + 65536) >> 17);
+    }
+    return x < 0 ? -y : y;
+}
+
+static inline int32_t $sigmoid_at(int32_t x)
+{
+    return (32768 + $tanh_at(x >> 1)) >> 1;
+}
+
+/* gate z, where 32768 stands for a gate of 1, and z has 24 bits. */
+static inline int32_t $times(int32_t gate, int32_t z)
+{
+    return (gate * (z >> 8) + ((gate * (z & 255)) >> 8) + 64) >> 7;
+}
+
+static inline void $reset_state(const int32_t reset[], const int16_t h[], int16_t x[], int n)
+{
+    for (int i = 0; i < n; i++)
+        x[i] = $int16($times($sigmoid_at(reset[i]), h[i]));
+}
+
+static inline void $reset_sums(const int32_t reset[], const int32_t sums[],
+        int32_t candidate[], int n)
+{
+    for (int i = 0; i < n; i++)
+        candidate[i] += $times($sigmoid_at(reset[i]), sums[i]);
+}
+
+/* The state of a GRU: h = gate h + (1 - gate) candidate. */
+static inline void $interpolate(const int32_t gate[],
+        const int32_t candidate[], int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        const int32_t c = $tanh_at(candidate[i]);
+        h[i] = $int16(c + $times($sigmoid_at(gate[i]), h[i] - c));
+    }
+}
+
+/* The states of an LSTM, from the sums of its gates. In c, 1 is 32768, halved
+some times. */
+static inline void $remember(const int32_t z[], int halvings, int16_t c[],
+        int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++, z++) {
+        const int32_t input = $sigmoid_at(z[0]), forget = $sigmoid_at(z[n]);
+        const int32_t candidate = $times(input, $tanh_at(z[2 * n]));
+        const int32_t kept = $times(forget, (int32_t)c[i] * 256);
+        c[i] = $int16((kept + candidate * (256 >> halvings) + 128) >> 8);
+        const int32_t y = $tanh_at((int32_t)c[i] * ((int32_t)1 << halvings));
+        h[i] = $int16($times($sigmoid_at(z[3 * n]), y));
+    }
+}

@@ -1,0 +1,307 @@
+"""A C header in integers: against Keras, and against integers in NumPy.
+
+The simulation reads the constants of a header and computes in 64 bits, so that
+it sees where 32 bits would not do.
+"""
+
+import re
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+from step_files import run_c
+from test_c_header import COMPILERS
+from test_c_header import compile_object
+
+from keras_rin.export import export_streaming
+from keras_rin.layers import RIN
+
+pytestmark = pytest.mark.one_backend
+SANITIZED = ["gcc", "-std=c99", "-fsanitize=undefined", "-DNDEBUG"]
+SANITIZED += ["-fno-sanitize-recover"]
+SHRINKING = keras.initializers.Identity(-0.1)
+
+
+def counts(rng, streams=4, steps=400, features=6):
+    """What a sensor with an offset counts: slow waves and noise."""
+    time = np.arange(steps)[:, None] / rng.integers(5, 50, features)
+    waves = np.sin(time + rng.normal(size=(streams, 1, features)))
+    x = 300 * waves + 100 * rng.normal(size=(streams, steps, features))
+    return np.round(x + np.linspace(-4_000, 12_000, features)).astype("int16")
+
+
+def rin(units=12, activation="relu", **options):
+    options.setdefault("recurrent_initializer", SHRINKING)
+    return RIN(units, activation, return_sequences=True, **options)
+
+
+def rnn(layer, *args):
+    return layer(*args, return_sequences=True)
+
+
+MODELS = {
+    "RIN": lambda: [rin(), layers.Dense(7)],
+    "RIN tanh": lambda: [rin(activation="tanh"), layers.Dense(7)],
+    "SimpleRNN": lambda: [rnn(layers.SimpleRNN, 8), layers.Dense(7, "relu")],
+    "IRNN": lambda: [
+        layers.SimpleRNN(
+            8, "relu", recurrent_initializer=keras.initializers.Identity(0.9)
+        ),
+        layers.Dense(7, "softmax"),
+    ],
+    "in a row": lambda: [
+        rin(5),
+        layers.Rescaling(0.5, offset=0.1),
+        layers.Dense(6),
+        layers.ReLU(),
+        layers.BatchNormalization(),
+        rin(4, "sigmoid", use_bias=False),
+    ],
+    "GRU": lambda: [rnn(layers.GRU, 7), layers.Dense(7, use_bias=False)],
+    "GRU, reset first": lambda: [
+        layers.Dense(6, "tanh"),
+        layers.GRU(7, reset_after=False, return_sequences=True),
+    ],
+    "LSTM": lambda: [rnn(layers.LSTM, 7), layers.Dropout(0.1), layers.Dense(7)],
+}
+
+
+def model_of(above, x):
+    normalization = layers.Normalization()
+    normalization.adapt(x)
+    model = keras.Sequential(
+        [keras.Input((None, x.shape[2])), normalization, *above]
+    )
+    for weight in model.weights[3:]:
+        if "recurrent" in weight.name:
+            continue
+        noise = 0.05 * np.random.default_rng(0).normal(size=weight.shape)
+        weight.assign(weight + noise)
+    return model
+
+
+def header(model, path, calibration, **options):
+    options = {"weights": "int8", "states": "int16"} | options
+    options = {"format": "c", "calibration": calibration} | options
+    return export_streaming(model, path, verbose=False, **options)
+
+
+def scale_of(path):
+    return float(re.search(r"output_scale (\S+)", path.read_text())[1])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_header_in_integers_answers_as_keras(name, rng, tmp_path):
+    x, path = counts(rng), tmp_path / "rin.h"
+    model = model_of(MODELS[name](), x)
+    header(model, path, x[:2])
+    y, again = run_c(path, x[2:], SANITIZED)
+    np.testing.assert_array_equal(y, again)
+    y, expected = y * scale_of(path), model.predict(x[2:], verbose=0)
+    y = y if y.ndim == expected.ndim else y[:, -1]
+    if name == "IRNN":
+        y = keras.ops.softmax(y)
+    range_ = expected.max() - expected.min()
+    assert np.abs(y - expected).max() < 0.04 * range_
+    assert np.mean(y.argmax(-1) == expected.argmax(-1)) > 0.97
+    run_c(path, extremes(100), SANITIZED)  # without an overflow
+
+
+def constants(path):
+    found = re.findall(
+        r"_private_(\w+)\[\d+\] \w+_PLACE = {([^}]+)}", path.read_text()
+    )
+    return {
+        name: np.array(values.split(","), "int64") for name, values in found
+    }
+
+
+def within(bits, values):
+    limits = np.iinfo(f"int{bits}")
+    assert values.min() >= limits.min and values.max() <= limits.max
+    return values
+
+
+def product(weights, name, x):
+    """Of x (streams, columns): the sums of rows, halved and rounded."""
+    shifts = weights[f"{name}_shifts"]
+    sums = within(32, x @ weights[name].reshape(len(shifts), -1).T)
+    halved = np.floor(np.ldexp(sums.astype(float), -1 - shifts) + 0.5)
+    return within(32, halved.astype("int64"))
+
+
+def simulated(path, x):
+    """The outputs of a RIN and a dense layer, in integers without a limit."""
+    weights = constants(path)
+    bits = int(re.search(r">> (\d+),", path.read_text())[1])
+    h = np.zeros((len(x), len(weights["rin_bias"])), "int64")
+    outputs = []
+    for t in range(x.shape[1]):
+        z = weights["rin_bias"] + product(
+            weights, "rin_kernel", x[:, t].astype("int64")
+        )
+        z += product(weights, "rin_recurrent_kernel", h)
+        z = within(32, z + h * 2 ** (8 - bits))
+        phase = (t + 1) * 157 % 256 >> bits
+        h = np.clip(np.maximum(z, 0) + phase >> 8 - bits, 0, 32767)
+        y = weights["dense_bias"] + product(weights, "dense_kernel", h)
+        outputs.append(within(32, y))
+    return np.stack(outputs, axis=1)
+
+
+def extremes(steps, features=6):
+    low, high = np.full((2, steps, features), [[[-32768]], [[32767]]])
+    both = np.where(np.arange(steps)[:, None] % 2, low, high)
+    by_feature = np.where(np.arange(features) % 2, low, high)
+    return np.stack([low, high, both, by_feature]).astype("int16")
+
+
+def spread(units):
+    """Weights of rows far apart in size, of which one is 0."""
+    sizes = np.float32(10.0) ** np.linspace(-6, 0, units)
+    sizes[1] = 0
+    return lambda shape, dtype=None: sizes * keras.random.normal(shape)
+
+
+def two_layers(initializer=SHRINKING):
+    dense = layers.Dense(7, kernel_initializer=spread(7), name="dense")
+    return [rin(recurrent_initializer=initializer, name="rin"), dense]
+
+
+@pytest.mark.parametrize(
+    ("initializer", "unit"),
+    [(SHRINKING, 1), (spread(12), 1), (SHRINKING, 100)],
+    ids=["equal rows", "unequal rows", "few counts"],
+)
+def test_the_integers_are_those_of_numpy(initializer, unit, rng, tmp_path):
+    """Along the calibration, and along inputs that no sensor has."""
+    x, path = counts(rng) // unit, tmp_path / "rin.h"
+    header(model_of(two_layers(initializer), x), path, x)
+    assert unit == 1 or constants(path)["rin_kernel_shifts"].min() < 0
+    for streams in (x, extremes(300), rng.integers(-32768, 32768, (2, 300, 6))):
+        y = run_c(path, streams, SANITIZED)[0]
+        np.testing.assert_array_equal(y, simulated(path, streams))
+
+
+@pytest.mark.exhaustive
+def test_a_million_steps_end_as_they_began(rng, tmp_path):
+    """Along a stream that repeats, which a RIN forgets, and so its phase."""
+    x, path = counts(rng, 1, 1_024), tmp_path / "rin.h"
+    header(model_of(two_layers(), x), path, x)
+    y, again = run_c(path, np.tile(x, (1, 488, 1)), SANITIZED)
+    np.testing.assert_array_equal(y, again)
+    expected = simulated(path, np.tile(x, (1, 3, 1)))[:, -1_024:]
+    np.testing.assert_array_equal(y[:, -1_024:], expected)
+
+
+def test_increments_below_a_unit_of_the_state_add_up(tmp_path):
+    """A RIN whose states are t b, with b from 1/60 of their unit."""
+    bias, steps, unit = 1.7e-5, 10_000, 2.0**-10
+    cell = RIN(2, "relu", kernel_initializer="ones", return_sequences=True)
+    scale = layers.Rescaling(1 / 1_024)
+    model = keras.Sequential([keras.Input((None, 1)), scale, cell])
+    cell.set_weights(
+        [np.ones((1, 2)), np.zeros((2, 2)), np.array([bias, 2 * bias])]
+    )
+    path = tmp_path / "rin.h"
+    header(model, path, np.array([[[10_240], [0]]]))
+    assert scale_of(path) == unit
+    h = run_c(path, np.zeros((1, steps, 1)))[0] * unit
+    expected = np.arange(1, steps + 1)[:, None] * [bias, 2 * bias]
+    assert np.abs(h - expected).max() < unit + steps * unit / 512
+
+
+def test_tanh_and_sigmoid_are_off_by_two_in_32768(tmp_path):
+    """In the first step of a sequence, whose input each value is."""
+    x = np.arange(-32768, 32768, 3, "int32")[:, None, None]
+    z = x[:, :, 0] / 4096
+    for name, y in {
+        "tanh": np.tanh(z),
+        "sigmoid": 1 / (1 + np.exp(-z)),
+    }.items():
+        cell = layers.SimpleRNN(1, name, kernel_initializer="ones")
+        scale = layers.Rescaling(1 / 4096)
+        model = keras.Sequential([keras.Input((None, 1)), scale, cell])
+        path = tmp_path / "rin.h"
+        header(model, path, x)
+        actual = run_c(path, x)[0][:, 0] / 32768
+        assert np.abs(actual - y).max() < 2.5 / 32768
+        assert scale_of(path) == 1 / 32768
+
+
+TARGETS = ["gcc", "g++", "clang", "clang++", "m0plus", "avr", "avr, C++"]
+
+
+@pytest.mark.runtime
+@pytest.mark.parametrize("target", TARGETS)
+def test_headers_in_integers_compile_without_a_warning(target, rng, tmp_path):
+    """And without a floating-point number, but for the scale of the outputs."""
+    x, names = counts(rng, 1, 50), ["one", "two", "three"]
+    for name, key in zip(names, ("in a row", "GRU", "LSTM"), strict=True):
+        header(model_of(MODELS[key](), x), tmp_path / f"{name}.h", x)
+        text = (tmp_path / f"{name}.h").read_text()
+        code = re.sub(r"/\*.*?\*/|#define \w+_scale.*", "", text, flags=re.S)
+        assert not re.search(r"float|double|\d\.|\.\d", code)
+    compile_object(tmp_path, COMPILERS[target], *names)
+
+
+REFUSED = {
+    "Embedding is not supported": lambda: [layers.Embedding(5, 2), RIN(2)],
+    "'norm.*is not supported": lambda: [
+        layers.LayerNormalization(name="norm"),
+        RIN(2),
+    ],
+    "'elu'.*activation 'elu' is not supported": lambda: [
+        layers.Dense(2, "elu", name="elu"),
+        RIN(2),
+    ],
+    "other gates than sigmoid and tanh": lambda: [layers.GRU(2, "relu")],
+    "no layer with weights follows": lambda: [RIN(2), layers.Rescaling(2)],
+    "its values are always 0": lambda: [RIN(2, kernel_initializer="zeros")],
+    "a sum may reach": lambda: [layers.Rescaling(1e5), layers.GRU(2)],
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_a_model_without_a_form_in_integers_is_refused(message, rng, tmp_path):
+    above = REFUSED[message]()
+    shape = (None,) if isinstance(above[0], layers.Embedding) else (None, 6)
+    model = keras.Sequential([keras.Input(shape), *above])
+    with pytest.raises(ValueError, match=message):
+        header(model, tmp_path / "rin.h", counts(rng, 1, 20))
+    assert not list(tmp_path.iterdir())
+
+
+NO_CALIBRATION = {
+    "calibration=None": None,
+    r"object of shape \(2,\)": np.array([[[1]], [[2], [3]]], dtype=object),
+    r"int64 of shape \(2, 6\)": np.zeros((2, 6), "int64"),
+    r"float64 of shape \(2, 3, 5\)": np.zeros((2, 3, 5)),
+    "values that are not finite": np.full((1, 9, 6), np.nan),
+    "values from -1.5 to 1.5, not all whole": np.tile([-1.5, 1.5], (1, 9, 3)),
+    "values from 0 to 32768": np.tile([0, 32768], (1, 9, 3)),
+    "7 alone": np.full((1, 9, 6), 7),
+}
+
+
+@pytest.mark.parametrize("message", NO_CALIBRATION)
+def test_a_calibration_that_gives_no_ranges_is_refused(message, tmp_path):
+    model = keras.Sequential([keras.Input((None, 6)), RIN(2)])
+    with pytest.raises(
+        ValueError, match=rf"\(sequences, steps, 6\).*{message}"
+    ):
+        header(model, tmp_path / "rin.h", NO_CALIBRATION[message])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weights": "float32"}, "weights='float32'"),
+        ({"states": "float32"}, "`calibration` is for"),
+    ],
+)
+def test_options_that_go_together(options, message, rng, tmp_path):
+    model = keras.Sequential([keras.Input((None, 6)), RIN(2)])
+    with pytest.raises(ValueError, match=message):
+        header(model, tmp_path / "rin.h", counts(rng, 1, 20), **options)
