@@ -102,6 +102,7 @@ FORMS = {
     "no header": (folder(header=False), set()),
     "numbers for a header": (folder(header=["0", "1", "2"]), set()),
     "a byte order mark": (folder("iso", encoding="utf-8-sig"), {"timestamp"}),
+    "quoted decimal commas": (folder(quoting=1, decimal=","), set()),
     "tabs in UTF-16": (folder(sep="\t", encoding="utf-16"), set()),
     "another ending": (folder(name="{motion}/{number:02}.CSV"), set()),
     "names": (folder("iso", name="{motion}_{number:02}.csv"), {"timestamp"}),
@@ -156,6 +157,7 @@ def rising(**options):
 def pair(path):
     (path / "run").mkdir()
     (path / "sit").mkdir()
+    (path / "run" / "1.npz").write_bytes(b"x")
     for name in ("run/1", "run/2", "sit/3", "sit/4"):
         (path / f"{name}.csv").write_text("1,5\n2,5\n3,5\n2,5\n")
     return path
@@ -289,6 +291,7 @@ REFUSED = {
     "versions": (several("T_TRAIN", "T_TEST", "T_eq_TRAIN"), "T_eq_TRAIN"),
     "TRAIN and VALID": (several("T_TRAIN", "T_VALID"), "name one file"),
     "subjects": (several("subject1", "subject2"), "name one file"),
+    "no archive": (lambda path: pair(path) / "run" / "1.npz", "no .npz file"),
     "a name": ("Nothing", "nor a data set of sktime: .*BasicMotions"),
 }
 

@@ -52,7 +52,10 @@ class Recordings(typing.NamedTuple):
         if self.is_test is not None:
             lines.append(f"Test set of the data: {self.is_test.sum()}.")
         if self.left_out:
-            items = (f"{of} ({why})" for of, why in self.left_out.items())
+            items = (
+                f"{of or 'a column without a name'} ({why})"
+                for of, why in self.left_out.items()
+            )
             lines.append(f"Left out: {', '.join(items)}.")
         return "\n".join(lines)
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import typing
+import zipfile
 from collections.abc import Mapping
 
 import numpy as np
@@ -241,6 +242,8 @@ def _joined(source, found):
 
 
 def _npz(path, options):
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is no .npz file.")
     try:
         with np.load(path, allow_pickle=options.allow_pickle) as file:
             arrays = {name: file[name] for name in file.files}
@@ -249,8 +252,8 @@ def _npz(path, options):
             raise ValueError(f"{path}: {error}.") from error
         raise ValueError(
             f"{path} holds a pickle, which can run code: say --allow-pickle if "
-            "you trust it, or save one array, of NaN behind the ends, or a "
-            "folder of CSV files."
+            "you trust it, or save x as one array, with NaN behind the ends, "
+            "and y.astype(str)."
         ) from error
     except (OSError, EOFError, AttributeError, TypeError) as error:
         raise ValueError(f"{path} is no .npz file: {error}.") from error

@@ -121,7 +121,9 @@ def _dialect(lines, separator, decimal, path):
     separators = [separator] if separator else [*";\t|, ", None]
     shares = {}
     for mark, point in itertools.product(separators, decimal or ".,"):
-        if mark == point or (mark and mark not in lines[-1]):
+        is_quoted = '"' in lines[-1]  # as decimal commas between commas are
+        clashes = mark == point and not is_quoted
+        if clashes or (mark and mark not in lines[-1]):
             continue
         first, *body = _cells(lines, mark)
         fits = [of for of in body if len(of) == len(first)]
@@ -134,7 +136,7 @@ def _dialect(lines, separator, decimal, path):
         raise ValueError(f"{path}: {names}; name the separator by --separator.")
     best = max(shares.values())
     ties = [of for of, share in shares.items() if share == best]
-    if {(",", "."), (None, ",")} <= {*ties}:
+    if best and {(",", "."), (None, ",")} <= {*ties}:
         raise ValueError(
             f"{path}: the comma in {lines[-1]!r} separates two cells or is a "
             "decimal mark: say --separator=, or --decimal=,"
