@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import re
 import runpy
 from collections.abc import Sequence
 
@@ -24,9 +23,7 @@ TEST = {
     **{"expect": "better", "within": None, "measure": "test_losses"},
     **{"compare": None, "where": {}, "finding": None},
 }
-TEXTS = "about", "source", "published", "after", "size"
-# A claim with one of these words names no exception.
-UNIVERSAL = re.compile(r"\b(whatever|does not|never|every)\b")
+FIELDS = "about", "source", "published", "after", "size", "universal"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,6 +37,7 @@ class Claim:
     published: str = "no such comparison"
     after: str = ""  # the runs that were made before the claim was written
     size: str = ""  # of our trial, and the published one
+    universal: bool = False  # it names no exception: one "no" refutes it
     parts: Sequence = ()  # what was found; none where all runs are missing
     unit: str = "comparisons"  # what the parts are
 
@@ -48,9 +46,8 @@ class Claim:
 
     @property
     def verdict(self):
-        universal = UNIVERSAL.search(self.statement) is not None
         answers = [part.answer for part in self.parts]
-        return verdicts.verdict(answers, universal, self.unit)
+        return verdicts.verdict(answers, self.universal, self.unit)
 
 
 def of(study):
@@ -65,7 +62,7 @@ def _claim(study, statement, values):
     for name in VALUES.keys() & values.keys():
         require_known(f"value of `{name}`", [values[name]], VALUES[name])
     test = {n: values.pop(n, default) for n, default in TEST.items()}
-    require_known("key of a claim", values, TEXTS)
+    require_known("key of a claim", values, FIELDS)
     require_known("hyperparameter", test["where"], HYPERPARAMETERS)
     missing = [name for name in ("compare", "within") if test[name] is None]
     if missing and not test["finding"]:

@@ -69,7 +69,8 @@ def _rows(claim):
         (part,), parts = parts, []
         summary = ": ".join(filter(None, [part.condition, part.summary]))
     yield [claim.statement, summary, f"**{claim.verdict}**"]
-    yield [f"*{source}*", f"*{claim.published}*", ""]
+    sizes = f"; our size (published size): {claim.size}" * bool(claim.size)
+    yield [f"*{source}*", f"*{claim.published}{sizes}*", ""]
     for part in parts:
         answer = ANSWERS.get(part.answer, part.answer)
         yield [f"– {part.condition}", part.summary, answer]
@@ -107,10 +108,9 @@ def of_table(asserted):
                 continue
             folder, _, part = claim.study.partition("/")
             anchor = f"#{part.replace('_', '-')}" if part else ""
-            link = f"[{folder}](../studies/{folder}/README.md{anchor})"
-            row = claim.about, claim.statement, claim.size, claim.verdict, link
-            rows.append(row)
-    header = "about", "claim", "our size (published size)", "verdict", "study"
+            link = f"[{claim.verdict}](../studies/{folder}/README.md{anchor})"
+            rows.append((claim.about, claim.statement, link))
+    header = "about", "claim", "verdict and study"
     return record.markdown(header, rows, words=len(header))
 
 

@@ -51,18 +51,20 @@ def test_a_study_without_runs_says_so(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "statement, answers, verdict",
+    "universal, answers, verdict",
     [
-        ("RIN is better.", ["yes", "no"], "holds in 1 of 2 lengths"),
-        ("RIN wins, whatever the length.", ["yes", "no"], "does not hold"),
-        ("RIN never loses.", ["yes", "no"], "does not hold"),
-        ("RIN never loses.", ["yes", "not tested"], "holds in 1 of 2 lengths"),
+        (False, ["yes", "no"], "holds in 1 of 2 lengths"),
+        (True, ["yes", "no"], "does not hold"),
+        (True, ["yes", "not tested"], "holds in 1 of 2 lengths"),
     ],
 )
 def test_one_no_refutes_a_claim_without_exceptions(
-    tmp_path, statement, answers, verdict
+    tmp_path, universal, answers, verdict
 ):
-    text = small.LENGTHS.replace("RIN is better.", statement)
+    claim = '[claims."RIN is better."]\n'
+    assert claim in small.LENGTHS
+    key = "universal = true\n" * universal
+    text = small.LENGTHS.replace(claim, claim + key)
 
     def outcome(setting):
         if setting["length"] == 6 and answers[1] == "not tested":
