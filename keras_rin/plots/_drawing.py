@@ -25,7 +25,7 @@ STYLES = {
 STYLES["identity"] = STYLES["identity + noise"] = STYLES["RIN"]
 # Other lines differ by order: of five colors, first that of text, and six
 # dashes, all 30 pairs.
-COLORS = ["#1f77b4", "#d95f02", "#7f7f7f", "#1b7837"]
+COLORS = ["#d95f02", "#1f77b4", "#7f7f7f", "#1b7837"]
 DASHES = ["-", "--", "-.", ":", DASH_DOTTED, (0, (1, 3))]
 
 
