@@ -24,17 +24,55 @@ def where(condition, if_true, if_false):
     return ops.where(condition, if_true, if_false)
 
 
-def pays_to_compile(inputs):
-    """Whether XLA runs and saves time where TensorFlow is tracing.
+# The functions in which Keras traces its training, evaluation and prediction.
+# One that is missing here costs time; an export must not be among them.
+STEPS_OF_KERAS = (
+    "multi_step_on_iterator",
+    "multi_step_on_data",
+    "one_step_on_data",
+    "one_step_on_data_distributed",
+)
 
-    XLA compiles each number of time steps separately. Without a gradient the
-    plain loop is as fast, and exporters know its operations.
+
+def keras_predicts(*inputs):
+    """Whether Keras traces a step without a gradient that XLA can compile.
+
+    An export has to trace plain operations, which every exporter supports.
+    """
+    if keras.backend.backend() != "tensorflow" or not _can_compile(inputs):
+        return False
+    return _outermost_function() in STEPS_OF_KERAS and (
+        not _is_differentiated(inputs[:5])
+    )
+
+
+def pays_to_compile(inputs):
+    """Whether XLA runs and saves time where TensorFlow is tracing."""
+    if keras.backend.backend() != "tensorflow":
+        return False
+    return _can_compile(inputs) and _is_differentiated(inputs[:5])
+
+
+def _can_compile(inputs):
+    """Whether XLA can compile what is traced, once for many calls.
+
+    It compiles each number of time steps separately.
     """
     import tensorflow as tf
 
     if tf.executing_eagerly() or inputs[0].shape[1] is None:
         return False
-    return _is_differentiated(inputs[:5]) and not _is_instrumented()
+    return not _is_instrumented()
+
+
+def _outermost_function():
+    """The name of the function that TensorFlow is tracing."""
+    import tensorflow as tf
+
+    name, graph = None, tf.compat.v1.get_default_graph()
+    while hasattr(graph, "outer_graph"):
+        name, graph = graph.name, graph.outer_graph
+    return name
 
 
 def _is_differentiated(tensors):
@@ -118,6 +156,35 @@ def _tensorflow_scan(step, carry, length, reverse):
     loop = 0, carry, outputs
     _, carry, outputs = tf.while_loop(lambda i, *_: i < length, body, loop)
     return carry, outputs.stack()
+
+
+def runs_cudnn(x):
+    """Whether cuDNN runs the loops of Torch on a sequence."""
+    if keras.backend.backend() != "torch" or not (x.is_cuda and x.numel()):
+        return False
+    # The sum U + I loses U in half precision.
+    return keras.backend.standardize_dtype(x.dtype) in ("float32", "float64")
+
+
+def run_rnn_of_torch(name, operands, return_sequences):
+    """The hidden states, or the last one, of an Elman network, V = U + I."""
+    x, kernel, bias, initial_state, offset = operands
+    import torch
+
+    identity = torch.eye(len(offset), dtype=x.dtype, device=x.device)
+    weights = kernel.T, (offset + identity).T, bias, torch.zeros_like(bias)
+    states, last = getattr(torch, name)(
+        x,
+        initial_state[None],
+        weights,
+        has_biases=True,
+        num_layers=1,
+        dropout=0.0,
+        train=torch.is_grad_enabled(),
+        bidirectional=False,
+        batch_first=True,
+    )
+    return states if return_sequences else last[0]
 
 
 def require_batch_size(layer, sequences):

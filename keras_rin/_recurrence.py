@@ -16,7 +16,10 @@ from keras import ops
 
 from keras_rin._backends import default_unroll
 from keras_rin._backends import first_derivative_only
+from keras_rin._backends import keras_predicts
 from keras_rin._backends import pays_to_compile
+from keras_rin._backends import run_rnn_of_torch
+from keras_rin._backends import runs_cudnn
 from keras_rin._backends import scan
 from keras_rin._backends import where
 from keras_rin._backends import with_xla
@@ -53,6 +56,12 @@ TORCH_ACTIVATIONS: dict = {
     for name in ("relu", "tanh", "sigmoid")
 }
 
+# The loops of Torch that cuDNN runs as one program.
+LOOPS_OF_TORCH: dict = {
+    keras.activations.relu: "rnn_relu",
+    keras.activations.tanh: "rnn_tanh",
+}
+
 # XLA computes a plain ReLU twice, for the state and for the array of stored
 # states, but a selection only once. Both propagate NaN.
 XLA_ACTIVATIONS: dict = {
@@ -69,7 +78,6 @@ def identity_recurrence(
     activation,
     mask=None,
     return_sequences=True,
-    compiled=False,
     recompute=False,
 ):
     """The hidden states h_1 to h_T `(batch, time, units)`, or h_T.
@@ -77,31 +85,43 @@ def identity_recurrence(
     `x` is x `(batch, time, features)`, `kernel` W `(features, units)`, `bias` b
     `(units,)`, `initial_state` h_0 `(batch, units)`, `offset` U `(units,
     units)`, and `activation` phi, a key of `PULLBACKS`. Time steps where `mask`
-    `(batch, time)` is `False` leave the hidden state unchanged. With `compiled`
-    TensorFlow compiles the loops with XLA even if the model is not compiled:
-    in a graph that is differentiated, if the number of time steps is known.
-    With `recompute` no more states than the square root of `time` are kept.
+    `(batch, time)` is `False` leave the hidden state unchanged. With
+    `recompute` no more states than the square root of `time` are kept. On
+    TensorFlow XLA compiles the loops where that pays, even if the model is not
+    compiled.
     """
     batch, time, _ = ops.shape(x)
-    if recompute and (missing := _count_missing_steps(x.shape[1])):
+    pieces, missing = _divide(time, recompute)
+    is_padded = not isinstance(missing, int) or missing > 0
+    if is_padded:
         mask = ops.ones((batch, time), "bool") if mask is None else mask
-        states = identity_recurrence(
-            ops.pad(x, ((0, 0), (0, missing), (0, 0))),
-            *(kernel, bias, initial_state, offset, activation),
-            ops.pad(mask, ((0, 0), (0, missing))),
-            *(return_sequences, compiled, recompute),
-        )
-        return states[:, :time] if return_sequences else states
-    units, pieces = offset.shape[1], _count_pieces(x.shape[1], recompute)
-    recompute = recompute and pieces > 1
+        x = ops.pad(x, ((0, 0), (0, missing), (0, 0)))
+        mask = ops.pad(mask, ((0, 0), (0, missing)))
     # TensorFlow may know the batch size of one tensor and not of another, and
     # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
-    initial_state = ops.reshape(initial_state, (batch, units))
+    initial_state = ops.reshape(initial_state, (batch, offset.shape[1]))
     operands = [x, kernel, bias, initial_state, offset]
-    operands += [] if mask is None else [ops.reshape(mask, (batch, time))]
+    if mask is not None:
+        operands.append(ops.reshape(mask, (batch, time + missing)))
     # Custom gradients of TensorFlow take no variables.
     operands = [ops.copy(tensor) for tensor in operands]
-    maybe_compile, phi = _choose_execution(activation, operands, compiled)
+    loop_of_torch = LOOPS_OF_TORCH.get(activation)
+    if loop_of_torch and len(operands) == 5 and runs_cudnn(x):
+        return run_rnn_of_torch(loop_of_torch, operands, return_sequences)
+    is_prediction = keras_predicts(*operands)
+    recurrence = _differentiable(
+        *(activation, pieces, return_sequences),
+        recompute=recompute or is_prediction,
+        compiled=is_prediction or pays_to_compile(operands),
+    )
+    states = without_forward_mode(recurrence)(*operands)
+    return states[:, :time] if is_padded and return_sequences else states
+
+
+def _differentiable(activation, pieces, return_sequences, recompute, compiled):
+    """The recurrence as a function of its operands that has a gradient."""
+    maybe_compile = with_xla if compiled else (lambda loop: loop)
+    phi = _fastest_activation(activation, compiled)
 
     # All tensors are arguments, because a transformation replaces arguments
     # and does not know a tensor of the surrounding function.
@@ -112,6 +132,7 @@ def identity_recurrence(
         stores_all = return_sequences or not recompute
         states = maybe_compile(_forward)(phi, pieces, constants, stores_all)
         batch, time, _ = ops.shape(operands[0])
+        units = operands[4].shape[1]
         steps = time // pieces if stores_all else 1
         states = ops.reshape(states, (pieces, steps, batch, units))
         stored_states = states[:, -1:] if recompute else states
@@ -130,7 +151,7 @@ def identity_recurrence(
             d_x, *d_others = maybe_compile(_backward)(
                 activation, saved, states, d_outputs, again
             )
-            if not _has_more_units_than_features(kernel):
+            if not _has_more_units_than_features(saved[1]):
                 d_x = _project(d_x, ops.transpose(saved[1]))
             d_operands = [
                 first_derivative_only(gradient, upstream, *operands[:5])
@@ -141,7 +162,7 @@ def identity_recurrence(
         outputs = _join_pieces(states) if return_sequences else states[-1, -1]
         return outputs, gradients
 
-    return without_forward_mode(recurrence)(*operands)
+    return recurrence
 
 
 def _stop_gradients(tensors):
@@ -193,12 +214,12 @@ def _backward(activation, operands, states, upstream, phi=None):
     pull_back, offset_transposed = PULLBACKS[activation], ops.transpose(offset)
     pieces, _, _, units = ops.shape(states)
     steps = ops.shape(x)[1] // pieces
-    unmasked = _mask_by_step(*mask) if mask else None
+    unmasked = [_mask_by_step(m) for m in mask]
 
     def through_step(g, t):
         """dL/dh_{t-1} from dL/da_t, or from dL/dh_t if t is masked."""
         d_h = g + g @ offset_transposed
-        return where(unmasked[t], d_h, g) if mask else d_h
+        return where(unmasked[0][t], d_h, g) if mask else d_h
 
     def gradient_at_step(t):
         """The gradient of the loss by h_t alone."""
@@ -222,7 +243,7 @@ def _backward(activation, operands, states, upstream, phi=None):
             t = p * steps + i
             d_h = through_step(g, t + 1) + gradient_at_step(t)
             d_a = pull_back(d_h, h[i])
-            g = where(unmasked[t], d_a, d_h) if mask else d_a
+            g = where(unmasked[0][t], d_a, d_h) if mask else d_a
             return g, g
 
         g, d_z = _scan_steps(step, g, steps, reverse=True)
@@ -246,28 +267,27 @@ def _backward(activation, operands, states, upstream, phi=None):
     return d_x_or_z, d_kernel, d_bias, through_step(g, 0), d_offset
 
 
-def _count_pieces(time, recompute=False):
-    """The number of equal pieces that a sequence is divided into.
+def _divide(time, recompute=False):
+    """The number of equal pieces of a sequence, and the steps it lacks.
 
     The temporary arrays of a piece, z and dL/dz, are then small compared with
     the hidden states, which are kept for all steps. With `recompute`, a piece
     has about as many steps as there are pieces, whose last states are kept.
     """
-    if not isinstance(time, int):
-        return 1  # The number of steps can be undefined during tracing.
-    most, others = min(MOST_PIECES, time // FEWEST_STEPS), 1
-    if recompute:
-        most = math.isqrt(time)
-        others = most // 2
-    return next((n for n in range(most, others, -1) if time % n == 0), 1)
-
-
-def _count_missing_steps(time):
-    """How many steps a sequence lacks to be recomputed in equal pieces."""
-    if not (isinstance(time, int) and time):
-        return 0
-    is_divided = _count_pieces(time, recompute=True) > 1
-    return 0 if is_divided else -time % math.isqrt(time)
+    if isinstance(time, int):
+        most, others = min(MOST_PIECES, time // FEWEST_STEPS), 0
+        if recompute:
+            most = math.isqrt(time)
+            others = most // 2
+        most = max(1, most)
+        counts = range(most, others, -1)
+        pieces = next((n for n in counts if time % n == 0), most)
+    elif recompute and keras.backend.backend() == "tensorflow":
+        root = ops.sqrt(ops.cast(time, "float32"))
+        pieces = ops.maximum(ops.cast(root, "int32"), 1)
+    else:
+        return 1, 0  # The number of steps is unknown while this is traced.
+    return pieces, -time % pieces
 
 
 def _cut_piece(sequence, pieces, p):
@@ -306,11 +326,9 @@ def _sum_of_products(left, right):
     return ops.transpose(left) @ ops.reshape(right, (-1, right.shape[-1]))
 
 
-def _choose_execution(activation, operands, compiled):
-    """A function that compiles a pass where it pays, and phi at its fastest."""
-    backend = keras.backend.backend()
-    if backend == "tensorflow" and compiled and pays_to_compile(operands):
-        return with_xla, XLA_ACTIVATIONS.get(activation, activation)
-    activations: dict = {"jax": XLA_ACTIVATIONS, "torch": TORCH_ACTIVATIONS}
-    fastest = activations.get(backend, {}).get(activation, activation)
-    return (lambda loop: loop), fastest
+def _fastest_activation(activation, compiled):
+    faster = XLA_ACTIVATIONS if compiled else {}
+    faster = {"jax": XLA_ACTIVATIONS, "torch": TORCH_ACTIVATIONS}.get(
+        keras.backend.backend(), faster
+    )
+    return faster.get(activation, activation)

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import references
+import scripts
 from cases import first_of
 from cases import table
 from keras import ops
@@ -13,6 +14,7 @@ from references import MASKS
 from references import assert_same
 from references import to_numpy
 
+from keras_rin import _recurrence
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
@@ -181,6 +183,41 @@ def test_recomputation_divides_the_memory():
     assert temporary_bytes(True) < temporary_bytes(False) / 4
 
 
+MEMORY = """
+import resource, keras, numpy, tensorflow
+from keras_rin.layers import RIN
+
+layer = RIN(64, recompute=True)
+layer.build((None, None, 1))
+weights = layer.trainable_variables
+
+@tensorflow.function(
+    input_signature=[tensorflow.TensorSpec((16, None, 1))], autograph=False
+)
+def step(x):
+    with tensorflow.GradientTape() as tape:
+        loss = keras.ops.sum(layer(x, training=True))
+    return tape.gradient(loss, weights)
+
+step(numpy.zeros((16, 4, 1), "float32"))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+step(numpy.zeros((16, 20_000, 1), "float32"))
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print("MB:", (after - before) // 1000)
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="others know the length")
+def test_an_unknown_number_of_steps_is_recomputed_too(tmp_path):
+    program = tmp_path / "memory.py"
+    program.write_text(MEMORY)
+    finished = scripts.Running(str(program), str(tmp_path)).end()
+    assert finished.returncode == 0, finished.stderr
+    # All hidden states have 82 MB.
+    assert int(finished.stdout.split("MB:")[1]) < 60
+
+
 @pytest.mark.parametrize(
     "activation, bad, compiled",
     table(["linear", "relu", "leaky_relu", "elu"], [np.nan, np.inf], COMPILED),
@@ -230,6 +267,31 @@ def test_steps_taken_at_once_on_a_gpu_are_those_of_the_loop(monkeypatch, time):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     layer = new_rin(activation="sigmoid", return_sequences=True)
     assert_is_simple_rnn(layer, time, **masked("alternating", time))
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="only Torch calls cuDNN")
+@pytest.mark.parametrize(
+    "activation, mask, calls",
+    [("relu", "none", 1), ("tanh", "none", 1), ("relu", "rows", 0)],
+)
+@pytest.mark.parametrize("return_sequences", [False, True])
+def test_on_a_gpu_torch_runs_its_own_loop(
+    monkeypatch, activation, mask, calls, return_sequences
+):
+    """Here the same call runs on the CPU."""
+    import torch
+
+    names, loop = [], getattr(torch, f"rnn_{activation}")
+
+    def recorded(*arguments, **options):
+        names.append(activation)
+        return loop(*arguments, **options)
+
+    monkeypatch.setattr(torch, f"rnn_{activation}", recorded)
+    monkeypatch.setattr(_recurrence, "runs_cudnn", lambda x: True)
+    layer = new_rin(activation=activation, return_sequences=return_sequences)
+    assert_is_simple_rnn(layer, **masked(mask))
+    assert names == [activation] * calls
 
 
 def second_derivative(loss, arguments, by):

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+import scripts
 from references import built
 
 import keras_rin
@@ -41,9 +42,41 @@ def test_masked_time_steps_are_left_out(rng, backwards):
 
 
 @pytest.mark.one_backend
-def test_in_float64_a_gradient_reaches_further_than_in_float32():
-    norms = gradient_norms(halving(dtype="float64"), np.ones((1, 200, 2)))
-    np.testing.assert_allclose(norms, 0.5 ** np.arange(200, -1, -1), 1e-12)
+@pytest.mark.parametrize(
+    "dtype, time, tolerance", [("float64", 200, 1e-12), ("float16", 60, 1e-6)]
+)
+def test_no_dtype_ends_a_gradient_early(dtype, time, tolerance):
+    norms = gradient_norms(halving(dtype=dtype), np.ones((1, time, 2)))
+    expected = 0.5 ** np.arange(time, -1, -1)
+    np.testing.assert_allclose(norms, expected, tolerance)
+
+
+MEMORY = """
+import resource, keras, numpy
+from keras_rin.diagnostics import gradient_norms
+from keras_rin.layers import RIN
+
+layer = RIN({units})
+layer.build((None, None, 1))
+x = numpy.zeros(({batch}, {time}, 1))
+gradient_norms(layer, x[:, :10])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+gradient_norms(layer, x)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print("MB:", (after - before) // 1000)
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "batch, time, units, most", [(16, 2000, 100, 200), (4, 30_000, 50, 600)]
+)
+def test_memory_is_that_of_the_states(tmp_path, batch, time, units, most):
+    program = tmp_path / "memory.py"
+    program.write_text(MEMORY.format(batch=batch, time=time, units=units))
+    finished = scripts.Running(str(program), str(tmp_path)).end()
+    assert finished.returncode == 0, finished.stderr
+    assert int(finished.stdout.split("MB:")[1]) < most
 
 
 @pytest.mark.one_backend

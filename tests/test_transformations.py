@@ -230,10 +230,23 @@ OF_OTHER_VALUES = {"while_loop", "jacobian"}
 PLAIN = next(iter(TRANSFORMATIONS))
 
 
-@pytest.mark.parametrize("transform", TRANSFORMATIONS)
-def test_a_rin_is_the_simple_rnn_in_every_transformation(rng, transform):
+RECOMPUTED = {"unknown_length", "map_fn", "vmap", "jit"} & {*TRANSFORMATIONS}
+
+
+@pytest.mark.parametrize(
+    "transform, recompute",
+    [
+        *((transform, False) for transform in TRANSFORMATIONS),
+        *((transform, True) for transform in sorted(RECOMPUTED)),
+    ],
+)
+def test_a_rin_is_the_simple_rnn_in_every_transformation(
+    rng, transform, recompute
+):
     # With "relu" these weights would hide a U transposed by mistake.
-    layer = RIN(3, "tanh", fused=True, return_sequences=True)
+    layer = RIN(
+        3, "tanh", fused=True, return_sequences=True, recompute=recompute
+    )
     layer.build((None, None, 2))
     weights = layer.get_weights()
     layer.set_weights([0.2 * rng.normal(size=w.shape) for w in weights])

@@ -2,13 +2,9 @@
 
 import keras
 import numpy as np
-from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin._layer_walk.undisturbed import undisturbed
-from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _sequences
 from keras_rin.diagnostics import _state_map
 
@@ -47,8 +43,8 @@ def gradient_norms(
 
     Returns:
         A float64 array `(time + 1,)`: entry t is norm_t, 1 at the last state;
-        inf or 0 where the gradient is beyond the range of float32, or of the
-        dtype of a float64 or float16 layer.
+        inf or 0 where the gradient is beyond the range of float32, or of
+        float64 for a float64 layer, in which it is computed.
 
     Raises:
         ValueError: As in `state_trajectories`; if `directions` is no such
@@ -72,30 +68,19 @@ def gradient_norms(
     rng = _arguments.generator("rng", rng, seed=0)
     initial = initial[unmasked.any(axis=1)]
     sequences, unmasked = _align_steps(sequences, unmasked)
-    sizes = _state_map.sizes(cell)
-    count = min(directions, sizes[0])
-    basis = np.linalg.qr(rng.normal(size=(sizes[0], count)))[0].T
-    v = np.tile(basis, (len(sequences), 1))
-    sequences = np.repeat(sequences, count, axis=0)
-    unmasked = np.repeat(unmasked, count, axis=0)
-    initial = np.repeat(initial, count, axis=0)
+    units, count = _state_map.sizes(cell)[0], len(sequences)
+    directions = min(directions, units)
+    basis = np.linalg.qr(rng.normal(size=(units, directions)))[0].T
     dtype = "float64" if cell.compute_dtype == "float64" else "float32"
-    shape = sequences.shape[1] + 1, len(sequences), sum(sizes)
-    with undisturbed(cell), _autodiff.float64_allowed(dtype):
-        inputs = ops.convert_to_tensor(sequences, cell.compute_dtype)
-        initial = ops.convert_to_tensor(initial, cell.compute_dtype)
-        _, (gradient,) = _autodiff.value_and_gradients(
-            lambda points: _project_last(
-                cell, initial, inputs, unmasked, points[0], v
-            ),
-            [ops.zeros(shape, dtype)],
-        )
-    squares = _cells.float64(gradient) ** 2
-    norms = np.sqrt(squares.sum(axis=2).mean(axis=1))
+    with _state_map.state_map(cell, dtype) as step:
+        v = np.zeros((count, directions, step.size))
+        v[..., :units] = basis
+        norms = step.gradient_norms(initial, sequences, unmasked, v)
+    norms = np.sqrt((norms.astype("float64") ** 2).mean(axis=0) / directions)
     if np.isnan(norms).any():
         raise ValueError(
             f"The states or the gradients of {layer.name} along `x` are beyond "
-            f"the range of {cell.compute_dtype}, so that its gradient is NaN. "
+            f"the range of {dtype}, so that its gradient is NaN. "
             f"Received: NaN at {np.isnan(norms).sum()} of {len(norms)} steps"
         )
     return norms
@@ -107,20 +92,3 @@ def _align_steps(sequences, unmasked):
     sequences, unmasked = sequences[has_steps], unmasked[has_steps]
     sequences = _sequences.sorted_steps(sequences, unmasked)
     return sequences, np.sort(unmasked, axis=1)
-
-
-def _project_last(cell, initial_state, x, unmasked, nudges, v):
-    """v . h_T, with one nudge added to the state after each step."""
-    step = _state_map.flat_step(cell)
-
-    def nudged_step(states, inputs):
-        x_t, unmasked_t, nudge = inputs
-        states = ops.where(unmasked_t, step(states, x_t), states)
-        return states + ops.cast(nudge, cell.compute_dtype), None
-
-    initial_state += ops.cast(nudges[0], cell.compute_dtype)
-    unmasked = ops.convert_to_tensor(unmasked.T[..., None])
-    sequence = ops.swapaxes(x, 0, 1), unmasked, nudges[1:]
-    states, _ = ops.scan(nudged_step, initial_state, sequence)
-    last = ops.cast(states[:, : v.shape[1]], nudges.dtype)
-    return ops.sum(last * ops.cast(v, nudges.dtype))

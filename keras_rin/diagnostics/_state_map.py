@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rin._backends import scan
 from keras_rin._layer_walk.layers import layers_within
 from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _autodiff
@@ -129,6 +130,15 @@ class StateMap:
         initial_states = initial_states[:, None].astype(self.dtype)
         return np.concatenate([initial_states, states], axis=1)
 
+    def gradient_norms(self, initial_states, x, unmasked, v):
+        """|d(v . s_T) / d s_t| over all v `(batch, directions, state)`.
+
+        Of shape `(batch, T + 1)`. Nothing else is stored for all time steps.
+        """
+        states = self.unchecked_trajectory(initial_states, x, unmasked)
+        arrays = states[:, :-1], x, unmasked[..., None], v
+        return self._run(self._gradient_norms, x.shape[1], *arrays)[0]
+
     def _next(self, states, inputs):
         return [self._step(states, inputs)]
 
@@ -141,6 +151,30 @@ class StateMap:
         sequence = ops.swapaxes(x, 0, 1), ops.swapaxes(unmasked, 0, 1)
         _, states = ops.scan(masked_step, states, sequence)
         return [ops.swapaxes(states, 0, 1)]
+
+    def _gradient_norms(self, states, x, unmasked, v):
+        count, time = v.shape[1], x.shape[1]
+        sequences = [ops.swapaxes(part, 0, 1) for part in (states, x, unmasked)]
+
+        def step_back(g, t):
+            previous, x_t, unmasked_t = (
+                ops.repeat(part[t], count, axis=0) for part in sequences
+            )
+            _, (d_previous,) = _autodiff.value_and_gradients(
+                lambda points: ops.sum(self._step(points[0], x_t) * g),
+                [previous],
+            )
+            g = ops.where(unmasked_t > 0, d_previous, g)
+            return g, norm(g)
+
+        def norm(g):
+            return _norm(ops.reshape(g, (-1, count * self.size)))
+
+        g = ops.reshape(v, (-1, self.size))
+        last = norm(g)
+        _, norms = scan(step_back, g, time, reverse=True)
+        norms = ops.concatenate([norms, last[None]])
+        return [ops.swapaxes(norms, 0, 1)]
 
     def _slopes(self, states, inputs):
         return [self.gated.slopes(states, inputs)]
@@ -181,3 +215,11 @@ class StateMap:
             for result, output in zip(results, outputs, strict=True):
                 result[start : start + rows] = output[:rows]
         return results
+
+
+def _norm(rows):
+    """The norm of each row, whose squares may be out of range."""
+    scale = ops.max(ops.abs(rows), axis=1)
+    is_normal = ops.logical_and(scale > 0, ops.isfinite(scale))
+    scale = ops.where(is_normal, scale, ops.ones_like(scale))
+    return scale * ops.sqrt(ops.sum((rows / scale[:, None]) ** 2, axis=1))

@@ -3,17 +3,19 @@
 import keras
 
 from keras_rin import _recurrence
+from keras_rin._backends import keras_predicts
 from keras_rin.layers._rin_cell import RINCell
 
 
-def uses_fused_recurrence(layer, training):
+def uses_fused_recurrence(layer, x, training):
     """Whether a call of a RIN runs the fused recurrence."""
-    is_tensorflow = keras.backend.backend() == "tensorflow"
-    if layer.fused == "auto" and is_tensorflow and not training:
-        # TensorFlow may be tracing the graph for an export, and without
-        # a gradient the loop of Keras is as fast.
+    if not layer.fused or unsupported_options(layer, training):
         return False
-    return layer.fused and not unsupported_options(layer, training)
+    is_tensorflow = keras.backend.backend() == "tensorflow"
+    if layer.fused is True or training or not is_tensorflow:
+        return True
+    # Elsewhere TensorFlow may be tracing the graph for an export.
+    return keras_predicts(x, *(weight.value for weight in layer.weights))
 
 
 def unsupported_options(layer, training=True):

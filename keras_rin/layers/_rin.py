@@ -77,8 +77,10 @@ class RIN(keras.layers.RNN):
         fused: `"auto"`, `True` or `False`, whether to use the fused recurrence
             of this package, which returns the same results faster,
             or the loop of `keras.layers.RNN`. `"auto"` uses the fused
-            recurrence where it is supported and faster: on TensorFlow, in
-            training only. `True` raises an error if an option is not
+            recurrence where it is supported, on TensorFlow only in training
+            and in `predict`, `evaluate` and their like, which XLA compiles if
+            the number of time steps is known; elsewhere, as in exports, the
+            loop of Keras runs. `True` raises an error if an option is not
             supported. The fused recurrence has first derivatives by
             backpropagation only: for second derivatives and forward-mode
             differentiation in training, pass `False`. Defaults to `"auto"`.
@@ -244,7 +246,7 @@ class RIN(keras.layers.RNN):
             _arguments.check_shape("initial_state", shape, (batch, self.units))
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        if not uses_fused_recurrence(self, training):
+        if not uses_fused_recurrence(self, sequences, training):
             return super().inner_loop(sequences, initial_state, mask, training)
         x = self._in_processing_order(sequences)
         dropout_mask = self.cell.get_dropout_mask(x[:, 0])
@@ -261,7 +263,6 @@ class RIN(keras.layers.RNN):
             self.cell.activation,
             mask=mask,
             return_sequences=self.return_sequences,
-            compiled=training is True,
             recompute=self.recompute,
         )
         outputs = self._masked_outputs(states, mask)
