@@ -12,7 +12,7 @@ from engine import verdicts
 from engine.study import core_seconds_of
 
 CLAIMS = record.STUDIES.parent / "docs" / "claims.md"
-DECIDED = "holds", "does not hold", "holds in part"
+DECIDED = "holds", "does not hold"
 ANSWERS = {"yes": "holds", "no": "does not hold"}
 DEPARTURES = (
     "Henrici departure of the recurrent matrix, median and range over seeds:"
@@ -100,7 +100,7 @@ def _made(study):
 
 
 def of_table(asserted):
-    """The claims that hold or do not, then those that hold in part."""
+    """The claims that hold, then those that do not."""
     rows = []
     for kind_and_subject in itertools.product(DECIDED, claims.SUBJECTS):
         for claim in asserted:
