@@ -15,6 +15,7 @@ from keras_rin.initializers import PartialIdentity
 from keras_rin.initializers import PerGate
 from keras_rin.initializers import Ramp
 from keras_rin.initializers import SmallVarianceNormal
+from keras_rin.layers import DeepTransitionRINCell
 
 SQUARE = [
     Chain(0.3),
@@ -122,6 +123,21 @@ def test_gates_draw_different_numbers(wrap, seed):
     assert len(np.unique(kernel)) == 36
 
 
+@pytest.mark.parametrize("wrap", [lambda seeded: seeded, Offset])
+def test_no_two_parts_of_ten_seeds_are_equal(wrap):
+    matrices = []
+    for seed in range(10):
+        seeded = wrap(keras.initializers.Orthogonal(0.1, seed))
+        gates = np.split(to_numpy(PerGate(seeded)((3, 12))), 4, axis=1)
+        matrices += [gate.tobytes() for gate in gates]
+        assert_same(PerGate([seeded] * 4)((3, 12)), np.hstack(gates), 0, 0)
+        for initializer in (seeded, PerGate(seeded, 1), PerGate([seeded], 1)):
+            cell = DeepTransitionRINCell(3, recurrent_initializer=initializer)
+            offsets = built(cell).get_weights()[1::2][:2]
+            assert_same(offsets, gates[:2], 0, 0)
+    assert len(set(matrices)) == 10 * 4
+
+
 @pytest.mark.one_backend
 @pytest.mark.parametrize(
     "refused, message",
@@ -203,7 +219,11 @@ def assert_rounded(tensor, exact, dtype):
     [
         (Offset(ORTHOGONAL), (5, 5), lambda v: v - np.eye(5)),
         (PerGate([ORTHOGONAL], gates=1), (5, 5), lambda v: v),
-        (PerGate([ORTHOGONAL] * 4), (5, 20), lambda v: np.tile(v, 4)),
+        (
+            PerGate([ORTHOGONAL, *[Chain(0)] * 3]),
+            (5, 20),
+            lambda v: np.pad(v, ((0, 0), (0, 15))),
+        ),
         (PerGate([Offset(ORTHOGONAL)], 1), (5, 5), lambda v: v - np.eye(5)),
     ],
     ids=["Offset", "PerGate", "four gates", "PerGate of Offset"],

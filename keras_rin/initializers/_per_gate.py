@@ -1,6 +1,7 @@
 """PerGate: an initializer of the gates of an LSTM or a GRU."""
 
 import keras
+import numpy as np
 from keras import ops
 from keras.initializers import Initializer
 
@@ -28,7 +29,8 @@ class PerGate(keras.initializers.Initializer):
         initializer: Initializer of every gate, or a list with one initializer
             per gate: Keras initializers, their names or configs. A random
             initializer draws different values for each gate, even if it has a
-            seed. Defaults to `"orthogonal"`.
+            seed: the first gate uses this seed, each other one a seed derived
+            from it and from the gate's position. Defaults to `"orthogonal"`.
         gates: Positive integer, number of gates in the kernel. Defaults to 4.
 
     Raises:
@@ -74,8 +76,11 @@ class PerGate(keras.initializers.Initializer):
         gate_shape = (*shape[:-1], shape[-1] // self.gates)
         gates = self.initializer
         if not isinstance(gates, list):
-            gates = [reseeded(gates, k) for k in range(self.gates)]
-        kernels = [_half_precision.draw(g, gate_shape, dtype) for g in gates]
+            gates = [gates] * self.gates
+        kernels = [
+            _half_precision.draw(reseeded(gate, k), gate_shape, dtype)
+            for k, gate in enumerate(gates)
+        ]
         return ops.concatenate(kernels, axis=-1)
 
     def get_config(self):
@@ -85,14 +90,26 @@ class PerGate(keras.initializers.Initializer):
         return {"initializer": config, "gates": self.gates}
 
 
-def reseeded(initializer, k):
-    """An initializer that draws other values for each k."""
-    # A random initializer of Keras returns the same values at every call.
+def reseeded(initializer, part):
+    """An initializer that draws other values for each part of a layer.
+
+    Part 0 is as without parts. The seeds of others are far from each other and
+    from those that a user counts up.
+    """
     if isinstance(initializer, Offset):
-        return Offset(reseeded(initializer.initializer, k))
+        return Offset(reseeded(initializer.initializer, part))
+    if isinstance(initializer, PerGate):
+        gates = keras.tree.map_structure(
+            lambda gate: reseeded(gate, part), initializer.initializer
+        )
+        return PerGate(gates, initializer.gates)
     config: dict = getattr(initializer, "get_config", dict)()
     if "seed" not in config or isinstance(config["seed"], dict):
         return initializer  # not random, or its seed generator advances
-    if isinstance(config["seed"], int):
-        config["seed"] += k
+    if part and isinstance(config["seed"], int):
+        entropy = config["seed"] % 2**64, part  # not negative
+        (word,) = np.random.SeedSequence(entropy).generate_state(1)
+        config["seed"] = int(word >> 1)  # every backend takes 31 bits
+    # Without a seed a new instance draws one: an initializer of Keras returns
+    # the same values at every call.
     return type(initializer).from_config(config)

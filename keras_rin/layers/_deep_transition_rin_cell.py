@@ -38,8 +38,8 @@ class DeepTransitionRINCell(RINCell):
             apply to b_1 and to b_2.
         recurrent_initializer: Initializer of the offsets U_1 and U_2. A random
             initializer draws different values for the two, even if it has a
-            seed. Defaults to `None`: a normal distribution with standard
-            deviation 0.001, as in the paper.
+            seed, which U_1 uses. Defaults to `None`: a normal distribution
+            with standard deviation 0.001, as in the paper.
         recurrent_dropout: Float in [0, 1], fraction of the hidden state to
             drop in the product h_{t-1} U_1. The identity path and a_t are
             never dropped. Defaults to 0.
