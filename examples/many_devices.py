@@ -66,17 +66,36 @@ def mirrored_strategy():
     return tf.distribute.MirroredStrategy(tf.config.list_logical_devices(kind))
 
 
+def count_devices():
+    """The number of devices among which the current scope divides a batch."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.distribute.get_strategy().num_replicas_in_sync
+    return len(keras.distribution.list_devices())
+
+
 def train(folder):
     rng = np.random.default_rng(0)
-    x, y = adding.generate(rng, FLAGS.samples, FLAGS.length)
     with distribute():
+        # Every device takes an equal share of each batch, also of the last.
+        devices = count_devices()
+        samples = FLAGS.samples - FLAGS.samples % devices
+        batch_size = max(64 - 64 % devices, devices)
+        if not samples:
+            raise app.UsageError(
+                f"--samples must be at least {devices}, one for each device. "
+                f"Received: --samples={FLAGS.samples}"
+            )
+        print(f"{samples} samples, {devices} devices, batches of {batch_size}")
+        x, y = adding.generate(rng, samples, FLAGS.length)
         layers = RIN(32), keras.layers.Dense(1)
         model = keras.Sequential([keras.Input((None, 2)), *layers])
         model.compile(keras.optimizers.Adam(1e-3), "mse")
     # Several processes would resume from different epochs.
     alone = FLAGS.processes == 1
     backup = keras.callbacks.BackupAndRestore(folder / "backup")
-    options = {"batch_size": 64, "shuffle": False, "verbose": 2}
+    options = {"batch_size": batch_size, "shuffle": False, "verbose": 2}
     options |= {"epochs": FLAGS.epochs, "callbacks": [backup] if alone else []}
     model.fit(x, y, **options)
     # All processes have to take part where the weights are gathered.

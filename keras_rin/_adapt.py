@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import warnings
 from typing import Any
 
 import keras
@@ -131,10 +130,9 @@ def _check_cells(layer, cells):
             f"known. {advice * bool(skipped)} Received: layer={layer}"
         )
     if skipped:
-        warnings.warn(
+        _arguments.warn(
             f"Some layers of {layer.name} are not adapted, since their inputs "
-            f"within another layer are unknown. {advice}",
-            stacklevel=3,
+            f"within another layer are unknown. {advice}"
         )
     for cell in cells:
         _check_built(cell)

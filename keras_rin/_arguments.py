@@ -3,8 +3,22 @@
 import math
 import numbers
 import operator
+import sys
+import warnings
 
 import numpy as np
+
+
+def warn(message, category=UserWarning):
+    """Warns at the line of the user that called Keras or this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and _package(frame) in ("keras", "keras_rin"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _package(frame):
+    return frame.f_globals.get("__name__", "").partition(".")[0]
 
 
 def integer(name, value, at_least=1):

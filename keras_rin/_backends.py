@@ -187,6 +187,16 @@ def run_rnn_of_torch(name, operands, return_sequences):
     return states if return_sequences else last[0]
 
 
+def with_known_features(layer, x):
+    """The input, with the size that its layer knows and a pipeline does not."""
+    ((axis, size),) = layer.input_spec.axes.items()
+    if x.shape[axis] is not None:
+        return x
+    shape = list(ops.shape(x))
+    shape[axis] = size
+    return ops.reshape(x, shape)
+
+
 def require_batch_size(layer, sequences):
     """The sequences, as many as a stateful layer has states."""
     size = keras.tree.flatten(layer.states)[0].shape[0]

@@ -54,9 +54,13 @@ def test_two_units_that_hold_a_bit_each_have_nine_points(rng):
     np.testing.assert_allclose(
         np.einsum("pii->pi", points.jacobians), slopes, rtol=1e-6
     )
-    assert str(points) == (
-        "4 stable, 4 saddles (1 expanding direction), 1 source; "
-        "60 of 60 searches converged"
+    assert (
+        str(points)
+        == repr(points)
+        == (
+            "4 stable, 4 saddles (1 expanding direction), 1 source; "
+            "60 of 60 searches converged"
+        )
     )
     assert (points.dimension == 0).all() and (points.speeds <= 1e-16).all()
 
@@ -149,6 +153,7 @@ def test_slow_points_are_no_fixed_points(rng):
         ({"x": [0.0, 1.0]}, r"`x` must have the shape \(1,\)"),
         ({"x": [np.nan]}, "`x` must contain finite"),
         ({"initial_states": np.zeros((4, 3))}, "`initial_states` must have"),
+        ({"initial_states": [np.zeros((4, 2))] * 2}, r"\(4, 2\).*\(4, 4\)"),
         ({"initial_states": np.zeros((0, 2))}, r"must have the shape \(1, 2\)"),
         ({"initial_states": [[np.inf, 0]]}, "_states` must contain finite"),
         ({"initial_states": [[1e308, 1e308]]}, "to finite states"),

@@ -99,6 +99,12 @@ def test_mixed_precision_runs(rng):
     np.testing.assert_allclose(norms[-1], 1, rtol=1e-2)
 
 
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+def test_a_gradient_of_half_precision_falls_as_far_as_one_of_float32(dtype):
+    norms = gradient_norms(halving(dtype=dtype), np.ones((1, 100, 2)))
+    np.testing.assert_allclose(norms, 0.5 ** np.arange(100, -1, -1), 1e-5)
+
+
 def test_gradients_beyond_float32_are_infinite_or_refused():
     layer = built(keras.layers.SimpleRNN(2, None))
     layer.cell.recurrent_kernel.assign(1e30 * np.ones((2, 2)))

@@ -1,3 +1,5 @@
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from references import weights64
 from scipy import special
 
 import keras_rin
+from keras_rin.diagnostics import gradient_norms
 from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import state_jacobians
 from keras_rin.diagnostics import state_trajectories
@@ -207,6 +210,43 @@ def test_many_rows_are_as_few(rng):
     for part in (slice(-2, None), slice(1023, 1025)):
         few = state_jacobians(layer, x[part])
         np.testing.assert_allclose(jacobians[part], few, atol=1e-6)
+
+
+@dataclasses.dataclass
+class Power:
+    """A callable with an order and without a hash."""
+
+    exponent: int
+
+    def __call__(self, z):
+        return keras.ops.tanh(z) ** self.exponent
+
+
+@pytest.mark.parametrize(
+    "kind", one_backend_after([RIN, keras.layers.SimpleRNN, keras.layers.GRU])
+)
+def test_an_activation_without_a_hash_is_that_of_its_function(rng, kind):
+    x = rng.normal(size=(2, 4, 2))
+    layer = built(kind(3, Power(3)))
+    plain = built(kind(3, lambda z: keras.ops.tanh(z) ** 3))
+    plain.set_weights(layer.get_weights())
+    for function in (state_trajectories, state_jacobians, gradient_norms):
+        np.testing.assert_allclose(function(layer, x), function(plain, x), 1e-6)
+    exponents = [
+        lyapunov_spectrum(each, x).exponents for each in (layer, plain)
+    ]
+    np.testing.assert_allclose(*exponents)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "function", [state_trajectories, gradient_norms, lyapunov_spectrum]
+)
+def test_a_state_that_is_no_vector_is_refused(function):
+    layer = keras.layers.ConvLSTM1D(3, 2)
+    layer.build((None, None, 5, 2))
+    with pytest.raises(ValueError, match="states that are vectors.*ConvLSTM1D"):
+        function(layer, np.ones((2, 4, 2)))
 
 
 EXACT = {

@@ -135,7 +135,11 @@ def test_noise_layers_are_analysed_without_their_noise():
 def test_a_sign_is_undetermined_within_three_standard_errors():
     exponents, errors = np.array([0.2, 0.02, -0.5]), np.array([0.04, 0.01, 0.1])
     spectrum = LyapunovSpectrum(exponents, errors, exponents[None])
-    assert str(spectrum) == (
-        "largest exponent 0.2 (standard error 0.04); "
-        "1 positive, 1 negative, 1 undetermined"
+    assert (
+        str(spectrum)
+        == repr(spectrum)
+        == (
+            "largest exponent 0.2 (standard error 0.04); "
+            "1 positive, 1 negative, 1 undetermined"
+        )
     )

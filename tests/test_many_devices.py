@@ -71,6 +71,12 @@ def test_together_they_train_what_one_does(tmp_path):
         assert_close(result(split, start(split, devices=2)), expected)
 
 
+def test_devices_that_do_not_divide_a_batch_train_too(tmp_path):
+    three = ["--devices=3"] if BACKEND == "tensorflow" else []
+    losses, _ = result(tmp_path, start(tmp_path, *three, devices=3))
+    assert [*losses] == [1, 2, 3, 4]
+
+
 def die_in_epoch(number):
     def on_epoch_begin(self, epoch, logs=None):
         if epoch + 1 == number:

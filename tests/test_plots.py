@@ -121,6 +121,10 @@ def looks(curves):
     }
 
 
+def test_names_may_be_numbers():
+    assert looks({0.5: [1, 2]}).keys() == {"0.5"}
+
+
 def test_lines_differ_and_the_first_ones_without_color():
     drawn = list(looks({str(k): [k, k] for k in range(30)}).values())
     assert len(set(drawn)) == 30

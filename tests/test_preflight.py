@@ -262,6 +262,18 @@ def test_each_problem_has_a_line_that_was_seen_to_help(name, data):
     assert bool(expected) != ("one\nbatch does not show" in str(report))
 
 
+@pytest.mark.parametrize("loss", ["mse", {"a": "mse"}])
+def test_one_output_may_be_in_a_dict(data, loss):
+    x, y = data
+    inputs = keras.Input((None, 2))
+    model = keras.Model(inputs, {"a": keras.layers.Dense(1)(RIN(3)(inputs))})
+    model.compile("sgd", loss)
+    report = preflight(model, x, {"a": y}, batch_size=len(x))
+    expected = model.evaluate(x, {"a": y}, verbose=0, return_dict=True)["loss"]
+    assert report.loss == pytest.approx(expected, rel=1e-4)
+    assert report.baseline_loss == pytest.approx(y.var(), rel=1e-4)
+
+
 def test_inputs_come_in_a_dict_and_targets_in_a_list_as_for_fit(data):
     x, y = data
     inputs = {name: keras.Input((None, 1), name=name) for name in "zam"}

@@ -105,6 +105,24 @@ def loss_that_sees_no_nan(y, answer):
     return keras.ops.mean((seen - y) ** 2)
 
 
+class Silent(keras.Sequential):
+    """A model whose logs have no loss."""
+
+    def train_step(self, *arguments):
+        logs = super().train_step(*arguments)
+        if keras.backend.backend() == "jax":
+            return {}, logs[1]
+        return {}
+
+
+def test_no_loss_is_named_where_there_is_none():
+    model = Silent([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(1e38), "mse", run_eagerly=EAGER)
+    x, y = data()
+    with pytest.raises(FloatingPointError, match=r"^Epoch 1, step 8\. The fir"):
+        fit(model, x, 1e3 * y, RestoreOnNaN())
+
+
 class Saver(keras.callbacks.Callback):
     """Keeps what a callback would save at the end of an epoch."""
 

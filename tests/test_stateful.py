@@ -16,10 +16,13 @@ from keras_rin.layers import RINCell
 BACKEND = keras.backend.backend()
 
 
-@pytest.mark.skipif(
+RESETS = pytest.mark.skipif(
     BACKEND == "jax" and keras_before("3.12"),
     reason="this Keras cannot reset states on JAX",
 )
+
+
+@RESETS
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
 def test_batches_of_one_to_six_steps_are_one_sequence(rng, training, masked):
@@ -47,6 +50,30 @@ LAYERS = {
     "noisy": lambda: NoisyRNN(RINCell(4), stddev=0.0, stateful=True),
 }
 XLA = BACKEND != "torch"
+
+
+@RESETS
+@pytest.mark.parametrize("name", ["auto", "fused", "noisy"])
+def test_the_batches_of_a_model_are_one_sequence(rng, name):
+    """In all that runs them; the rate 0 leaves the weights as they are."""
+    layer, inputs = LAYERS[name](), keras.Input(batch_shape=(2, 4, 3))
+    model = keras.Model(inputs, keras.tree.flatten(layer(inputs))[-1])
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    x = rng.normal(size=(2, 12, 3)).astype("float32")
+    states = references.numpy_rin(x, layer.get_weights(), "relu")
+    x, y = (
+        np.concatenate(np.split(x, 3, axis=1)),
+        np.vstack([states[:, t] for t in (3, 7, 11)]),
+    )
+    options = {"batch_size": 2, "verbose": 0}
+    assert_same(model.predict(x, **options), y, atol=1e-4)
+    assert_same(layer.states[0], y[-2:], atol=1e-4)
+    layer.reset_state()
+    assert model.evaluate(x, y, **options) < 1e-8
+    layer.reset_state()
+    losses = model.fit(x, y, shuffle=False, **options).history["loss"]
+    assert losses[0] < 1e-8
+    assert len(model.weights) == 3 and len(layer.get_weights()) == 3
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,9 @@ from references import simple_rnn_of
 from references import to_numpy
 
 from keras_rin.layers import RIN
+from keras_rin.layers import NoisyRNN
+from keras_rin.layers import ResidualConv2D
+from keras_rin.layers import RINCell
 
 BACKEND = keras.backend.backend()
 if BACKEND == "tensorflow":
@@ -276,3 +279,30 @@ def test_the_batch_size_of_a_mask_may_be_unknown(rng):
     actual = TensorFlow.function(layer, x, mask, value)
     expected = TensorFlow.eager(layer, x, mask)
     assert_same(actual, expected)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="others know all sizes"
+)
+@pytest.mark.parametrize(
+    "make, rank",
+    [
+        (lambda: RIN(4), 3),
+        (lambda: NoisyRNN(RINCell(4), stddev=0.0), 3),
+        (lambda: ResidualConv2D(4), 4),
+    ],
+)
+def test_a_pipeline_need_not_know_the_number_of_features(rng, make, rank):
+    import tensorflow as tf
+
+    layer = make()
+    x = tf.constant(rng.normal(size=(2, 6, 4, 3)[-rank:]), "float32")
+
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, training=True) ** 2)
+        return tape.gradient(loss, layer.trainable_weights)
+
+    expected = gradients(x)
+    unknown = [tf.TensorSpec([None] * rank)]
+    assert_same(tf.function(gradients, unknown)(x), expected)

@@ -3,7 +3,6 @@
 import collections
 import math
 import time
-import warnings
 
 import keras
 import numpy as np
@@ -172,12 +171,11 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             self._layers.append((name, layer, inputs.get(id(layer))))
         unknown = [name for name, _, inputs in self._layers if not inputs]
         if unknown and self.x is not None:
-            warnings.warn(
+            _arguments.warn(
                 f"The gradients of {', '.join(unknown)} are not followed, "
                 "since the inputs within another layer are unknown. Measure "
                 "them by keras_rin.diagnostics.gradient_norms(layer, "
-                "its_inputs).",
-                stacklevel=2,
+                "its_inputs)."
             )
 
 

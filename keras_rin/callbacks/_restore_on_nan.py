@@ -1,7 +1,5 @@
 """Training that ends with finite weights."""
 
-import collections
-
 import keras
 import numpy as np
 
@@ -21,9 +19,9 @@ class RestoreOnNaN(keras.callbacks.Callback):
     their number, the weights are checked too: the update may have overflowed,
     and on some processors a ReLU makes 0 of NaN.
 
-    It keeps three copies of the weights and makes one at every execution of
-    `steps_per_execution`. The variables of the optimizer stay as they are: to
-    train on, compile the model again.
+    It keeps three copies of the weights and makes one at every execution. The
+    variables of the optimizer stay as they are: to train on, compile the model
+    again.
 
     Raises:
         FloatingPointError: If the loss or a checked weight is not finite.
@@ -41,60 +39,51 @@ class RestoreOnNaN(keras.callbacks.Callback):
     True
     """
 
-    def on_train_begin(self, logs=None):
-        self._recent_copies: collections.deque = collections.deque(maxlen=2)
-
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch, self._step = epoch, 0
-        self._states = hidden_states(self.model)
-        self._epoch_copies = self._copy_variables()
-        self._recent_copies.append(self._epoch_copies)
+        # Of the beginning, and after the last two executions.
+        self._copies = [self._copy_variables()]
 
     def on_train_batch_end(self, batch, logs=None):
         first, total = self._step + 1, (self.params or {}).get("steps")
-        if first == 1:  # which may have built the model
-            self._states = hidden_states(self.model)
         self._step += self.model.steps_per_execution
         last = min(self._step, total or self._step)
         steps = f"step {first}" if first == last else f"steps {first} to {last}"
-        loss = (logs or {}).get("loss", 0.0)
-        when = f"Epoch {self._epoch + 1}, {steps}: the loss is {loss}"
-        self._check_finite([], when, loss)
-        self._recent_copies.append(self._copy_variables())
-        if total in (None, last):
-            self._check_finite(self._recent_copies[-1], when)
+        when = f"Epoch {self._epoch + 1}, {steps}"
+        loss = (logs or {}).get("loss")  # a train step may log none
+        when += "" if loss is None else f": the loss is {loss}"
+        if not np.isfinite(loss or 0.0):
+            self._restore(when)
+        self._copies[1:] = [*self._copies[1:][-1:], self._copy_variables()]
+        if total in (None, last) and _not_finite(self._copies[-1]):
+            self._restore(when)
 
     def on_epoch_end(self, epoch, logs=None):
-        self._check_finite(self._copy_variables(), f"Epoch {epoch + 1} is over")
-
-    def _check_finite(self, copies, when, loss=0.0):
-        if not (np.isfinite(loss) and _all_finite(copies)):
-            raise FloatingPointError(
-                f"{when}. {self._first_not_finite()} {self._restore()}"
-            )
+        if _not_finite(self._copy_variables()):
+            self._restore(f"Epoch {epoch + 1} is over")
 
     def _copy_variables(self):
-        variables = self.model.weights + self._states
+        variables = self.model.weights + hidden_states(self.model)
         return [(v, keras.ops.copy(v)) for v in variables]
 
-    def _first_not_finite(self):
-        for variable, value in self._recent_copies[-1] + self._copy_variables():
-            if not _is_finite(value):
-                return f"The first weight not finite is {variable.path}."
-        return "All weights are finite."
-
-    def _restore(self):
-        for copies in (*reversed(self._recent_copies), self._epoch_copies):
-            if copies and _all_finite(copies):
+    def _restore(self, when):
+        weights = "All weights are finite."
+        if paths := _not_finite(self._copies[-1] + self._copy_variables()):
+            weights = f"The first weight not finite is {paths[0]}."
+        for copies in reversed(self._copies):
+            if not _not_finite(copies):
                 for variable, value in copies:
                     variable.assign(value)
-                return "The model has the last finite weights."
-        return "There are no finite weights to restore."
+                restored = "The model has the last finite weights."
+                break
+        else:
+            restored = "There are no finite weights to restore."
+        raise FloatingPointError(f"{when}. {weights} {restored}")
 
 
-def _all_finite(copies):
-    return all(_is_finite(value) for _, value in copies)
-
-
-def _is_finite(value):
-    return np.isfinite(keras.ops.convert_to_numpy(value)).all()
+def _not_finite(copies):
+    """The paths of the variables whose values are not finite."""
+    arrays = (
+        (v.path, keras.ops.convert_to_numpy(value)) for v, value in copies
+    )
+    return [path for path, array in arrays if not np.isfinite(array).all()]

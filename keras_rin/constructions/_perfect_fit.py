@@ -205,11 +205,16 @@ def _separating_weights(cloud, width):
         share = (roundoff * reach[start] * np.sqrt(squares)).max()
         if share > LARGEST_SHARE:
             point = cloud.first_indices[order[start + gaps.argmin()]]
+            widest = cloud.points.shape[1] + 1
             raise TooNarrow(
                 f"In float32 this fit fails at width {width}: another point is "
                 f"too close to x[{point}], which rounding may move to another "
-                "class. A larger width may suffice, up to "
-                f"{cloud.points.shape[1] + 1}. Received: width={width}"
+                "class. "
+                + (
+                    f"A larger width may suffice, up to {widest}."
+                    if width < widest
+                    else "No larger width would move them apart."
+                )
             )
         kernel[block, :-1, : stop - start] = directions.T
         bias[block, : stop - start] = -thresholds

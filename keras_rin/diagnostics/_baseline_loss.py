@@ -22,6 +22,7 @@ def best_constant(model, y):
     name, options = _name_and_options(model)
     if name is None or options.get("axis", -1) != -1:
         return None
+    (y,) = keras.tree.flatten(y)  # may be within a list or dict
     if name.startswith("sparse"):
         classes = np.arange(model.outputs[0].shape[-1])
         is_counted = y != options.get("ignore_class")

@@ -22,6 +22,12 @@ def built_cell(layer):
             "or one direction of a Bidirectional, by itself. "
             f"Received: layer={layer}"
         )
+    sizes = keras.tree.flatten(cell.state_size)
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise ValueError(
+            "`layer` must have states that are vectors, unlike those of a "
+            f"convolutional cell. Received: layer={layer}"
+        )
     if not cell.built:
         raise ValueError(
             f"{layer.name} has no weights yet: build it, or call it on data. "

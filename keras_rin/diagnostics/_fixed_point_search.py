@@ -5,6 +5,7 @@ import scipy
 
 from keras_rin import _arguments
 from keras_rin.diagnostics import _spectrum
+from keras_rin.diagnostics._sequences import finite_states
 
 # With a larger tolerance slow points are wanted, which refining would move.
 REFINED_TOLERANCE = 1e-16
@@ -29,7 +30,7 @@ class Search:
         self._tolerance, self._iterations = tolerance, iterations
 
     def checked_states(self, states):
-        states = _arguments.finite_array("initial_states", states)
+        states = finite_states(states)
         rows = max(1, len(np.atleast_1d(states)))
         shape = rows, self._step.size
         _arguments.check_shape("initial_states", states.shape, shape)

@@ -29,7 +29,7 @@ class FixedPoints(typing.NamedTuple):
     """What `fixed_points` returns, an entry for each fixed point.
 
     Stable points come first, the others by the number of expanding
-    directions. `print` shows how many there are of each kind.
+    directions. Its line is how many there are of each kind.
 
     Attributes:
         states: Array `(points, state)`.
@@ -81,7 +81,7 @@ class FixedPoints(typing.NamedTuple):
         columns = self.expanding, self.neutral, self.contracting, self.dimension
         return list(map(_kind, *columns))
 
-    def __str__(self):
+    def __repr__(self):
         counts = np.array([self.expanding, self.dimension]).tolist()
         kinds = zip(self.kinds, *counts, strict=True)
         points = [
@@ -163,8 +163,9 @@ def fixed_points(
 
     Args:
         layer: A built recurrent layer or cell of Keras.
-        initial_states: Array `(initial_states, state)`, finite. Defaults to
-            `None`, for `complete=True`.
+        initial_states: Array `(initial_states, state)`, finite, or a list of
+            its parts, such as `[h, c]`. Defaults to `None`, for
+            `complete=True`.
         x: Array `(features,)`, finite, the constant input. Defaults to
             `None`: zeros.
         complete: Boolean, whether to find all fixed points in place of those

@@ -1,7 +1,6 @@
 """Lyapunov exponents of a recurrent layer along sequences."""
 
 import typing
-import warnings
 
 import keras
 import numpy as np
@@ -34,7 +33,7 @@ class LyapunovSpectrum(typing.NamedTuple):
     standard_error: np.ndarray
     convergence: np.ndarray
 
-    def __str__(self):
+    def __repr__(self):
         largest, error = self.exponents[0], self.standard_error[0]
         margins = np.maximum(3 * np.nan_to_num(self.standard_error), 1e-7)
         positive = (self.exponents > margins).sum()
@@ -167,12 +166,11 @@ def _integer(name, value, default, least, most):
 def _warn_of_rest(cell, largest, moves):
     at_unstable_point = ~moves & (largest > RESTING)
     if at_unstable_point.any():
-        warnings.warn(
+        _arguments.warn(
             f"The states of {cell.name} in {at_unstable_point.sum()} of "
             f"{len(moves)} sequences do not move: these exponents, up to "
             f"{largest[at_unstable_point].max():.3g}, belong to an unstable "
-            "fixed point and to no attractor. Pass other `initial_states`",
-            stacklevel=3,
+            "fixed point and to no attractor. Pass other `initial_states`"
         )
 
 

@@ -70,7 +70,7 @@ class Preflight(typing.NamedTuple):
     gradient_norm: float
     findings: tuple[_Finding, ...]
 
-    def __str__(self):
+    def __repr__(self):
         lines = [f"loss at update 0        {self.loss:.3g}"]
         if self.baseline_loss is not None:
             lines.append(f"loss of a constant      {self.baseline_loss:.3g}")
@@ -146,7 +146,8 @@ def preflight(
     def batch_loss(values, output_layer=lambda outputs: outputs):
         mapping = zip(variables, values, strict=True)
         with keras.StatelessScope(state_mapping=list(mapping)):
-            outputs = output_layer(model(x, training=True))
+            outputs = model(x, training=True)
+            outputs = keras.tree.map_structure(output_layer, outputs)
             return model.compute_loss(x=x, y=y, y_pred=outputs)
 
     values = [ops.convert_to_tensor(variable.value) for variable in variables]

@@ -36,14 +36,19 @@ def _checked_initial_states(cell, states, rows):
     if states is None:
         with _autodiff.float64_allowed():
             return _cells.float64(_state_map.flat_initial_state(cell, rows))
-    if isinstance(states, list | tuple):
-        parts = [_arguments.real_array("initial_states", s) for s in states]
-        if all(part.ndim == 2 for part in parts):
-            states = np.concatenate(parts, axis=1)
-    states = _arguments.finite_array("initial_states", states)
+    states = finite_states(states)
     shape = rows, sum(_state_map.sizes(cell))
     _arguments.check_shape("initial_states", states.shape, shape)
     return states
+
+
+def finite_states(states):
+    """The array `initial_states`, or a list of its parts side by side."""
+    if isinstance(states, list | tuple):
+        parts = [_arguments.real_array("initial_states", s) for s in states]
+        if all(part.ndim == 2 for part in parts):
+            states = np.hstack(parts)
+    return _arguments.finite_array("initial_states", states)
 
 
 def _checked_sequences(x, cell):

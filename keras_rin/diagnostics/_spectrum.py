@@ -5,10 +5,10 @@ for a Jordan block of 50 units in an orthogonal basis, 0.5 away. Everything is
 therefore computed again with V changed by as much as rounding changes it.
 """
 
-import warnings
-
 import numpy as np
 import scipy
+
+from keras_rin import _arguments
 
 ROUNDING = np.finfo("float64").eps
 TOLERANCE = 1e-6  # relative: a result that rounding moves by more is doubtful
@@ -121,10 +121,9 @@ def doubtful(value, perturbed_value, at_least=0.0):
 
 
 def warn(quantity, value, perturbed_value):
-    warnings.warn(
+    _arguments.warn(
         f"Double precision does not determine the {quantity} of "
         "`recurrent_matrix`, which is far from normal: rounding takes it from "
         f"{value:.6g} to {perturbed_value:.6g}, or further",
         scipy.linalg.LinAlgWarning,
-        stacklevel=3,
     )

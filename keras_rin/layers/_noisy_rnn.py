@@ -6,11 +6,11 @@ import keras
 from keras import ops
 
 from keras_rin import _arguments
-from keras_rin._backends import require_batch_size
+from keras_rin.layers._sequence_layer import SequenceLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class NoisyRNN(keras.layers.RNN):
+class NoisyRNN(SequenceLayer):
     """RNN layer that adds Gaussian noise to the hidden state at each time step.
 
     h_t <- h_t + z_t, z_t drawn from N(0, stddev^2) for each unit and step
@@ -71,14 +71,8 @@ class NoisyRNN(keras.layers.RNN):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def build(self, sequences_shape, initial_state_shape=None):
-        super().build(sequences_shape, initial_state_shape)
-        features = sequences_shape[-1]
-        self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
-
     def call(self, sequences, initial_state=None, mask=None, training=False):
-        if self.stateful:
-            sequences = require_batch_size(self, sequences)
+        sequences = self.known_sequences(sequences)
         noise = self.stddev * keras.random.normal(
             (*ops.shape(sequences)[:2], self.cell.output_size),
             dtype=self.compute_dtype,

@@ -1,9 +1,8 @@
 """Warnings about options that are meant for an effective matrix V = U + I."""
 
-import warnings
-
 import keras
 
+from keras_rin import _arguments
 from keras_rin.constraints import Orthogonal
 from keras_rin.initializers import ChainIdentity
 from keras_rin.initializers import PerGate
@@ -31,11 +30,10 @@ def warn_about_effective_options(layer, weight):
         replacements["constraint"] = "Orthogonal(offset=True)"
     kind = "RIN" if type(layer).__name__ == "RINCell" else type(layer).__name__
     for option, replacement in replacements.items():
-        warnings.warn(
+        _arguments.warn(
             f"{kind} stores the offset U of its matrix U + I, but its "
             f"`{weight}_{option}` is meant for the matrix. Pass "
-            f"`{weight}_{option}={replacement}`.",
-            stacklevel=2,
+            f"`{weight}_{option}={replacement}`."
         )
 
 

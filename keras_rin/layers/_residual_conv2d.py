@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_rin import _arguments
+from keras_rin._backends import with_known_features
 from keras_rin.layers._residual_branch import ResidualBranch
 
 
@@ -103,6 +104,7 @@ class ResidualConv2D(ResidualBranch):
         )
 
     def call(self, x):
+        x = with_known_features(self, x)
         self.compute_output_shape(x.shape)
         x = ops.cast(x, self.compute_dtype)  # integers too
         # TensorFlow has no channels-first convolution on a CPU.

@@ -11,16 +11,16 @@ from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
-from keras_rin._backends import require_batch_size
 from keras_rin._recurrence import identity_recurrence
 from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._fused_support import unsupported_options
 from keras_rin.layers._fused_support import uses_fused_recurrence
 from keras_rin.layers._rin_cell import RINCell
+from keras_rin.layers._sequence_layer import SequenceLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class RIN(keras.layers.RNN):
+class RIN(SequenceLayer):
     """Recurrent Identity Network, a drop-in for `keras.layers.SimpleRNN`.
 
     h_t = activation(x_t W + h_{t-1} + h_{t-1} U + b)
@@ -211,14 +211,8 @@ class RIN(keras.layers.RNN):
                 f"`{name}=True` does not support {' and '.join(options)}."
             )
 
-    def build(self, sequences_shape, initial_state_shape=None):
-        super().build(sequences_shape, initial_state_shape)
-        features = sequences_shape[-1]
-        self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
-
     def call(self, sequences, initial_state=None, mask=None, training=False):
-        if self.stateful:
-            sequences = require_batch_size(self, sequences)
+        sequences = self.known_sequences(sequences)
         self._check_call(sequences, initial_state, mask)
         # Dropout draws its mask in the dtype of the inputs, which must not be
         # an integer type.

@@ -63,7 +63,8 @@ def foreground(ax):
 
 def style(name):
     """The style of a layer or initialization, {} if it has none."""
-    return STYLES.get(name.removeprefix("RIN, ").removeprefix("RIN "), {})
+    name = str(name).removeprefix("RIN, ").removeprefix("RIN ")
+    return STYLES.get(name, {})
 
 
 def band(ax, x, low, middle, high, label):
