@@ -1,0 +1,72 @@
+"""ResidualBlocks: the blocks of `perfect_fit` in one layer."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+# Options of version 0.1.0, in which this layer was `ResidualDenseStack`.
+ONLY = {"activation": "relu", "use_bias": True}
+WITHOUT = ("_regularizer", "_constraint")
+
+
+@keras.saving.register_keras_serializable("keras_rin", "ResidualDenseStack")
+class ResidualBlocks(keras.layers.Layer):
+    """h_{i+1} = h_i + relu(h_i U_i + s_i) V_i, for all blocks i in one loop.
+
+    The weights of all blocks lie along a leading axis, so that a thousand
+    blocks build, save and compile as fast as one layer.
+    """
+
+    def __init__(self, units: int, depth: int, **options: Any):
+        super().__init__(**options)
+        # On TensorFlow, XLA has no gradient of `keras.ops.scan`, and the
+        # compiler of Torch unrolls it: `jit_compile="auto"` stays off.
+        self.supports_jit = keras.backend.backend() == "jax"
+        self.units, self.depth = units, depth
+
+    def build(self, input_shape):
+        width = input_shape[-1]
+        for name, shape in {
+            "kernel": (self.depth, width, self.units),
+            "output_kernel": (self.depth, self.units, width),
+            "bias": (self.depth, self.units),
+        }.items():
+            weight = self.add_weight(shape, "zeros", name=name)
+            setattr(self, name, weight)
+
+    def call(self, h):
+        def block(h, weights):
+            kernel, output_kernel, bias = weights
+            active = ops.relu(ops.matmul(h, kernel) + bias)
+            return h + ops.matmul(active, output_kernel), None
+
+        weights = tuple(ops.convert_to_tensor(w) for w in self.weights)
+        return ops.scan(block, h, weights)[0]
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        sizes = {"units": self.units, "depth": self.depth}
+        return {**super().get_config(), **sizes}
+
+    @classmethod
+    def from_config(cls, config):
+        others = {
+            name: value
+            for name, value in config.items()
+            if value != ONLY.get(name, value)
+            or (name.endswith(WITHOUT) and value is not None)
+        }
+        if others:
+            raise ValueError(
+                "`ResidualDenseStack` has become the layer of `perfect_fit`, "
+                f"with {ONLY} and without regularizers and constraints: write "
+                "a stack of `ResidualDense`, or load the file with version "
+                f"0.1.0. Received: {others}"
+            )
+        names = ("name", "trainable", "dtype", "units", "depth")
+        return super().from_config(
+            {name: config[name] for name in names if name in config}
+        )
