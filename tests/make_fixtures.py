@@ -76,7 +76,6 @@ def residual():
         VECTOR,
         layers.LinearResidual(kernel_initializer=small()),
         layers.ResidualDense(3, kernel_initializer=small()),
-        layers.ResidualDenseStack(3, depth=2),
     )
 
 

@@ -17,7 +17,6 @@ from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
-from keras_rin.layers import ResidualDenseStack
 from keras_rin.layers import RINCell
 
 EVERYTHING = {  # that a residual layer takes
@@ -107,14 +106,6 @@ LAYERS = {
             activity_regularizer="l2",
         ),
         *((5, 3), (5, 3), 1),
-    ),
-    "ResidualDenseStack": (
-        of(ResidualDenseStack, 8, depth=3, output_initializer="he_normal"),
-        *((4,), (4,), 3),
-    ),
-    "ResidualDenseStack with everything": (
-        of(ResidualDenseStack, 3, depth=2, **EVERYTHING),
-        *((5, 4), (5, 4), 3),
     ),
     "ResidualDense": (of(ResidualDense, 4), (3,), (3,), 3),
     "ResidualDense with everything": (
@@ -218,7 +209,6 @@ def test_it_computes_in_the_policy_asked_for(row, policy):
 ON_FEATURES = [
     LinearResidual("he_normal"),
     ResidualDense(2),
-    ResidualDenseStack(2, depth=2, output_initializer="he_normal"),
 ]
 
 
@@ -259,8 +249,6 @@ def test_it_takes_integers_and_float64_as_dense_does(layer):
     [
         (RINCell, "units"),
         (ResidualDense, "units"),
-        (of(ResidualDenseStack, depth=2), "units"),
-        (of(ResidualDenseStack, 2), "depth"),
         (ResidualConv2D, "filters"),
         (of(ResidualConv2D, 4), "kernel_size"),
         (of(ResidualConv2D, 4), "strides"),
@@ -274,9 +262,7 @@ def test_sizes_must_be_positive_integers(make, name):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize(
-    "name", ["LinearResidual", "ResidualDense", "ResidualDenseStack"]
-)
+@pytest.mark.parametrize("name", ["LinearResidual", "ResidualDense"])
 def test_the_number_of_features_must_be_known_and_stay(name):
     make, (features,), *_ = LAYERS[name]
     with pytest.raises(ValueError, match="None"):
@@ -295,7 +281,6 @@ def test_the_number_of_features_must_be_known_and_stay(name):
         (RINCell, keras.layers.SimpleRNNCell),
         (DeepTransitionRINCell, keras.layers.SimpleRNNCell),
         (ResidualDense, keras.layers.Dense),
-        (ResidualDenseStack, keras.layers.Dense),
     ],
 )
 def test_positional_arguments_are_the_first_of_keras(ours, of_keras):

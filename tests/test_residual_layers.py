@@ -1,7 +1,5 @@
 """LinearResidual, and the residual layers of a branch with two kernels."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -10,15 +8,14 @@ from cases import first_of
 from references import assert_same
 from references import to_numpy
 
+from keras_rin.constructions._residual_blocks import ResidualBlocks
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
-from keras_rin.layers import ResidualDenseStack
 
 LAYERS = {
     "dense": (ResidualDense, (None, 4)),
-    "stack": (functools.partial(ResidualDenseStack, depth=3), (None, 4)),
     "conv": (ResidualConv2D, (None, 4, 4, 4)),
 }
 NORMAL = keras.initializers.RandomNormal
@@ -121,27 +118,27 @@ def test_a_small_linear_offset_survives_bfloat16():
         *(2, pytest.mark.one_backend),
     ),
 )
-@pytest.mark.parametrize("depth", [None, 1, 7])
-def test_dense_layers_and_stacks_are_the_formula(
-    rng, depth, activation, use_bias, shape
-):
-    options = {"depth": depth} if depth else {}
-    layer = (ResidualDenseStack if depth else ResidualDense)(
+def test_a_dense_layer_is_the_formula(rng, activation, use_bias, shape):
+    layer = ResidualDense(
         3,
         activation,
         use_bias,
         kernel_initializer=NORMAL(stddev=0.5),
         output_initializer=NORMAL(stddev=0.2),
         bias_initializer=NORMAL(stddev=0.5),
-        **options,
     )
-    h = x = rng.normal(size=shape).astype("float32")
+    x = rng.normal(size=shape).astype("float32")
     y = layer(x)
     assert layer.compute_output_shape(shape) == shape
-    kernels, outputs, *biases = (
-        weight if depth else weight[None] for weight in layer.get_weights()
-    )
-    biases = biases[0] if use_bias else np.zeros(len(kernels))
-    for u, v, b in zip(kernels, outputs, biases, strict=True):
-        h = h + references.ACTIVATIONS[activation](h @ u + b) @ v
-    assert_same(y, h)
+    u, v, *b = layer.get_weights()
+    hidden = references.ACTIVATIONS[activation](x @ u + (b[0] if b else 0))
+    assert_same(y, x + hidden @ v)
+
+
+@pytest.mark.one_backend
+def test_a_stack_of_another_form_in_an_old_file_is_refused():
+    config = ResidualBlocks(2, depth=3).get_config()
+    assert ResidualBlocks.from_config(config).depth == 3
+    for option in ({"activation": "tanh"}, {"kernel_regularizer": "l2"}):
+        with pytest.raises(ValueError, match="of `perfect_fit`.*version 0.1.0"):
+            ResidualBlocks.from_config({**config, **option})

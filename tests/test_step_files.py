@@ -19,7 +19,6 @@ from test_streaming_step import some_input
 from keras_rin.export import export_streaming
 from keras_rin.export import streaming_step
 from keras_rin.layers import RIN
-from keras_rin.layers import ResidualDenseStack
 
 pytestmark = [ON_TENSORFLOW, pytest.mark.one_backend]
 PATHS = {
@@ -156,11 +155,6 @@ REFUSED = [
     ),
     ("onnx", lambda: above(Digamma(name="mine")), "mine.*Digamma"),
     ("litert", lambda: above(Digamma(name="mine")), "Digamma.*mine"),
-    (
-        "onnx",
-        lambda: above(ResidualDenseStack(2, depth=2, name="deep")),
-        "deep.*while",
-    ),
 ]
 
 

@@ -15,7 +15,6 @@ from keras_rin.export import streaming_step
 from keras_rin.layers import RIN
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualDense
-from keras_rin.layers import ResidualDenseStack
 
 pytestmark = pytest.mark.one_backend
 
@@ -79,7 +78,6 @@ ACCEPTED = [
     (layers.UnitNormalization(), (3,)),
     (LinearResidual("he_normal"), (3,)),
     (ResidualDense(4), FRAMES),
-    (ResidualDenseStack(3, depth=2, output_initializer="he_normal"), (3,)),
 ]
 
 

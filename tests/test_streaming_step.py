@@ -15,7 +15,6 @@ from keras_rin.layers import RIN
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import ResidualDense
-from keras_rin.layers import ResidualDenseStack
 from keras_rin.layers import RINCell
 
 FEATURES = 3
@@ -54,7 +53,6 @@ def of_residual_layers(x):
     h = LinearResidual("he_normal")(embedded(x))
     h = layers.Add()([h, layers.GRU(4, return_sequences=True)(h)])
     h = ResidualDense(2, "tanh")(h)
-    h = ResidualDenseStack(2, depth=2, output_initializer="he_normal")(h)
     return sequences(3)(h)
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import typing
-import warnings
 
 import keras
 import numpy as np
@@ -10,8 +9,8 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin._adapt import adapt
-from keras_rin._layer_walk.undisturbed import undisturbed
+from keras_rin._cell_descriptions import inherited_description
+from keras_rin._layer_walk.layers import cell_of
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _state_map
@@ -34,7 +33,17 @@ batch does not show whether this model can learn these data, nor whether the
 learning rate suits a whole training."""
 
 
-class _Layer(typing.NamedTuple):
+class PreflightLayer(typing.NamedTuple):
+    """What `preflight` measures of a recurrent layer.
+
+    Attributes:
+        name: String, its name.
+        input_mean: Array `(features,)`, the mean of each feature it reads.
+        input_std: Array `(features,)`, the standard deviations.
+        state_norms: Array `(time + 1,)`, the root mean square of |h_t|.
+        gradient_norms: Array `(time + 1,)`, see `gradient_norms`.
+    """
+
     name: str
     input_mean: np.ndarray
     input_std: np.ndarray
@@ -42,7 +51,14 @@ class _Layer(typing.NamedTuple):
     gradient_norms: np.ndarray
 
 
-class _Finding(typing.NamedTuple):
+class PreflightFinding(typing.NamedTuple):
+    """A reason why a model may not learn.
+
+    Attributes:
+        problem: String, what was measured.
+        remedy: String, a line of code against it, or `""`.
+    """
+
     problem: str
     remedy: str = ""
 
@@ -51,24 +67,20 @@ class Preflight(typing.NamedTuple):
     """What `preflight` measures. `print` shows it as a table.
 
     Attributes:
-        layers: Tuple with the `name` of each recurrent layer, `input_mean` and
-            `input_std` of each feature that it reads, its `state_norms`, the
-            root mean square of |h_t|, and its `gradient_norms`, as of the
-            function with this name.
+        layers: Tuple of a `PreflightLayer` for each recurrent layer.
         loss: Float, the loss of the batch at update 0, with regularizers.
         baseline_loss: Float, the same if every output is the best constant;
             `None` for losses other than mean squared and absolute error and
             the cross-entropies.
         gradient_norm: Float, the norm of the gradient over all weights.
-        findings: Tuple of reasons why the model may not learn: `problem`, what
-            was measured, and `remedy`, a line of code against it, or `""`.
+        findings: Tuple of a `PreflightFinding` for each problem.
     """
 
-    layers: tuple[_Layer, ...]
+    layers: tuple[PreflightLayer, ...]
     loss: float
     baseline_loss: float | None
     gradient_norm: float
-    findings: tuple[_Finding, ...]
+    findings: tuple[PreflightFinding, ...]
 
     def __repr__(self):
         lines = [f"loss at update 0        {self.loss:.3g}"]
@@ -99,7 +111,7 @@ def preflight(
 
     - a hidden state that is not finite, or grows faster than T^2;
     - one that grows like T rather than sqrt(T): the mean of the inputs
-      accumulates, and `adapt` is named if it removes the problem;
+      accumulates, and `adapt` centers them where the layer has a bias;
     - the gradient of a layer without gates that vanishes: the first time step
       changes the last state by less than 1e-4 of what the last one does;
     - a loss that is not finite, or a first gradient that is large and not
@@ -161,9 +173,9 @@ def preflight(
     )
     # After the loss: on JAX a prediction deletes the values of before.
     layers = tuple(_layer_report(*inputs) for inputs in layer_inputs)
-    findings: list[_Finding] = []
+    findings: list[PreflightFinding] = []
     for inputs, layer in zip(layer_inputs, layers, strict=True):
-        findings += _layer_findings(model, x, inputs, layer)
+        findings += _layer_findings(inputs[0], layer)
     findings += _gradient_findings(model.optimizer, loss, norm)
     return Preflight(layers, loss, baseline_loss, norm, tuple(findings))
 
@@ -184,29 +196,30 @@ def _layer_report(layer, read_inputs):
         # Five directions give an order of magnitude.
         gradients = gradient_norms(layer, x, mask=mask, directions=5)
     moments = x[mask].mean(axis=0), x[mask].std(axis=0)
-    return _Layer(layer.name, *moments, states, gradients)
+    return PreflightLayer(layer.name, *moments, states, gradients)
 
 
-def _layer_findings(model, x, inputs, report):
+def _layer_findings(layer, report):
     """The first problem of a layer, if it has one."""
-    layer, steps = inputs[0], len(report.state_norms) - 1
+    steps = len(report.state_norms) - 1
     has_gates = "recurrent" not in recurrent_matrices(layer)
     if not np.isfinite(report.state_norms).all():
-        yield _Finding(
+        yield PreflightFinding(
             f"The hidden state of {layer.name} leaves the range of "
             f"{layer.compute_dtype} within {steps} time steps "
             "(docs/questions.md)."
         )
     elif growth := _fast_growth(report):
         cause = ": the mean of its inputs accumulates" * (growth < EXPANSION)
-        yield _Finding(
+        yield PreflightFinding(
             f"The hidden state of {layer.name} grows like T^{growth:.2f} over "
             f"T = {steps} time steps{cause} (docs/long_sequences.md).",
-            "keras_rin.adapt(model, x)" * _adapt_helps(model, x, inputs),
+            "keras_rin.adapt(model, x)"
+            * (growth < EXPANSION and _is_centered(layer)),
         )
     # Training can open gates, behind which a gradient vanishes.
     elif report.gradient_norms[0] < VANISHED and not has_gates:
-        yield _Finding(
+        yield PreflightFinding(
             f"The gradient of {layer.name} vanishes: the first of {steps} time "
             f"steps changes the last state by {report.gradient_norms[0]:.1g} "
             "of what the last one does (docs/choosing.md)."
@@ -224,16 +237,11 @@ def _fast_growth(report):
     return float(exponent * (exponent > least))
 
 
-def _adapt_helps(model, x, inputs):
-    """Whether the growth is gone after `adapt`, which is undone."""
-    weights = model.trainable_variables
-    with undisturbed(model, weights), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            adapt(model, x)
-        except ValueError:  # such as a layer without a bias to adapt
-            return False
-        return not _fast_growth(_layer_report(*inputs))
+def _is_centered(layer):
+    """Whether `adapt` can center the inputs of a layer by its bias."""
+    cell = cell_of(layer)
+    row = inherited_description(cell)
+    return row is not None and row.is_centered and cell.use_bias
 
 
 def _gradient_findings(optimizer, loss, norm):
@@ -242,13 +250,13 @@ def _gradient_findings(optimizer, loss, norm):
     options = "clipnorm", "global_clipnorm", "clipvalue"
     clips = [getattr(o, n, None) for o in (optimizer, inner) for n in options]
     if not np.isfinite([loss, norm]).all():
-        yield _Finding(
+        yield PreflightFinding(
             f"At update 0 the loss is {loss:.3g}, and its gradient has "
             f"norm {norm:.3g} (docs/questions.md)."
         )
     if norm > LARGE_GRADIENT and not any(clips):
         name = type(inner).__name__
-        yield _Finding(
+        yield PreflightFinding(
             f"The gradient of the loss has norm {norm:.2g} at update 0, and "
             "nothing clips it (docs/long_sequences.md).",
             f"keras.optimizers.{name}(..., global_clipnorm=1.0)",

@@ -137,7 +137,6 @@ LAYERS = {
             """,
             _on_features: """
                 Activation Dense Masking LinearResidual ResidualDense
-                ResidualDenseStack
             """,
             _on_its_axes: """
                 BatchNormalization LayerNormalization Normalization

@@ -4,11 +4,11 @@ import keras
 from keras import ops
 
 from keras_rin import _arguments
-from keras_rin.initializers import _square
+from keras_rin.initializers import _effective
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class Chain(_square.Effective):
+class Chain(_effective.EffectiveInitializer):
     """Initializes a recurrent matrix as a feed-forward chain of units.
 
     V[i, i + 1] = gain, all else 0
@@ -43,11 +43,11 @@ class Chain(_square.Effective):
         self.gain = _arguments.finite_number("gain", gain, at_least=0)
 
     def __call__(self, shape, dtype=None):
-        return self.gain * _square.diagonal(self, shape, dtype, 1)
+        return self.gain * _effective.diagonal(self, shape, dtype, 1)
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class ChainIdentity(_square.Effective):
+class ChainIdentity(_effective.EffectiveInitializer):
     """Initializes a recurrent matrix as a chain plus a scaled identity.
 
     V[i, i + 1] = chain_gain, V[i, i] = identity_gain, all else 0
@@ -81,12 +81,14 @@ class ChainIdentity(_square.Effective):
         self.identity_gain = number("identity_gain", identity_gain)
 
     def __call__(self, shape, dtype=None):
-        chain = self.chain_gain * _square.diagonal(self, shape, dtype, 1)
-        return chain + self.identity_gain * _square.diagonal(self, shape, dtype)
+        chain = self.chain_gain * _effective.diagonal(self, shape, dtype, 1)
+        return chain + self.identity_gain * _effective.diagonal(
+            self, shape, dtype
+        )
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class FeedbackChain(_square.Effective):
+class FeedbackChain(_effective.EffectiveInitializer):
     """Initializes a recurrent matrix as a chain with feedback connections.
 
     V[i, i + 1] = gain, V[i + 1, i] = feedback, all else 0
@@ -120,12 +122,14 @@ class FeedbackChain(_square.Effective):
         self.feedback = number("feedback", feedback, at_least=0)
 
     def __call__(self, shape, dtype=None):
-        chain = self.gain * _square.diagonal(self, shape, dtype, 1)
-        return chain + self.feedback * _square.diagonal(self, shape, dtype, -1)
+        chain = self.gain * _effective.diagonal(self, shape, dtype, 1)
+        return chain + self.feedback * _effective.diagonal(
+            self, shape, dtype, -1
+        )
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class Ramp(_square.Effective):
+class Ramp(_effective.EffectiveInitializer):
     """Initializes weights that increase linearly with the distance of units.
 
     V[i, j] = limit (j - i) / (units - 1)
@@ -154,7 +158,7 @@ class Ramp(_square.Effective):
         self.limit = _arguments.finite_number("limit", limit, at_least=0)
 
     def __call__(self, shape, dtype=None):
-        units = _square.checked_units(self, shape)
+        units = _effective.checked_units(self, shape)
         dtype = keras.backend.standardize_dtype(dtype)
         wide = dtype if dtype == "float64" else "float32"
         position = ops.arange(units, dtype=wide) / max(units - 1, 1)

@@ -3,8 +3,7 @@
 import keras
 from keras.initializers import Initializer
 
-from keras_rin.initializers import _half_precision
-from keras_rin.initializers import _square
+from keras_rin.initializers import _effective
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -35,8 +34,8 @@ class Offset(keras.initializers.Initializer):
         self.initializer = known(initializer)
 
     def __call__(self, shape, dtype=None):
-        identity = _square.diagonal(self, shape, "float32")
-        return _half_precision.draw(self.initializer, shape, dtype, identity)
+        identity = _effective.diagonal(self, shape, "float32")
+        return _effective.draw(self.initializer, shape, dtype, identity)
 
     def get_config(self):
         return {"initializer": keras.initializers.serialize(self.initializer)}

@@ -6,11 +6,11 @@ import keras
 from keras import ops
 
 from keras_rin import _arguments
-from keras_rin.initializers import _square
+from keras_rin.initializers import _effective
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class PartialIdentity(_square.Effective):
+class PartialIdentity(_effective.EffectiveInitializer):
     """Initializes a recurrent matrix as the identity on a part of the units.
 
     V[i, i] = 1 for i >= units - n, n = ceil(fraction units), all else 0
@@ -45,8 +45,8 @@ class PartialIdentity(_square.Effective):
         self.fraction = _arguments.finite_number("fraction", fraction, 0, 1)
 
     def __call__(self, shape, dtype=None):
-        units = _square.checked_units(self, shape)
-        identity = _square.diagonal(self, shape, dtype)
+        units = _effective.checked_units(self, shape)
+        identity = _effective.diagonal(self, shape, dtype)
         # 0.07 * 100 is 7.000000000000001 in double precision.
         first = units - math.ceil(round(self.fraction * units, 9))
         return identity * ops.cast(ops.arange(units) >= first, identity.dtype)

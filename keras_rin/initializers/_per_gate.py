@@ -6,7 +6,7 @@ from keras import ops
 from keras.initializers import Initializer
 
 from keras_rin import _arguments
-from keras_rin.initializers import _half_precision
+from keras_rin.initializers import _effective
 from keras_rin.initializers._offset import Offset
 from keras_rin.initializers._offset import known
 
@@ -78,7 +78,7 @@ class PerGate(keras.initializers.Initializer):
         if not isinstance(gates, list):
             gates = [gates] * self.gates
         kernels = [
-            _half_precision.draw(reseeded(gate, k), gate_shape, dtype)
+            _effective.draw(reseeded(gate, k), gate_shape, dtype)
             for k, gate in enumerate(gates)
         ]
         return ops.concatenate(kernels, axis=-1)

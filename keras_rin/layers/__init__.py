@@ -5,7 +5,6 @@ from keras_rin.layers._linear_residual import LinearResidual
 from keras_rin.layers._noisy_rnn import NoisyRNN
 from keras_rin.layers._residual_conv2d import ResidualConv2D
 from keras_rin.layers._residual_dense import ResidualDense
-from keras_rin.layers._residual_dense_stack import ResidualDenseStack
 from keras_rin.layers._rin import RIN
 from keras_rin.layers._rin_cell import RINCell
 
@@ -17,5 +16,4 @@ __all__ = [
     "RINCell",
     "ResidualConv2D",
     "ResidualDense",
-    "ResidualDenseStack",
 ]

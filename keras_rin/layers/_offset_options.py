@@ -6,7 +6,7 @@ from keras_rin import _arguments
 from keras_rin.constraints import Orthogonal
 from keras_rin.initializers import ChainIdentity
 from keras_rin.initializers import PerGate
-from keras_rin.initializers import _square
+from keras_rin.initializers import _effective
 from keras_rin.regularizers import IdentityOffsetL2
 
 # An offset of Keras's initializers with at most this spectral radius can be
@@ -50,4 +50,4 @@ def _is_effective(initializer, weight):
     if isinstance(initializer, keras.initializers.VarianceScaling):
         # The spectral radius is about the root of the scale.
         return weight == "recurrent" and initializer.scale > SMALL**2
-    return isinstance(initializer, _square.Effective)
+    return isinstance(initializer, _effective.EffectiveInitializer)

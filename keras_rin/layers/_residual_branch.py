@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_rin.initializers import SmallVarianceNormal
 
@@ -86,11 +85,6 @@ class ResidualBranch(ResidualLayer):
         self.output_kernel = add("output", "output_kernel", output_shape)
         if self.use_bias:
             self.bias = add("bias", "bias", bias_shape)
-
-    def dense_block(self, x, kernel, output_kernel, *bias):
-        hidden = ops.matmul(x, kernel)
-        hidden = hidden + bias[0] if self.use_bias else hidden
-        return x + ops.matmul(self.activation(hidden), output_kernel)
 
     def get_config(self):
         return {

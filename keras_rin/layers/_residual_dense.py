@@ -81,4 +81,6 @@ class ResidualDense(ResidualBranch):
 
     def call(self, x):
         x = ops.cast(x, self.compute_dtype)  # integers too
-        return self.dense_block(x, *self.weights)
+        hidden = ops.matmul(x, self.kernel)
+        hidden = hidden + self.bias if self.use_bias else hidden
+        return x + ops.matmul(self.activation(hidden), self.output_kernel)
