@@ -9,13 +9,10 @@ from keras_rin._layer_walk.layers import hidden_states
 
 
 @contextlib.contextmanager
-def undisturbed(layer, weights=()):
-    """Leaves random and hidden states, metrics and masks as they were.
-
-    So do `weights`, those of the trainable ones that the block changes.
-    """
+def undisturbed(layer):
+    """Leaves random and hidden states, metrics and masks as they were."""
     variables = [v for v in layer.variables if not v.trainable]
-    variables += [*layer.metrics_variables, *hidden_states(layer), *weights]
+    variables += [*layer.metrics_variables, *hidden_states(layer)]
     copies = [(variable, ops.copy(variable.value)) for variable in variables]
     try:
         with _forked_torch_generator():
