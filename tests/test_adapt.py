@@ -115,7 +115,7 @@ def test_a_layer_whose_inputs_are_unknown_is_named(x):
     with pytest.warns(UserWarning) as caught:
         keras_rin.adapt(model, x)
     message = warning_of(caught)
-    assert caught[0].filename == __file__
+    assert __file__ in [warning.filename for warning in caught]
     assert "['forward_inside', 'backward_inside']" in message
     assert "keras_rin.adapt(layer, its_inputs)" in message
     assert_same(block.weights, before, 0, 0)
