@@ -6,7 +6,6 @@ import textwrap
 import numpy as np
 
 from keras_rin.export._c_functions import functions_of
-from keras_rin.export._c_quantization import quantized
 
 # A word that no stem of a header has stands between the stem and a private
 # name, so no name of one header can be that of another.
@@ -146,3 +145,14 @@ def _finite_float32(name, values):
 def float_literals(name, values):
     """Numbers in C, each in as few digits as it is read back from."""
     return [f"{value!s}f" for value in _finite_float32(name, values).ravel()]
+
+
+def quantized(matrix):
+    """The int8 codes of a matrix, and the scales of its rows.
+
+    A scale is 1 / 127 of the largest weight of its row.
+    """
+    scale = np.abs(matrix).max(axis=1) / np.float32(127)
+    nonzero = np.where(scale > 0, scale, 1)[:, None]
+    codes = np.clip(np.round(matrix / nonzero), -127, 127)
+    return codes.astype("int8"), scale

@@ -1,4 +1,4 @@
-"""CellStep: one time step of a recurrent layer, as a layer."""
+"""Layers of one time step: of a recurrent layer, of a causal convolution."""
 
 import keras
 from keras import ops
@@ -82,3 +82,27 @@ def _reset_dropout_masks(cell):
 def _select(is_unmasked, new, old):
     shape = (-1, *(1 for _ in new.shape[1:]))
     return ops.where(ops.reshape(is_unmasked, shape), new, old)
+
+
+class ConvolutionStep(keras.layers.Layer):
+    """The convolution of x and the samples before it, which are a state."""
+
+    def __init__(self, layer):
+        super().__init__(name=f"{layer.name}_step", dtype=layer.dtype_policy)
+        self.layer = layer
+
+    def call(self, x, before):
+        layer = self.layer
+        samples = ops.concatenate([before, x], axis=1)
+        y = ops.conv(
+            samples,
+            layer.kernel,
+            layer.strides[0],
+            dilation_rate=layer.dilation_rate[0],
+            data_format="channels_last",
+        )
+        if layer.use_bias:
+            y += layer.bias
+        if layer.activation is not None:
+            y = layer.activation(y)
+        return y, samples[:, x.shape[1] :]

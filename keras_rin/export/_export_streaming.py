@@ -11,20 +11,20 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_rin import _files
 from keras_rin.export import _litert
 from keras_rin.export._c_header import write_c_header
 from keras_rin.export._check_header import code_bytes
 from keras_rin.export._integer_header import write_integer_header
 from keras_rin.export._onnx import write_onnx
+from keras_rin.export._saved_model import write_saved_model
 from keras_rin.export._streaming_step import streaming_step
 
-# Types of weights and of states, and the ending that only TensorFlow writes.
+# Types of weights and of states, and the ending of the path.
 FORMATS: dict[str, tuple] = {
     "tf_saved_model": (("float32",), ("float32",), ""),
     "litert": (_litert.WEIGHTS, _litert.STATES, ".tflite"),
     "onnx": (("float32",), ("float32",), ".onnx"),
-    "c": (("float32", "int8"), ("float32", "int16"), ""),
+    "c": (("float32", "int8"), ("float32", "int16"), ".h"),
 }
 
 
@@ -97,15 +97,18 @@ def export_streaming(
             of a C header in integers. Defaults to `None`.
         **converter: For LiteRT, attributes of `tf.lite.TFLiteConverter`. A
             `representative_dataset` is an array `(samples, time, ...)` of
-            sequences of your data, or a function that returns dictionaries as
-            `step` takes them; the file then has the step alone.
+            sequences of your data, or yields sequences, batches of them or
+            dictionaries as `step` takes them, as a generator, a function or a
+            `tf.data.Dataset`, also of pairs with targets; the file then has
+            the step alone.
 
     Returns:
         A `StreamingFile`: the path and what it takes in bytes.
 
     Raises:
         ValueError: The format lacks an option, the backend, the ending of the
-            path or a form of the model; `streaming_step` refuses the model; a
+            path or a form of the model; `streaming_step` refuses the model;
+            `serve` would not answer as the model does; a
             `representative_dataset` gives no scales.
         ImportError: The package that writes the format is not installed.
         OSError: A file cannot be written. What was there is unchanged.
@@ -140,17 +143,17 @@ def export_streaming(
     elif format == "c":
         contents, *sizes = write_c_header(model, path, weights, **converter)
     elif format == "onnx":
-        contents = write_onnx(step, path, **converter)
+        contents, *sizes = write_onnx(step, path, **converter)
     elif format == "litert":
-        contents = _litert.write_litert(
+        contents, *sizes = _litert.write_litert(
             model, step, path, weights, states, step_only, converter
         )
     else:
-        contents = _write_saved_model(model, step, path, step_only, **converter)
+        contents, *sizes = write_saved_model(
+            model, step, path, step_only, **converter
+        )
     if format != "c":
-        files = [file for file in (path, *path.rglob("*")) if file.is_file()]
-        file_bytes = sum(file.stat().st_size for file in files)
-        sizes = [file_bytes, _state_bytes(step)]
+        sizes.append(_state_bytes(step))
     if verbose:
         print(f"Wrote {path}: {contents}.")
     return StreamingFile(path, *sizes)
@@ -175,8 +178,16 @@ def _check_options(format, path, weights, states):
                 f"`{name}` must be one of {supported} in the format "
                 f"{format!r}. Received: {name}={value!r}"
             )
+    for other, (*_, reserved) in FORMATS.items():
+        is_taken = reserved and path.endswith(reserved)
+        if format == "tf_saved_model" and is_taken:
+            raise ValueError(
+                f"The ending {reserved} is that of the format {other!r}: pass "
+                f"format={other!r}. Received: path={path!r}, format={format!r}"
+            )
     backend = keras.backend.backend()
-    if ending and not (path.endswith(ending) and backend == "tensorflow"):
+    is_right = path.endswith(ending) and backend == "tensorflow"
+    if format in ("litert", "onnx") and not is_right:
         raise ValueError(
             f"The format {format!r} needs the TensorFlow backend and a path "
             f"ending in {ending}. Received: path={path!r} on {backend}"
@@ -194,23 +205,3 @@ def _check_integers(in_integers, weights, calibration):
             '`calibration` is for `format="c"` with `states="int16"`; LiteRT '
             "takes a `representative_dataset`. Received: an argument"
         )
-
-
-def _write_saved_model(model, step, path, step_only):
-    archive = keras.export.ExportArchive()
-    archive.track(model)
-    if not step_only:
-        archive.add_endpoint(
-            "serve",
-            lambda x: model(x, training=False),
-            input_signature=[_litert.specs(model.inputs[0])],
-        )
-    archive.add_endpoint(
-        "step",
-        lambda inputs: step(inputs, training=False),
-        input_signature=[_litert.specs(step.input)],
-    )
-    with _files.filling(path, "The SavedModel") as new:
-        archive.write_out(new, verbose=False)
-    inputs = f"step of {', '.join(step.input)}"
-    return inputs if step_only else f"serve(x), and {inputs}"

@@ -8,10 +8,12 @@ import keras
 import numpy as np
 
 from keras_rin import _files
-from keras_rin.export._converted import check_dtypes
-from keras_rin.export._converted import check_names
-from keras_rin.export._converted import refusal
-from keras_rin.export._step_description import write_described
+from keras_rin.export._serve import check_serve
+from keras_rin.export._serve import specs
+from keras_rin.export._step_file import check_dtypes
+from keras_rin.export._step_file import check_names
+from keras_rin.export._step_file import refusal
+from keras_rin.export._step_file import write_described
 
 WEIGHTS = ("float32", "float16", "int8")
 STATES = ("float32", "int16", "int8")
@@ -19,7 +21,10 @@ OF_INTERFACE = {"inference_input_type", "inference_output_type"}
 
 
 def write_litert(model, step, path, weights, states, step_only, attributes):
-    """Writes the file, a step alone with its description; returns a text."""
+    """Writes the file, a step alone with its description.
+
+    Returns a text, and the bytes of the file.
+    """
     import tensorflow as tf
 
     check_names("LiteRT", sorted(step.input), r"\w*", ("self", *keyword.kwlist))
@@ -32,10 +37,16 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
         )
     samples = []
     if "representative_dataset" in attributes:
-        samples = _samples(step, attributes["representative_dataset"])
+        samples = _samples(model, step, attributes["representative_dataset"])
         attributes = attributes | {"representative_dataset": lambda: samples}
         step_only = True
-    attributes = dict(**_attributes_of(weights, states), **attributes)
+    of_types = _attributes_of(weights, states)
+    if of_types.keys() & attributes.keys():
+        raise ValueError(
+            f"`weights` and `states` other than 'float32' set {[*of_types]}. "
+            f"Received: weights={weights!r} and {list(attributes)}"
+        )
+    attributes = of_types | attributes
 
     @tf.function
     def one_step(**inputs):
@@ -43,7 +54,8 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
 
     @tf.function
     def serve(x):
-        return {"y": model(x, training=False)}
+        (y,) = keras.tree.flatten(model(x, training=False))
+        return {"y": y}
 
     traced = one_step.get_concrete_function(**specs(step.input, batch=1))
     signatures = {"step": traced}
@@ -56,28 +68,21 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures=signatures)
         content = _convert(folder, list(signatures), states, attributes)
+    if not step_only:
+        run = _interpreter(content).get_signature_runner("serve")
+        tolerance = 0.5 if attributes else 1e-3  # of weights that are rounded
+        check_serve(model, lambda x: run(x=x)["y"], 1, tolerance)
     if samples and not OF_INTERFACE & attributes.keys():
         _check_outputs(step, samples, content, states)
     inputs = f"step of {', '.join(step.input)}"
     if not step_only:
         with _files.replacing(path, "The LiteRT file") as new:
             new.write_bytes(content)
-        return f"serve(x), and {inputs}"
+        return f"serve(x), and {inputs}", len(content)
     name = write_described(
         path, content, "The LiteRT file", *_entries(content), format="litert"
     )
-    return f"{inputs}, described in {name}"
-
-
-def specs(inputs, batch=None):
-    """The specs with which TensorFlow traces a function of these inputs."""
-    import tensorflow as tf
-
-    def spec(tensor):
-        shape = (batch or tensor.shape[0], *tensor.shape[1:])
-        return tf.TensorSpec(shape, tensor.dtype)
-
-    return keras.tree.map_structure(spec, inputs)
+    return f"{inputs}, described in {name}", len(content)
 
 
 def _attributes_of(weights, states):
@@ -100,10 +105,21 @@ def _attributes_of(weights, states):
     }
 
 
-def _samples(step, dataset):
-    """The samples of a dataset, from which the scales are computed."""
-    samples = dataset() if callable(dataset) else _along(step, dataset)
-    samples = [dict(sample) for sample in samples]
+def _samples(model, step, dataset):
+    """The samples of a dataset, from which the scales are computed.
+
+    A dataset is an array of sequences, or yields such arrays, sequences, pairs
+    of one of them and a target, or dictionaries as the step takes them.
+    """
+    samples, rank = [], model.inputs[0].ndim
+    for item in dataset() if callable(dataset) else dataset:
+        item = item[0] if isinstance(item, tuple) else item
+        if isinstance(item, dict):
+            samples.append(dict(item))
+        else:
+            item = np.asarray(item)
+            item = item[None] if item.ndim < rank else item
+            samples += _along(step, item)
     for name, tensor in step.input.items():
         values = np.array([sample[name] for sample in samples], tensor.dtype)
         if not np.isfinite(values).all() or not values.any():

@@ -2,10 +2,10 @@
 
 import keras
 
-from keras_rin.export._converted import check_dtypes
-from keras_rin.export._converted import check_names
-from keras_rin.export._converted import refusal
-from keras_rin.export._step_description import write_described
+from keras_rin.export._step_file import check_dtypes
+from keras_rin.export._step_file import check_names
+from keras_rin.export._step_file import refusal
+from keras_rin.export._step_file import write_described
 
 OPSET = 15
 NEW = "new_"
@@ -13,7 +13,7 @@ DTYPES = ("float32", "float16", "float64")
 
 
 def write_onnx(step, path):
-    """Writes the step and its description; returns a sentence about them.
+    """Writes the step and its description; returns a text, and its bytes.
 
     ONNX has one set of names for inputs and outputs, so a new state is called
     `new_` and the name of the state.
@@ -31,9 +31,10 @@ def write_onnx(step, path):
         advice = "choose other layers and activations, or another format"
         raise refusal("ONNX", advice, error) from error
     tensors = {new_names[name]: y for name, y in step.output.items()}
+    content_bytes = content.SerializeToString()
     name = write_described(
         path,
-        content.SerializeToString(),
+        content_bytes,
         "The ONNX file",
         _entries(content.graph.input, step.input),
         _entries(content.graph.output, tensors),
@@ -42,7 +43,8 @@ def write_onnx(step, path):
         opset=OPSET,
     )
     inputs = ", ".join(value.name for value in content.graph.input)
-    return f"step of {inputs}, in opset {OPSET}, described in {name}"
+    text = f"step of {inputs}, in opset {OPSET}, described in {name}"
+    return text, len(content_bytes)
 
 
 def _convert(step, names, tf2onnx):

@@ -1,6 +1,5 @@
 """One time step of a model, as a model."""
 
-import math
 from collections.abc import Sequence
 
 import keras
@@ -9,10 +8,9 @@ from keras import ops
 
 from keras_rin._cell_descriptions import description_of
 from keras_rin._layer_walk.functional_calls import record_calls
-from keras_rin._layer_walk.layers import layers_within
 from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.export._cell_step import CellStep
-from keras_rin.export._convolution_step import ConvolutionStep
+from keras_rin.export._cell_step import ConvolutionStep
 from keras_rin.export._stepwise import is_causal
 from keras_rin.export._stepwise import is_stepwise
 from keras_rin.export._stepwise import refuse
@@ -113,10 +111,20 @@ def calls_its_cell_alone(layer):
 
 
 def steps_at_once(model):
-    """How many steps of its input a model takes for a step of its states."""
-    each_step = keras.layers.TimeDistributed
-    layers = layers_within(model, lambda layer: isinstance(layer, each_step))
-    return math.prod(layer.strides[0] for layer in layers if is_causal(layer))
+    """How many steps of its input a model takes for a step of its states.
+
+    Strides of convolutions one above another multiply.
+    """
+    inputs, calls, _ = record_calls(model)
+    steps = {id(inputs[0]): 1}  # of the sequences
+    for layer, args, _, outputs in calls:
+        read = [steps[id(x)] for x in tensors_of(args) if id(x) in steps]
+        if read and getattr(layer, "return_sequences", True):
+            is_model = isinstance(layer, keras.Model) and is_graph(layer)
+            own = steps_at_once(layer) if is_model else 1
+            own = layer.strides[0] if is_causal(layer) else own
+            steps |= dict.fromkeys(map(id, outputs), max(read) * own)
+    return max(steps.values())
 
 
 def _has_states(layer):
