@@ -93,6 +93,42 @@ def test_fewer_samples_than_a_step_reads_are_refused(path):
         check_header(model, path, np.ones((1, 2, 2)))
 
 
+@pytest.mark.parametrize("activation", ["softmax", "linear"])
+def test_a_header_in_integers_is_compared(activation, rng, path):
+    """Along its calibration, and along counts that are far larger."""
+    rescaling = layers.Rescaling(1 / 256)
+    rin = RIN(6, "relu", return_sequences=True, recurrent_initializer="zeros")
+    model = keras.Sequential(
+        [keras.Input((None, 2)), rescaling, rin, layers.Dense(3, activation)]
+    )
+    rin.set_weights([*rin.get_weights()[:1], -0.1 * np.eye(6), np.zeros(6)])
+    x = rng.integers(-256, 257, size=(4, 300, 2))
+    options = {"weights": "int8", "states": "int16", "calibration": x}
+    export_streaming(model, path, "c", False, **options)
+    check = check_header(model, path, x)
+    y = run_c(path, x)[0].astype("float64")
+    if activation == "softmax":
+        y *= float(re.search(r"output_scale (\S+)", path.read_text())[1])
+        y = keras.ops.convert_to_numpy(keras.ops.softmax(y))
+    expected = model.predict(x, verbose=0)
+    assert check.agreement == np.mean(y.argmax(-1) == expected.argmax(-1))
+    assert check == (check.difference, check.agreement)
+    np.testing.assert_allclose(
+        check.share, check.difference / np.ptp(expected), rtol=1e-6
+    )
+    assert check.share < 0.03
+    assert check.saturated == check.outside == 0
+    assert "Warning" not in str(check)
+    assert f"{check.agreement:.2%} of the answers" in str(check)
+    wide = check_header(model, path, 100 * x)
+    assert wide.outside == np.mean(abs(100 * x).max(axis=-1) > 256)
+    assert 0.1 < wide.saturated < 1
+    for line in ("leave the range of the calib", "unlike the model"):
+        assert line in str(wide)
+    with pytest.raises(ValueError, match="whole numbers from -32768 to 32767"):
+        check_header(model, path, x / 3)
+
+
 @pytest.mark.parametrize("missing", ["rin.h", "cc"])
 def test_a_missing_header_or_compiler_is_named(missing, path, monkeypatch):
     model = of_numbers()

@@ -2,9 +2,11 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
+import typing
 
 import keras
 import numpy as np
@@ -17,36 +19,94 @@ FOR_CORTEX_M4 = (
     "arm-none-eabi-gcc -std=c99 -mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 "
     "-mfloat-abi=hard -Os"
 ).split()
-STREAM = """\
+TYPES = """\
 #include <stdio.h>
 #include "NAME.h"
+#ifdef NAME_output_scale /* in integers */
+typedef int16_t input;
+typedef int32_t output;
+#else
+typedef float input, output;
+#endif
+"""
+STREAM = f"""{TYPES}
 int main(void)
-{
+{{
     static NAME_state state;
-    static float x[NAME_inputs], y[NAME_outputs];
+    static input x[NAME_inputs];
+    static output y[NAME_outputs];
     FILE *in = fopen("x", "rb"), *out = fopen("y", "wb");
-    for (long t = 0; fread(x, sizeof x, 1, in) == 1; t++) {
+    FILE *states = fopen("states", "wb");
+    for (long t = 0; fread(x, sizeof x, 1, in) == 1; t++) {{
         if (t % (VALUES / NAME_inputs) == 0)
             NAME_reset(&state);
         NAME_step(&state, x, y);
         fwrite(y, sizeof y, 1, out);
-    }
-    return fclose(out);
-}
+        fwrite(&state, sizeof state, 1, states);
+    }}
+    return fclose(out) || fclose(states);
+}}
 """
-CALLS = """\
-#include "NAME.h"
-void reset(NAME_state *state) { NAME_reset(state); }
-void step(NAME_state *state, const float x[], float y[])
-{
+CALLS = f"""{TYPES}
+void reset(NAME_state *state) {{ NAME_reset(state); }}
+void step(NAME_state *state, const input x[], output y[])
+{{
     NAME_step(state, x, y);
-}
+}}
 """
+LARGE_SHARE = 0.1  # of the range of outputs: here rounding becomes an error
+
+
+class _Comparison(typing.NamedTuple):
+    difference: float
+    agreement: float
+
+
+class HeaderCheck(_Comparison):
+    """A pair of numbers, which prints as sentences.
+
+    Attributes:
+        difference: The largest absolute difference of an output, rounding
+            included.
+        agreement: The share of outputs whose largest value is that of the same
+            class.
+        share: The largest difference as a share of the outputs' range.
+        saturated: Of a header in integers, the share of hidden states at the
+            end of their range; else `None`.
+        outside: Of a header in integers, the share of steps that leave the
+            range of the calibration; else `None`.
+    """
+
+    share: float
+    saturated: float | None = None
+    outside: float | None = None
+
+    def __str__(self):
+        lines = [
+            f"{self.agreement:.2%} of the answers are the model's: the number "
+            "for classes.",
+            f"An output differs by at most {self.difference:.3g}, "
+            f"{self.share:.2%} of the outputs' range: the number for values.",
+        ]
+        if self.saturated is not None:
+            lines.append(f"{self.saturated:.2%} of the states are saturated.")
+        if self.outside:
+            lines.append(
+                f"Warning: {self.outside:.2%} of the steps leave the range of "
+                "the calibration; calibrate with a stream like this one."
+            )
+        if self.saturated is not None and self.share > LARGE_SHARE:
+            lines.append(
+                "Warning: the header in integers is unlike the model. If its "
+                "states hold small increments for long, use "
+                '`states="float32"`.'
+            )
+        return "\n".join(lines)
 
 
 def check_header(
     model: keras.Model, path: str | os.PathLike, x: "ArrayLike"
-) -> tuple[float, float]:
+) -> HeaderCheck:
     """Compares a C header with the model that it was made of.
 
     The header is compiled with the first of `cc`, `gcc` and `clang` that is
@@ -58,15 +118,16 @@ def check_header(
         path: The header, `*.h`.
         x: Array `(batch, time, ...)`, sequences as for `model.predict`. Where
             a step reads several samples, those of steps that are not complete
-            at the end are left out.
+            at the end are left out. For a header in integers, counts.
 
     Returns:
-        The largest absolute difference of an output, rounding of int8 weights
-        included, and the share of outputs whose largest value is that of the
-        same class.
+        A `HeaderCheck`, a pair: the largest absolute difference of an output,
+        rounding included, and the share of outputs whose largest value is that
+        of the same class. Printed, it says more. Softmax, which a header in
+        integers leaves out, is computed here.
 
     Raises:
-        ValueError: The sequences are shorter than a step.
+        ValueError: The sequences are shorter than a step, or no counts.
         OSError: There is no such header, or no compiler.
 
     Example:
@@ -91,17 +152,61 @@ def check_header(
             f"Received: x of shape {shape}"
         )
     (expected,) = keras.tree.flatten(model.predict(x, verbose=0))
+    text = pathlib.Path(path).read_text("ascii")
+    in_integers = f"{pathlib.Path(path).stem}_output_scale" in text
+    y, states = _run(path, x, in_integers)
+    y = y.reshape(len(x), -1, expected.shape[-1])
+    if in_integers:
+        y = y * float(re.findall(r"_output_scale (\S+)", text)[0])
+        if "what softmax reads" in text:
+            y = np.exp(y - y.max(axis=-1, keepdims=True))
+            y /= y.sum(axis=-1, keepdims=True)
+    y = y if y.ndim == expected.ndim else y[:, -1]
+    is_equal = y.argmax(axis=-1) == expected.argmax(axis=-1)
+    difference = float(abs(y - expected).max())
+    check = HeaderCheck(difference, float(is_equal.mean()))
+    check.share = difference / (float(np.ptp(expected)) or 1.0)
+    if in_integers:
+        check.saturated = _saturated(text, states)
+        check.outside = _outside(text, x)
+    return check
+
+
+def _run(path, x, in_integers):
+    """Outputs, a row for each step, and the bytes of the states."""
+    counts = x.astype("int16" if in_integers else "float32")
+    if in_integers and np.any(counts != x):
+        raise ValueError(
+            "A header in integers reads whole numbers from -32768 to 32767. "
+            f"Received: x from {x.min()} to {x.max()}"
+        )
     compiler = next(filter(shutil.which, COMPILERS), COMPILERS[0])
     with tempfile.TemporaryDirectory() as folder:
         command = [compiler, "-O2", f"-DVALUES={x[0].size}"]
         program = compile_with(command, STREAM, path, folder)
-        x.astype("float32").tofile(program.with_name("x"))
+        counts.tofile(program.with_name("x"))
         subprocess.run([program], cwd=folder, check=True)
-        y = np.fromfile(program.with_name("y"), "float32")
-    y = y.reshape(len(x), -1, expected.shape[-1])
-    y = y if y.ndim == expected.ndim else y[:, -1]
-    is_equal = y.argmax(axis=-1) == expected.argmax(axis=-1)
-    return float(abs(y - expected).max()), float(is_equal.mean())
+        c_type = "int32" if in_integers else "float32"
+        y = np.fromfile(program.with_name("y"), c_type)
+        return y, program.with_name("states").read_bytes()
+
+
+def _saturated(text, states):
+    """The share of states at the end of their range, if they have one."""
+    fields = re.findall(r"int16_t \w+\[(\d+)\]; /\* .* is 1(.*) \*/", text)
+    may_saturate = np.repeat(
+        ["saturates" in note for _, note in fields],
+        [int(size) for size, _ in fields],
+    )
+    values = np.frombuffer(states, "int16").reshape(-1, len(may_saturate))
+    is_at_end = abs(values[:, may_saturate].astype("int32")) >= 32767
+    return float(is_at_end.mean()) if is_at_end.size else 0.0
+
+
+def _outside(text, x):
+    (ranges,) = re.findall(r"calibration, from([-\d,\s]+)to([-\d,\s]+)", text)
+    low, high = (np.array(counts.split(","), "float64") for counts in ranges)
+    return float(((x < low) | (x > high)).any(axis=-1).mean())
 
 
 def code_bytes(path):

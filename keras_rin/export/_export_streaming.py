@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keras_rin.export import _litert
+from keras_rin.export._bill import Cost
+from keras_rin.export._bill import bill
+from keras_rin.export._bill import cost_lines
 from keras_rin.export._c_header import write_c_header
 from keras_rin.export._check_header import code_bytes
 from keras_rin.export._integer_header import write_integer_header
@@ -29,7 +32,7 @@ FORMATS: dict[str, tuple] = {
 
 
 class StreamingFile(typing.NamedTuple):
-    """What `export_streaming` returns.
+    """What `export_streaming` returns; of a C header it prints the costs.
 
     Attributes:
         path: `pathlib.Path`, the file or folder that was written.
@@ -49,6 +52,25 @@ class StreamingFile(typing.NamedTuple):
     @property
     def code_bytes(self) -> int | None:
         return code_bytes(self.path)
+
+    def bill(self) -> dict[str, Cost | None]:
+        """What a C header takes of each processor, before it is flashed.
+
+        The header is compiled for a Cortex-M0+, a Cortex-M4F and the
+        ATmega328P of an Arduino Uno, and run in emulators, where Debian's
+        packages for them are installed, which the printed file names.
+
+        Returns:
+            By name of the processor, a `Cost`, with `flash` and `ram` in bytes
+            and, `per_step`, instructions, or the cycles of an AVR; `None`
+            without the compiler. Empty for other formats.
+        """
+        return bill(self.path) if self.path.suffix == ".h" else {}
+
+    def __str__(self):
+        sizes = f"{self.weight_bytes:,} bytes of weights or file, "
+        sizes += f"{self.state_bytes:,} of hidden states"
+        return f"{self.path}: {sizes}\n{cost_lines(self.bill())}".rstrip()
 
 
 def export_streaming(
