@@ -210,7 +210,7 @@ def fixed_points(
 
     >>> layer = keras.layers.SimpleRNN(2, "relu", bias_initializer="ones")
     >>> layer.build((None, None, 1))
-    >>> layer.cell.recurrent_kernel.assign([[0.0, -2.0], [-2.0, 0.0]])
+    >>> _ = layer.cell.recurrent_kernel.assign([[0.0, -2.0], [-2.0, 0.0]])
     >>> fixed_points = keras_rin.diagnostics.fixed_points(layer, complete=True)
     >>> print(fixed_points)
     2 stable, 1 source; all of them, from 4 active sets

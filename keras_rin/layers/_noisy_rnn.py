@@ -72,7 +72,7 @@ class NoisyRNN(SequenceLayer):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
-        sequences = self.known_sequences(sequences)
+        sequences = self._known_sequences(sequences)
         noise = self.stddev * keras.random.normal(
             (*ops.shape(sequences)[:2], self.cell.output_size),
             dtype=self.compute_dtype,

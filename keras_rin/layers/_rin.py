@@ -212,7 +212,7 @@ class RIN(SequenceLayer):
             )
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
-        sequences = self.known_sequences(sequences)
+        sequences = self._known_sequences(sequences)
         self._check_call(sequences, initial_state, mask)
         # Dropout draws its mask in the dtype of the inputs, which must not be
         # an integer type.

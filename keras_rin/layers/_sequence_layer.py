@@ -17,7 +17,7 @@ class SequenceLayer(keras.layers.RNN):
         features = sequences_shape[-1]
         self.input_spec = keras.InputSpec(ndim=3, axes={-1: features})
 
-    def known_sequences(self, sequences):
+    def _known_sequences(self, sequences):
         """The sequences with all sizes that the layer knows."""
         sequences = with_known_features(self, sequences)
         return (
