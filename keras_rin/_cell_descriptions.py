@@ -13,6 +13,7 @@ are names of gates, of scratch and of states:
     activate(to, attribute="activation")           to = an activation of to
     call("copy", source, to)                       to = source
     call("add", terms, to)                         to += terms
+    call("subtract", terms, to)                    to -= terms
     call("multiply", factors, to)                  to *= factors
     call("interpolate", gate, candidate, to)
                                      to = gate to + (1 - gate) candidate
@@ -79,7 +80,7 @@ def transition(writer, cell):
     writer.call("copy", "recurrent", "h")
 
 
-def _two_transitions(writer, cell):
+def two_transitions(writer, cell):
     transition(writer, cell)
     writer.set_bias("recurrent", "transition_bias")
     writer.add_product("h", "transition_kernel")
@@ -87,7 +88,7 @@ def _two_transitions(writer, cell):
     writer.call("copy", "recurrent", "h")
 
 
-def _gru(writer, cell):
+def gru(writer, cell):
     resets_after, candidate = cell.reset_after, ("candidate",)
     writer.project(apart=("candidate", "product") if resets_after else None)
     writer.add_product("h", gates=("update", "reset"))
@@ -104,7 +105,7 @@ def _gru(writer, cell):
     writer.call("interpolate", "update", "candidate", "h")
 
 
-def _lstm(writer, cell):
+def lstm(writer, cell):
     writer.project()
     writer.add_product("h")
     for gate in ("input", "forget", "output"):
@@ -118,14 +119,23 @@ def _lstm(writer, cell):
     writer.call("multiply", "output", "h")
 
 
+def min_gru(writer, cell):
+    writer.project()
+    writer.activate("gate", "recurrent_activation")
+    writer.activate("candidate")
+    writer.call("subtract", "h", "candidate")
+    writer.call("multiply", "gate", "candidate")
+    writer.call("add", "candidate", "h")
+
+
 # By the registered name of the class. Another cell is added as a row here.
 DESCRIPTIONS = {
     "SimpleRNNCell": CellDescription(transition, is_centered=True),
     "GRUCell": CellDescription(
-        _gru, gates=("update", "reset", "candidate"), scratch=("product",)
+        gru, gates=("update", "reset", "candidate"), scratch=("product",)
     ),
     "LSTMCell": CellDescription(
-        _lstm,
+        lstm,
         gates=("input", "forget", "cell", "output"),
         states=("h", "c"),
     ),
@@ -135,8 +145,11 @@ DESCRIPTIONS = {
         is_centered=True,
         layer="keras_rin>RIN",
     ),
+    "keras_rin>MinGRUCell": CellDescription(
+        min_gru, gates=("gate", "candidate"), layer="keras_rin>MinGRU"
+    ),
     "keras_rin>DeepTransitionRINCell": CellDescription(
-        _two_transitions,
+        two_transitions,
         matrices={"transition": "transition_kernel"},
         offsets=("recurrent_kernel", "transition_kernel"),
         is_centered=True,

@@ -6,6 +6,7 @@ from keras import layers
 
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
+from keras_rin.layers import MinGRU
 from keras_rin.layers import RINCell
 
 STREAMS, STEPS, TOKENS = 2, 60, 6
@@ -54,6 +55,7 @@ CELLS = {
         *a, recurrent_activation="hard_sigmoid", use_bias=False, **k
     ),
     "deep transition": _rnn(_deep_transition),
+    "MinGRU": MinGRU,
     "three cells": _rnn(_two_cells),
 }
 BETWEEN = {

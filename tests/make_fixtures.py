@@ -66,6 +66,10 @@ def deep_transition():
     return of(SEQUENCE, keras.layers.RNN(cell))
 
 
+def min_gru():
+    return of(SEQUENCE, layers.MinGRU(4, gate_bias=-1, dropout=0.1))
+
+
 def noisy():
     return of(SEQUENCE, layers.NoisyRNN(layers.RINCell(4), stddev=0.0))
 
@@ -86,7 +90,10 @@ def convnet():
     )
 
 
-MODELS = recurrent, partial_identity, deep_transition, noisy, residual, convnet
+MODELS = (
+    *(recurrent, partial_identity, deep_transition, min_gru, noisy),
+    *(residual, convnet),
+)
 
 
 def main():

@@ -20,6 +20,7 @@ from keras_rin.diagnostics import state_jacobians
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
+from keras_rin.layers import MinGRU
 
 sigmoid = ACTIVATIONS["sigmoid"]
 
@@ -49,6 +50,12 @@ def numpy_gru(weights, x, h):
     return z * h + (1 - z) * np.tanh(x_h + sigmoid(x_r + h_r) * h_h)
 
 
+def numpy_min_gru(weights, x, h):
+    kernel, bias = weights
+    gate, candidate = np.split(x @ kernel + bias, 2)
+    return (1 - sigmoid(gate)) * h + sigmoid(gate) * candidate
+
+
 def differences(step, state, size=1e-6):
     """d F / d s by central differences, an output each row."""
     nudges = size * np.eye(len(state))
@@ -64,6 +71,7 @@ def differences(step, state, size=1e-6):
             (RIN, {"activation": "relu"}, numpy_simple_rnn("relu", 1.0)),
             (keras.layers.LSTM, {}, numpy_lstm),
             (keras.layers.GRU, {}, numpy_gru),
+            (MinGRU, {}, numpy_min_gru),
             (keras.layers.SimpleRNN, {}, numpy_simple_rnn("tanh")),
         ],
         *(3, pytest.mark.one_backend),

@@ -14,6 +14,8 @@ from keras_rin.initializers import ChainIdentity
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import LinearResidual
+from keras_rin.layers import MinGRU
+from keras_rin.layers import MinGRUCell
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
@@ -85,6 +87,28 @@ LAYERS = {
         around(of(DeepTransitionRINCell, 4, **OF_A_CELL), unroll=True),
         *((5, 3), (4,), 3),
     ),
+    "MinGRU": (of(MinGRU, 4), (5, 3), (4,), 2),
+    "MinGRU with everything": (
+        of(
+            MinGRU,
+            *(4, "elu", "hard_sigmoid", False, "he_normal"),
+            bias_initializer="ones",
+            gate_bias=-1,
+            kernel_regularizer="l1",
+            bias_regularizer="l2",
+            kernel_constraint="max_norm",
+            bias_constraint="non_neg",
+            dropout=0.1,
+            seed=3,
+            return_sequences=True,
+            activity_regularizer="l2",
+            go_backwards=True,
+            unroll=True,
+            zero_output_for_mask=True,
+        ),
+        *((5, 3), (5, 4), 1),
+    ),
+    "RNN(MinGRUCell)": (around(of(MinGRUCell, 4)), (5, 3), (4,), 2),
     "NoisyRNN": (around(of(RINCell, 4), NoisyRNN, stddev=0), (5, 3), (4,), 3),
     "RNN of two cells": (around(two_cells), (5, 3), (2,), 6),
     "Bidirectional": (
@@ -231,7 +255,11 @@ def test_a_mask_goes_through_what_works_on_the_features(layer):
 
 @pytest.mark.parametrize(
     "layer",
-    [*ON_FEATURES, RIN(4), RIN(4, dropout=0.5), ResidualConv2D(4)],
+    [
+        *ON_FEATURES,
+        *(RIN(4), RIN(4, dropout=0.5), MinGRU(4), MinGRU(4, dropout=0.5)),
+        ResidualConv2D(4),
+    ],
     ids=type,
 )
 def test_it_takes_integers_and_float64_as_dense_does(layer):
@@ -248,6 +276,7 @@ def test_it_takes_integers_and_float64_as_dense_does(layer):
     "make, name",
     [
         (RINCell, "units"),
+        (MinGRU, "units"),
         (ResidualDense, "units"),
         (ResidualConv2D, "filters"),
         (of(ResidualConv2D, 4), "kernel_size"),
@@ -280,6 +309,8 @@ def test_the_number_of_features_must_be_known_and_stay(name):
         (RIN, keras.layers.SimpleRNN),
         (RINCell, keras.layers.SimpleRNNCell),
         (DeepTransitionRINCell, keras.layers.SimpleRNNCell),
+        (MinGRU, keras.layers.GRU),
+        (MinGRUCell, keras.layers.GRUCell),
         (ResidualDense, keras.layers.Dense),
     ],
 )

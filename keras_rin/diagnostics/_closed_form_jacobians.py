@@ -15,6 +15,7 @@ from keras import ops
 
 from keras_rin._cell_descriptions import description_of
 from keras_rin.diagnostics import _autodiff
+from keras_rin.diagnostics._recurrent_matrices import has_matrices
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 
 # The closed form needs activations that act on each number by itself.
@@ -24,6 +25,7 @@ ROWS = 8
 CALLS: dict[str, Callable] = {
     "copy": lambda source, to: source,
     "add": lambda terms, to: to + terms,
+    "subtract": lambda terms, to: to - terms,
     "multiply": lambda factors, to: factors * to,
     "interpolate": lambda gate, new, to: gate * to + (1 - gate) * new,
 }
@@ -95,10 +97,10 @@ class GatedCell:
 
     def __init__(self, cell, row, dtype):
         self._cell, self._row, self._dtype = cell, row, dtype
-        matrices = list(recurrent_matrices(cell).values())
-        self._matrices = [matrix.T.astype(dtype) for matrix in matrices]
-        self.units, self.gates = len(matrices[0]), len(row.gates)
-        self.states = len(row.states)
+        matrices = recurrent_matrices(cell) if has_matrices(cell) else {}
+        self._matrices = [m.T.astype(dtype) for m in matrices.values()]
+        self.units = keras.tree.flatten(cell.state_size)[0]
+        self.gates, self.states = len(row.gates), len(row.states)
 
     def slopes(self, states, inputs):
         """d s'_ki / d p_i, `(rows, p, k, units)`.
@@ -139,11 +141,12 @@ class GatedCell:
         return jacobians.reshape(rows, size, size)
 
     def _gate_sums(self, h, inputs):
-        kernels = self._cell.kernel, self._cell.recurrent_kernel
-        kernel, recurrent = (
-            ops.cast(weight, self._dtype) for weight in kernels
-        )
-        x, z = ops.matmul(inputs, kernel), ops.matmul(h, recurrent)
+        kernel = ops.cast(self._cell.kernel, self._dtype)
+        x = ops.matmul(inputs, kernel)
+        z = ops.zeros_like(x)
+        if self._matrices:
+            recurrent = ops.cast(self._cell.recurrent_kernel, self._dtype)
+            z = ops.matmul(h, recurrent)
         if "recurrent_kernel" in self._row.offsets:
             z = z + ops.tile(h, (1, self.gates))
         bias = getattr(self._cell, "bias", None)

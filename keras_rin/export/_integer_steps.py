@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
 
+from keras_rin import _cell_descriptions
 from keras_rin.export import _c_layers
 from keras_rin.export._stepwise import refuse as _refuse
-from keras_rin.layers import RINCell
 
 refuse = functools.partial(_refuse, cannot="has no form in integers")
 
@@ -323,18 +322,19 @@ def _state_output(program, signal, is_last):
     return signal
 
 
-WRITERS = {  # by the class of the operation, or of its cell
+WRITERS = {  # by the class of the operation, or by the step of its cell
     _c_layers.Affine: fold,
     _c_layers.Dense: dense,
-    keras.layers.SimpleRNNCell: simple_cell,
-    RINCell: simple_cell,
-    keras.layers.GRUCell: gru_cell,
-    keras.layers.LSTMCell: lstm_cell,
+    _cell_descriptions.transition: simple_cell,
+    _cell_descriptions.gru: gru_cell,
+    _cell_descriptions.lstm: lstm_cell,
 }
 
 
 def _writer(operation):
-    return WRITERS.get(type(getattr(operation, "cell", operation)))
+    if hasattr(operation, "row"):
+        return WRITERS.get(operation.row.step)
+    return WRITERS.get(type(operation))
 
 
 def _read_cell(operation):

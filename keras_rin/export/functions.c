@@ -20,6 +20,12 @@ static inline void $add(const float terms[], float z[], int n)
         z[i] += terms[i];
 }
 
+static inline void $subtract(const float terms[], float z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] -= terms[i];
+}
+
 static inline void $multiply(const float factors[], float z[], int n)
 {
     for (int i = 0; i < n; i++)

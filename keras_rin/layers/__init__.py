@@ -2,6 +2,8 @@
 
 from keras_rin.layers._deep_transition_rin_cell import DeepTransitionRINCell
 from keras_rin.layers._linear_residual import LinearResidual
+from keras_rin.layers._min_gru import MinGRU
+from keras_rin.layers._min_gru_cell import MinGRUCell
 from keras_rin.layers._noisy_rnn import NoisyRNN
 from keras_rin.layers._residual_conv2d import ResidualConv2D
 from keras_rin.layers._residual_dense import ResidualDense
@@ -12,6 +14,8 @@ __all__ = [
     "RIN",
     "DeepTransitionRINCell",
     "LinearResidual",
+    "MinGRU",
+    "MinGRUCell",
     "NoisyRNN",
     "RINCell",
     "ResidualConv2D",

@@ -1,4 +1,4 @@
-"""SequenceLayer: the base class of RIN and NoisyRNN."""
+"""SequenceLayer: the base class of RIN, MinGRU and NoisyRNN."""
 
 from typing import Any
 
