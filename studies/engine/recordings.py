@@ -12,12 +12,6 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from engine.models import as_many_weights
-from engine.models import normalized
-from keras_rin.callbacks import RestoreOnNaN
-
-BATCH, UPDATES = 16, 25  # recordings of an update, updates of an epoch
-
 # The package that a data set comes with, from short recordings to long ones.
 PACKAGES = {
     "ItalyPowerDemand": "sktime",
@@ -74,40 +68,6 @@ def parts(labels, count):
         rows = rng.permutation(np.flatnonzero(labels == label))
         numbers[rows] = np.arange(len(rows)) % count
     return numbers
-
-
-def build(layer, recordings, units):
-    """A compiled model with about as many weights as a RIN of `units`."""
-    x, _, y = recordings
-    units = as_many_weights(layer, units, x.shape[-1])
-    layer = layer(units, return_sequences=True)
-    model = normalized(layer, x, int(y.max()) + 1)
-    adam = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(adam, loss, jit_compile=True, steps_per_execution=UPDATES)
-    return model
-
-
-def restart(model, seed):
-    """Draws new weights, and keeps what XLA has compiled."""
-    keras.utils.set_random_seed(seed)
-    new = keras.models.clone_model(model)
-    for layer, new_layer in zip(model.layers[1:], new.layers[1:], strict=True):
-        layer.set_weights(new_layer.get_weights())
-    for variable in model.optimizer.variables:
-        variable.assign(keras.ops.zeros_like(variable))
-
-
-def fit(model, batches, rate, epochs):
-    """The loss after training with cosine decay, infinite if it diverged."""
-    decay = keras.optimizers.schedules.CosineDecay(rate, epochs)
-    scheduler = keras.callbacks.LearningRateScheduler(lambda n: float(decay(n)))
-    options = {"callbacks": [scheduler, RestoreOnNaN()], "verbose": 0}
-    options |= {"steps_per_epoch": UPDATES, "epochs": epochs, "shuffle": False}
-    try:
-        return model.fit(batches, **options).history["loss"][-1]
-    except FloatingPointError:
-        return np.inf
 
 
 def _installed(name):
