@@ -14,14 +14,26 @@ if typing.TYPE_CHECKING:
     from keras_rin.recordings._compare import compare
     from keras_rin.recordings._read import Recordings
     from keras_rin.recordings._read import read
+    from keras_rin.recordings._stream import Stream
+    from keras_rin.recordings._stream import train_stream
 
-__all__ = ["Comparison", "OwnScale", "Recordings", "compare", "read"]
+__all__ = [
+    "Comparison",
+    "OwnScale",
+    "Recordings",
+    "Stream",
+    "compare",
+    "read",
+    "train_stream",
+]
 
 _FILES = {
     "Comparison": "_compare",
     "compare": "_compare",
     "Recordings": "_read",
+    "Stream": "_stream",
     "read": "_read",
+    "train_stream": "_stream",
 }
 
 

@@ -9,7 +9,10 @@ import typing
 from keras_rin import recordings
 
 # The functions of each command: the first one gets DATA, the next its result.
-COMMANDS = {"recordings": ("read", "compare")}
+COMMANDS = {
+    "recordings": ("read", "compare"),
+    "stream": ("train_stream",),
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,10 +42,9 @@ def main(arguments=None) -> int:
     except (OSError, ValueError, ModuleNotFoundError) as error:
         print(f"keras-rin: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print(
-            "keras-rin: stopped before anything was trained.", file=sys.stderr
-        )
+    except KeyboardInterrupt as error:
+        text = error.args[0] if error.args else "stopped, nothing is kept."
+        print(f"keras-rin: {text}", file=sys.stderr)
         return 130
     return 0
 

@@ -1,0 +1,232 @@
+"""A network for an endless stream: what is read, tested on, and written."""
+
+import json
+import shutil
+import subprocess
+
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+
+from keras_rin import recordings
+from keras_rin.recordings import _command
+from keras_rin.recordings import _log
+from keras_rin.recordings import _stream
+from keras_rin.recordings import _training
+
+pytestmark = pytest.mark.one_backend
+PEOPLE = ["ann", "bob", "eve", "joe", "kim", "sue"]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_stream, "NETWORKS", (("RIN", 3), ("GRU", 2)))
+    monkeypatch.setattr(_training, "EPOCHS", 2)
+    monkeypatch.setattr(_training, "EPOCH", 3)
+
+
+def log(people=PEOPLE, rows=300, seed=0):
+    """Two waves with an offset, of a speed that the label names."""
+    rng = np.random.default_rng(seed)
+    frames = []
+    for person in people:
+        label = np.repeat(rng.permutation(np.arange(6) % 2), rows // 6)
+        phase = np.cumsum(np.where(label, 0.9, 0.2)) + rng.normal()
+        frame = {"t": np.arange(rows) / 50, "ax": 9.81 + np.sin(phase)}
+        frame |= {"ay": np.cos(phase), "person": person}
+        frames.append(
+            pd.DataFrame(
+                frame | {"activity": np.array(["slow", "fast"])[label]}
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def missing(frame):
+    frame.loc[7, "ax"] = np.nan
+    return frame
+
+
+def rows_of(frame, **columns):
+    columns = {"label": None, "group": None, "time": None} | columns
+    return _log.read_log(
+        frame, **columns, channels=None, separator=None, decimal=None
+    )
+
+
+def test_a_log_is_tested_on_whole_groups():
+    frame = log()
+    rows = rows_of(frame)
+    assert rows.classes == ["fast", "slow"]
+    assert rows.channels == ["ax", "ay"]
+    np.testing.assert_array_equal(rows.x, frame[["ax", "ay"]])
+    parts = pd.Series(rows.part).groupby(frame["person"].to_numpy()).unique()
+    assert sorted(part for (part,) in parts) == [
+        *["test"] * 2,
+        *["train"] * 3,
+        "validate",
+    ]
+    for name in parts[[part[0] == "test" for part in parts]].index:
+        assert name in rows.summary
+
+
+def test_without_groups_the_last_rows_are_the_test():
+    rows = rows_of(log().drop(columns="person"), time="t")
+    assert rows.part[0] == "train" and rows.part[-1] == "test"
+    changes = np.flatnonzero(rows.part[1:] != rows.part[:-1])
+    assert len(changes) == 2
+    assert np.sum(rows.part == "test") == 540
+
+
+def test_windows_stay_in_one_piece_and_part():
+    frame = log()
+    frame["row"] = np.arange(len(frame)) * 1.0
+    rows = rows_of(frame.drop(columns="ax"), time="row")
+    index = rows._replace(x=np.arange(len(rows.y))[:, None])
+    starts = rows.starts(("train",), 40)
+    x, y = index.windows(starts, 40, 2, 500, np.random.default_rng(0))
+    assert x.shape == (500, 80, 1) and y.shape == (500, 80)
+    x = x[..., 0].astype(int)
+    np.testing.assert_array_equal(y, rows.y[x])
+    for window in (x[:, :40], x[:, 40:]):
+        assert (np.diff(window) == 1).all()
+        person = frame["person"].to_numpy()[window]
+        assert (person == person[:, :1]).all()
+        assert (rows.part[window] == "train").all()
+    assert len(starts) == 3 * (300 - 40 + 1)
+
+
+def test_short_recordings_are_joined():
+    rng = np.random.default_rng(0)
+    x = [rng.normal(size=(n, 1)) for n in rng.integers(20, 40, 24)]
+    y = np.arange(24) % 3
+    rows = _log.join_recordings(
+        recordings.read({"x": x, "y": [f"c{n}" for n in y]})
+    )
+    assert len(rows.y) == sum(map(len, x))
+    first = np.flatnonzero(np.diff(rows.piece, prepend=-1))
+    assert len(first) == 24
+    for part in _log.PARTS:
+        assert (np.diff(rows.y[first][rows.part[first] == part]) != 0).all()
+    for at in first:
+        (own,) = [n for n, of in enumerate(x) if of[0, 0] == rows.x[at, 0]]
+        assert rows.y[at] == y[own]
+    # Each class is in each part.
+    for part in _log.PARTS:
+        assert set(rows.rows(part)[1]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("frame", "columns", "message"),
+    [
+        (log().drop(columns="activity"), {}, "by --label"),
+        (log().assign(label=0), {}, "by --label, one of activity, label"),
+        (log(PEOPLE[:2]), {}, "2 groups"),
+        (log(), {"group": "day"}, "no column 'day'"),
+        (log().assign(activity="rest"), {}, "one class alone"),
+        (missing(log()), {}, 'row 7, column "ax"'),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_refused(frame, columns, message):
+    with pytest.raises(ValueError, match=message):
+        rows_of(frame, **columns)
+
+
+def test_settling_is_counted_from_each_change():
+    y = np.repeat([0, 1, 0], [100, 80, 60])
+    answers = y.copy()
+    answers[100:130] = 0  # 30 steps late
+    answers[180:] = 1  # never
+    score = _stream._score(answers, y)
+    assert score["accuracy"] == 1 - 90 / 240
+    assert score["never"] == 0.5
+    assert score["steps to settle"] == np.inf  # the mean of 30 and never
+    answers[185:] = 0
+    assert _stream._score(answers, y)["steps to settle"] == (30 + 5) / 2
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """Those that are made, each without an update."""
+    made = []
+
+    def fit(training, layer, units, rate, parts, seed, progress):
+        made.append((layer, units, rate, parts, seed))
+        keras.utils.set_random_seed(seed)
+        training.models[layer, units] = training.build(layer, units)
+        return training.models[layer, units]
+
+    monkeypatch.setattr(_training.Training, "fit", fit)
+    return made
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="the header is compiled")
+@pytest.mark.parametrize(
+    "is_trained", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
+)
+def test_the_header_has_the_printed_accuracy(is_trained, tmp_path, request):
+    if not is_trained:
+        request.getfixturevalue("trainings")
+    path = tmp_path / "log.csv"
+    log().to_csv(path, index=False)
+    result = recordings.train_stream(path, window=32, seeds=2)
+    assert [*result.table["name"][:2]] == [
+        "most frequent class",
+        "logistic regression on the last 32 rows",
+    ]
+    command = [
+        "gcc",
+        "-Iruns/stream",
+        "runs/stream/main.c",
+        "-o",
+        "program",
+        "-lm",
+    ]
+    subprocess.run(command, check=True)
+    frame = pd.read_csv(path)
+    tested = json.loads((tmp_path / "runs/stream/results.json").read_text())[
+        "tested"
+    ]
+    frame = frame[frame["person"].isin(tested)]
+    text = "\n".join(
+        f"{x} {y}" for x, y in zip(frame["ax"], frame["ay"], strict=True)
+    )
+    output = subprocess.check_output(["./program"], input=text.encode())
+    right = np.array(output.decode().split()) == frame["activity"]
+    kept = result.table[result.table["name"] == f"header, {result.kept}"]
+    assert abs(right.mean() - kept["accuracy"].item()) < 1e-9
+    assert f"{right.mean():.3f}" in str(result)
+    x = frame[["ax", "ay"]].to_numpy("float32")[None]
+    answers = result.model.predict(x, verbose=0)[0].argmax(-1)
+    own = np.mean(np.array(result.classes)[answers] == frame["activity"])
+    first = result.table[result.table["name"].str.endswith("seed 0")]
+    assert abs(own - first["accuracy"].item()) < 1e-9
+
+
+def test_a_stopped_search_goes_on(trainings, monkeypatch, capsys):
+    fit = _training.Training.fit
+
+    def stop(training, *arguments):
+        if len(trainings) == 3:
+            raise KeyboardInterrupt
+        return fit(training, *arguments)
+
+    log().to_csv("log.csv", index=False)
+    command = ["stream", "log.csv", "--window=32", "--seeds=1"]
+    monkeypatch.setattr(_training.Training, "fit", stop)
+    assert _command.main(command) == 130
+    assert "goes on" in capsys.readouterr().err
+    monkeypatch.setattr(_training.Training, "fit", fit)
+    assert _command.main(command) == 0
+    networks, last = trainings[:-1], trainings[-1]
+    assert len(networks) == len(set(networks)) == 6
+    assert {of[3] for of in networks} == {("train",)}
+    assert last[3:] == (("train", "validate"), 0)
+    assert "most frequent class" in capsys.readouterr().out
+
+
+def test_no_network_fits():
+    with pytest.raises(ValueError, match="at most 10 bytes of flash"):
+        recordings.train_stream(log(), flash=10)
