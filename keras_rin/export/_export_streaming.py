@@ -39,7 +39,7 @@ class StreamingFile(typing.NamedTuple):
         weight_bytes: Integer, the bytes of the weights in a C header, else
             those of the file or folder.
         state_bytes: Integer, the bytes of the hidden states of one stream, as
-            `streaming_step` takes them.
+            `streaming_step` takes them; 4 more in C with int8 weights.
         code_bytes: Integer, the bytes of the functions of a C header on a
             Cortex-M4, compiled with `-Os` when it is read, without those of
             `math.h`. `None` if `arm-none-eabi-gcc` is not installed.
