@@ -97,6 +97,8 @@ class Sums:
         )
 
     def _rounded(self, matrix, exponent):
+        is_finite = np.isfinite(matrix).all()
+        refuse(self.operation, {"a weight is not finite": not is_finite})
         return rounded_rows(np.ldexp(matrix, exponent - self.exponent))
 
     def _name(self, role):
@@ -129,8 +131,10 @@ def rounded_rows(matrix):
 def exponent_for(operation, values):
     """That of 16 bits whose range is at least twice that of the values."""
     largest = np.abs(values).max()
-    always_0 = "along the calibration its values are always 0"
-    refuse(operation, {always_0: largest == 0})
+    along = "along the calibration its values are"
+    is_finite = np.isfinite(largest)
+    refuse(operation, {f"{along} not finite": not is_finite})
+    refuse(operation, {f"{along} always 0": largest == 0})
     return math.ceil(math.log2(2 * largest)) + Q15
 
 
