@@ -162,7 +162,9 @@ def test_the_example_in_the_comment_runs(path):
 @pytest.mark.exhaustive
 def test_the_sketch_of_the_page_compiles(path):
     page = (ROOT / "docs" / "small_device.md").read_text()
-    export_streaming(of_numbers(), path, "c", False)
+    options = {"weights": "int8", "states": "int16"}
+    options["calibration"] = np.arange(8).reshape(1, 4, 2)
+    export_streaming(of_numbers(), path, "c", False, **options)
     path.with_name("sketch.cpp").write_text(
         "struct { void begin(long) {} void println(float) {} } Serial;\n"
         "enum { A0, A1 };\n"
