@@ -3,7 +3,7 @@
     python working_memory.py
     python working_memory.py --stimuli=4
 
-A RIN, a SimpleRNN and a leaky-rate cell learn delayed match to sample: after a
+A RIN, a SimpleRNN and a rate network learn delayed match to sample: after a
 delay of 10 to 20 steps they say whether a stimulus is the one they saw before.
 The input is constant during the delay, so a stable fixed point for each
 stimulus would keep it for any time. Prints how many answers are correct after
@@ -27,7 +27,8 @@ from tabulate import tabulate
 
 from keras_rin import diagnostics
 from keras_rin import plots
-from keras_rin.layers import RINCell
+from keras_rin.layers import RIN
+from keras_rin.layers import RateRNN
 from keras_rin.tasks import delayed_match
 
 UNITS, BATCH, PERIOD = 32, 64, 4
@@ -35,20 +36,11 @@ LENGTH, LONG = 20 + 4 * PERIOD, 100 + 4 * PERIOD  # of trials with such delays
 FLAGS = flags.FLAGS
 
 
-class LeakyRateCell(keras.layers.SimpleRNNCell):
-    """h + (tanh(x W + h V + b) - h) / 5: a time constant of 5 steps."""
-
-    def call(self, inputs, states, training=False):
-        rates, _ = super().call(inputs, states, training)
-        h = states[0] + (rates - states[0]) / 5
-        return h, [h]
-
-
-# The cell, and the learning rate at the first update.
-CELLS = {
-    "RIN": (functools.partial(RINCell, activation="tanh"), 0.003),
-    "SimpleRNN": (keras.layers.SimpleRNNCell, 0.001),
-    "leaky rate": (LeakyRateCell, 0.01),
+# The layer, and the learning rate at the first update.
+LAYERS = {
+    "RIN": (functools.partial(RIN, activation="tanh"), 0.003),
+    "SimpleRNN": (keras.layers.SimpleRNN, 0.001),
+    "RateRNN": (functools.partial(RateRNN, tau=5.0), 0.01),
 }
 
 
@@ -86,11 +78,11 @@ def main(_):
     folder, rows = pathlib.Path(FLAGS.output), []
     folder.mkdir(parents=True, exist_ok=True)
     figure = Figure(figsize=(12, 4.5), layout="constrained")
-    panels = figure.subplots(1, len(CELLS))
-    for (name, (cell, rate)), ax in zip(CELLS.items(), panels, strict=True):
+    panels = figure.subplots(1, len(LAYERS))
+    for (name, (kind, rate)), ax in zip(LAYERS.items(), panels, strict=True):
         keras.utils.set_random_seed(FLAGS.seed)
         rng = np.random.default_rng(FLAGS.seed)
-        layer = keras.layers.RNN(cell(UNITS), return_sequences=True)
+        layer = kind(UNITS, return_sequences=True)
         model = train(layer, rate, rng)
         correct = share_correct(model, *generate(rng, 1_000, LENGTH, 10))
         x, y = generate(rng, 60, LONG)

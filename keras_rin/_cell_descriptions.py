@@ -88,6 +88,15 @@ def two_transitions(writer, cell):
     writer.call("copy", "recurrent", "h")
 
 
+def rate_step(writer, cell):
+    writer.project()
+    writer.call("copy", "h", "rate")
+    writer.activate("rate")
+    writer.add_product("rate")
+    writer.set_bias("decay", "decay")
+    writer.call("interpolate", "decay", "recurrent", "h")
+
+
 def gru(writer, cell):
     resets_after, candidate = cell.reset_after, ("candidate",)
     writer.project(apart=("candidate", "product") if resets_after else None)
@@ -147,6 +156,9 @@ DESCRIPTIONS = {
     ),
     "keras_rin>MinGRUCell": CellDescription(
         min_gru, gates=("gate", "candidate"), layer="keras_rin>MinGRU"
+    ),
+    "keras_rin>RateRNNCell": CellDescription(
+        rate_step, scratch=("rate", "decay"), layer="keras_rin>RateRNN"
     ),
     "keras_rin>DeepTransitionRINCell": CellDescription(
         two_transitions,

@@ -74,6 +74,11 @@ def noisy():
     return of(SEQUENCE, layers.NoisyRNN(layers.RINCell(4), stddev=0.0))
 
 
+def rate():
+    low_rank = layers.RateRNN(4, tau=5.0, rank=2, return_sequences=True)
+    return of(SEQUENCE, low_rank, layers.RateRNN(3, tau=2.0, noise=0.1))
+
+
 def residual():
     small = initializers.SmallVarianceNormal
     return of(
@@ -92,7 +97,7 @@ def convnet():
 
 MODELS = (
     *(recurrent, partial_identity, deep_transition, min_gru, noisy),
-    *(residual, convnet),
+    *(rate, residual, convnet),
 )
 
 

@@ -158,8 +158,12 @@ def test_on_a_border_of_linear_pieces_the_eigenvalues_do_not_decide(gain):
 @pytest.mark.parametrize(
     "layer, arguments, message",
     [
-        (RIN(3, "tanh"), {}, "a SimpleRNN or RIN with ReLU"),
-        (keras.layers.LSTM(3, "relu"), {}, "a SimpleRNN or RIN with ReLU"),
+        (RIN(3, "tanh"), {}, "SimpleRNN, RIN or RateRNN with ReLU"),
+        (
+            keras.layers.LSTM(3, "relu"),
+            {},
+            "SimpleRNN, RIN or RateRNN with ReLU",
+        ),
         (RIN(23), {}, r"no more units.*2\^23 = 8,388,608 systems"),
         (RIN(7, recurrent_initializer="zeros"), {}, "at most 64 sets"),
         (RIN(3), {"initial_states": np.zeros((1, 3))}, "either"),

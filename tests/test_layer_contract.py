@@ -17,6 +17,8 @@ from keras_rin.layers import LinearResidual
 from keras_rin.layers import MinGRU
 from keras_rin.layers import MinGRUCell
 from keras_rin.layers import NoisyRNN
+from keras_rin.layers import RateRNN
+from keras_rin.layers import RateRNNCell
 from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
 from keras_rin.layers import RINCell
@@ -110,6 +112,24 @@ LAYERS = {
     ),
     "RNN(MinGRUCell)": (around(of(MinGRUCell, 4)), (5, 3), (4,), 2),
     "NoisyRNN": (around(of(RINCell, 4), NoisyRNN, stddev=0), (5, 3), (4,), 3),
+    "RateRNN": (of(RateRNN, 4, 5.0, noise=0.1), (5, 3), (4,), 3),
+    "RateRNN with everything": (
+        of(
+            RateRNN,
+            4,
+            5.0,
+            0.5,
+            rank=2,
+            inference_noise=True,
+            **{k: v for k, v in OF_A_CELL.items() if "dropout" not in k},
+            return_sequences=True,
+            activity_regularizer="l2",
+            go_backwards=True,
+            zero_output_for_mask=True,
+        ),
+        *((5, 3), (5, 4), 3),
+    ),
+    "RNN(RateRNNCell)": (around(of(RateRNNCell, 4, 5.0)), (5, 3), (4,), 3),
     "RNN of two cells": (around(two_cells), (5, 3), (2,), 6),
     "Bidirectional": (
         around(of(RIN, 4), keras.layers.Bidirectional),
@@ -277,6 +297,8 @@ def test_it_takes_integers_and_float64_as_dense_does(layer):
     [
         (RINCell, "units"),
         (MinGRU, "units"),
+        (of(RateRNN, tau=2.0), "units"),
+        (of(RateRNN, 2, 2.0), "rank"),
         (ResidualDense, "units"),
         (ResidualConv2D, "filters"),
         (of(ResidualConv2D, 4), "kernel_size"),

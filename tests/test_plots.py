@@ -92,6 +92,8 @@ REFUSED = [
     ("fixed_points", r"project\(states\)", POINTS, {"project": np.eye(3)}),
     ("fixed_points", "`color_by` .* shape", POINTS, {"color_by": [1, 2]}),
     ("eigenvalues", "must be a square matrix", np.ones((2, 3))),
+    ("eigenvalues", r"matrix\['a'\]` must be a square", {"a": np.ones(3)}),
+    ("eigenvalues", "`recurrent_matrix` must be a non-empty dict", {}),
     ("eigenvalues", "`points` must", np.eye(2), {"points": 1}),
     ("eigenvalues", "`levels` must", np.eye(2), {"levels": [[0, 0]]}),
 ]
@@ -236,6 +238,19 @@ def test_eigenvalues_stand_where_they_are_and_levels_are_in_the_legend():
     assert labels == ["$10^{-1.5}$", "$10^{-0.5}$"]
 
 
+def test_each_matrix_of_a_dict_has_a_color_and_a_name():
+    matrices = {"RIN": np.diag([0.5, 1]), "other": np.diag([0.2, -2.0])}
+    (axes,) = plots.plot_eigenvalues(matrices, levels=(-1,), points=20).axes
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    for name, matrix in matrices.items():
+        np.testing.assert_allclose(
+            sorted(lines[name].get_xdata()), sorted(np.diagonal(matrix))
+        )
+    assert lines["RIN"].get_color() != lines["other"].get_color()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["RIN", "other", "$10^{-1}$"]
+
+
 def test_the_kind_with_fewest_points_is_drawn_above_the_others():
     eigenvalues = {"few": [0.5], "many": np.zeros(9), "some": np.zeros(3)}
     axes = plots.plot_jacobian_spectra(eigenvalues).axes[0]
@@ -276,7 +291,8 @@ def test_principal_components_keep_the_distances_in_a_plane(components, rng):
 @pytest.mark.parametrize("by", [None, [3, 1, 4, 1]])
 def test_trajectories_are_colored_by_time_or_a_number_for_each(by):
     options = {"project": np.eye(3)[:, ::2], "color_by": by}
-    (axes,) = plots.plot_fixed_points(POINTS, FLAT, **options).axes
+    axes, *bars = plots.plot_fixed_points(POINTS, FLAT, **options).axes
+    assert [list(bar.get_yticks()) for bar in bars] == [[1, 3, 4]] * bool(by)
     ends = [path.vertices for path in axes.collections[0].get_paths()]
     steps = np.stack([FLAT[:, :-1, ::2], FLAT[:, 1:, ::2]], axis=2)
     np.testing.assert_array_equal(ends, np.concatenate(steps))

@@ -1,10 +1,11 @@
 """Jacobians of cells whose units see each other through sums alone.
 
-Of one sum for each gate, of the old output h:
+Of one sum for each gate, of what a unit sends, a function of its old output h:
 
-z_g = h U_g, d s'_i / d h_j = sum_g (d s'_i / d z_gi) U_g[j, i]
+z_g = f(h) U_g, d s'_i / d h_j = sum_g (d s'_i / d z_gi) U_g[j, i] f'(h_j)
 
-`_cell_descriptions` has the steps. SimpleRNN, RIN, GRU and LSTM have this form.
+`_cell_descriptions` has the steps. SimpleRNN, RIN, GRU and LSTM have this form
+and send h, a RateRNN has it and sends its rate.
 """
 
 from collections.abc import Callable
@@ -43,7 +44,9 @@ class _UnitStep:
         self._x = dict(zip(row.gates, ops.unstack(x), strict=True))
         self._z = dict(zip(row.gates, ops.unstack(z), strict=True))
         self._values = dict(zip(row.states, states, strict=True))
-        self._h = states[0]
+        self._h, self.sent = states[0], None
+        self._values |= dict.fromkeys(row.scratch, ops.zeros_like(self._h))
+        self._of_h = {row.states[0]}  # names of functions of h alone
         row.step(self, cell)
         self.states = [self._values[name] for name in row.states]
 
@@ -55,15 +58,19 @@ class _UnitStep:
     def add_product(
         self, source, weight="recurrent_kernel", gates=None, to=None
     ):
-        is_old = self._values[source] is self._h
-        if not is_old or weight != "recurrent_kernel":
+        if source not in self._of_h or weight != "recurrent_kernel":
             raise _NoClosedForm
+        if self.sent is not None and self.sent is not self._values[source]:
+            raise _NoClosedForm
+        self.sent = self._values[source]
         for gate in gates or self._row.gates:
             target = to or gate
             self._values[target] = self._values[target] + self._z[gate]
 
     def set_bias(self, to, attribute):
-        raise _NoClosedForm
+        bias = getattr(self._cell, attribute, None)
+        bias = ops.cast(0.0 if bias is None else bias, self._h.dtype)
+        self._values[to] = ops.zeros_like(self._h) + bias
 
     def activate(self, to, attribute="activation"):
         activation = getattr(self._cell, attribute)
@@ -76,6 +83,9 @@ class _UnitStep:
     def call(self, function, *names):
         values = [self._values[name] for name in names]
         self._values[names[-1]] = CALLS[function](*values)
+        self._of_h.discard(names[-1])
+        if function == "copy" and names[0] in self._of_h:
+            self._of_h.add(names[-1])
 
 
 def gated_cell(cell, dtype):
@@ -101,11 +111,21 @@ class GatedCell:
         self._matrices = [m.T.astype(dtype) for m in matrices.values()]
         self.units = keras.tree.flatten(cell.state_size)[0]
         self.gates, self.states = len(row.gates), len(row.states)
+        h = ops.zeros((1, 1))
+        self._sends_state = self._sent(h) is h
+
+    def _sent(self, h):
+        """What the units send, f(h)."""
+        sums = ops.stack([ops.zeros_like(h)] * self.gates)
+        states = [h] + [ops.zeros_like(h)] * (self.states - 1)
+        sent = _UnitStep(self._cell, self._row, sums, sums, states).sent
+        return h if sent is None else sent
 
     def slopes(self, states, inputs):
         """d s'_ki / d p_i, `(rows, p, k, units)`.
 
-        p are the sums of the gates, and after these the states.
+        p are the sums of the gates, and after these the states. Last comes
+        f'(h), unless f(h) = h.
         """
         h = states[:, : self.units]
         x, z = self._gate_sums(h, inputs)
@@ -121,6 +141,10 @@ class GatedCell:
         for row in np.eye(self.gates + self.states)[:, :, None, None]:
             direction = ops.ones_like(p) * ops.convert_to_tensor(row, p.dtype)
             slopes.append(_autodiff.directional(new_states, p, direction)[1])
+        if not self._sends_state:
+            ones = ops.ones_like(h)
+            _, slope = _autodiff.directional(self._sent, h, ones)
+            slopes.append(ops.stack([slope] * self.states))
         return ops.transpose(ops.stack(slopes), (2, 0, 1, 3))
 
     def jacobians(self, slopes):
@@ -134,6 +158,8 @@ class GatedCell:
                     slopes[part, g, k, :, None] * matrix
                     for g, matrix in enumerate(self._matrices)
                 )
+                if not self._sends_state:
+                    jacobians[part, k, :, 0] *= slopes[part, -1, k, None]
             for old in range(self.states):
                 direct = slopes[:, self.gates + old, k]
                 jacobians[:, k, units, old, units] += direct
@@ -146,7 +172,7 @@ class GatedCell:
         z = ops.zeros_like(x)
         if self._matrices:
             recurrent = ops.cast(self._cell.recurrent_kernel, self._dtype)
-            z = ops.matmul(h, recurrent)
+            z = ops.matmul(self._sent(h), recurrent)
         if "recurrent_kernel" in self._row.offsets:
             z = z + ops.tile(h, (1, self.gates))
         bias = getattr(self._cell, "bias", None)

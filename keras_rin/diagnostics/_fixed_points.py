@@ -149,8 +149,8 @@ def fixed_points(
     noise added. Everything is computed in float64, at a cost of order
     (initial states) * state^3 * iterations.
 
-    `complete=True` finds all fixed points of a SimpleRNN or RIN with ReLU, in
-    place of the search: for each set A of active units it solves
+    `complete=True` finds all fixed points of a SimpleRNN, RIN or RateRNN with
+    ReLU, in place of the search: for each set A of active units it solves
 
     h_A (I - V_AA) = c_A, c = x W + b
 
@@ -273,33 +273,40 @@ def _points_found(search, initial_states, distance, modulus_tolerance):
 
 def _all_points(cell, x, modulus_tolerance):
     """All fixed points of a cell with ReLU, from its sets of active units."""
-    matrix, drive = _threshold_linear(cell, x)
+    matrix, drive, is_rate_network = _threshold_linear(cell, x)
     network = _active_sets.Network(matrix, drive, modulus_tolerance)
     points = []
     for solution in _active_sets.all_fixed_points(network):
-        state = solution.states[0]
-        residual = np.maximum(network.arguments(state), 0) - state
+        states = solution.states
+        residual = np.maximum(network.arguments(states[0]), 0) - states[0]
         jacobian = solution.is_active[:, None] * matrix.T
+        if is_rate_network:  # the solution is of rates, the state of currents
+            leak, identity = cell.dt / cell.tau, np.eye(len(drive))
+            jacobian = matrix.T * solution.is_active - identity
+            jacobian = identity + leak * jacobian
+            states, residual = network.arguments(states), leak * residual
         point = _directions(jacobian, modulus_tolerance)
         # On a border of linear pieces J is that of one side alone.
         point["neutral"] += np.count_nonzero(solution.is_border)
         points.append(
             point
-            | {"states": state, "speeds": residual @ residual, "searches": 0}
-            | {"members": solution.states, "dimension": solution.dimension}
+            | {"states": states[0], "speeds": residual @ residual}
+            | {"members": states, "dimension": solution.dimension}
+            | {"searches": 0}
         )
     nothing = np.zeros((0, len(drive))), np.zeros(0)
     return _fixed_points(points, *nothing, sets=2 ** len(drive))
 
 
 def _threshold_linear(cell, x):
-    """V and c of a cell that computes h = relu(h V + c)."""
+    """V and c of h = relu(h V + c), and whether h are rates of the state."""
     has_relu = getattr(cell, "activation", None) is keras.activations.relu
     row = _cell_descriptions.description_of(cell)
-    is_transition = row and row.step is _cell_descriptions.transition
-    if not (has_relu and is_transition):
+    steps = _cell_descriptions.transition, _cell_descriptions.rate_step
+    if not (has_relu and row and row.step in steps):
         raise ValueError(
-            "`complete=True` takes a SimpleRNN or RIN with ReLU. Received: "
+            "`complete=True` takes a SimpleRNN, RIN or RateRNN with ReLU. "
+            "Received: "
             f"layer={cell}"
         )
     if cell.units > _active_sets.LARGEST:
@@ -312,7 +319,8 @@ def _threshold_linear(cell, x):
     drive = x @ _cells.float64(cell.kernel)
     if cell.bias is not None:
         drive = drive + _cells.float64(cell.bias)
-    return recurrent_matrices(cell)["recurrent"], drive
+    matrix = recurrent_matrices(cell)["recurrent"]
+    return matrix, drive, row.step is _cell_descriptions.rate_step
 
 
 def _directions(jacobian, tolerance):

@@ -291,6 +291,9 @@ class _Step:
                 "all strides must be those of convolutions that it is behind": (
                     steps != 1
                 ),
+                "it adds noise in inference": (
+                    getattr(layer, "inference_noise", False) and layer.noise
+                ),
                 "its state is its own; copy the weights to one with "
                 "`stateful=False`": layer.stateful,
                 f"{type(layer).__name__} may do more than call its cell at "

@@ -5,6 +5,8 @@ from keras_rin.layers._linear_residual import LinearResidual
 from keras_rin.layers._min_gru import MinGRU
 from keras_rin.layers._min_gru_cell import MinGRUCell
 from keras_rin.layers._noisy_rnn import NoisyRNN
+from keras_rin.layers._rate_rnn import RateRNN
+from keras_rin.layers._rate_rnn_cell import RateRNNCell
 from keras_rin.layers._residual_conv2d import ResidualConv2D
 from keras_rin.layers._residual_dense import ResidualDense
 from keras_rin.layers._rin import RIN
@@ -18,6 +20,8 @@ __all__ = [
     "MinGRUCell",
     "NoisyRNN",
     "RINCell",
+    "RateRNN",
+    "RateRNNCell",
     "ResidualConv2D",
     "ResidualDense",
 ]

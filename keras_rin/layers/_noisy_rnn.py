@@ -16,9 +16,9 @@ class NoisyRNN(SequenceLayer):
     h_t <- h_t + z_t, z_t drawn from N(0, stddev^2) for each unit and step
 
     The noise is part of the recurrence: noise added at one time step is
-    propagated to all later ones, as in the theory of Fisher memory. It is
-    added in training and in inference. For an LSTM cell it is added to h and
-    not to c. Call arguments and outputs are those of `keras.layers.RNN`.
+    propagated to all later ones, as in the theory of Fisher memory. For an
+    LSTM cell it is added to h and not to c. Call arguments and outputs are
+    those of `keras.layers.RNN`.
 
     On a CPU, XLA generates random numbers slowly: compile a model with this
     layer with `jit_compile=False` there.
@@ -32,6 +32,8 @@ class NoisyRNN(SequenceLayer):
         seed: Integer, random seed of the noise. With a seed, both directions
             of a `keras.layers.Bidirectional` have the same noise. Defaults to
             `None`.
+        inference_noise: Boolean, whether there is noise in inference too.
+            Defaults to `True`.
         **kwargs: `name`, `dtype`, `trainable`, and the options of a sequence,
             which are those of `RIN`: `return_sequences`, `return_state`,
             `go_backwards`, `stateful`, `unroll`, `zero_output_for_mask`.
@@ -57,6 +59,7 @@ class NoisyRNN(SequenceLayer):
         cell: keras.Layer,
         stddev: float = 0.1,
         seed: int | None = None,
+        inference_noise: bool = True,
         **kwargs: Any,
     ):
         self.stddev = _arguments.finite_number("stddev", stddev, at_least=0)
@@ -68,17 +71,13 @@ class NoisyRNN(SequenceLayer):
             )
         super().__init__(_NoisyCell(cell), **kwargs)
         self.input_spec = keras.InputSpec(ndim=3)
-        self.seed = seed
+        self.seed, self.inference_noise = seed, bool(inference_noise)
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
         sequences = self._known_sequences(sequences)
-        noise = self.stddev * keras.random.normal(
-            (*ops.shape(sequences)[:2], self.cell.output_size),
-            dtype=self.compute_dtype,
-            seed=self.seed_generator,
-        )
-        noisy = ops.concatenate([sequences, noise], axis=-1)
+        stddev = self.stddev if training or self.inference_noise else 0.0
+        noisy = beside_noise(self, sequences, stddev)
         return super().call(noisy, initial_state, mask, training)
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
@@ -100,7 +99,20 @@ class NoisyRNN(SequenceLayer):
     def get_config(self):
         config = super().get_config()
         config["cell"] = config["cell"]["config"]["cell"]
-        return {**config, "stddev": self.stddev, "seed": self.seed}
+        options = {"stddev": self.stddev, "seed": self.seed}
+        return {**config, **options, "inference_noise": self.inference_noise}
+
+
+def beside_noise(layer, sequences, stddev):
+    """The sequences and, beside their features, noise for each unit."""
+    shape = *ops.shape(sequences)[:2], layer.cell.output_size
+    if not stddev:
+        noise = ops.zeros(shape, layer.compute_dtype)
+    else:
+        noise = stddev * keras.random.normal(
+            shape, dtype=layer.compute_dtype, seed=layer.seed_generator
+        )
+    return ops.concatenate([sequences, noise], axis=-1)
 
 
 class _NoisyCell(keras.layers.Layer):

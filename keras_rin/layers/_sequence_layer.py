@@ -1,4 +1,4 @@
-"""SequenceLayer: the base class of RIN, MinGRU and NoisyRNN."""
+"""SequenceLayer: the base class of RIN, MinGRU, NoisyRNN and RateRNN."""
 
 from typing import Any
 

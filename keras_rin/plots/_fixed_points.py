@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 UNSTABLE = "#d95f02"
+FEW = 6  # values that a color bar names one by one
 MODE = np.linspace(-0.1, 0.1, 9)[:, None]  # of the extent of all states
 
 
@@ -52,7 +53,8 @@ def plot_fixed_points(
             of a complex pair the real and the imaginary part. Defaults to
             `True`.
         color_by: Array `(batch,)` of a number for each trajectory, such as
-            its class, from dark to light. Defaults to `None`: the time step.
+            its class, from dark to light, with a color bar. Defaults to
+            `None`: the time step, without one.
         ax: A matplotlib `Axes`, for three components with
             `projection="3d"`. Defaults to `None`.
     """
@@ -81,7 +83,9 @@ def plot_fixed_points(
     axes.locator_params(nbins=5)
     if lines.size:
         lines = np.array([projection(line) for line in lines])
-        _draw_trajectories(axes, lines, color_by)
+        drawn = _draw_trajectories(axes, lines, color_by)
+        if color_by is not None:
+            _add_color_bar(axes, drawn, np.unique(color_by))
     if modes:
         for mode in _modes(fixed_points, np.ptp(states, axis=0).max()):
             style = {"color": UNSTABLE, "linewidth": 1.2, "zorder": 2}
@@ -135,6 +139,17 @@ def _draw_trajectories(axes, lines, color_by):
     if dimensions == 3:
         axes.auto_scale_xyz(*lines.reshape(-1, 3).T)
     axes.autoscale_view()
+    return collection
+
+
+def _add_color_bar(axes, collection, values):
+    from matplotlib.cm import ScalarMappable
+
+    # The lines may be nearly transparent.
+    opaque = ScalarMappable(collection.norm, collection.cmap)
+    bar = axes.figure.colorbar(opaque, ax=axes, pad=0.02)
+    if len(values) <= FEW:
+        bar.set_ticks(values)
 
 
 def _modes(fixed_points, extent):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def plot_eigenvalues(
-    recurrent_matrix: "ArrayLike",
+    recurrent_matrix: "ArrayLike | Mapping[str, ArrayLike]",
     *,
     levels: Sequence[float] = (-3, -2, -1),
     points: int = 100,
@@ -32,7 +32,9 @@ def plot_eigenvalues(
     eigenvalues. Larger contours indicate that V is non-normal.
 
     Args:
-        recurrent_matrix: Array V `(units, units)`.
+        recurrent_matrix: Array V `(units, units)`, or a dict of such arrays by
+            name, as `keras_rin.diagnostics.recurrent_matrices` returns, each
+            with a color.
         levels: Increasing sequence of numbers, the exponents e. If empty, only
             the eigenvalues are drawn. Defaults to (-3, -2, -1).
         points: Integer of at least 2, number of grid points along each axis.
@@ -48,20 +50,43 @@ def plot_eigenvalues(
     Reference:
         Trefethen and Embree, 2005, Spectra and pseudospectra.
     """
-    matrix = _arguments.square_matrix("recurrent_matrix", recurrent_matrix)
+    if isinstance(recurrent_matrix, Mapping):
+        matrices = _drawing.named(
+            "recurrent_matrix", recurrent_matrix, _arguments.square_matrix
+        )
+    else:
+        check = _arguments.square_matrix
+        matrices = {"": check("recurrent_matrix", recurrent_matrix)}
     points = _arguments.integer("points", points, at_least=2)
     levels = _drawing.curve("levels", levels)
     axes = _complex_plane(ax)
-    spectrum = np.linalg.eigvals(matrix)
-    side = 1.2 * max(1, np.abs(spectrum).max())
+    colors = itertools.cycle([_drawing.foreground(axes), *_drawing.COLORS])
+    entries = []
+    markers = itertools.cycle(".x+^s")
+    for name, matrix in matrices.items():
+        spectrum = np.linalg.eigvals(matrix)
+        color = _drawing.style(name).get("color", next(colors))
+        if len(levels):
+            side = 1.2 * max(1, np.abs(spectrum).max())
+            contour_color = color if name else "grey"
+            lines = _draw_pseudospectra(
+                axes, matrix, side, levels, points, contour_color
+            )
+        style = {"color": color, "zorder": 3, "linestyle": "none"}
+        style |= {"marker": next(markers), "label": name or "_eigenvalues"}
+        entries += axes.plot(spectrum.real, spectrum.imag, **style)
+    labels = list(matrices) if len(matrices) > 1 or "" not in matrices else []
+    handles, title = entries[: len(labels)], None
     if len(levels):
-        _draw_pseudospectra(axes, matrix, side, levels, points)
-    style = {"color": _drawing.foreground(axes), "zorder": 3}
-    axes.plot(spectrum.real, spectrum.imag, ".", **style)
+        handles += lines.legend_elements()[0]
+        labels += [f"$10^{{{power:g}}}$" for power in levels]
+        title = "pseudospectra, by the distance from V"
+    if labels:
+        _drawing.legend_below(axes, handles, labels, ncols=6, title=title)
     return axes.figure
 
 
-def _draw_pseudospectra(axes, matrix, side, levels, points):
+def _draw_pseudospectra(axes, matrix, side, levels, points, color):
     triangle, _ = scipy.linalg.schur(matrix, "complex")
     # Each contour encloses an eigenvalue, so a contour that does not cross a
     # circle around all eigenvalues lies inside the circle.
@@ -75,13 +100,9 @@ def _draw_pseudospectra(axes, matrix, side, levels, points):
     upper = _distances(triangle, upper.ravel()).reshape(upper.shape)
     distances = [*upper[points % 2 :][::-1], *upper]
     powers = np.log10(np.maximum(distances, 1e-300))
-    style = {"colors": "grey", "linewidths": 0.8}
+    style = {"colors": color, "linewidths": 0.8}
     style["linestyles"] = (_drawing.DASHES * len(levels))[: len(levels)]
-    lines = axes.contour(grid, grid, powers, levels=levels, **style)
-    handles, _ = lines.legend_elements()
-    labels = [f"$10^{{{power:g}}}$" for power in levels]
-    title = "pseudospectra, by the distance from V"
-    _drawing.legend_below(axes, handles, labels, ncols=6, title=title)
+    return axes.contour(grid, grid, powers, levels=levels, **style)
 
 
 def _distances(triangle, z, iterations=10):

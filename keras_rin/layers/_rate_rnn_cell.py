@@ -1,0 +1,161 @@
+"""RateRNNCell: one Euler step of a network of firing rates."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+from keras.constraints import Constraint
+from keras.initializers import Initializer
+from keras.regularizers import Regularizer
+
+from keras_rin import _arguments
+from keras_rin.initializers._per_gate import reseeded
+
+KINDS = {
+    "initializer": keras.initializers,
+    "regularizer": keras.regularizers,
+    "constraint": keras.constraints,
+}
+
+
+@keras.saving.register_keras_serializable(package="keras_rin")
+class RateRNNCell(keras.layers.Layer):
+    """Cell class of the `RateRNN` layer, without its noise.
+
+    h_t = h_{t-1} + (dt / tau) (-h_{t-1} + phi(h_{t-1}) J + x_t W + b)
+
+    The weights are, in this order, `kernel` W `(features, units)`, then
+    `recurrent_kernel` J `(units, units)` or, with `rank`, `left_vectors` N and
+    `right_vectors` M, both `(units, rank)`, and `bias` b `(units,)`.
+
+    Args:
+        units: Positive integer, dimensionality of the state and the output.
+            All arguments are those of `RateRNN`.
+
+    Call arguments:
+        inputs: Tensor of shape `(batch, features)`. What `RateRNN` passes
+            beside the features is added to the state.
+        states: Tensor of shape `(batch, units)`, or a list that contains it.
+        training: Not used.
+
+    Example:
+
+    >>> layer = keras.layers.RNN(keras_rin.layers.RateRNNCell(8, tau=10.0))
+    >>> tuple(layer(np.ones((32, 10, 4))).shape)
+    (32, 8)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        tau: float,
+        dt: float = 1.0,
+        activation: str | Callable | None = "tanh",
+        rank: int | None = None,
+        use_bias: bool = True,
+        kernel_initializer: str | Initializer = "glorot_uniform",
+        recurrent_initializer: str | Initializer | None = None,
+        bias_initializer: str | Initializer = "zeros",
+        kernel_regularizer: str | Regularizer | None = None,
+        recurrent_regularizer: str | Regularizer | None = None,
+        bias_regularizer: str | Regularizer | None = None,
+        kernel_constraint: str | Constraint | None = None,
+        recurrent_constraint: str | Constraint | None = None,
+        bias_constraint: str | Constraint | None = None,
+        **kwargs: Any,
+    ):
+        options = dict(locals())
+        super().__init__(**kwargs)
+        self.units = _arguments.integer("units", units)
+        smallest = np.finfo("float32").tiny
+        self.tau = _arguments.finite_number("tau", tau, smallest)
+        self.dt = _arguments.finite_number("dt", dt, smallest, self.tau)
+        self.rank = None if rank is None else _arguments.integer("rank", rank)
+        self.activation = keras.activations.get(activation)
+        self.use_bias, self.bias = use_bias, None
+        if recurrent_initializer is None:
+            # An initializer without a seed takes one of Keras's generator.
+            stddev = 1.0 if rank else self.units**-0.5
+            normal = keras.initializers.RandomNormal(0, stddev)
+            options["recurrent_initializer"] = normal
+        self._option_names = [
+            f"{weight}_{kind}"
+            for weight in ("kernel", "recurrent", "bias")
+            for kind in KINDS
+        ]
+        for name in self._option_names:
+            get = KINDS[name.rpartition("_")[2]].get
+            setattr(self, name, get(options[name]))
+        self.state_size = self.output_size = self.units
+        # What is left of the state after a step, as a vector of the units.
+        self.decay = np.full(self.units, 1 - self.dt / self.tau)
+
+    def build(self, input_shape):
+        self.kernel = self._add("kernel", (input_shape[-1], self.units))
+        if self.rank is None:
+            shape = self.units, self.units
+            self._recurrent_kernel = self._add("recurrent", shape)
+        else:
+            shape = self.units, self.rank
+            self.left_vectors = self._add("recurrent", shape, "left_vectors")
+            self.right_vectors = self._add(
+                "recurrent", shape, "right_vectors", seed_offset=1
+            )
+        if self.use_bias:
+            self.bias = self._add("bias", (self.units,))
+        self.built = True
+
+    def _add(self, role, shape, name=None, seed_offset=0):
+        options = {kind: getattr(self, f"{role}_{kind}") for kind in KINDS}
+        if seed_offset:
+            initializer = options["initializer"]
+            options["initializer"] = reseeded(initializer, seed_offset)
+        name = name or {"recurrent": "recurrent_kernel"}.get(role, role)
+        return self.add_weight(shape=shape, name=name, **options)
+
+    @property
+    def recurrent_kernel(self) -> Any:
+        """The matrix J `(units, units)`, from rows to columns."""
+        if self.rank is None:
+            return self._recurrent_kernel
+        left, right = (
+            ops.cast(vectors, self.compute_dtype)
+            for vectors in (self.left_vectors, self.right_vectors)
+        )
+        return ops.matmul(left, ops.transpose(right)) / self.units
+
+    def call(self, inputs, states, training=False):
+        is_list = isinstance(states, (list, tuple))
+        h = states[0] if is_list else states
+        features = self.kernel.shape[0]
+        new = ops.matmul(inputs[..., :features], self.kernel)
+        new = new + self._recurrent_drive(self.activation(h))
+        new = new + self.bias if self.use_bias else new
+        h = h + self.dt / self.tau * (new - h)
+        if inputs.shape[-1] > features:
+            h = h + inputs[..., features:]
+        return h, [h] if is_list else h
+
+    def _recurrent_drive(self, rates):
+        if self.rank is None:
+            return ops.matmul(rates, self._recurrent_kernel)
+        overlaps = ops.matmul(rates, self.left_vectors) / self.units
+        return ops.matmul(overlaps, ops.transpose(self.right_vectors))
+
+    def get_config(self):
+        options = {
+            name: KINDS[name.rpartition("_")[2]].serialize(getattr(self, name))
+            for name in self._option_names
+        }
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "tau": self.tau,
+            "dt": self.dt,
+            "activation": keras.activations.serialize(self.activation),
+            "rank": self.rank,
+            "use_bias": self.use_bias,
+            **options,
+        }
