@@ -67,7 +67,9 @@ def deep_transition():
 
 
 def min_gru():
-    return of(SEQUENCE, layers.MinGRU(4, gate_bias=-1, dropout=0.1))
+    options = {"gate_bias": -1, "dropout": 0.1, "return_sequences": True}
+    cell = keras.layers.RNN(layers.MinGRUCell(3, "tanh"))
+    return of(SEQUENCE, layers.MinGRU(4, **options), cell)
 
 
 def noisy():
