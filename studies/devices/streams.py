@@ -23,8 +23,8 @@ c_t read the input alone, with the gate's bias initialized at -3 or 0; and three
 causal convolutions of four steps with dilations 1, 4 and 16, which see 64
 steps.
 
-FastRNN, FastGRNN and networks of 2,000 weights are in the program, and were not
-measured; nor were the networks as a C header.
+Networks of 2,000 weights are in the program, and were not measured; nor were
+the networks as a C header.
 """
 
 import functools
@@ -116,9 +116,12 @@ NETWORKS = (
     ("SimpleRNN", 350),
     ("GRU", 350),
     ("LSTM", 350),
+    ("FastRNN", 350),
+    ("FastGRNN", 350),
     ("minGRU, bias -3", 350),
     ("convolutions", 350),
     ("RIN, 0.95 I", 1000),
+    ("RIN", 1000),
     ("GRU", 1000),
     ("minGRU, bias -3", 1000),
 )
