@@ -8,7 +8,7 @@ from cases import first_of
 from references import assert_same
 from references import to_numpy
 
-from keras_rin.constructions._residual_blocks import ResidualBlocks
+from keras_rin.constructions._residual_blocks import ResidualDenseStack
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import ResidualConv2D
@@ -70,15 +70,6 @@ def test_both_kernels_start_small_and_unlike_each_other(case):
     assert not bias.any()
 
 
-def test_a_stack_without_an_initializer_has_its_default():
-    names = "kernel_initializer", "output_initializer"
-    given = built(LAYERS["stack"], **dict.fromkeys(names))
-    default = built(LAYERS["stack"])
-    for name, kind in zip(names, ("HeNormal", "Zeros"), strict=True):
-        for layer in (given, default):
-            assert type(getattr(layer, name)).__name__ == kind
-
-
 def test_without_the_second_kernel_the_input_passes_as_it_is(case, rng):
     layer = built(case, output_initializer="zeros", dtype="bfloat16")
     x = keras.ops.cast(rng.normal(size=(2, *case[1][1:])), "bfloat16")
@@ -137,8 +128,8 @@ def test_a_dense_layer_is_the_formula(rng, activation, use_bias, shape):
 
 @pytest.mark.one_backend
 def test_a_stack_of_another_form_in_an_old_file_is_refused():
-    config = ResidualBlocks(2, depth=3).get_config()
-    assert ResidualBlocks.from_config(config).depth == 3
+    config = ResidualDenseStack(2, depth=3).get_config()
+    assert ResidualDenseStack.from_config(config).depth == 3
     for option in ({"activation": "tanh"}, {"kernel_regularizer": "l2"}):
         with pytest.raises(ValueError, match="of `perfect_fit`.*version 0.1.0"):
-            ResidualBlocks.from_config({**config, **option})
+            ResidualDenseStack.from_config({**config, **option})

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin.constructions import _peeling
-from keras_rin.constructions._residual_blocks import ResidualBlocks
+from keras_rin.constructions._residual_blocks import ResidualDenseStack
 
 MOST_UNITS = 64  # largest number of neurons in a residual block
 SUFFICIENT_MARGIN = 1e-3  # a margin that is sufficient in float32
@@ -261,7 +261,7 @@ def _model(mean, weights):
             keras.Input(mean.shape, **float32),
             layers.Normalization(mean=mean, variance=variance, **float32),
             layers.Dense(width, use_bias=False, name="projection", **float32),
-            ResidualBlocks(units, depth, **float32),
+            ResidualDenseStack(units, depth, **float32),
             layers.Dense(len(weights[-1]), name="logits", **float32),
         ],
         name="perfect_fit",

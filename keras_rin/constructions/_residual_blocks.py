@@ -1,21 +1,22 @@
-"""ResidualBlocks: the blocks of `perfect_fit` in one layer."""
+"""ResidualDenseStack: the blocks of `perfect_fit` in one layer."""
 
 from typing import Any
 
 import keras
 from keras import ops
 
-# Options of version 0.1.0, in which this layer was `ResidualDenseStack`.
+# Options of version 0.1.0, in which this layer was public.
 ONLY = {"activation": "relu", "use_bias": True}
 WITHOUT = ("_regularizer", "_constraint")
 
 
-@keras.saving.register_keras_serializable("keras_rin", "ResidualDenseStack")
-class ResidualBlocks(keras.layers.Layer):
+@keras.saving.register_keras_serializable(package="keras_rin")
+class ResidualDenseStack(keras.layers.Layer):
     """h_{i+1} = h_i + relu(h_i U_i + s_i) V_i, for all blocks i in one loop.
 
     The weights of all blocks lie along a leading axis, so that a thousand
-    blocks build, save and compile as fast as one layer.
+    blocks build, save and compile as fast as one layer. A file names weights
+    after the class, which therefore keeps the name of version 0.1.0.
     """
 
     def __init__(self, units: int, depth: int, **options: Any):
