@@ -59,7 +59,7 @@ class Training:
         keras.utils.set_random_seed(seed)
         model.set_weights(self.build(layer, units).get_weights())
         for variable in model.optimizer.variables:
-            variable.assign(keras.ops.zeros_like(variable))
+            variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
         rng = np.random.default_rng(seed)
         starts = self.log.starts(parts, self.window)
         shape = self.window, self.joined, BATCH * EPOCH
