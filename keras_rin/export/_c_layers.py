@@ -110,7 +110,7 @@ def activation_of(layer, attribute="activation", name=None):
 
 def _relu(layer):
     slope, threshold = layer.negative_slope, layer.threshold
-    call = ("relu_layer", threshold) if threshold else ("relu",)
+    call: tuple = ("relu_layer", threshold) if threshold else ("relu",)
     call = ("sloped_relu_layer", slope, threshold) if slope else call
     if layer.max_value in (None, np.inf):
         return Activation((call,))

@@ -95,8 +95,8 @@ class Program:
             size = part.shape[1]
             self.codes = max(size, self.codes)
             read = f"{x} + {first}" if first else x
-            arguments = self.matrix(name, part), read, f"*{self.phase}"
-            self.call("add_product_int8", *arguments, "codes", size, z, rows)
+            product = self.matrix(name, part), read, f"*{self.phase}"
+            self.call("add_product_int8", *product, "codes", size, z, rows)
 
     def set_vector(self, name, values, z, size):
         """z = values, or zeros where they are None."""

@@ -72,9 +72,8 @@ def _difference(model, serve, batch, tolerance):
     for sequences, length in SIZES:
         sequences = batch or size or sequences
         shape = (sequences, steps or samples * length, *features)
-        x = rng.normal(size=shape)
-        if not keras.backend.is_float_dtype(dtype):
-            x = rng.integers(2, size=shape)
+        is_float = keras.backend.is_float_dtype(dtype)
+        x = rng.normal(size=shape) if is_float else rng.integers(2, size=shape)
         x = x.astype(ops.convert_to_numpy(ops.zeros((), dtype)).dtype)
         expected = _arrays(model(x, training=False))
         is_equal = _are_equal(expected, _arrays(serve(x)), tolerance)
