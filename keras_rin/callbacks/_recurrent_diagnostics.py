@@ -59,9 +59,10 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     the first list describes W alone, the second one the whole step.
 
     Measurements take time, which `seconds` counts. The first follows the first
-    epoch, the next ones where they keep within the budget; epochs between have
-    NaN, as has what cannot be measured, such as the gradient of a layer whose
-    inputs are not finite. Weights, random and hidden states stay as they are,
+    epoch, the next ones where they keep within the budget; epochs between log
+    nothing, so that `EarlyStopping` waits, with Keras's warning. What cannot be
+    measured, such as the gradient of a layer whose inputs are not finite, is
+    NaN. Weights, random and hidden states stay as they are,
     and masked time steps of `x` do not count.
 
     Args:
@@ -109,7 +110,6 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self.seconds = self._longest = 0.0
-        self._skipped_values: dict = {}
         self._layers: list = []
         if self.x is not None:
             first_rows("x", self.x)
@@ -121,15 +121,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         if logs is None:
             return
         elapsed = time.perf_counter() - self._begin
-        if self.seconds + self._longest <= self.budget * elapsed:
-            start = time.perf_counter()
-            values = self._measure()
-            duration = time.perf_counter() - start
-            self.seconds += duration
-            self._longest = max(self._longest, duration)
-            self._skipped_values = dict.fromkeys(values, math.nan)
-        else:
-            values = self._skipped_values
+        if self.seconds + self._longest > self.budget * elapsed:
+            return
+        start = time.perf_counter()
+        values = self._measure()
+        duration = time.perf_counter() - start
+        self.seconds += duration
+        self._longest = max(self._longest, duration)
         if duplicates := sorted(values.keys() & logs.keys()):
             raise ValueError(
                 f"The logs have {duplicates[0]!r} already. Several "
