@@ -77,8 +77,10 @@ def noisy():
 
 
 def rate():
-    low_rank = layers.RateRNN(4, tau=5.0, rank=2, return_sequences=True)
-    return of(SEQUENCE, low_rank, layers.RateRNN(3, tau=2.0, noise=0.1))
+    options = {"noise": 0.1, "return_sequences": True}
+    low_rank = layers.RateRNN(4, tau=5.0, rank=2, **options)
+    cell = keras.layers.RNN(layers.RateRNNCell(3, tau=2.0))
+    return of(SEQUENCE, keras_rin.recordings.OwnScale(), low_rank, cell)
 
 
 def residual():

@@ -42,7 +42,11 @@ def test_the_program_of_the_page_prints_answers(rng, tmp_path):
     if not shutil.which("gcc"):
         pytest.skip("needs gcc")
     model = keras.Sequential(
-        [keras.Input((None, 2)), RIN(16, "tanh", return_sequences=True)]
+        [
+            keras.Input((None, 2)),
+            keras.layers.Rescaling(0.1),
+            RIN(16, "tanh", return_sequences=True),
+        ]
     )
     x = rng.integers(-9, 10, size=(1, 100, 2))
     options = {"weights": "int8", "states": "int16", "calibration": x}

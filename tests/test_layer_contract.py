@@ -51,6 +51,10 @@ OF_A_CELL = {
     "recurrent_dropout": 0.2,
     "seed": 3,
 }
+OF_A_CELL_WITHOUT_DROPOUT = {
+    **{k: v for k, v in OF_A_CELL.items() if "dropout" not in k},
+    "recurrent_initializer": "glorot_normal",  # of vectors, not of a matrix
+}
 
 
 def of(layer, *args, **options):
@@ -121,7 +125,7 @@ LAYERS = {
             0.5,
             rank=2,
             inference_noise=True,
-            **{k: v for k, v in OF_A_CELL.items() if "dropout" not in k},
+            **OF_A_CELL_WITHOUT_DROPOUT,
             return_sequences=True,
             activity_regularizer="l2",
             go_backwards=True,
@@ -298,7 +302,6 @@ def test_it_takes_integers_and_float64_as_dense_does(layer):
         (RINCell, "units"),
         (MinGRU, "units"),
         (of(RateRNN, tau=2.0), "units"),
-        (of(RateRNN, 2, 2.0), "rank"),
         (ResidualDense, "units"),
         (ResidualConv2D, "filters"),
         (of(ResidualConv2D, 4), "kernel_size"),

@@ -215,6 +215,7 @@ def _separating_weights(cloud, width):
                     if width < widest
                     else "No larger width would move them apart."
                 )
+                + f" Received: width={width}"
             )
         kernel[block, :-1, : stop - start] = directions.T
         bias[block, : stop - start] = -thresholds

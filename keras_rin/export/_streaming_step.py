@@ -292,7 +292,8 @@ class _Step:
                     steps != 1
                 ),
                 "it adds noise in inference": (
-                    getattr(layer, "inference_noise", False) and layer.noise
+                    getattr(layer, "inference_noise", False)
+                    and getattr(layer, "noise", 0) > 0
                 ),
                 "its state is its own; copy the weights to one with "
                 "`stateful=False`": layer.stateful,

@@ -69,7 +69,7 @@ class RateRNNCell(keras.layers.Layer):
         options = dict(locals())
         super().__init__(**kwargs)
         self.units = _arguments.integer("units", units)
-        smallest = np.finfo("float32").tiny
+        smallest = float(np.finfo("float32").tiny)
         self.tau = _arguments.finite_number("tau", tau, smallest)
         self.dt = _arguments.finite_number("dt", dt, smallest, self.tau)
         self.rank = None if rank is None else _arguments.integer("rank", rank)
