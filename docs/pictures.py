@@ -320,7 +320,14 @@ def draw_tutorial():
     }
 
 
+def draw_dynamics():
+    """Two pictures of a rate network, which the page about dynamics draws."""
+    _, names = run("docs/dynamics.md")
+    return {"rates": names["rates"], "sweep": names["sweep"]}
+
+
 PICTURES = {
+    "dynamics": draw_dynamics,
     "tasks": draw_tasks,
     "matrices": draw_matrices,
     "regularizer": draw_regularizer,

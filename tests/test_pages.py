@@ -91,15 +91,17 @@ def test_the_pictures_of_the_pages_are_drawn(tmp_path, monkeypatch):
     from docs import pictures
 
     monkeypatch.setattr(pictures, "FOLDER", tmp_path)
-    of_pages = {"gradients", "memory", "reach", "tutorial"}
+    of_pages = {"dynamics", "gradients", "memory", "reach", "tutorial"}
     for name in of_pages:
         monkeypatch.delitem(pictures.PICTURES, name)
     draw_cube = functools.partial(pictures.draw_cube, updates=2)
     monkeypatch.setitem(pictures.PICTURES, "cube", draw_cube)
     pictures.main([])
     names = {path.stem for path in tmp_path.iterdir()}
-    of_tutorial = {"accuracy", "eigenvalues", "gradient_norms"}
+    of_several = {"accuracy", "eigenvalues", "gradient_norms"}
+    of_several |= {"rates", "sweep"}
     shown = re.findall(
         r"\](?:\(|\(docs/)pictures/(\w+)\.svg\)", "".join(TEXTS.values())
     )
-    assert names | of_pages - {"tutorial"} | of_tutorial == set(shown)
+    of_one = of_pages - {"dynamics", "tutorial"}
+    assert names | of_one | of_several == set(shown)
