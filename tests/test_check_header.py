@@ -164,7 +164,9 @@ def test_the_sketch_of_the_page_compiles(path):
     page = (ROOT / "docs" / "small_device.md").read_text()
     options = {"weights": "int8", "states": "int16"}
     options["calibration"] = np.arange(8).reshape(1, 4, 2)
-    export_streaming(of_numbers(), path, "c", False, **options)
+    above = [layers.Rescaling(0.1), *of_numbers().layers]
+    model = keras.Sequential([keras.Input((None, 2)), *above])
+    export_streaming(model, path, "c", False, **options)
     path.with_name("sketch.cpp").write_text(
         "struct { void begin(long) {} void println(float) {} } Serial;\n"
         "enum { A0, A1 };\n"

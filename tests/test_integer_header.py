@@ -19,6 +19,7 @@ from test_c_header import compile_object
 
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
+from keras_rin.layers import MinGRU
 
 pytestmark = pytest.mark.one_backend
 SANITIZED = ["gcc", "-std=c99", "-fsanitize=undefined", "-DNDEBUG"]
@@ -67,6 +68,12 @@ MODELS = {
         layers.GRU(7, reset_after=False, return_sequences=True),
     ],
     "LSTM": lambda: [rnn(layers.LSTM, 7), layers.Dropout(0.1), layers.Dense(7)],
+    "MinGRU": lambda: [rnn(MinGRU, 16), layers.Dense(7)],
+    "MinGRU in a row": lambda: [
+        rnn(MinGRU, 6, "tanh"),
+        rnn(MinGRU, 5, "relu"),
+        layers.Dense(7),
+    ],
 }
 
 
@@ -148,7 +155,7 @@ int main(void)
 
 
 @pytest.mark.runtime
-@pytest.mark.parametrize("name", ["RIN", "GRU", "LSTM"])
+@pytest.mark.parametrize("name", ["RIN", "GRU", "LSTM", "MinGRU"])
 def test_an_emulated_uno_answers_as_the_computer(name, rng, tmp_path):
     x, path = counts(rng, 1, 40), tmp_path / "rin.h"
     header(model_of(MODELS[name](), x), path, x)
@@ -175,6 +182,7 @@ def test_an_emulated_uno_answers_as_the_computer(name, rng, tmp_path):
 BILLS = {
     "RIN": (4_800, 32_000, 800, 30),
     "GRU": (79_398 / 3, 80_000, 1_300, 14),
+    "MinGRU": (5_500, 48_000, 1_000, 34),
 }
 
 
@@ -303,6 +311,18 @@ def test_increments_below_a_unit_of_the_state_add_up(tmp_path):
     assert np.abs(h - expected).max() < unit + steps * unit / 512
 
 
+def test_a_gate_almost_closed_arrives_at_its_candidate(tmp_path):
+    """h_t = 1 - (1 - z)^t, for changes below half a unit of the state."""
+    layer, steps = MinGRU(1, return_sequences=True), 10_000
+    model = keras.Sequential([keras.Input((None, 1)), layer])
+    layer.set_weights([np.zeros((1, 2)), np.array([-7.0, 1.0])])
+    path = tmp_path / "rin.h"
+    header(model, path, np.array([[[-1], [1]]]))
+    y = run_c(path, np.zeros((1, steps, 1)))[0][0, :, 0] * scale_of(path)
+    expected = 1 - (1 - 1 / (1 + np.exp(7))) ** np.arange(1, steps + 1)
+    assert np.abs(y - expected).max() < 0.02
+
+
 def test_tanh_and_sigmoid_are_off_by_two_in_32768(tmp_path):
     """In the first step of a sequence, whose input each value is."""
     x = np.arange(-32768, 32768, 3, "int32")[:, None, None]
@@ -321,6 +341,21 @@ def test_tanh_and_sigmoid_are_off_by_two_in_32768(tmp_path):
         assert scale_of(path) == 1 / 32768
 
 
+@pytest.mark.runtime
+@pytest.mark.parametrize("units", [25, 110])
+def test_the_bill_of_a_network_beyond_an_uno(units, tmp_path):
+    """First beyond its memory, then with an array beyond its compiler."""
+    if not shutil.which("avr-gcc"):
+        pytest.skip("needs avr-gcc")
+    layer = RIN(units, return_sequences=True)
+    model = keras.Sequential([keras.Input((None, 6)), layer])
+    bill = export_streaming(model, tmp_path / "rin.h", "c", False).bill()
+    assert ("ATmega328P" in bill) == (units == 25)
+    if units == 25:
+        uno = bill["ATmega328P"]
+        assert uno.ram > 4 * model.count_params() and uno.per_step is None
+
+
 TARGETS = ["gcc", "g++", "clang", "clang++", "m0plus", "avr", "avr, C++"]
 
 
@@ -328,8 +363,9 @@ TARGETS = ["gcc", "g++", "clang", "clang++", "m0plus", "avr", "avr, C++"]
 @pytest.mark.parametrize("target", TARGETS)
 def test_headers_in_integers_compile_without_a_warning(target, rng, tmp_path):
     """And without a floating-point number, but for the scale of the outputs."""
-    x, names = counts(rng, 1, 50), ["one", "two", "three"]
-    for name, key in zip(names, ("in a row", "GRU", "LSTM"), strict=True):
+    x, names = counts(rng, 1, 50), ["one", "two", "three", "four"]
+    keys = "in a row", "GRU", "LSTM", "MinGRU in a row"
+    for name, key in zip(names, keys, strict=True):
         header(model_of(MODELS[key](), x), tmp_path / f"{name}.h", x)
         text = (tmp_path / f"{name}.h").read_text()
         code = re.sub(r"/\*.*?\*/|#define \w+_scale.*", "", text, flags=re.S)
@@ -360,6 +396,19 @@ def test_a_model_without_a_form_in_integers_is_refused(message, rng, tmp_path):
     shape = (None,) if isinstance(above[0], layers.Embedding) else (None, 6)
     model = keras.Sequential([keras.Input(shape), *above])
     with pytest.raises(ValueError, match=message):
+        header(model, tmp_path / "rin.h", counts(rng, 1, 20))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("weight", [0, 1, 2, -2, -1])
+def test_a_weight_that_is_not_finite_is_refused(weight, value, rng, tmp_path):
+    layer = layers.GRU(2, return_sequences=True, reset_after=False)
+    model = keras.Sequential([keras.Input((None, 6)), layer, layers.Dense(2)])
+    weights = model.get_weights()
+    weights[weight].flat[-1] = value
+    model.set_weights(weights)
+    with pytest.raises(ValueError, match="(gru|dense).* is not finite"):
         header(model, tmp_path / "rin.h", counts(rng, 1, 20))
     assert not list(tmp_path.iterdir())
 

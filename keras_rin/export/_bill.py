@@ -161,7 +161,8 @@ PROCESSORS = {
     "Cortex-M4F": _arm("m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16", 64),
     "ATmega328P": _Processor(
         _AVR,
-        "avr-gcc -mmcu=atmega328p",
+        "avr-gcc -mmcu=atmega328p -Wl,--defsym=__DATA_REGION_LENGTH__=0x7f0000 "
+        "-Wl,--defsym=__TEXT_REGION_LENGTH__=0x7f0000",  # any size is linked
         "simavr -m atmega328p -f 16000000",
         "gcc-avr avr-libc simavr",
         64,
@@ -173,13 +174,21 @@ PROCESSORS = {
 
 
 def bill(path: pathlib.Path) -> dict[str, Cost | None]:
-    """The cost on each processor, or None where its compiler is missing."""
+    """The cost on each processor, or None where its compiler is missing.
+
+    A processor whose compiler has no arrays of such a size is left out.
+    """
     costs: dict[str, Cost | None] = {}
     for name, processor in PROCESSORS.items():
-        costs[name] = None
-        if shutil.which(processor.compiler.split()[0]):
-            with tempfile.TemporaryDirectory() as folder:
+        if not shutil.which(processor.compiler.split()[0]):
+            costs[name] = None
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
                 costs[name] = _cost(processor, path, pathlib.Path(folder))
+            except subprocess.CalledProcessError as error:
+                if b"is too large" not in error.stderr:
+                    raise
     return costs
 
 

@@ -63,7 +63,8 @@ class StreamingFile(typing.NamedTuple):
         Returns:
             By name of the processor, a `Cost`, with `flash` and `ram` in bytes
             and, `per_step`, instructions, or the cycles of an AVR; `None`
-            without the compiler. Empty for other formats.
+            without the compiler. A processor whose compiler has no arrays of
+            such a size is left out. Empty for other formats.
         """
         return bill(self.path) if self.path.suffix == ".h" else {}
 

@@ -55,7 +55,8 @@ class Signal:
 class Sums:
     """Sums z in C, where 1 stands for 2**exponent, and how large they become.
 
-    The bound holds for any codes of 16 bits, not only for the calibration.
+    The exponent is that of all rows, or an array of each. The bound holds for
+    any codes of 16 bits, not only for the calibration.
     """
 
     def __init__(self, program, operation, z, exponent, limit=LARGEST_SUM):
@@ -97,9 +98,8 @@ class Sums:
         )
 
     def _rounded(self, matrix, exponent):
-        is_finite = np.isfinite(matrix).all()
-        refuse(self.operation, {"a weight is not finite": not is_finite})
-        return rounded_rows(np.ldexp(matrix, exponent - self.exponent))
+        exponent = exponent - np.reshape(self.exponent, (-1, 1))
+        return rounded_rows(np.ldexp(matrix, exponent))
 
     def _name(self, role):
         return f"{self.operation.name}_{role}"
@@ -314,6 +314,31 @@ def lstm_cell(program, operation, signal, is_last):
     return _state_output(program, read, is_last)
 
 
+def min_gru_cell(program, operation, signal, is_last):
+    """Its state lies between candidates, so it has their unit."""
+    name, units = _function(operation), operation.units
+    is_other = _function(operation, "gate_activation") != "sigmoid"
+    refuse(operation, {"it has another gate than sigmoid": is_other})
+    candidates = []
+
+    def step(driven, h):
+        gate, candidate = np.split(driven, 2, axis=1)
+        candidates.append(FUNCTIONS[name](candidate))
+        return (h + FUNCTIONS["sigmoid"](gate) * (candidates[-1] - h),)
+
+    values, _ = _steps(signal, operation, step)
+    is_within_1 = name in GATES
+    exponent = Q15 if is_within_1 else exponent_for(operation, candidates)
+    h = program.state_of(f"{operation.name}_h", units, exponent, is_within_1)
+    exponents = np.repeat([Q15, exponent], units)
+    sums = Sums(program, operation, program.sums(2 * units), exponents)
+    sums.project(signal)
+    candidate = f"{sums.z} + {units}"
+    _activate(program, name, candidate, units)
+    program.call("approach", sums.z, candidate, program.phase, h, units)
+    return _state_output(program, Signal(h, values, exponent), is_last)
+
+
 def _check_gates(operation):
     functions = _function(operation), _function(operation, "gate_activation")
     is_other = functions != ("tanh", "sigmoid")
@@ -332,6 +357,7 @@ WRITERS = {  # by the class of the operation, or by the step of its cell
     _cell_descriptions.transition: simple_cell,
     _cell_descriptions.gru: gru_cell,
     _cell_descriptions.lstm: lstm_cell,
+    _cell_descriptions.min_gru: min_gru_cell,
 }
 
 
@@ -346,8 +372,9 @@ def _read_cell(operation):
     cell, name = operation.cell, operation.name
     operation.kernel = _c_layers.weight_of(cell, "kernel").T
     operation.bias = _c_layers.bias_of(cell)
-    kernel = _c_layers.weight_of(cell, "recurrent_kernel").T
-    operation.recurrent_kernel = kernel
+    if hasattr(cell, "recurrent_kernel"):
+        kernel = _c_layers.weight_of(cell, "recurrent_kernel").T
+        operation.recurrent_kernel = kernel
     operation.activation = _c_layers.activation_of(cell, name=name)
     if hasattr(cell, "recurrent_activation"):
         operation.gate_activation = _c_layers.activation_of(
@@ -374,6 +401,10 @@ def joined_operations(operations):
         refuse(operation, {f"{kind} is not supported there": is_unknown})
         if hasattr(operation, "cell"):
             _read_cell(operation)
+        values = vars(operation).values()
+        weights = [of for of in values if isinstance(of, np.ndarray)]
+        is_finite = all(np.isfinite(of).all() for of in weights)
+        refuse(operation, {"a weight is not finite": not is_finite})
         joined.append(operation)
     activation = getattr(joined[-1], "activation", _c_layers.Activation())
     has_softmax = activation.calls == (("softmax",),)

@@ -170,6 +170,18 @@ static inline void $interpolate(const int32_t gate[],
     }
 }
 
+/* The state of a minimal GRU: h += gate (candidate - h), with the phase as in
+drop_fraction. It stays between h and the candidate, and the product below 2^31. */
+static inline void $approach(const int32_t gate[], const int32_t candidate[],
+        int phase, int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        const int32_t difference = $int16(candidate[i]) - (int32_t)h[i];
+        const int32_t change = $sigmoid_at(gate[i]) * difference;
+        h[i] = (int16_t)(h[i] + ((change + (int32_t)phase * 128) >> 15));
+    }
+}
+
 /* The states of an LSTM, from the sums of its gates. In c, 1 is 32768, halved
 some times. */
 static inline void $remember(const int32_t z[], int halvings, int16_t c[],
