@@ -4,8 +4,6 @@ import re
 
 import keras
 
-from keras_rin import _files
-from keras_rin import _version
 from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin.export._c_cells import cell_operations
 from keras_rin.export._c_layers import Convolution
@@ -15,62 +13,12 @@ from keras_rin.export._c_layers import layer_operations
 from keras_rin.export._c_layers import refuse
 from keras_rin.export._c_program import PRIVATE
 from keras_rin.export._c_program import Program
+from keras_rin.export._header_text import plain
+from keras_rin.export._header_text import write_header
 from keras_rin.export._stepwise import tensors_of
 from keras_rin.export._streaming_step import calls_its_cell_alone
 from keras_rin.export._streaming_step import is_graph
 from keras_rin.export._streaming_step import steps_at_once
-
-_HEADER = """\
-/*
-One time step of the Keras model {model!r}, in C99 and C++.
-
-Made by keras_rin {version} with Keras {keras} on {backend}.
-
-x[{inputs}]: {x}, in the units of the model's input.
-y[{outputs}]: the model's output after this step. It must not overlap x.
-
-Within a namespace of C++, include math.h before the namespace.
-
-Flash: {flash:,} bytes for the {weights} weights, and the code.
-RAM: {ram:,} bytes for each {name}_state; {stack:,} bytes of stack in a step.
-
-Example:
-
-    #include "{name}.h"
-    static {name}_state state;
-    static float x[{name}_inputs], y[{name}_outputs];
-    {name}_reset(&state);
-    while (read_input(x)) {{ {name}_step(&state, x, y); use_output(y); }}
-*/
-
-#ifndef {private}_H
-#define {private}_H
-{include}
-enum {{ {name}_inputs = {inputs}, {name}_outputs = {outputs} }};
-
-/* The hidden states: one for each stream. */
-typedef struct {{
-{states}
-}} {name}_state;
-
-{constants}
-{functions}
-/* Sets the hidden states to 0, as before the first step of a sequence. */
-static inline void {name}_reset({name}_state *state)
-{{
-{reset}
-}}
-
-/* Reads one time step x, updates the hidden states and writes y. */
-static inline void {name}_step({name}_state *state, const float x[], float y[])
-{{
-    float {buffers}; /* working memory */
-{codes}
-{step}
-}}
-
-#endif
-"""
 
 
 def write_c_header(model, path, weights):
@@ -79,10 +27,20 @@ def write_c_header(model, path, weights):
     operations = chain_operations(model)[0]
     x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
     y_size = _write_step(program, operations, x_size)
-    text = _header(model, program, operations, x_size, y_size)
-    with _files.replacing(path, "The C header") as new:
-        new.write_text(text, encoding="ascii")
-    return f"{path.stem}_step", program.flash_bytes, program.state_bytes
+    steps = steps_at_once(model)
+    x = f"{steps} steps of the input" if steps > 1 else "one step of the input"
+    x += ", in the units of the model's input"
+    if isinstance(operations[0], Embedding):
+        x = f"a token from 0 to {len(operations[0].rows) - 1}"
+    functions = "".join(program.functions.values())
+    needs_math = re.search(r"\wf\(", functions)  # the names of math.h end in f
+    parts = {"x": x, "y": "the model's output after this step", "notes": ""}
+    parts |= {
+        "before": "#include <math.h>\n" if needs_math else "",
+        "after": "",
+    }
+    sizes = steps * x_size, y_size
+    return write_header(program, model, path, *sizes, **parts)
 
 
 def prefix_of(path):
@@ -193,44 +151,3 @@ def _write_step(program, operations, x_size):
         is_last = number == len(operations)
         x, size = operation.write(program, x, size, is_last)
     return size
-
-
-def plain(text):
-    """Text without what has a meaning in a comment of C, such as trigraphs."""
-    return re.sub(r"[^\w .,:-]", "_", text, flags=re.ASCII)
-
-
-def _header(model, program, operations, x_size, y_size):
-    program.use("zero")
-    functions = "".join(program.functions.values())
-    needs_math = re.search(r"\wf\(", functions)  # the names of math.h end in f
-    steps = steps_at_once(model)
-    x = f"{steps} steps of the input" if steps > 1 else "one step of the input"
-    if isinstance(operations[0], Embedding):
-        x = f"a token from 0 to {len(operations[0].rows) - 1}"
-    return _HEADER.format(
-        name=program.prefix,
-        private=program.private,
-        model=plain(model.name),
-        version=_version.__version__,
-        keras=keras.__version__,
-        backend=keras.backend.backend(),
-        x=x,
-        weights=program.weights,
-        flash=program.flash_bytes,
-        ram=program.state_bytes,
-        stack=program.stack_bytes,
-        include="#include <math.h>\n" if needs_math else "",
-        inputs=steps * x_size,
-        outputs=y_size,
-        states="\n".join(f"    float {s}[{n}];" for s, n in program.states),
-        constants="\n\n".join(program.constants),
-        functions=functions,
-        reset="\n".join(
-            f"    {program.private}_zero(state->{s}, {n});"
-            for s, n in program.states
-        ),
-        buffers=", ".join(f"{b}[{n}]" for b, n in program.buffers.items()),
-        codes=f"    short codes[{program.codes}];\n" if program.codes else "",
-        step="\n".join(program.statements),
-    )

@@ -12,10 +12,13 @@ from keras_rin.export._c_functions import functions_of
 PRIVATE = "private"
 # Of int8 codes: 127 * 32767 * 512 is below 2^31.
 WIDEST = 512
+BYTES = {"float": 4, "int32_t": 4, "int16_t": 2, "short": 2}
 
 
 class Program:
     """One time step in C, with a prefix of names and a type of matrices."""
+
+    x_type, y_type = "float", "float"  # the states are as x
 
     def __init__(self, prefix, weights):
         self.prefix, self.private = prefix, f"{prefix}_{PRIVATE}"
@@ -23,6 +26,7 @@ class Program:
         self.functions: dict[str, str] = {}
         self.constants: list[str] = []
         self.states: list[tuple[str, int]] = []
+        self.notes: dict[str, str] = {}  # on states
         self.statements: list[str] = []
         self.buffers: dict[str, int] = {}
         self.codes = 0  # of 16 bits, for the widest product of integers
@@ -44,7 +48,7 @@ class Program:
 
     @property
     def state_bytes(self):
-        return 4 * sum(size for _, size in self.states)
+        return BYTES[self.x_type] * sum(size for _, size in self.states)
 
     def write(self, statement):
         self.statements += textwrap.wrap(
@@ -81,8 +85,14 @@ class Program:
         return f"{constant}, {self.vector(f'{name}_scale', scale)}"
 
     @property
+    def memory(self):
+        """Types, names and sizes of arrays within a step."""
+        codes = [("short", "codes", self.codes)] if self.codes else []
+        return [(self.x_type, *of) for of in self.buffers.items()] + codes
+
+    @property
     def stack_bytes(self):
-        return 4 * sum(self.buffers.values()) + 2 * self.codes
+        return sum(BYTES[c_type] * size for c_type, _, size in self.memory)
 
     def add_product(self, name, values, x, z):
         """z += values x, with the matrix as new constants."""
