@@ -23,8 +23,7 @@ c_t read the input alone, with the gate's bias initialized at -3 or 0; and three
 causal convolutions of four steps with dilations 1, 4 and 16, which see 64
 steps.
 
-Networks of 2,000 weights are in the program, and were not measured; nor were
-the networks as a C header.
+Networks of 2,000 weights are in the program, and were not measured.
 """
 
 import functools
@@ -150,9 +149,12 @@ def run(runs, seeds, updates, test, layer, size, part):
 
 def build(layer, units, *before):
     """The model of normalized sequences, or with layers before."""
+    return model_of(LAYERS[layer](units, return_sequences=True), *before)
+
+
+def model_of(layer, *before):
     inputs = keras.Input((None, watch.FEATURES))
     read_out = keras.layers.Dense(watch.CLASSES)
-    layer = LAYERS[layer](units, return_sequences=True)
     return keras.Sequential([inputs, *before, layer, read_out])
 
 

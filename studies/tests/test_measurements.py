@@ -16,10 +16,11 @@ from engine.partial_runs import PartialRuns
 
 NAMES = measurement.programs()
 PROGRAMS = {  # that a study runs
-    "devices/streams": ["gcc"],
+    "devices/integers": ["gcc"],
 }
 # Packages that a study needs besides those of the tests.
-PACKAGES = {"archive/classifiers": "numba", "devices/streams": "seglearn"}
+PACKAGES = {"archive/classifiers": "numba"}
+PACKAGES |= dict.fromkeys(["devices/streams", "devices/integers"], "seglearn")
 
 
 @pytest.mark.parametrize("name", NAMES)

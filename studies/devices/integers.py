@@ -1,0 +1,233 @@
+"""Does a header in integers answer as the network does in floats?
+
+The trained networks of [streams](#streams), 15 runs each, become C headers
+in floats, with int8 weights, and in integers alone, which are compiled with
+gcc and read the same test streams, in counts of 1 / 1,024. The calibration of
+a header in integers are streams of the people to train on. An answer is the
+largest output of a step. `StreamingFile.bill` gives the cost of the first
+run's header: flash and RAM as compiled with `-Os`, instructions in QEMU,
+cycles in simavr. An `—` is more than the processor has.
+"""
+
+import ctypes
+import functools
+import pathlib
+import subprocess
+import tempfile
+
+import keras
+import numpy as np
+from devices import streams
+from devices import watch
+
+from engine import record
+from engine.measurement import Variant
+from engine.partial_runs import PartialRuns
+from keras_rin.export import export_streaming
+from keras_rin.layers import MinGRU
+
+COUNT = 2.0**-10  # of the sensor, in the units of the recordings
+NETWORKS = (
+    ("RIN, 0.95 I", 350),
+    ("GRU", 350),
+    ("RIN", 350),
+    ("RIN, 0.95 I", 1000),
+    ("GRU", 1000),
+    ("minGRU, bias -3", 350),
+    ("SimpleRNN", 350),
+    ("LSTM", 350),
+    ("RIN", 1000),
+    ("minGRU, bias -3", 1000),
+)
+FORMS = {
+    "float32": {},
+    "int8 weights": {"weights": "int8"},
+    "integers": {"weights": "int8", "states": "int16"},
+}
+NUMBERS = "flash", "ram", "per_step"
+RUN = """
+#include "rin.h"
+#ifdef rin_output_scale /* in integers */
+typedef int16_t input;
+typedef int32_t output;
+#else
+typedef float input, output;
+#endif
+void run(const input *x, output *y, long steps)
+{
+    static rin_state state;
+    rin_reset(&state);
+    for (long t = 0; t < steps; t++, x += rin_inputs, y += rin_outputs)
+        rin_step(&state, x, y);
+}
+"""
+
+
+def measure(
+    networks=NETWORKS,
+    seeds=streams.SEEDS,
+    updates=streams.UPDATES,
+    test=streams.TEST,
+    partial=None,
+):
+    runs = PartialRuns(partial, streams.FIELDS)
+    make = functools.partial(run, runs, seeds, updates, test)
+    parts = "test", "header"
+    keys = [(*network, part) for network in networks for part in parts]
+    made = runs.complete(keys, make)
+    return {"runs": [run for run in made if run["part"] == "header"]}
+
+
+def run(runs, seeds, updates, test, layer, size, part):
+    if part == "header":
+        return compared(runs[layer, size, "test"], layer, seeds, test)
+    stored = record.read(record.STUDIES / "devices" / "results_streams.json")
+    (chosen,) = (
+        run
+        for run in stored["runs"]
+        if (run["layer"], run["size"], run["part"]) == (layer, size, "rates")
+    )
+    return streams.tested(chosen, layer, size, seeds, updates, test)
+
+
+def compared(tested, layer, seeds, test):
+    """Answers of the headers of each run, and the bills of the first run."""
+    results = {"units": tested["units"], "weights": tested["weights"]}
+    results |= {"right": [], "same": [], "costs": {}}
+    for number, trained in enumerate(tested["trained"]):
+        fold = watch.FOLDS[number // seeds]
+        people = watch.others(fold)
+        model = trained_model(layer, tested["units"], trained, people)
+        seen, x, y = (
+            *watch.streams(people, *test)[:1],
+            *watch.streams(fold, *test),
+        )
+        answers = {}
+        for form, options in FORMS.items():
+            if form == "integers":
+                options = options | {"calibration": np.round(seen / COUNT)}
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "rin.h")
+                file = export_streaming(model, path, "c", False, **options)
+                answers[form] = answers_of(path, np.round(x / COUNT))
+                if number == 0:
+                    results["costs"][form] = costs_of(file)
+        right = {f: round(np.mean(a == y), 5) for f, a in answers.items()}
+        same = {
+            form: round(np.mean(of == answers["float32"]), 5)
+            for form, of in answers.items()
+        }
+        results["right"].append(right)
+        results["same"].append(same)
+    return results
+
+
+def trained_model(layer, units, trained, people):
+    """Of counts, which it normalizes as in training."""
+    mean, deviation = (of / COUNT for of in watch.scale(people))
+    normalize = keras.layers.Normalization(mean=mean, variance=deviation**2)
+    if layer.startswith("minGRU"):
+        gate, candidate, gate_bias, bias, *read_out = trained
+        kernels = (np.reshape(k, (-1, units)) for k in (gate, candidate))
+        kernel = np.concatenate([*kernels], axis=1)
+        trained = [kernel, gate_bias + bias, *read_out]
+        of_layer = MinGRU(units, return_sequences=True)
+        model = streams.model_of(of_layer, normalize)
+    else:
+        model = streams.build(layer, units, normalize)
+    variables = model.trainable_variables
+    for variable, values in zip(variables, trained, strict=True):
+        variable.assign(np.reshape(values, variable.shape))
+    return model
+
+
+def answers_of(path, x):
+    """The largest output of each step, `(streams, steps)`."""
+    is_integer = "rin_output_scale" in path.read_text()
+    types = ("int16", "int32") if is_integer else ("float32", "float32")
+    library = path.with_name("rin.so")
+    gcc = ["gcc", "-O2", "-shared", "-fPIC", "-I", path.parent, "-x", "c", "-"]
+    subprocess.run([*gcc, "-o", library, "-lm"], input=RUN.encode(), check=True)
+    step = ctypes.CDLL(str(library)).run
+    answers = []
+    for stream in x.astype(types[0]):
+        y = np.empty((len(stream), watch.CLASSES), types[1])
+        pointers = (of.ctypes.data_as(ctypes.c_void_p) for of in (stream, y))
+        step(*pointers, ctypes.c_long(len(stream)))
+        answers.append(y.argmax(axis=-1))
+    return np.stack(answers)
+
+
+def costs_of(file):
+    costs = {
+        processor: {name: getattr(cost, name) for name in NUMBERS}
+        for processor, cost in file.bill().items()
+        if cost
+    }
+    return {"state": file.state_bytes, "processors": costs}
+
+
+def answer_rows(results):
+    for run in rows_of(results):
+        floats = np.mean([of["float32"] for of in run["right"]])
+        for form in list(FORMS)[1:]:
+            right, same = (
+                [of[form] for of in run[name]] for name in ("right", "same")
+            )
+            yield [
+                run["layer"],
+                f"{run['weights']:,}",
+                run["units"],
+                form,
+                f"{floats:.3f}",
+                f"{np.mean(right):.3f}",
+                f"{np.mean(right) - floats:+.4f}",
+                f"{np.mean(same):.1%}",
+                f"{min(same):.1%}",
+            ]
+
+
+def cost_rows(results):
+    for run in rows_of(results):
+        for form, costs in run["costs"].items():
+            m0, m4, avr = (
+                costs["processors"].get(name, {})
+                for name in ("Cortex-M0+", "Cortex-M4F", "ATmega328P")
+            )
+            numbers = (
+                m0.get("flash"),
+                m0.get("ram"),
+                costs["state"],
+                m0.get("per_step"),
+                m4.get("per_step"),
+                avr.get("flash"),
+                avr.get("per_step"),
+            )
+            texts = [f"{number:,}" if number else "—" for number in numbers]
+            yield [run["layer"], f"{run['weights']:,}", form, *texts]
+
+
+def rows_of(results):
+    return sorted(
+        results["runs"], key=lambda run: (run["size"], run["layer"].lower())
+    )
+
+
+def tables(results):
+    answers = ["layer", "weights", "units", "arithmetic", "float32"]
+    answers += ["accuracy", "difference", "answers as in float32", "worst run"]
+    costs = ["layer", "weights", "arithmetic", "flash, M0+", "RAM, M0+"]
+    costs += ["bytes of states", "instructions, M0+", "instructions, M4F"]
+    costs += ["flash, AVR", "cycles, AVR"]
+    return {
+        "Accuracy (mean of the runs) and answers on streams of people left "
+        "out": record.markdown(answers, answer_rows(results), words=4),
+        "Cost of the first run's header, in bytes, and of a step": (
+            record.markdown(costs, cost_rows(results), words=3)
+        ),
+    }
+
+
+VARIANTS = {"": Variant(backend="jax")}
+SMALLEST = {"networks": [("RIN", 350)], "seeds": 1, "updates": 2}
+SMALLEST["test"] = 2, 1_000

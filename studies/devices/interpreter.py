@@ -1,0 +1,96 @@
+"""What does `tflite-micro` take of a microcontroller, beside a header?
+
+A RIN of 13 units with `Normalization` and a dense layer of 7 outputs reads 6
+channels, as in [streams](#streams); the weights are drawn, not trained. Both
+have int8 weights and int16 states. The arena is the smallest, in steps of 64
+bytes, in which `tflite-micro` runs the file on this computer, whose pointers
+have 8 bytes and not 4. To the file come the interpreter and its operations,
+which were not compiled for a microcontroller here: its core takes 16 kB on a
+Cortex-M3, as TensorFlow's page on it says. A header's flash is whole.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import keras
+import numpy as np
+
+from engine import record
+from keras_rin.export import export_streaming
+from keras_rin.layers import RIN
+
+UNITS, FEATURES, CLASSES, SMALLEST_STEP = 13, 6, 7, 64
+RUN = """
+import sys
+from tflite_micro.python.tflite_micro import runtime
+runtime.Interpreter.from_file(sys.argv[1], arena_size=int(sys.argv[2])).invoke()
+"""
+
+
+def measure(largest=2**16):
+    rng = np.random.default_rng(0)
+    counts = rng.integers(-1_000, 1_000, (4, 200, FEATURES))
+    normalization = keras.layers.Normalization()
+    normalization.adapt(counts)
+    initializer = keras.initializers.Identity(-0.1)  # V = 0.9 I
+    layer = RIN(UNITS, recurrent_initializer=initializer, return_sequences=True)
+    model = keras.Sequential(
+        [
+            keras.Input((None, FEATURES)),
+            normalization,
+            layer,
+            keras.layers.Dense(CLASSES),
+        ]
+    )
+    types = {"weights": "int8", "states": "int16", "verbose": False}
+    with tempfile.TemporaryDirectory() as folder:
+        header, file = (
+            pathlib.Path(folder, name) for name in ("rin.h", "step.tflite")
+        )
+        written = export_streaming(
+            model, header, "c", calibration=counts, **types
+        )
+        bill = written.bill()
+        export_streaming(
+            model,
+            file,
+            "litert",
+            representative_dataset=counts.astype("float32"),
+            **types,
+        )
+        arena = smallest_arena(file, largest)
+        size = file.stat().st_size
+    m0 = bill["Cortex-M0+"]
+    return {
+        "tflite-micro": {"file": size, "ram": arena},
+        "header": m0 and {"file": m0.flash, "ram": m0.ram},
+    }
+
+
+def smallest_arena(file, largest):
+    """By bisection, each size in a process that an error may end."""
+    low, high = 0, largest // SMALLEST_STEP
+    while high - low > 1:
+        middle = (low + high) // 2
+        command = [sys.executable, "-c", RUN, file, f"{middle * SMALLEST_STEP}"]
+        runs = subprocess.run(command, capture_output=True).returncode == 0
+        low, high = (low, middle) if runs else (middle, high)
+    return high * SMALLEST_STEP
+
+
+def tables(results):
+    names = {
+        "tflite-micro": "tflite-micro without its code",
+        "header": "header in integers, on a Cortex-M0+",
+    }
+    rows = [
+        [text, f"{results[name]['file']:,}", f"{results[name]['ram']:,}"]
+        for name, text in names.items()
+    ]
+    header = ["", "bytes of flash", "bytes of RAM"]
+    return {"A RIN of 13 units": record.markdown(header, rows)}
+
+
+SMALLEST = {"largest": 2**14}
