@@ -1,7 +1,8 @@
-"""Keras runs on JAX where its default, TensorFlow, is not installed."""
+"""What has to happen before Keras is imported, which takes seconds."""
 
 import importlib.util
 import os
+import pathlib
 import sys
 
 
@@ -13,4 +14,13 @@ def choose_backend():
             os.environ["KERAS_BACKEND"] = "jax"
 
 
+def announce_command():
+    """The command says that it began, and TensorFlow logs nothing."""
+    is_script = pathlib.Path(*sys.argv[:1]).stem == "keras-rin"
+    if is_script or "-m keras_rin" in " ".join(sys.orig_argv):
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        print("keras-rin: loading Keras", flush=True)
+
+
 choose_backend()
+announce_command()

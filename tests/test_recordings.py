@@ -191,7 +191,7 @@ TWO_WAYS = {
         ),
     ),
     "label": (
-        folder(name="{motion}_s{number:02}.csv"),
+        folder(name="{number:02}{motion}_{motion}.csv"),
         {"label": "([a-z]+)_"},
         check,
     ),
@@ -241,6 +241,29 @@ def test_small_changes_of_large_values_are_kept():
     x = 471234567 + np.rint(20 * RNG.normal(size=(24, 50, 1)))
     data = read({"x": x, "y": np.arange(24) % 2})
     np.testing.assert_array_equal(data.x, x)
+
+
+# The text of one recording, and what it has.
+TEXTS = {
+    "comments": ("# x\n\na,b\n1,2\n\n3,4.5\n,,\n", "ab", [[1, 2], [3, 4.5]]),
+    "no header, no number": (
+        "nan,1.5\n2.5,3.5\n1,2\n",
+        "12",
+        [[2.5, 3.5], [1, 2]],
+    ),
+    "spaces": ("  1.5  2.5\n  3.5 4.5\n", "12", [[1.5, 2.5], [3.5, 4.5]]),
+    "one column": ("a\n1,5\n2,5\n", "a", [[1.5], [2.5]]),
+    "two columns": ("a,b\n1,5\n2,5\n", "ab", [[1, 5], [2, 5]]),
+    "exponents": ("a;b\n1e5;-2,5E-3\n+3;4\n", "ab", [[1e5, -2.5e-3], [3, 4]]),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_file_is_read_as_it_was_meant(name, tmp_path):
+    text, channels, x = TEXTS[name]
+    (tmp_path / "1.csv").write_text(text)
+    data = read(tmp_path / "1.csv", labelled=False, channels=[*channels])
+    np.testing.assert_array_equal(data.x[0], x)
 
 
 def changed(old, new, name="sit/05.csv"):

@@ -122,7 +122,7 @@ def test_short_recordings_are_joined():
     ("frame", "columns", "message"),
     [
         (log().drop(columns="activity"), {}, "by --label"),
-        (log().assign(label=0), {}, "by --label, one of activity, label"),
+        (log().assign(label=0), {}, "may be activity or label; name"),
         (log(PEOPLE[:2]), {}, "2 groups"),
         (log(), {"group": "day"}, "no column 'day'"),
         (log().assign(activity="rest"), {}, "one class alone"),
@@ -217,7 +217,7 @@ def test_a_stopped_search_goes_on(trainings, monkeypatch, capsys):
     command = ["stream", "log.csv", "--window=32", "--seeds=1"]
     monkeypatch.setattr(_training.Training, "fit", stop)
     assert _command.main(command) == 130
-    assert "goes on" in capsys.readouterr().err
+    assert "resumes" in capsys.readouterr().err
     monkeypatch.setattr(_training.Training, "fit", fit)
     assert _command.main(command) == 0
     networks, last = trainings[:-1], trainings[-1]

@@ -27,22 +27,19 @@ __all__ = [
     "train_stream",
 ]
 
-_FILES = {
-    "Comparison": "_compare",
-    "compare": "_compare",
-    "Recordings": "_read",
-    "Stream": "_stream",
-    "read": "_read",
-    "train_stream": "_stream",
-}
-
 
 def __getattr__(name):
     """Imports pandas and others on first use, which not everybody has."""
-    if name not in _FILES:
+    files = {
+        "Recordings": "_read",
+        "Stream": "_stream",
+        "Comparison": "_compare",
+    }
+    files |= {"train_stream": "_stream", "read": "_read", "compare": "_compare"}
+    if name not in files:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = importlib.import_module(f"{__name__}.{_FILES[name]}")
+        module = importlib.import_module(f"{__name__}.{files[name]}")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"keras_rin.recordings needs {error.name}: "

@@ -27,8 +27,8 @@ def main(arguments=None) -> int:
     parser = Parser("keras-rin", description=recordings.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for command, names in COMMANDS.items():
-        functions = [_function(name) for name in names]
-        summary = _docstring(functions[-1]).partition("\n")[0]
+        functions = [getattr(recordings, name) for name in names]
+        summary = str(inspect.getdoc(functions[-1])).partition("\n")[0]
         added = commands.add_parser(command, help=summary, description=summary)
         added.add_argument("data", metavar="DATA", help=_help(functions[0])[0])
         for function in functions:
@@ -37,7 +37,9 @@ def main(arguments=None) -> int:
     try:
         result = values.pop("data")
         for name in COMMANDS[values.pop("command")]:
-            result = _call(_function(name), result, values)
+            function = getattr(recordings, name)
+            known = {*inspect.signature(function).parameters} & {*values}
+            result = function(result, **{key: values[key] for key in known})
         print(result)
     except (OSError, ValueError, ModuleNotFoundError) as error:
         print(f"keras-rin: {error}", file=sys.stderr)
@@ -49,17 +51,9 @@ def main(arguments=None) -> int:
     return 0
 
 
-def _function(name):
-    return getattr(recordings, name)
-
-
-def _docstring(function):
-    return inspect.getdoc(function) or ""
-
-
 def _help(function):
     """The descriptions of the arguments in a docstring, in order."""
-    text = _docstring(function).split("\nArgs:\n")[1].split("\n\n")[0]
+    text = str(inspect.getdoc(function)).split("\nArgs:\n")[1].split("\n\n")[0]
     entries = re.findall(
         r"^    \w+: ((?:.*\n?(?:        )?)*?)(?=^    \w|\Z)", text, re.M
     )
@@ -84,9 +78,3 @@ def _add_flags(parser, function):
         elif parameter.annotation in (int, float):
             options["type"] = parameter.annotation
         parser.add_argument(flag, dest=parameter.name, **options)
-
-
-def _call(function, data, values):
-    parameters = inspect.signature(function).parameters
-    known = {key: value for key, value in values.items() if key in parameters}
-    return function(data, **known)

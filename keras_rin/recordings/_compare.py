@@ -1,8 +1,10 @@
 """Layers and baselines on the same recordings: a table and a verdict."""
 
+import itertools
 import os
 import time
 import typing
+import zlib
 
 import keras
 import numpy as np
@@ -12,6 +14,7 @@ from sklearn.model_selection import KFold
 from sklearn.model_selection import StratifiedKFold
 from tqdm import tqdm
 
+from keras_rin._version import __version__
 from keras_rin.recordings import _baselines
 from keras_rin.recordings import _report
 from keras_rin.recordings._networks import LAYERS
@@ -19,6 +22,7 @@ from keras_rin.recordings._networks import Network
 from keras_rin.recordings._networks import preparations
 from keras_rin.recordings._read import Recordings
 from keras_rin.recordings._read import read
+from keras_rin.recordings._runs import Runs
 from keras_rin.recordings._verdict import RECURRENT
 from keras_rin.recordings._verdict import finite_scores
 from keras_rin.recordings._verdict import score
@@ -67,7 +71,8 @@ def compare(
     A quarter of the recordings is the test set, unless the data name one, and
     a quarter of the others validates: there RIN, the fastest, chooses the
     scale and the front, and each layer its learning rate. Then all learn from
-    all but the test set. Ctrl-C ends the training and keeps what is done.
+    all but the test set. Ctrl-C ends the training and keeps what is done, from
+    which the same call resumes.
 
     Args:
         data: `Recordings`, or what `read` takes.
@@ -91,10 +96,14 @@ def compare(
         data = read(data)
     print(data, flush=True)
     rows = split(data, seed)
-    baselines = _baselines.scores(data, rows, seed)
-    job = Job(data, rows, units, range(seed, seed + seeds), end)
+    entries = _baselines.scores(data, rows, seed)
+    values = np.concatenate([*data.x, data.y], axis=None)
+    content = zlib.crc32(values.tobytes())
+    options = minutes, units, seed, __version__
+    runs = Runs(output, [repr(data), content, *options])
+    job = Job(data, rows, units, range(seed, seed + seeds), end, runs)
     message = job.run()
-    entries = baselines | job.scores()
+    entries |= job.scores()
     text = verdict(entries, data)
     if not _baselines.has_numba():
         text += "\nMiniRocket is not in the table: pip install numba"
@@ -103,12 +112,12 @@ def compare(
     best = job.best()
     table = pd.DataFrame([job.row(*entry) for entry in entries.items()])
     table = table.convert_dtypes()
-    result = Comparison(table, text, None, {}, None)
+    folder = None if output is None else str(output)
+    result = Comparison(table, text, None, {}, folder)
     if best is not None:
-        best.restore()
+        best.raw_model.load_weights(best.weights)
         result = result._replace(model=best.raw_model, outputs=best.scored)
     if output is not None:
-        result = result._replace(output=str(output))
         _report.write(result, data, rows, entries, best)
     return result
 
@@ -157,83 +166,71 @@ def _parts(data, rows, seed):
 
 
 class Job:
-    """The networks, and the runs that are left until the end."""
+    """The trainings of a comparison, until all are done or the time is over."""
 
-    def __init__(self, data, rows, units, seeds, end):
+    def __init__(self, data, rows, units, seeds, end, runs):
         self.data, self.rows, self.units = data, rows, units
         self.seeds, self.start, self.end = seeds, time.monotonic(), end
+        self.runs, self.networks, self.done = runs, {}, set()
         self.validation = _parts(data, rows[0], seeds[0])
         self.preparations = preparations([len(x) for x in data.x])
-        self.networks = {}
-        rates = sum(len(rates) for _, _, rates in LAYERS.values())
-        self.left = len(self.preparations) + rates + len(LAYERS) * len(seeds)
-        self.bar = tqdm(total=self.left, unit="run")
+        trainings = len(self.preparations) + len(LAYERS) * len(seeds)
+        trainings += sum(len(rates) for _, _, rates in LAYERS.values())
+        self.bar = tqdm(total=trainings - 1, unit="run")  # RIN's first rate
 
     def run(self):
         """Trains until all is done or the time is over; says what is not."""
+        reason = "--minutes"
         with self.bar:
             try:
                 self._choose()
                 for seed in self.seeds:
                     for network in self.networks.values():
-                        if self._is_over() and network.runs:
-                            break
-                        self._test(network, seed)
-                return self._unfinished("--minutes ended the training")
+                        if not (self._is_over() and network.runs):
+                            self._test(network, seed)
             except KeyboardInterrupt:
-                return self._unfinished("Ctrl-C ended the training")
-
-    def _unfinished(self, reason):
-        done = [len(of.runs) for of in self.networks.values()]
+                reason = "Ctrl-C"
+        done = [len(network.runs) for network in self.networks.values()]
         if len(done) == len(LAYERS) and min(done) == len(self.seeds):
             return None
         return (
-            f"{reason} after {self.bar.n} of {self.bar.total} runs, which the "
-            "table has. The same command with more --minutes or fewer --seeds "
-            "completes it."
+            f"{reason} ended the training after {self.bar.n} of "
+            f"{self.bar.total} runs, which the table has. The same command "
+            "resumes from them."
         )
 
     def _is_over(self, share=1.0):
         """Whether a share of the time is over."""
         return time.monotonic() > self.start + share * (self.end - self.start)
 
-    def _limit(self):
-        """The share of the time left that a run may take."""
-        self.left -= 1
-        return max(1e-9, (self.end - time.monotonic()) / (self.left + 1))
-
     def _choose(self):
         rins: list = []
         for preparation in self.preparations:
             if rins and self._is_over(COMPILING):
-                self.left, self.bar.total = self.left - 1, self.bar.total - 1
+                self.bar.total -= 1
             else:
                 rins.append(self._network("RIN", preparation))
-        rates = LAYERS["RIN"][2]
-        rin, _ = self._best([(network, rates[0]) for network in rins])
+                self._validate([rins[-1]], LAYERS["RIN"][2][:1])
+        rin, _ = self._validate(rins, LAYERS["RIN"][2][:1])
         self.networks = {"RIN": rin}
         for name in [*LAYERS][1:]:
             if not self._is_over():
                 self.networks[name] = self._network(name, rin.preparation)
         for network in self.networks.values():
             rates = LAYERS[network.name][2]
-            _, network.rate = self._best([(network, rate) for rate in rates])
+            _, network.rate = self._validate([network], rates)
 
     def _network(self, name, preparation):
-        self.bar.set_description(f"compiling {name}")
-        rows = self.rows[0]
-        return Network(name, self.data, rows, preparation, self.units)
+        return Network(name, self.data, self.rows[0], preparation, self.units)
 
-    def _best(self, candidates):
+    def _validate(self, networks, rates):
         """The first one within a standard error of the best one."""
+        candidates = list(itertools.product(networks, rates))
         if self._is_over():
             return candidates[0]
         scores = []
         for network, rate in candidates:
-            seed = self.seeds[0]
-            network.train(*self._next(network, rate, seed, self.validation[0]))
-            self.bar.update()
-            outputs = network.outputs(self.validation[1])
+            outputs, _ = self._train(network, rate, self.seeds[0], False)
             scores.append(score(outputs, self.data, self.validation[1]))
         scores = np.nan_to_num(scores, nan=-1e9)
         behind = scores[scores.mean(axis=1).argmax()] - scores
@@ -242,19 +239,34 @@ class Job:
         ties = behind.mean(axis=1) <= stats.sem(behind, axis=1)
         return candidates[ties.argmax()]
 
-    def _next(self, network, rate, seed, rows):
-        self.bar.set_description(f"{network.name}, rate {rate:g}, seed {seed}")
-        return rows, rate, seed, self._limit()
+    def _train(self, network, rate, seed, is_test):
+        """Outputs and seconds of a training, which may have been kept."""
+        key = network.name, network.preparation, rate, seed, is_test
+        kept = self.runs.get(*key)
+        if kept is None:
+            self.bar.set_description(f"{network.name}, rate {rate:g}")
+            left = max(1, self.bar.total - self.bar.n)
+            limit = max(1e-9, (self.end - time.monotonic()) / left)
+            train, test = self.rows if is_test else self.validation
+            seconds = network.train(train, rate, seed, limit)
+            outputs = network.outputs(test).tolist()
+            if is_test:
+                network.raw_model.save_weights(
+                    self.runs.weights(network.name, seed)
+                )
+            kept = self.runs.put([outputs, seconds], *key)
+        self.bar.update(key not in self.done)
+        self.done.add(key)
+        return np.array(kept[0]), kept[1]
 
     def _test(self, network, seed):
-        arguments = self._next(network, network.rate, seed, self.rows[0])
-        seconds = network.train(*arguments)
-        self.bar.update()
-        outputs = network.outputs(self.rows[1])
+        outputs, seconds = self._train(network, network.rate, seed, True)
         scores = score(outputs, self.data, self.rows[1])
         network.runs.append((scores, seconds))
         if not (network.scored or np.isnan(scores).any()):
-            network.keep(dict(zip(self.rows[1].tolist(), outputs, strict=True)))
+            numbers = self.rows[1].tolist()
+            network.scored = dict(zip(numbers, outputs, strict=True))
+            network.weights = self.runs.weights(network.name, seed)
 
     def scores(self):
         """The scores `(seeds, recordings)` of each network."""

@@ -60,28 +60,42 @@ static int16_t count(float value, float unit)
 """
 
 
-def write(model, log, form, folder):
-    """Writes `rin.h` and `main.c` into a folder; returns the header's file."""
-    rows, _ = log.rows("train", "validate")
-    options: dict = dict(FORMS[form])
+def write(model, log, form, folder, steps=None):
+    """Writes `rin.h` and `main.c` into a folder; returns the header's file.
+
+    Integers are calibrated with the first steps to train on, or all.
+    """
     text = MAIN.replace("KIND", "float").replace("OUTPUT", "float")
     value, units = "value", ""
+    options: dict = dict(FORMS[form])
     if form == "integers":
+        rows, _ = log.rows("train", "validate")
         unit = units_of(rows)
         model = _reading_counts(model, unit)
-        options["calibration"] = np.round(rows / unit)[None]
+        options["calibration"] = np.round(rows[:steps] / unit)[None]
         text = MAIN.replace("KIND", "int16_t").replace("OUTPUT", "int32_t")
         value = "count(value, unit[i])"
-        units = COUNTS.replace(
-            "UNITS", ", ".join(f"{of!r}f" for of in unit.tolist())
-        )
+        numbers = ", ".join(f"{of!r}f" for of in unit.tolist())
+        units = COUNTS.replace("UNITS", numbers)
     names = ", ".join(json.dumps(of, ensure_ascii=False) for of in log.classes)
     text = text.replace("CLASSES", names).replace("VALUE", value)
-    folder = Path(folder)
-    (folder / "main.c").write_text(text.replace("UNITS", units))
-    return export.export_streaming(
-        model, folder / "rin.h", "c", False, **options
-    )
+    path = Path(folder, "rin.h")
+    file = export.export_streaming(model, path, "c", False, **options)
+    Path(folder, "main.c").write_text(text.replace("UNITS", units))
+    return file
+
+
+def sizes(model, log):
+    """Bytes of weights and code of each form that the model has."""
+    found = {}
+    for form in FORMS:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                file = write(model, log, form, folder, steps=1_000)
+            except ValueError:  # a layer that has no step in integers
+                continue
+            found[form] = file.weight_bytes + (file.code_bytes or 0)
+    return found
 
 
 def check(model, log, form, header):

@@ -6,7 +6,11 @@ import typing
 
 import numpy as np
 
-from keras_rin.recordings import _tables
+from keras_rin.recordings._sources import check_columns
+from keras_rin.recordings._sources import one_column
+from keras_rin.recordings._tables import at
+from keras_rin.recordings._tables import choose_channels
+from keras_rin.recordings._tables import read_table
 
 LABEL = re.compile(r"labels?|class|activity|exercise|category|y", re.I)
 GROUP = re.compile(
@@ -64,49 +68,31 @@ def read_log(log, label, group, time, channels, separator, decimal) -> Log:
 
     Groups are drawn without regard to their labels, the same ones each time.
     """
-    table = _tables.read_table(log, separator, decimal)
-    frame, place = table.frame, table.place
-    label = label or _column(frame, LABEL, place, "label")
-    group = group or _column(frame, GROUP, place, "group", needed=False)
-    for name in filter(None, (label, group)):
-        if name not in frame:
-            names = ", ".join(frame.columns)
-            raise ValueError(f"{place} has no column {name!r}: {names}.")
-        if frame[name].isna().any():
-            row = int(np.argmax(frame[name].isna()))
-            raise ValueError(f"{table.at(row, name)}: the value is missing.")
+    place, frame = read_table(log, separator, decimal)
+    label = label or one_column(frame, LABEL, place, "label")
+    group = group or one_column(frame, GROUP, place, "group", False)
+    named = [*filter(None, (label, group))]
+    check_columns(place, frame, named)
     y, classes = _numbers(frame[label])
     part, tested = _last_parts(len(y)), []
-    change = part[1:] != part[:-1]
+    change, read = part[1:] != part[:-1], f"labels in column {label}."
     if group:
         numbers, groups = _numbers(frame[group])
         part, tested = _parts_of_groups(numbers, groups, group, place)
-        change = np.diff(numbers) != 0
-    rest = frame.drop(columns=[*filter(None, (label, group))])
-    rest, left_out = _channels(table, rest, change, time, channels)
-    read = f"{place}: {len(y):,} rows, labels in column {label}."
-    read += f" Groups are those of {group}." if group else ""
-    x = rest.to_numpy("float64")
-    columns = [*rest.columns]
-    sizes = x, y, change, part
-    return _checked(*sizes, classes, columns, read, tested, left_out)
-
-
-def _channels(table, frame, change, time, channels):
-    """The columns to learn from, and the others with the reason."""
+        change, read = np.diff(numbers) != 0, f"{read} Groups: column {group}."
+    frame = frame.drop(columns=named)
     # A clock may start again with each group.
     ends = [0, *(np.flatnonzero(change) + 1), len(frame)]
-    frames = [frame[a:b] for a, b in itertools.pairwise(ends)]
-    left_out = _tables.left_out(frames, table.place, time, channels)
-    frame = frame.drop(columns=[*left_out])
-    if frame.columns.empty:
-        raise ValueError(f"{table.place} has no column of numbers.")
-    wrong = np.argwhere(~np.isfinite(frame.to_numpy("float64")))
-    if len(wrong):
-        row, column = wrong[0]
-        where = table.at(row, frame.columns[column])
+    pieces = {place: frame[: ends[1]]}
+    pieces |= {(a, b): frame[a:b] for a, b in itertools.pairwise(ends[1:])}
+    channels, left_out = choose_channels(pieces, time, channels)
+    x = frame[channels].to_numpy("float64")
+    for row, column in np.argwhere(~np.isfinite(x)):
+        where = at(place, frame, row, channels[column])
         raise ValueError(f"{where}: the value is missing or infinite.")
-    return frame, left_out
+    read = f"{place}: {len(y):,} rows, {read}"
+    arrays = x, y, change, part
+    return _checked(*arrays, classes, channels, read, tested, left_out)
 
 
 def join_recordings(recordings) -> Log:
@@ -129,10 +115,9 @@ def join_recordings(recordings) -> Log:
         [rows[_mixed(recordings.y[rows], rng)] for rows in of_parts]
     )
     lengths = np.array([len(recordings.x[row]) for row in order])
-    x = np.concatenate([recordings.x[row] for row in order])
     numbers = np.repeat(np.arange(len(order)), lengths)
     return _checked(
-        x,
+        np.concatenate([recordings.x[row] for row in order]),
         np.repeat(recordings.y[order], lengths),
         np.diff(numbers) != 0,
         np.repeat(parts[order], lengths),
@@ -146,17 +131,13 @@ def join_recordings(recordings) -> Log:
 
 def _mixed(y, rng):
     """Rows in random order, of which few neighbors have the same class."""
-    rows = {
-        label: [*rng.permutation(np.flatnonzero(y == label))]
-        for label in np.unique(y)
-    }
+    left = {of: [*rng.permutation(np.flatnonzero(y == of))] for of in {*y}}
     order: list = []
-    while any(rows.values()):
-        last = y[order[-1]] if order else None
-        label = max(
-            rows, key=lambda of: (bool(rows[of]), of != last, len(rows[of]))
-        )
-        order.append(rows[label].pop())
+    last = None
+    while left:
+        last = max(left, key=lambda of: (of != last, len(left[of])))
+        order.append(left[last].pop())
+        left = {label: rows for label, rows in left.items() if rows}
     return order
 
 
@@ -182,16 +163,6 @@ def _checked(x, y, change, part, classes, names, read, tested, left_out):
         lines.append(f"Left out: {', '.join(reasons)}.")
     piece = np.append(0, np.cumsum(change))
     return Log(x, y, piece, part, classes, [*names], tested, "\n".join(lines))
-
-
-def _column(frame, pattern, place, what, needed=True):
-    names = [name for name in frame.columns if pattern.fullmatch(name)]
-    if len(names) > 1 or (needed and not names):
-        some = ", ".join(names or frame.columns)
-        raise ValueError(
-            f"{place}: name the {what}'s column by --{what}, one of {some}."
-        )
-    return names[0] if names else None
 
 
 def _numbers(column):

@@ -117,6 +117,7 @@ class Network:
         self.name, self.y, self.rate = name, data.y, LAYERS[name][2][0]
         self.runs: list = []  # scores and seconds of each seed
         self.scored: dict = {}  # outputs of the first seed that is finite
+        self.is_compiled = False
         scale = Scale(data.x, rows, kind)
         self.x = scale.x
         self.mask = scale.masks(STRIDE if front == "convolution" else 1)
@@ -139,11 +140,12 @@ class Network:
         optimizer = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
         options = {"jit_compile": True, "steps_per_execution": self.updates}
         self.model.compile(optimizer, loss, loss_weights=weight, **options)
-        self.train(rows, self.rate, 0, 0)  # XLA compiles it
-        self.outputs(rows[:1])
 
     def train(self, rows, rate, seed, limit):
         """From new weights, with cosine decay, for `limit` seconds at most."""
+        if not self.is_compiled:  # by XLA, in one update
+            self.is_compiled = True
+            self.train(rows, rate, 0, 0)
         keras.utils.set_random_seed(seed)
         new = keras.models.clone_model(self.model).variables
         # Also the state of dropout, so that the seed alone determines a run.
@@ -180,11 +182,3 @@ class Network:
             for part in padded.reshape(-1, size)
         ]
         return np.concatenate(parts)[: len(rows)]
-
-    def keep(self, outputs):
-        """Keeps the outputs of test recordings, and the weights of now."""
-        self.scored, self.weights = outputs, self.model.get_weights()
-
-    def restore(self):
-        """Sets the weights that were kept."""
-        self.model.set_weights(self.weights)

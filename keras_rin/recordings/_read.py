@@ -1,15 +1,15 @@
 """Recordings with one label or one number each, from the files people have."""
 
+import types
 import typing
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from keras_rin.recordings import _sources
-from keras_rin.recordings import _tables
-
-ADVICE = "say --classes if they are names of classes, --target if numbers"
+from keras_rin.recordings._sources import find
+from keras_rin.recordings._tables import at
+from keras_rin.recordings._tables import choose_channels
 
 
 class Recordings(typing.NamedTuple):
@@ -122,119 +122,95 @@ def read(
         ValueError: Data that cannot be read, or can be read in two ways, with
             file, line and column.
     """
-    form = {"separator": separator, "decimal": decimal}
-    found = _sources.find(
-        data,
-        _sources.Options(form, label, recording, axes, allow_pickle, labelled),
-    )
-    tables = found.tables
-    if not tables:
-        raise ValueError(f"{found.source} has no recordings.")
-    _check_columns(tables)
-    columns = [*tables[0].frame.columns]
-    frames = [table.frame[columns] for table in tables]
-    place = tables[0].place
-    left_out = _tables.left_out(frames, place, time, channels)
-    channels = list(channels or [of for of in columns if of not in left_out])
-    if not channels:
-        raise ValueError(f"{place} has no column of numbers to learn from.")
-    x = [_values(table, channels, left_out) for table in tables]
+    form: dict = {"separator": separator, "decimal": decimal, "axes": axes}
+    form |= {"recording": recording, "allow_pickle": allow_pickle}
+    options = types.SimpleNamespace(label=label, labelled=labelled, **form)
+    source = find(data, options)
+    if not source.frames:
+        raise ValueError(f"{source.name} has no recordings.")
+    frames = _same_columns(source.frames)
+    names, left_out = choose_channels(frames, time, channels)
+    left_out = source.left_out | left_out
+    x = [_values(of, frames[of], names, left_out) for of in frames]
     if max(map(len, x)) < 2:
         raise ValueError(
-            f"{found.source}: each recording has one step; name the column "
+            f"{source.name}: each recording has one step; name the column "
             "that tells recordings apart by --recording"
         )
-    y, names = None, []
-    if labelled:
-        y, names = _labels(found, classes, target)
-    options: dict = form | {"channels": channels, "axes": axes}
-    options |= {"recording": found.recording, "allow_pickle": allow_pickle}
+    form["channels"] = names
+    y, of_classes = _labels(source, classes, target) if labelled else (None, [])
     return Recordings(
         x=x,
         y=y,
-        classes=names,
-        channels=channels,
-        left_out=found.left_out | left_out,
-        is_test=found.is_test,
-        names=[table.place for table in tables],
-        source=found.source,
-        options={key: value for key, value in options.items() if value},
+        classes=of_classes,
+        channels=names,
+        left_out=left_out,
+        is_test=source.is_test,
+        names=[*frames],
+        source=source.name,
+        options={key: value for key, value in form.items() if value},
     )
 
 
-def _check_columns(tables):
-    first = tables[0]
-    for table in tables:
-        if {*table.frame.columns} != {*first.frame.columns}:
+def _same_columns(frames):
+    """The frames with their columns in one order."""
+    first, *places = frames
+    columns = [*frames[first]]
+    for place in places:
+        if {*frames[place]} != {*columns}:
             raise ValueError(
-                f"{table.place} has the columns "
-                f"{', '.join(table.frame.columns)}, and {first.place} "
-                f"{', '.join(first.frame.columns)}."
+                f"{place} has the columns {', '.join(frames[place])}, and "
+                f"{first} {', '.join(columns)}."
             )
+    return {place: frame[columns] for place, frame in frames.items()}
 
 
-def _values(table, channels, left_out):
+def _values(place, frame, channels, left_out):
     """Values `(steps, channels)`, without missing ones at both ends."""
-    x = table.frame[channels].to_numpy("float64")
+    x = frame[channels].to_numpy("float64")
     known = np.flatnonzero(np.isfinite(x).all(axis=1))
     if not len(known):
-        raise ValueError(f"{table.place} has no row without missing values.")
+        raise ValueError(f"{place} has no row without missing values.")
     inside = slice(known[0], known[-1] + 1)
-    wrong = ~np.isfinite(x)
-    ends = np.isnan(x)
-    ends[inside] = False
-    if (wrong & ~ends).any():
-        row, column = np.argwhere(wrong & ~ends)[0]
+    is_wrong = np.isinf(x)
+    is_wrong[inside] |= np.isnan(x[inside])
+    if is_wrong.any():
+        row, column = np.argwhere(is_wrong)[0]
         kind = "missing" if np.isnan(x[row, column]) else "infinite"
-        raise ValueError(
-            f"{table.at(row, channels[column])}: the value is {kind}."
-        )
+        where = at(place, frame, row, channels[column])
+        raise ValueError(f"{where}: the value is {kind}.")
+    ends = np.isnan(np.delete(x, inside, axis=0))
     if part := (ends.any(axis=1) & ~ends.all(axis=1)).sum():
         name = "rows at an end with a missing value"
         left_out[name] = str(int(left_out.get(name, 0)) + part)
     return x[inside]
 
 
-def _labels(found, classes, target):
+def _labels(source, classes, target):
     """Numbers of classes with their names, or targets without names."""
-    y = _vector(found)
-    is_named = found.kind == "classes" or y.dtype.kind not in "iuf"
-    if found.kind == "target" or (target and not is_named):
-        if is_named:
-            raise ValueError(f"{found.source}: targets are numbers.")
-        return y.astype("float64"), []
-    if target:
-        raise ValueError(f"{found.source}: the labels {y[0]!r}, ... are names.")
-    is_whole = is_named or (y == np.round(y)).all()
-    if not (is_whole or classes):
-        return y.astype("float64"), []
-    y = y.astype("int64") if is_whole and not is_named else y
-    names, numbers = np.unique(y, return_inverse=True)
-    if len(names) > 2 and not (is_named or classes):
+    if source.labels is None:
+        raise ValueError(f"{source.name} has no labels.")
+    labels = pd.Series([*source.labels])
+    if labels.isna().any():
+        missing = [*source.frames][int(np.argmax(labels.isna()))]
+        raise ValueError(f"{missing} has no label.")
+    y = pd.to_numeric(labels.astype(str), errors="coerce").to_numpy("float64")
+    is_target = target or source.kind == "target"
+    if np.isnan(y).any() or source.kind == "classes":
+        if is_target:
+            raise ValueError(f"{source.name}: {labels[0]!r} is no target.")
+        names, numbers = np.unique(labels.astype(str), return_inverse=True)
+        return numbers, names.tolist()
+    if np.isinf(y).any():
+        raise ValueError(f"{source.name}: targets are finite numbers.")
+    is_whole = (y == np.round(y)).all()
+    if is_target or not (is_whole or classes):
+        return y, []
+    values, numbers = np.unique(y, return_inverse=True)
+    if len(values) > 2 and not classes:
         raise ValueError(
-            f"{found.source}: the labels are whole numbers from {y.min()} to "
-            f"{y.max()}: {ADVICE}."
+            f"{source.name}: the labels are whole numbers from {y.min():g} to "
+            f"{y.max():g}: say --classes if they are names of classes, "
+            "--target if numbers."
         )
-    return numbers, [str(name) for name in names]
-
-
-def _vector(found):
-    """One label for each recording: numbers, or names in strings."""
-    y = np.asarray(found.y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.shape != (len(found.tables),):
-        raise ValueError(
-            f"{found.source} has {len(found.tables)} recordings and y of shape "
-            f"{y.shape}: y has one label each, of one-hot y.argmax(axis=1)."
-        )
-    if len(missing := np.flatnonzero(pd.isna(y))):
-        raise ValueError(f"{found.tables[missing[0]].place} has no label.")
-    if y.dtype.kind not in "iuf":
-        y = y.astype(str)
-        numbers = pd.to_numeric(pd.Series(y), errors="coerce")
-        if found.kind != "classes" and numbers.notna().all():
-            y = numbers.to_numpy()
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"{found.source}: targets are finite numbers.")
-    return y
+    return numbers, [f"{value:.15g}" for value in values]

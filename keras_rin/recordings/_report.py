@@ -5,6 +5,8 @@ import pathlib
 
 import keras
 import numpy as np
+import pandas as pd
+from sklearn.metrics import confusion_matrix
 
 PROGRAM = '''"""Answers for recordings in files: python predict.py FILE..."""
 
@@ -57,12 +59,12 @@ def _lines(text):
     return "  \n".join(text.splitlines())
 
 
-def _markdown(table):
-    rows = [[*table.columns], ["---"] * len(table.columns)]
-    frame = table.astype(object).where(table.notna(), "")
-    for values in frame.itertuples(index=False):
-        cells = (f"{of:.4g}" if isinstance(of, float) else of for of in values)
-        rows.append([str(of) for of in cells])
+def _markdown(frame):
+    rows = [[*frame.columns], ["---"] * len(frame.columns)]
+    for values in frame.astype(object).where(frame.notna(), "").to_numpy():
+        rows.append(
+            [f"{of:.4g}" if isinstance(of, float) else str(of) for of in values]
+        )
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -86,13 +88,13 @@ def _of_model(best, data, rows):
     text += "large values count: `predict` rounds its inputs to float32."
     if not data.classes:
         return [text]
-    counts = np.zeros((len(data.classes),) * 2, int)
-    np.add.at(counts, (data.y[rows], answers.argmax(axis=1)), 1)
-    lines = [["true \\ answer", *data.classes]]
-    lines += [["---"] * (len(data.classes) + 1)]
-    for name, row in zip(data.classes, counts, strict=True):
-        lines.append([name, *map(str, row)])
-    return [text, "\n".join(f"| {' | '.join(of)} |" for of in lines)]
+    numbers = np.arange(len(data.classes))
+    counts = confusion_matrix(
+        data.y[rows], answers.argmax(axis=1), labels=numbers
+    )
+    matrix = pd.DataFrame(counts, columns=data.classes)
+    matrix.insert(0, "true \\ answer", data.classes, allow_duplicates=True)
+    return [text, _markdown(matrix)]
 
 
 def _draw(entries, path):

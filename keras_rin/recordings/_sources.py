@@ -1,4 +1,4 @@
-"""The recordings of a folder, a file or an array, before anything is chosen."""
+"""The recordings of a folder, a file or an array, a frame each."""
 
 import collections
 import importlib.util
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from keras_rin.recordings._tables import ENDINGS
-from keras_rin.recordings._tables import Table
+from keras_rin.recordings._tables import at
 from keras_rin.recordings._tables import read_table
 
 RECORDING = re.compile(
@@ -24,269 +24,234 @@ RECORDING = re.compile(
 LABEL = re.compile(r"labels?|class|activity|category|target|y", re.I)
 
 
-class Found(typing.NamedTuple):
-    """The recordings of a source, one table each, with their labels."""
+class Source(typing.NamedTuple):
+    """The recordings of a source, by their place, with their labels."""
 
-    source: str
-    tables: list
-    y: typing.Any
+    name: str
+    frames: dict
+    labels: typing.Any = None
     kind: str | None = None  # "classes" or "target", where the source says so
-    is_test: np.ndarray | None = None
     left_out: dict = {}
-    recording: str | None = None
+    is_test: np.ndarray | None = None
 
 
-class Options(typing.NamedTuple):
-    """The arguments of `read` that tell how recordings are found."""
-
-    form: dict
-    label: str | None
-    recording: str | None
-    axes: str | None
-    allow_pickle: bool
-    labelled: bool
-
-
-def find(data, options) -> Found:
+def find(data, options) -> Source:
+    """The recordings of what `read` takes, with its options."""
     if isinstance(data, pd.DataFrame):
-        return _one_table(read_table(data), options)
+        return _one_table(data, options)
     if isinstance(data, Mapping):
         return _arrays(data, "The arrays", options)
     path = pathlib.Path(typing.cast(str, data))
     ending = path.suffix.lower()
     if path.is_dir():
         is_archive = any(of.suffix.lower() == ".ts" for of in path.iterdir())
-        return (_ts_folder if is_archive else _folder)(path, options)
+        return _ts_folder(path) if is_archive else _folder(path, options)
     if path.is_file():
         if ending == ".ts":
             return _ts(path)
         if ending == ".npz":
             return _npz(path, options)
         if ending in ENDINGS:
-            return _one_table(read_table(path, **options.form), options)
+            return _one_table(path, options)
         kinds = ", ".join([*ENDINGS, ".npz", ".ts"])
         raise ValueError(f"{path} is none of {kinds}, nor a folder.")
-    names = _in_sktime()
+    spec = importlib.util.find_spec("sktime")
+    folders = spec.submodule_search_locations if spec else []
+    roots = [pathlib.Path(of, "datasets", "data") for of in folders or []]
+    files = [file for root in roots for file in root.glob("*/*_TRAIN.ts")]
+    names = {file.parent.name: file.parent for file in files}
     if str(data) in names:
-        return _ts_folder(names[str(data)], options)
+        return _ts_folder(names[str(data)])
     raise ValueError(
         f"{path} is no file or folder, nor a data set of sktime: "
         f"{', '.join(sorted(names))}."
     )
 
 
-def _in_sktime():
-    spec = importlib.util.find_spec("sktime")
-    folders = spec.submodule_search_locations if spec else []
-    files = [
-        file
-        for folder in folders or []
-        for file in pathlib.Path(folder).glob("datasets/data/*/*_TRAIN.ts")
-    ]
-    return {file.parent.name: file.parent for file in files}
-
-
-def _one_table(table, options):
-    """A table with columns for recording and label."""
-    columns = [*table.frame.columns]
-    label = None
-    if options.labelled:
-        label = options.label or _only(columns, LABEL, table.place, "label")
-    rest = [name for name in columns if name != label]
-    recording = options.recording
-    if recording is None:
-        recording = _only(rest, RECORDING, table.place, "recording", options)
-    keys = recording.split(",") if recording else []
-    for name in [*keys, *([label] if label else [])]:
-        if name not in columns:
-            raise ValueError(
-                f"{table.place} has no column {name!r}: {', '.join(columns)}."
-            )
-    if not keys:
-        return Found(table.place, [table], None, recording="")
-    frame = table.frame
-    if frame[keys].isna().any(axis=None):
-        row = int(np.argmax(frame[keys].isna().any(axis=1)))
-        raise ValueError(f"{table.at(row, keys[0])}: no recording is named.")
-    tables, y = [], []
-    for key, rows in frame.groupby(keys, sort=False).indices.items():
-        place = f"{table.place}, recording {_name(key)}"
-        lines = [table.lines[row] for row in rows]
-        part = frame.iloc[rows].drop(
-            columns=[*keys, *([label] if label else [])]
-        )
-        tables.append(Table(part.reset_index(drop=True), place, lines))
-        if label:
-            labels = frame[label].iloc[rows].unique()
-            if len(labels) > 1:
-                raise ValueError(
-                    f"{place} has more than one {label} ({labels[0]}, "
-                    f"{labels[1]}); a log with a label in each row is for "
-                    "keras-rin stream."
-                )
-            y.append(labels[0])
-    return Found(table.place, tables, y if label else None, recording=recording)
-
-
-def _name(key):
-    key = key if isinstance(key, tuple) else (key,)
-    return ", ".join(f"{of:g}" if isinstance(of, float) else of for of in key)
-
-
-def _only(names, pattern, place, what, options=None):
-    """The one column whose name fits; "" for no column that has to be."""
+def one_column(names, pattern, place, what, needed=True):
+    """The one column whose name fits, or `None` where none is needed."""
     fits = [name for name in names if pattern.fullmatch(name)]
-    if len(fits) == 1:
-        return fits[0]
-    if not fits and options and not options.labelled:
-        return ""
+    if len(fits) == 1 or not (fits or needed):
+        return fits[0] if fits else None
     found = f"may be {' or '.join(fits)}" if fits else "has no usual name"
     raise ValueError(
-        f"{place}: the column of the {what} {found}; name it by --{what}, out "
+        f"{place}: the column of the {what} {found}; name it by --{what}, one "
         f"of {', '.join(names)}."
     )
 
 
+def check_columns(place, frame, names):
+    """Refuses columns that are missing, or lack a value."""
+    for name in names:
+        if name not in frame:
+            found = ", ".join(frame)
+            raise ValueError(f"{place} has no column {name!r}: {found}.")
+        if frame[name].isna().any():
+            row = int(np.argmax(frame[name].isna()))
+            raise ValueError(f"{at(place, frame, row, name)}: nothing is said.")
+
+
+def _table(source, options):
+    return read_table(source, options.separator, options.decimal)
+
+
+def _one_table(source, options):
+    """A table with columns for recording and label."""
+    place, frame = _table(source, options)
+    names, label, needed = [*frame], options.label, options.labelled
+    if needed and not label:
+        label = one_column(names, LABEL, place, "label")
+    rest = [name for name in names if name != label]
+    keys = options.recording
+    keys = keys or one_column(rest, RECORDING, place, "recording", needed)
+    if not keys:
+        return Source(place, {place: frame})
+    keys, labels = keys.split(","), [label] if needed else []
+    check_columns(place, frame, [*keys, *labels])
+    frames, y = {}, []
+    for key, part in frame.groupby(keys, sort=False):
+        key = ", ".join(f"{of:g}" if type(of) is float else of for of in key)
+        frames[f"{place}, recording {key}"] = part.drop(columns=keys + labels)
+        for found in (part[name].unique() for name in labels):
+            if len(found) > 1:
+                raise ValueError(
+                    f"{place}, recording {key} has more than one {label} "
+                    f"({found[0]}, {found[1]}); a log with a label in each row "
+                    "is for keras-rin stream."
+                )
+            y.append(found[0])
+    return Source(place, frames, y)
+
+
 def _visible(folder):
-    hidden = re.compile(r"[.~_$]")
     entries = sorted(folder.iterdir(), key=lambda of: of.name)
-    return [of for of in entries if not hidden.match(of.name)]
+    return [of for of in entries if of.name[0] not in ".~_$"]
 
 
 def _files(folder, left_out):
     """The tables of a folder; other files are counted as left out."""
     files = [of for of in _visible(folder) if of.is_file()]
-    endings = {of.suffix.lower() for of in files}
-    usual = {".csv", ".tsv", ".parquet"} & endings or {".txt"}
-    for file in files:
-        if file.suffix.lower() not in usual:
-            left_out[f"*{file.suffix}"] += 1
-    return [of for of in files if of.suffix.lower() in usual]
+    usual = {".csv", ".tsv", ".parquet"} & {of.suffix.lower() for of in files}
+    usual = usual or {".txt"}
+    others = [of for of in files if of.suffix.lower() not in usual]
+    left_out.update(f"*{of.suffix}" for of in others)
+    return [of for of in files if of not in others]
 
 
 def _folder(path, options):
     """A folder with a folder for each class, or the class in each name."""
-    left_out: collections.Counter = collections.Counter()
     folders = [of for of in _visible(path) if of.is_dir()]
     parts = {of.name.lower(): of for of in folders}
     if {*parts} == {"train", "test"} and options.labelled:
         found = [_folder(parts[name], options) for name in ("train", "test")]
-        return _joined(str(path), found)
-    by_class = {of: _files(of, left_out) for of in folders}
+        return _joined(str(path), *found)
+    left_out: collections.Counter = collections.Counter()
     for folder in folders:
-        deeper = [of for of in _visible(folder) if of.is_dir()]
-        if deeper:
+        if deeper := [of for of in _visible(folder) if of.is_dir()]:
             raise ValueError(
                 f"{deeper[0]} is a folder below that of a class: name one "
                 "folder whose folders are the classes."
             )
-    files = [file for files in by_class.values() for file in files]
-    y = [file.parent.name for file in files]
+    files = [file for of in folders for file in _files(of, left_out)]
+    labels: list | None = [file.parent.name for file in files]
     here = _files(path, left_out)
     if files:
         left_out.update(f"{of.name}, in no folder of a class" for of in here)
     elif len(here) == 1 and options.labelled:
-        return _one_table(read_table(here[0], **options.form), options)
+        return _one_table(here[0], options)
     else:
-        files = here
+        files, labels = here, None
         if options.labelled and files:
-            y = _classes_in_names(path, files, options.label)
-    tables = [read_table(file, **options.form) for file in files]
+            labels = _classes_in_names(path, files, options.label)
+    frames = dict(_table(file, options) for file in files)
     counts = {name: f"files: {n}" for name, n in left_out.items()}
-    labels = y if options.labelled else None
-    return Found(
-        str(path), tables, labels, "classes", None, counts, recording=""
-    )
+    return Source(str(path), frames, labels, "classes", counts)
 
 
 def _classes_in_names(path, files, pattern):
-    """The classes in names such as `walking_01.csv`."""
+    """The classes in names such as `walking_01.csv`: the word that varies."""
     if pattern:
         matches = [re.search(pattern, file.stem) for file in files]
         for file, match in zip(files, matches, strict=True):
             if not (match and match.groups()):
                 raise ValueError(f"{file}: --label={pattern} finds no group.")
         return [match[1] for match in matches if match]
-    words = [
-        [of for of in re.split(r"[\W_]+", file.stem) if not of.isdigit()]
-        for file in files
-    ]
-    words = [
-        [of[0].rstrip("0123456789")] if len(of) == 1 else of for of in words
-    ]
-    names = ["_".join(of) for of in words]
-    columns = [{*of} for of in zip(*words, strict=False)]
-    several = sum(len(of) > 1 for of in columns) > 1
-    numbered = any(re.search(r"\d", name) for name in names)
-    if several or numbered or len({*names}) > len(names) / 2 or not all(names):
+    words = [re.findall(r"[^\W\d_]+", file.stem) for file in files]
+    varying = [of for of in zip(*words, strict=False) if len({*of}) > 1]
+    is_clear = len(varying) == 1 and len({*map(len, words)}) == 1
+    if not is_clear or len({*varying[0]}) > len(files) / 2:
         raise ValueError(
             f"{path}: the class in names such as {files[0].name} can be meant "
             "in several ways; give a regular expression whose group it is, "
             "such as --label='([a-z]+)_[0-9]+'."
         )
-    return names
+    return [*varying[0]]
 
 
-def _joined(source, found):
+def _joined(name, train, *test):
     """The training and the test set of one source."""
-    tables = [table for of in found for table in of.tables]
-    if any(of.y is None for of in found):
-        raise ValueError(f"{source} has no labels.")
-    y = np.concatenate([np.asarray(of.y) for of in found])
-    is_test = None
-    if len(found) > 1:
-        is_test = np.arange(len(tables)) >= len(found[0].tables)
-    left_out = {of: why for part in found for of, why in part.left_out.items()}
-    first = found[0]._replace(source=source, tables=tables, y=y)
-    return first._replace(is_test=is_test, left_out=left_out)
+    if not test:
+        return train
+    if train.labels is None or test[0].labels is None:
+        raise ValueError(f"{name} has no labels.")
+    labels = [*train.labels, *test[0].labels]
+    return train._replace(
+        name=name,
+        frames=train.frames | test[0].frames,
+        labels=labels,
+        left_out=train.left_out | test[0].left_out,
+        is_test=np.arange(len(labels)) >= len(train.labels),
+    )
 
 
 def _npz(path, options):
-    if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path} is no .npz file.")
     try:
+        if not zipfile.is_zipfile(path):
+            raise OSError("it is no zip file")
         with np.load(path, allow_pickle=options.allow_pickle) as file:
             arrays = {name: file[name] for name in file.files}
-    except ValueError as error:
+    except (OSError, EOFError, AttributeError, TypeError, ValueError) as error:
         if "allow_pickle" not in str(error):
-            raise ValueError(f"{path}: {error}.") from error
+            raise ValueError(f"{path} is no .npz file: {error}.") from error
         raise ValueError(
             f"{path} holds a pickle, which can run code: say --allow-pickle if "
             "you trust it, or save x as one array, with NaN behind the ends, "
             "and y.astype(str)."
         ) from error
-    except (OSError, EOFError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path} is no .npz file: {error}.") from error
     return _arrays(arrays, str(path), options)
 
 
-def _arrays(arrays, source, options):
+def _arrays(arrays, name, options):
     """Arrays x and y, perhaps with x_test and y_test, in any case."""
-    named = {str(name).lower(): value for name, value in arrays.items()}
-    for name in ("x", "y"):
-        if f"{name}_train" in named:
-            named[name] = named.pop(f"{name}_train")
-    wanted = ("x", "y") if options.labelled else ("x",)
-    ends = ["", *(["_test"] if {"x_test", "y_test"} & {*named} else [])]
+    named = {
+        str(key).lower().removesuffix("_train"): value
+        for key, value in arrays.items()
+    }
     found = []
-    for end in ends if options.labelled else [""]:
-        for name in wanted:
-            if name + end not in named:
+    has_test = options.labelled and {"x_test", "y_test"} & {*named}
+    for part in ["", "_test"] if has_test else [""]:
+        for key in ("x", "y") if options.labelled else ("x",):
+            if key + part not in named:
+                names = ", ".join(arrays)
+                raise ValueError(f"{name} has no {key + part!r}: {names}.")
+        place = f"{name}, x{part}"
+        frames = _frames(named["x" + part], place, options.axes)
+        labels = None
+        if options.labelled:
+            labels = np.asarray(named["y" + part])
+            if labels.ndim == 2 and labels.shape[1] == 1:
+                labels = labels[:, 0]
+            if labels.shape != (len(frames),):
                 raise ValueError(
-                    f"{source} has no {name + end!r}: {', '.join(arrays)}."
+                    f"{place} has {len(frames)} recordings and y of shape "
+                    f"{labels.shape}: y has one label each, of one-hot "
+                    "y.argmax(axis=1)."
                 )
-        tables = _of_array(named["x" + end], f"{source}, x{end}", options)
-        y = np.asarray(named["y" + end]) if options.labelled else None
-        if y is not None and len(np.atleast_1d(y)) != len(tables):
-            raise ValueError(
-                f"{source}: x{end} has {len(tables)} recordings and y{end} has "
-                f"shape {y.shape}."
-            )
-        found.append(Found(source, tables, y, recording=""))
-    return _joined(source, found) if options.labelled else found[0]
+        found.append(Source(name, frames, labels))
+    return _joined(name, *found)
 
 
-def _of_array(x, place, options):
+def _frames(x, place, axes):
     try:
         parts = [np.asarray(of, "float64") for of in x]
     except (TypeError, ValueError) as error:
@@ -298,74 +263,69 @@ def _of_array(x, place, options):
                 f"{place}[{number}] of shape {part.shape}: a recording has the "
                 "shape (steps, channels)."
             )
-    order = re.findall("steps|channels", (options.axes or "").lower())
-    if (
-        sum(len(of) < of.shape[1] for of in parts) > len(parts) / 2
-        and not order
-    ):
+    order = re.findall("steps|channels", (axes or "").lower())
+    if axes and {*order} != {"steps", "channels"}:
+        raise ValueError(
+            f"--axes={axes} is neither recordings,channels,steps nor "
+            "recordings,steps,channels."
+        )
+    wide = sum(len(part) < part.shape[1] for part in parts)
+    if wide > len(parts) / 2 and not axes:
         raise ValueError(
             f"{place}: recordings of shape {parts[0].shape} would have more "
             "channels than steps; say --axes=recordings,channels,steps, or "
             "--axes=recordings,steps,channels if it is so."
         )
-    if order == ["channels", "steps"]:
+    if order[:1] == ["channels"]:
         parts = [part.T for part in parts]
-    elif options.axes and order != ["steps", "channels"]:
-        raise ValueError(
-            f"--axes={options.axes} is neither recordings,channels,steps nor "
-            "recordings,steps,channels."
-        )
-    return [_table(part, f"{place}[{n}]") for n, part in enumerate(parts)]
+    return {f"{place}[{n}]": _frame(part) for n, part in enumerate(parts)}
 
 
-def _table(values, place):
+def _frame(values):
     names = [str(n + 1) for n in range(values.shape[1])]
-    return Table(pd.DataFrame(values, columns=names), place, range(len(values)))
+    return pd.DataFrame(values, columns=names).rename_axis("row")
 
 
-def _ts_folder(path, options):
+def _ts_folder(path):
     files = [of for of in _visible(path) if of.suffix.lower() == ".ts"]
     stems = [of.stem for of in files]
-    if len(files) == 1:
-        return _ts(files[0])
-    name = os.path.commonprefix(stems)
-    if sorted(stems) != [f"{name}EST", f"{name}RAIN"] or not name.endswith(
-        "_T"
-    ):
+    name = os.path.commonprefix(stems).removesuffix("T")
+    if len(files) > 1 and stems != [f"{name}TEST", f"{name}TRAIN"]:
         raise ValueError(
             f"{path} has neither one .ts file nor NAME_TRAIN.ts and "
             f"NAME_TEST.ts: {', '.join(stems)}; name one file."
         )
-    return _joined(str(path), [_ts(files[1]), _ts(files[0])])
+    return _joined(str(path), *map(_ts, reversed(files)))
 
 
 def _ts(path):
-    """A file of the archive's format; time stamps are left out."""
+    """A file of the archive's format; time stamps are left out.
+
+    sktime's reader writes the names of classes in lower case and does not
+    read targets beside time stamps.
+    """
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     header = [line.lower().split() for line in lines if line[:1] == "@"]
-    tags = {of[0]: of[1:] for of in header}
-    labels = [tags.get(of, [""])[0] for of in ("@classlabel", "@targetlabel")]
-    if "true" not in labels or "@data" not in tags:
+    tags = {of[0]: of[1:2] for of in header}
+    kinds = {"@classlabel": "classes", "@targetlabel": "target"}
+    kind = [kinds[of] for of in kinds if tags.get(of) == ["true"]]
+    if not kind or "@data" not in tags:
         raise ValueError(f"{path} has no @data, or neither class nor target.")
-    has_time = tags.get("@timestamps", [""])[0] == "true"
+    has_time = tags.get("@timestamps") == ["true"]
     start = [line.strip().lower() for line in lines].index("@data") + 1
-    tables, y = [], []
+    frames, labels = {}, []
     for number, line in enumerate(lines[start:], start + 1):
         if not line.strip() or line[0] in "#%":
             continue
         if has_time:
             line = re.sub(r"\([^()]*,\s*([^(),]*)\)", r"\1", line)
-        *dimensions, label = line.split(":")
+        *channels, label = line.replace("?", "nan").split(":")
         place = f"{path}, line {number}"
         try:
-            values = [
-                np.array(of.replace("?", "nan").split(","), "float64")
-                for of in dimensions
-            ]
-            tables.append(_table(np.stack(values, axis=1), place))
+            x = [np.array(of.split(","), "float64") for of in channels]
+            frames[place] = _frame(np.stack(x, axis=1))
         except ValueError as error:
             raise ValueError(f"{place}: {error}.") from error
-        y.append(label.strip())
-    kind = "classes" if labels[0] == "true" else "target"
+        labels.append(label.strip())
     left_out = {"time stamps": "time"} if has_time else {}
-    return Found(str(path), tables, y, kind, None, left_out, recording="")
+    return Source(str(path), frames, labels, kind[0], left_out)

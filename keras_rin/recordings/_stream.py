@@ -1,11 +1,10 @@
 """A network for an endless stream, from a log with a label in each row."""
 
-import itertools
 import json
 import pathlib
-import tempfile
 import time as clock
 import typing
+import zlib
 from collections.abc import Sequence
 
 import keras
@@ -17,16 +16,21 @@ from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 from keras_rin import export
+from keras_rin._version import __version__
 from keras_rin.recordings import _device
 from keras_rin.recordings import _log
 from keras_rin.recordings._read import read
+from keras_rin.recordings._runs import Runs
 from keras_rin.recordings._training import EPOCHS
+from keras_rin.recordings._training import LAYERS
 from keras_rin.recordings._training import Training
 
 SETTLED = 20  # right answers in a row
-NETWORKS = ("RIN", 12), ("GRU", 7), ("RIN", 24), ("GRU", 14)  # and units
-RATES = {"RIN": (0.01, 0.003, 0.03), "GRU": (0.03, 0.01, 0.1)}
-TRAININGS = "trainings.jsonl"
+# Layers and units, tried in this order: about 350 weights, then 1,000.
+NETWORKS = (
+    *(("MinGRU", 16), ("GRU", 7), ("RIN", 12)),
+    *(("MinGRU", 47), ("RIN", 24), ("GRU", 14)),
+)
 LOSS = 0.01  # of accuracy, that integers may cost
 
 
@@ -38,7 +42,8 @@ class Stream(typing.NamedTuple):
             accuracy over all rows of the test, the steps from a change to the
             first of 20 right answers in a row (median), and the share of
             changes after which that never came.
-        networks: DataFrame, a row for each training of the choice.
+        networks: DataFrame, a row for each training of the search; one that
+            diverged has the accuracy 0.
         model: The trained Keras model, which reads rows as in the log.
         classes: List of strings, the names of the classes in order.
         kept: String, the form of the header that is in the folder.
@@ -88,10 +93,10 @@ def train_stream(
 ) -> Stream:
     """Trains a network that follows an endless stream, and writes it in C.
 
-    Small networks are trained on joined windows, with a loss at every step.
-    The best one on validation rows is trained again, and tested on rows of
-    groups, or of the end of the log, that no training has seen. A call that was
-    stopped goes on from the trainings in the folder `output`.
+    Small networks of MinGRU, GRU or RIN are trained on joined windows, with a
+    loss at every step, and compared on validation rows. The best network is
+    trained again, and tested on rows of groups, or of the end of the log, that
+    no training has seen. A search that was stopped resumes.
 
     Args:
         log: A CSV or Parquet file, or a DataFrame, with a label in each row;
@@ -104,9 +109,10 @@ def train_stream(
         channels: Names of the channels; all other columns are left out.
         join: Whether `log` are short recordings of one class each.
         window: Rows of a window; two are joined to train on.
-        flash: Bytes of flash for the weights and the code of the header.
+        flash: Bytes of flash for weights and code of the header, in integers
+            where that is smallest.
         minutes: Minutes to train for.
-        seeds: Trainings of the best network.
+        seeds: Trainings of the best network, fewer when the time is over.
         seed: Seed of the first training.
         separator: Character between the cells of a text file.
         decimal: Decimal mark of a text file, `"."` or `","`.
@@ -119,92 +125,55 @@ def train_stream(
         ValueError: A log that cannot be read, or can be read in two ways.
     """
     end = clock.monotonic() + 60 * minutes
+    form: dict = {"separator": separator, "decimal": decimal}
     if join:
-        recordings = read(
-            log,
-            label=label,
-            time=time,
-            channels=channels,
-            separator=separator,
-            decimal=decimal,
-        )
-        rows = _log.join_recordings(recordings)
+        form |= {"label": label, "time": time, "channels": channels}
+        rows = _log.join_recordings(read(log, **form))
     else:
-        columns = label, group, time, channels
-        rows = _log.read_log(log, *columns, separator, decimal)
+        rows = _log.read_log(log, label, group, time, channels, **form)
     print(rows.summary, flush=True)
     folder = pathlib.Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     training = Training(rows, window, seed)
-    trainings = 3 * len(NETWORKS) + seeds
+    content = zlib.crc32(rows.x.tobytes())
+    job = minutes, training.window, seed, __version__
+    runs = Runs(folder, [rows.summary, content, *job])
+    networks = _that_fit(training, flash)
+    trainings = 3 * len(networks) + seeds
     try:
         with tqdm(total=trainings * EPOCHS, unit="epoch") as progress:
-            networks = _search(training, flash, folder, end, seeds, progress)
-            best = networks.loc[networks["accuracy"].idxmax()]
-            model, scores = _repeat(training, best, seeds, progress)
+            found = _search(training, networks, runs, end, seeds, progress)
+            model, scores = _repeat(
+                training, found[0], runs, end, seeds, progress
+            )
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(
-            f"stopped. The same call goes on from the trainings that are "
-            f"finished, in {folder / TRAININGS}."
+            f"stopped. The same call resumes from {runs.folder}."
         ) from error
-    kept, header, check, headers = _write(model, rows, folder)
+    kept, header, check, headers = _write(model, rows, folder, flash)
     table = pd.DataFrame([*_baselines(rows, window), *scores, *headers])
-    networks = networks.sort_values("accuracy", ascending=False)
-    result = Stream(table, networks, model, rows.classes, kept, header, check)
+    tried = pd.DataFrame(found, columns=["layer", "units", "rate", "accuracy"])
+    result = Stream(table, tried, model, rows.classes, kept, header, check)
     model.save(folder / "model.keras")
-    text = json.dumps(
-        {
-            "channels": rows.channels,
-            "classes": rows.classes,
-            "tested": rows.tested,
-            "header": kept,
-            "table": json.loads(table.to_json(orient="records")),
-            "networks": json.loads(networks.to_json(orient="records")),
-        },
-        indent=1,
-    )
+    results = {
+        "channels": rows.channels,
+        "classes": rows.classes,
+        "tested": rows.tested,
+        "header": kept,
+        "table": json.loads(table.to_json(orient="records")),
+        "networks": json.loads(tried.to_json(orient="records")),
+    }
+    text = json.dumps(results, indent=1)
     (folder / "results.json").write_text(text + "\n")
     return result
 
 
-def _search(training, flash, folder, end, seeds, progress):
-    """The accuracy of each network and learning rate on validation rows."""
-    path = folder / TRAININGS
-    settings = [training.log.summary, training.window, training.seed]
-    lines = path.read_text().splitlines() if path.exists() else []
-    runs = [run for run in map(json.loads, lines) if run["of"] == settings]
-    kept = {(run["layer"], run["units"], run["rate"]): run for run in runs}
-    networks = _that_fit(training, flash)
-    x, y = training.log.rows("validate")
-    runs, longest = [], 0.0
-    for n, network in itertools.product(range(3), networks):
-        case = (*network, RATES[network[0]][n])
-        start = clock.monotonic()
-        if case in kept:
-            runs.append(kept[case])
-        elif not runs or start + longest * (seeds + 1) < end:
-            progress.set_description("{}({}), rate {}".format(*case))
-            model = training.fit(*case, ("train",), training.seed, progress)
-            accuracy = np.mean(_answers(model, x) == y) if model else 0.0
-            run = {"layer": case[0], "units": case[1], "rate": case[2]}
-            run |= {"accuracy": float(accuracy), "diverged": model is None}
-            with path.open("a") as file:
-                file.write(json.dumps({"of": settings, **run}) + "\n")
-            runs.append(run)
-            longest = max(longest, clock.monotonic() - start)
-    return pd.DataFrame(runs).drop(columns="of", errors="ignore")
-
-
 def _that_fit(training, flash):
-    """The networks whose weights and code take at most as much flash."""
+    """The networks whose smallest header takes at most as much flash."""
     sizes = {}
     for network in NETWORKS:
-        with tempfile.TemporaryDirectory() as folder:
-            form = "int8 weights"
-            made = _device.write(
-                training.build(*network), training.log, form, folder
-            )
-            sizes[network] = made.weight_bytes + (made.code_bytes or 0)
+        model = training.build(*network)
+        sizes[network] = min(_device.sizes(model, training.log).values())
     networks = [network for network, size in sizes.items() if size <= flash]
     if not networks:
         raise ValueError(
@@ -214,26 +183,66 @@ def _that_fit(training, flash):
     return networks
 
 
-def _repeat(training, best, seeds, progress):
-    """The model of the first seed, and what each seed has on the test rows."""
+def _search(training, networks, runs, end, seeds, progress):
+    """Layer, units, rate and accuracy on the validation rows, the best first.
+
+    Each network is trained at its usual rate, then those that were best at
+    others, while there is time left to train the best one for each seed.
+    """
+    x, y = training.log.rows("validate")
+    accuracies: dict = {}
+
+    def accuracy(network):
+        rates = LAYERS[network[0]][1]
+        return accuracies.get((*network, rates[0]), 0.0)
+
+    for n in range(3):
+        for network in sorted(networks, key=accuracy, reverse=True):
+            case = (*network, LAYERS[network[0]][1][n])
+            kept = runs.get(*case)
+            needed = training.compiling + training.seconds * (seeds + 1)
+            if kept is None and accuracies and clock.monotonic() + needed > end:
+                continue
+            if kept is None:
+                progress.set_description("{}({}), rate {}".format(*case))
+                model = training.fit(*case, ("train",), training.seed, progress)
+                kept = np.mean(_answers(model, x) == y) if model else 0.0
+                runs.put(float(kept), *case)
+            accuracies[case] = kept
+    cases = sorted(accuracies, key=lambda case: -accuracies[case])
+    return [(*case, accuracies[case]) for case in cases]
+
+
+def _repeat(training, best, runs, end, seeds, progress):
+    """The model of the first seed, and what each seed has on the test rows.
+
+    The time ends after a seed as well.
+    """
     x, y = training.log.rows("test")
-    layer, units = best["layer"], int(best["units"])
-    scores, weights = [], None
+    layer, units, rate, _ = best
+    scores, first = [], None
     for seed in range(training.seed, training.seed + seeds):
-        progress.set_description(f"{layer}({units}), seed {seed}")
-        parts = "train", "validate"
-        options = best["rate"], parts, seed, progress
-        model = training.fit(layer, units, *options)
-        name = f"{layer}({units}), seed {seed}"
-        if model is None:
-            scores.append({"name": f"{name}, diverged"})
-            continue
-        scores.append({"name": name} | _score(_answers(model, x), y))
-        weights = weights or model.get_weights()
-    if weights is None:
+        if first and clock.monotonic() + training.seconds > end:
+            break
+        case = layer, units, rate, seed
+        row = runs.get(*case, "test")
+        if row is None:
+            row = {"name": f"{layer}({units}), seed {seed}"}
+            progress.set_description(row["name"])
+            parts = "train", "validate"
+            model = training.fit(*case[:3], parts, seed, progress)
+            if model is None:
+                row["name"] += ", diverged"
+            else:
+                row |= _score(_answers(model, x), y)
+                model.save_weights(runs.weights(*case))
+            runs.put(row, *case, "test")
+        scores.append(row)
+        first = first or ("accuracy" in row and case)
+    if not first:
         raise ValueError("Every training diverged: try another --seed.")
-    model = training.models[layer, units]
-    model.set_weights(weights)
+    model = training.build(layer, units)
+    model.load_weights(runs.weights(*first))
     return model, scores
 
 
@@ -282,22 +291,23 @@ def _sliding(x, window):
     return pd.concat(columns, axis=1).fillna(0).to_numpy()
 
 
-def _write(model, log, folder):
+def _write(model, log, folder, flash):
     """The header that is kept, its check, and what each form has on the test.
 
-    The smallest form is kept that costs next to no accuracy.
+    Of those that fit, the smallest is kept that costs next to no accuracy.
     """
     x, y = log.rows("test")
-    scores, kept = [], "float32"
-    for form in _device.FORMS:
-        file = _device.write(model, log, form, folder)
-        row = {"name": f"header, {form}", "bytes of weights": file.weight_bytes}
+    scores, fitting = [], {}
+    for form, size in _device.sizes(model, log).items():
+        row = {"name": f"header, {form}", "flash, bytes": size}
         if _device.can_compile():
-            answers = _device.answers(folder, x, log.classes)
-            row |= _score(answers, y)
+            _device.write(model, log, form, folder)
+            row |= _score(_device.answers(folder, x, log.classes), y)
         scores.append(row)
-        worst = scores[0].get("accuracy", 0) - LOSS
-        kept = form if row.get("accuracy", 0) >= worst else kept
+        if size <= flash:
+            fitting[form] = row.get("accuracy", 0)
+    worst = max(fitting.values()) - LOSS
+    kept = [form for form, accuracy in fitting.items() if accuracy >= worst][-1]
     header = _device.write(model, log, kept, folder)
     check = ""
     if _device.can_compile():

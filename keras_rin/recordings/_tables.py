@@ -1,16 +1,16 @@
-"""One table of a file: its separator, its header, and which columns count."""
+"""One table of a file, read by pandas, and which columns are channels."""
 
-import csv
+import contextlib
 import io
 import itertools
 import pathlib
 import re
-import typing
 
 import numpy as np
 import pandas as pd
 
 ENDINGS = ".csv", ".tsv", ".txt", ".parquet"
+SEPARATORS = ";", "\t", "|", ",", r"\s+", "\x1f"  # the last one: one column
 CLOCK = re.compile(
     r"(.*[^a-z])?(time|(time|date)?[_ ]?stamp|date|datetime|clock|epoch|uptime"
     r"|elapsed|seconds|millis|milliseconds)([^a-z].*)?|t|ts|s|sec|ms|us|ns",
@@ -19,78 +19,83 @@ CLOCK = re.compile(
 INDEX = re.compile(
     r"(unnamed.*|index|idx|row|step|sample|frame|no\.?|nr\.?|)", re.I
 )
-NUMBER = {".": r"[-+]?(\d+\.?\d*|\.\d+)", ",": r"[-+]?(\d+,?\d*|,\d+)"}
-EXPONENT = r"(e[-+]?\d+)?|[-+]?(nan|inf(inity)?)|"
 
 
-class Table(typing.NamedTuple):
-    """A frame, and where its rows are in its file.
+def read_table(source, separator=None, decimal=None):
+    """Place and frame of a CSV or Parquet file, or of a DataFrame.
 
-    Attributes:
-        frame: DataFrame, whose columns are of numbers in float64 or of text.
-        place: String, the file.
-        lines: The line of each row in the file, or its number in a frame.
+    Columns are of numbers in float64 or of text; the index is the line in the
+    file, or the row of the frame.
     """
+    place = "the frame" if isinstance(source, pd.DataFrame) else str(source)
+    if pathlib.Path(place).suffix.lower() in ENDINGS[:-1]:
+        frame = _read_csv(pathlib.Path(place), separator, decimal)
+    else:
+        is_frame = isinstance(source, pd.DataFrame)
+        frame = source.copy() if is_frame else pd.read_parquet(place)
+        frame.index = pd.RangeIndex(len(frame), name="row")
+        frame.columns = [str(name) for name in frame.columns]
+    if not frame.columns.is_unique:
+        names = ", ".join(frame.columns)
+        raise ValueError(f"{place} has two columns of one name: {names}.")
+    for name in frame.columns:
+        frame[name] = _numbers(place, frame, name)
+    return place, frame
 
-    frame: pd.DataFrame
-    place: str
-    lines: typing.Sequence[int]
 
-    def at(self, row, column):
-        line = "line" if isinstance(self.lines, list) else "row"
-        return f'{self.place}, {line} {self.lines[row]}, column "{column}"'
+def at(place, frame, row, column):
+    """Where a value is, for an error message."""
+    return f'{place}, {frame.index.name} {frame.index[row]}, column "{column}"'
 
 
-def read_table(source, separator=None, decimal=None) -> Table:
-    """The table of a CSV or Parquet file, or of a DataFrame."""
-    if isinstance(source, pd.DataFrame):
-        frame, place = source.reset_index(drop=True), "the frame"
-        return _numeric(Table(frame, place, range(len(frame))))
-    path = pathlib.Path(source)
-    if path.suffix.lower() == ".parquet":
-        frame = pd.read_parquet(path).reset_index(drop=True)
-        return _numeric(Table(frame, str(path), range(len(frame))))
-    return _read_csv(path, separator, decimal)
+def _numbers(place, frame, name):
+    """A column in float64, or of text; a word among numbers is an error."""
+    column = frame[name]
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return column
+    numbers = pd.to_numeric(column, errors="coerce")
+    wrong = numbers.isna() & column.notna()
+    if wrong.any() and numbers.notna().sum() > wrong.sum():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{at(place, frame, row, name)}: {column.iloc[row]!r} is no number."
+        )
+    return column if wrong.any() else numbers.astype("float64")
 
 
 def _read_csv(path, separator, decimal):
     text = enumerate(_decode(path.read_bytes()).splitlines(), 1)
     rows = [(n, line) for n, line in text if line.strip(" \t,;|\x00")]
-    rows = list(itertools.dropwhile(lambda row: row[1][0] in "#%", rows))
+    rows = [*itertools.dropwhile(lambda row: row[1][0] in "#%", rows)]
     if not rows:
         raise ValueError(f"{path} is empty.")
     numbers, lines = zip(*rows, strict=True)
-    sample = [lines[0], *lines[1 : -1 : max(1, len(lines) // 40)][:60]]
-    sample += lines[-1:] if len(lines) > 1 else ()
-    separator, decimal = _dialect(sample, separator, decimal, path)
-    first, *body = _cells(sample, separator)
-    has_header = _is_header(first, body, decimal)
-    names = list(map(str.strip, first)) if has_header else None
-    names = names or [str(n + 1) for n in range(len(first))]
-    if len(set(names)) < len(names):
-        raise ValueError(f"{path} has two columns of one name: {names}.")
-    for number, cells in zip(numbers, _cells(lines, separator), strict=True):
-        if len(cells) != len(first):
-            raise ValueError(
-                f"{path}, line {number} has {len(cells)} cells, and line "
-                f"{numbers[0]} has {len(first)}."
-            )
+    sample = lines[1 :: len(lines) // 50 + 1] or lines
+    form, sample = _dialect(path, lines[0], sample, separator, decimal)
+    names = _parse(lines[:1], form, dtype=str, keep_default_na=False)
+    has_header = _is_header(_parse(lines[:1], form), sample)
     try:
-        frame = pd.read_csv(
-            io.StringIO("\n".join(lines[has_header:])),
-            sep=r"\s+" if separator == " " else separator or "\x1f",
-            decimal=decimal,
-            header=None,
-            names=names,
-            index_col=False,
-            skipinitialspace=True,
-            float_precision="round_trip",
-            na_values=["?"],
-            low_memory=False,
-        )
-    except (ValueError, pd.errors.ParserError) as error:
-        raise ValueError(f"{path}: {error}".strip()) from error
-    return _numeric(Table(frame, str(path), list(numbers[has_header:])))
+        frame = _parse(lines[has_header:], form)
+    except pd.errors.EmptyDataError as error:
+        raise ValueError(f"{path} has a header alone.") from error
+    except pd.errors.ParserError as error:
+        cells = re.search(r"(\d+) fields in line (\d+), saw (\d+)", str(error))
+        if cells is None:
+            raise ValueError(f"{path}: {error}".strip()) from error
+        line = numbers[has_header:][int(cells[2]) - 1]
+        raise ValueError(
+            f"{path}, line {line} has {cells[3]} cells, and lines before it "
+            f"{cells[1]}."
+        ) from error
+    if has_header:
+        frame.columns = [str(name).strip() for name in names.iloc[0]]
+    else:
+        frame.columns = [str(n + 1) for n in frame.columns]
+    frame.index = pd.Index(numbers[has_header:], name="line")
+    if form[1] == ",":  # of a column with a word, whose numbers are text
+        for name in frame.select_dtypes(exclude="number"):
+            frame[name] = frame[name].str.replace(",", ".")
+    return frame
 
 
 def _decode(content):
@@ -102,162 +107,136 @@ def _decode(content):
         return content.decode("cp1252", "replace")
 
 
-def _cells(lines, separator):
-    if separator == " ":
-        return [line.split() for line in lines]
-    if separator is None:
-        return [[line.strip().strip('"')] for line in lines]
-    options = {"delimiter": separator, "skipinitialspace": True}
-    return list(csv.reader(lines, **options))
+def _parse(lines, form, **options):
+    return pd.read_csv(
+        io.StringIO("\n".join(lines)),
+        sep=form[0],
+        decimal=form[1],
+        header=None,
+        skipinitialspace=True,
+        float_precision="round_trip",
+        na_values=["?"],
+        low_memory=False,
+        **options,
+    )
 
 
-def _is_number(cell, decimal):
-    pattern = f"({NUMBER[decimal]}){EXPONENT}"
-    return bool(re.fullmatch(pattern, cell.strip(), re.I))
+def _shares(frame):
+    """The share of numbers in each column, which may have a word as well."""
+    columns = [pd.to_numeric(frame[of], errors="coerce") for of in frame]
+    return np.array([of.notna().mean() for of in columns])
 
 
-def _dialect(lines, separator, decimal, path):
-    """Separator and decimal mark, with which most cells are numbers."""
-    separators = [separator] if separator else [*";\t|, ", None]
-    shares = {}
-    for mark, point in itertools.product(separators, decimal or ".,"):
-        is_quoted = '"' in lines[-1]  # as decimal commas between commas are
-        clashes = mark == point and not is_quoted
-        if clashes or (mark and mark not in lines[-1]):
+def _dialect(path, first, sample, separator, decimal):
+    """Separator and decimal mark with which most is numbers, and the sample."""
+    separator = r"\s+" if separator == " " else separator
+    separators = (separator,) if separator else SEPARATORS
+    lines = "\n".join([first, *sample])
+    frames: dict = {}
+    for form in itertools.product(separators, decimal or ".,"):
+        mark = form[0] if form[0] == r"\s+" else re.escape(form[0])
+        is_there = re.search(mark, sample[-1].strip()) is not None
+        if form == (",", ","):
+            is_there = '"' in lines
+        if form[0] == "\x1f":
+            is_there = not frames
+        if not is_there:
             continue
-        first, *body = _cells(lines, mark)
-        fits = [of for of in body if len(of) == len(first)]
-        if len(fits) > len(body) / 2 or not body:
-            cells = list(itertools.chain(*(fits or [first])))
-            share = np.mean([_is_number(cell, point) for cell in cells])
-            shares[mark, point] = share
-    if not shares:
-        names = "its first line and the others have different numbers of cells"
-        raise ValueError(f"{path}: {names}; name the separator by --separator.")
-    best = max(shares.values())
-    ties = [of for of, share in shares.items() if share == best]
-    if best and {(",", "."), (None, ",")} <= {*ties}:
+        with contextlib.suppress(pd.errors.ParserError):
+            frame = _parse(sample, form, on_bad_lines="skip")
+            is_sure = form[0] != "\x1f" or _shares(frame)[0] > 0.5
+            if is_sure and _parse([first], form).shape[1] == frame.shape[1]:
+                frames[form] = frame
+    if not frames:
         raise ValueError(
-            f"{path}: the comma in {lines[-1]!r} separates two cells or is a "
+            f"{path}: its first line and the others have different numbers of "
+            "cells; name the separator by --separator."
+        )
+    best = max(frames, key=lambda form: _shares(frames[form]).mean())
+    is_given = separator or decimal
+    if not is_given and re.fullmatch(r"([-+]?\d+,\d+\s*)+", lines):
+        raise ValueError(
+            f"{path}: the comma in {first!r} separates two cells or is a "
             "decimal mark: say --separator=, or --decimal=,"
         )
-    return ties[0]
+    return best, frames[best]
 
 
-def _is_header(first, body, decimal):
-    numbers = [_is_number(cell, decimal) for cell in first]
-    if not all(numbers):
-        below = zip(*body, strict=True) if body else [("",)] * len(first)
-        return any(
-            cell.strip() and not number and _are_numbers(column, decimal)
-            for cell, number, column in zip(first, numbers, below, strict=True)
-        )
-    # pandas numbers columns without names: 0, 1, 2, below the index or not.
-    named = first[not first[0].strip() :]
-    is_count = named == [str(n) for n in range(len(named))]
-    return is_count and any("." in cell for row in body for cell in row)
+def _is_header(names, below):
+    """Whether a word is above numbers, or numbers that pandas gives columns."""
+    is_number = [pd.api.types.is_numeric_dtype(of) for of in names.dtypes]
+    if not all(is_number):
+        return bool(((_shares(below) > 0.5) & ~np.array(is_number)).any())
+    named = names.iloc[0, int(names.iloc[0].isna()[0]) :].tolist()
+    has_fractions = (below.dtypes == "float64").any()
+    return bool(named == [*range(len(named))] and has_fractions)
 
 
-def _are_numbers(cells, decimal):
-    return np.mean([_is_number(cell, decimal) for cell in cells]) > 0.5
-
-
-def _numeric(table):
-    """Columns of numbers in float64; a word among numbers is an error."""
-    frame = table.frame.rename(columns=str)
-    for name in frame.columns:
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column):
-            frame[name] = column.astype("float64")
-        elif not pd.api.types.is_datetime64_any_dtype(column):
-            numbers = pd.to_numeric(column, errors="coerce")
-            wrong = numbers.isna() & column.notna()
-            if numbers.notna().sum() > wrong.sum():
-                row = int(np.argmax(wrong))
-                if wrong.any():
-                    raise ValueError(
-                        f"{table.at(row, name)}: {column[row]!r} is no number."
-                    )
-            if not wrong.any():
-                frame[name] = numbers.astype("float64")
-    return table._replace(frame=frame)
-
-
-def is_text(column):
-    return column.dtype != "float64"
-
-
-def is_monotone(columns, share=0.0):
-    """Whether values go one way in every recording, at a share of the steps."""
-    steps = np.concatenate([np.diff(of[np.isfinite(of)]) for of in columns])
-    steps = np.sign(steps) * (np.sign(steps.sum()) or 1)
-    return len(steps) > 0 and min(steps) >= 0 and (steps > 0).mean() > share
-
-
-def _counts(columns):
-    return all((np.diff(of) == 1).all() for of in columns)
-
-
-def left_out(frames, place, time=None, channels=None) -> dict:
-    """The columns that are no channels, each with the reason.
+def choose_channels(frames, time=None, channels=None):
+    """The names of the channels, and of other columns with the reason.
 
     A column that can be meant in two ways is an error, which names the flags.
     """
-    names = [*frames[0].columns]
+    place, first = next(iter(frames.items()))
     for name in [*(channels or []), *([time] if time else [])]:
-        if name not in names:
-            raise ValueError(
-                f"{place} has no column {name!r}: {', '.join(names)}."
-            )
+        if name not in first:
+            names = ", ".join(first)
+            raise ValueError(f"{place} has no column {name!r}: {names}.")
     if channels:
+        left_out = {of: "no channel" for of in first if of not in channels}
         for name in channels:
-            if is_text(frames[0][name]):
+            if first[name].dtype != "float64":
                 raise ValueError(f"{place}: column {name!r} has no numbers.")
-        return {name: "no channel" for name in names if name not in channels}
-    reasons = {name: _reason(frames, name, place, time) for name in names}
-    return {name: reason for name, reason in reasons.items() if reason}
+        return [*channels], left_out
+    reasons = {
+        name: "time" if name == time else _reason(name, frames)
+        for name in first
+    }
+    channels = [name for name in first if not reasons[name]]
+    if not channels:
+        raise ValueError(f"{place} has no column of numbers to learn from.")
+    return channels, {name: why for name, why in reasons.items() if why}
 
 
-def _reason(frames, name, place, time):
-    if name == time:
-        return "time"
-    if any(is_text(frame[name]) for frame in frames):
-        is_clock = CLOCK.fullmatch(name) or _is_date(frames[0][name])
+def _reason(name, frames):
+    """Why a column is no channel, or `None`."""
+    columns = [frame[name] for frame in frames.values()]
+    if any(column.dtype != "float64" for column in columns):
+        is_clock = CLOCK.fullmatch(name) or _are_dates(columns[0])
         return "time" if is_clock else "text"
-    columns = [frame[name].to_numpy() for frame in frames]
-    every = np.concatenate(columns)
-    if np.isnan(every).all():
+    columns = [of[np.isfinite(of)].to_numpy() for of in columns]
+    if not any(map(len, columns)):
         return "empty"
-    if is_monotone(columns, 0.5):
-        if _counts(columns) or INDEX.fullmatch(name):
+    steps = np.concatenate([*map(np.diff, columns)])
+    steps = steps * (np.sign(np.nansum(steps)) or 1)
+    is_monotone = len(steps) > 0 and min(steps) >= 0
+    if is_monotone and (steps > 0).mean() > 0.5:
+        if INDEX.fullmatch(name) or (steps == 1).all():
             return "index"
         if not CLOCK.fullmatch(name):
-            _ask(frames, name, place, "goes one way in every recording")
+            _ask(name, frames, "goes one way in every recording")
     if CLOCK.fullmatch(name):
-        if is_monotone(columns):
+        if is_monotone:
             return "time"
-        _ask(frames, name, place, "has the name of a clock and runs back")
-    longer = [of for of in columns if len(of) > 1]
-    constant = longer and all(np.ptp(of) == 0 for of in longer)
-    if constant and len(frames) > 1 and np.ptp(every) > 0:
-        _ask(frames, name, place, "has one value in each recording")
+        _ask(name, frames, "has the name of a clock and runs back")
+    longer = [column for column in columns if len(column) > 1]
+    if longer and not any(map(np.ptp, longer)):
+        if np.ptp(np.concatenate(columns)) > 0:
+            _ask(name, frames, "has one value in each recording")
     return None
 
 
-def _is_date(column):
+def _are_dates(column):
     try:
         return pd.to_datetime(column.head(3), format="ISO8601").notna().all()
     except (TypeError, ValueError):
         return False
 
 
-def _ask(frames, name, place, what):
-    others = ",".join(
-        column
-        for column in frames[0].columns
-        if column != name and not is_text(frames[0][column])
-    )
+def _ask(name, frames, what):
+    place, first = next(iter(frames.items()))
+    others = [of for of in first if of != name and first[of].dtype == "float64"]
     raise ValueError(
         f'{place}: column "{name}" {what}: leave it out by --time={name}, or '
-        f"name the channels, such as --channels={others}"
+        f"name the channels, such as --channels={','.join(others)}"
     )
