@@ -200,10 +200,24 @@ def cost_lines(costs):
     )
 
 
-def _cost(processor, path, folder):
+def flash_of(path, name):
+    """The bytes of flash on a processor; None without its compiler."""
+    processor = PROCESSORS[name]
+    if not shutil.which(processor.compiler.split()[0]):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        return _memory(processor, path, pathlib.Path(folder))[1][0]
+
+
+def _memory(processor, path, folder):
+    """Flash and RAM of a program, and by how much the header makes it grow."""
     without = _compile(processor, path, folder)
     memory = _compile(processor, path, folder, "-DNETWORK")
-    flash, ram = (a - b for a, b in zip(memory, without, strict=True))
+    return memory, [a - b for a, b in zip(memory, without, strict=True)]
+
+
+def _cost(processor, path, folder):
+    memory, (flash, ram) = _memory(processor, path, folder)
     has_room = all(a < b for a, b in zip(memory, processor.limits, strict=True))
     emulator, count = processor.emulator.split(), None
     if has_room and shutil.which(emulator[0]):

@@ -15,11 +15,7 @@ from numpy.typing import ArrayLike
 from keras_rin.export._streaming_step import steps_at_once
 
 COMPILERS = ("cc", "gcc", "clang")
-FOR_CORTEX_M4 = (
-    "arm-none-eabi-gcc -std=c99 -mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 "
-    "-mfloat-abi=hard -Os"
-).split()
-TYPES = """\
+STREAM = """\
 #include <stdio.h>
 #include "NAME.h"
 #ifdef NAME_output_scale /* in integers */
@@ -28,31 +24,22 @@ typedef int32_t output;
 #else
 typedef float input, output;
 #endif
-"""
-STREAM = f"""{TYPES}
 int main(void)
-{{
+{
     static NAME_state state;
     static input x[NAME_inputs];
     static output y[NAME_outputs];
     FILE *in = fopen("x", "rb"), *out = fopen("y", "wb");
     FILE *states = fopen("states", "wb");
-    for (long t = 0; fread(x, sizeof x, 1, in) == 1; t++) {{
+    for (long t = 0; fread(x, sizeof x, 1, in) == 1; t++) {
         if (t % (VALUES / NAME_inputs) == 0)
             NAME_reset(&state);
         NAME_step(&state, x, y);
         fwrite(y, sizeof y, 1, out);
         fwrite(&state, sizeof state, 1, states);
-    }}
+    }
     return fclose(out) || fclose(states);
-}}
-"""
-CALLS = f"""{TYPES}
-void reset(NAME_state *state) {{ NAME_reset(state); }}
-void step(NAME_state *state, const input x[], output y[])
-{{
-    NAME_step(state, x, y);
-}}
+}
 """
 LARGE_SHARE = 0.1  # of the range of outputs: here rounding becomes an error
 
@@ -180,10 +167,15 @@ def _run(path, x, in_integers):
             "A header in integers reads whole numbers from -32768 to 32767. "
             f"Received: x from {x.min()} to {x.max()}"
         )
+    path = pathlib.Path(path).resolve(strict=True)
     compiler = next(filter(shutil.which, COMPILERS), COMPILERS[0])
     with tempfile.TemporaryDirectory() as folder:
-        command = [compiler, "-O2", f"-DVALUES={x[0].size}"]
-        program = compile_with(command, STREAM, path, folder)
+        program = pathlib.Path(folder, "program")
+        source = program.with_name("stream.c")
+        source.write_text(STREAM.replace("NAME", path.stem))
+        options = ["-O2", f"-DVALUES={x[0].size}", "-I", path.parent, "-lm"]
+        command = [compiler, source, *options, "-o", program]
+        subprocess.run(command, check=True)
         counts.tofile(program.with_name("x"))
         subprocess.run([program], cwd=folder, check=True)
         c_type = "int32" if in_integers else "float32"
@@ -207,24 +199,3 @@ def _outside(text, x):
     (ranges,) = re.findall(r"calibration, from([-\d,\s]+)to([-\d,\s]+)", text)
     low, high = (np.array(counts.split(","), "float64") for counts in ranges)
     return float(((x < low) | (x > high)).any(axis=-1).mean())
-
-
-def code_bytes(path):
-    """Bytes of a header's code for a Cortex-M4; None without its compiler."""
-    if path.suffix != ".h" or not shutil.which(FOR_CORTEX_M4[0]):
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        program = compile_with([*FOR_CORTEX_M4, "-c"], CALLS, path, folder)
-        size = ["arm-none-eabi-size", "-A", program]
-        sections = subprocess.check_output(size).decode()
-    return int(sections.split(".text")[1].split()[0])
-
-
-def compile_with(command, text, path, folder):
-    """The path of what a compiler makes of a text that includes a header."""
-    path, folder = pathlib.Path(path).resolve(strict=True), pathlib.Path(folder)
-    source, program = folder / "source.c", folder / "program"
-    source.write_text(text.replace("NAME", path.stem))
-    options = ["-I", path.parent, "-o", program, source, "-lm"]
-    subprocess.run([*command, *options], check=True)
-    return program

@@ -15,8 +15,8 @@ from keras_rin.export import _litert
 from keras_rin.export._bill import Cost
 from keras_rin.export._bill import bill
 from keras_rin.export._bill import cost_lines
+from keras_rin.export._bill import flash_of
 from keras_rin.export._c_header import write_c_header
-from keras_rin.export._check_header import code_bytes
 from keras_rin.export._integer_header import write_integer_header
 from keras_rin.export._onnx import write_onnx
 from keras_rin.export._saved_model import write_saved_model
@@ -40,9 +40,9 @@ class StreamingFile(typing.NamedTuple):
             those of the file or folder.
         state_bytes: Integer, the bytes of the hidden states of one stream, as
             `streaming_step` takes them; 4 more in C with int8 weights.
-        code_bytes: Integer, the bytes of the functions of a C header on a
-            Cortex-M4, compiled with `-Os` when it is read, without those of
-            `math.h`. `None` if `arm-none-eabi-gcc` is not installed.
+        code_bytes: Integer, the bytes of flash beside the weights of a C header
+            on a Cortex-M4F, compiled when it is read. `None` if
+            `arm-none-eabi-gcc` is not installed.
     """
 
     path: pathlib.Path
@@ -51,7 +51,9 @@ class StreamingFile(typing.NamedTuple):
 
     @property
     def code_bytes(self) -> int | None:
-        return code_bytes(self.path)
+        is_header = self.path.suffix == ".h"
+        flash = flash_of(self.path, "Cortex-M4F") if is_header else None
+        return flash and flash - self.weight_bytes
 
     def bill(self) -> dict[str, Cost | None]:
         """What a C header takes of each processor, before it is flashed.
