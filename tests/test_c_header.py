@@ -75,6 +75,15 @@ def far_from_zero():
     )
 
 
+def gates():
+    return chain(
+        layers.Normalization(mean=[0.0, 1.0], variance=[1.0, 2.0]),
+        layers.SimpleRNN(4, return_sequences=True),
+        layers.LSTM(6, return_sequences=True),
+        layers.GRU(7, return_sequences=True),
+    )
+
+
 def header(model, folder, name="rin", **options):
     path = folder / f"{name}.h"
     export_streaming(model, path, format="c", verbose=False, **options)
@@ -93,6 +102,7 @@ def header(model, folder, name="rin", **options):
             for target in ("gcc", "m0plus", "m4")
             for weights in ("float32", "int8")
         ),
+        pytest.param("m4", gates, "int8", marks=pytest.mark.runtime),
     ],
 )
 def test_two_streams_of_5000_steps_equal_keras(

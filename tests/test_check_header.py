@@ -6,6 +6,8 @@ The reference is the program of the tests, which runs each stream twice.
 import os
 import pathlib
 import re
+import shutil
+import subprocess
 
 import keras
 import numpy as np
@@ -176,3 +178,30 @@ def test_the_sketch_of_the_page_compiles(path):
     )
     command = "g++ -std=c++17 -pedantic -Wall -Wextra -Werror -c -o".split()
     run([*command, os.devnull, path.with_name("sketch.cpp")])
+
+
+@pytest.mark.runtime
+def test_the_program_of_the_page_prints_answers(rng, tmp_path):
+    page = (ROOT / "docs" / "small_device.md").read_text()
+    (program,) = re.findall(r"^```c\n(.*?)^```", page, re.M | re.S)
+    (commands,) = re.findall(r"^```bash\n(gcc.*?)^```", page, re.M | re.S)
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    model = keras.Sequential(
+        [
+            keras.Input((None, 2)),
+            layers.Rescaling(0.1),
+            RIN(16, "tanh", return_sequences=True),
+        ]
+    )
+    x = rng.integers(-9, 10, size=(1, 100, 2))
+    options = {"weights": "int8", "states": "int16", "calibration": x}
+    export_streaming(model, tmp_path / "rin.h", "c", False, **options)
+    (tmp_path / "main.c").write_text(program)
+    np.savetxt(tmp_path / "counts.txt", x[0], "%d")
+    options = {"cwd": tmp_path, "text": True}
+    printed = subprocess.check_output(["bash", "-ec", commands], **options)
+    y = run_c(tmp_path / "rin.h", x)[0]
+    np.testing.assert_array_equal(
+        [int(line) for line in printed.split()], y[0].argmax(axis=-1)
+    )

@@ -1,7 +1,7 @@
 /* The functions of a C header in integers. A $ stands for the private prefix of
 its names, and $PLACE for PROGMEM on an AVR.
 
-A sum has 32 bits, a state and a value between layers 16; `_integer_steps.py`
+A sum has 32 bits, a state and a value between layers 16; `_integer_sums.py`
 computes a bound of each sum from the weights. */
 
 static inline int8_t $read_int8(const int8_t *at)
