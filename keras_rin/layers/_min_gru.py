@@ -1,21 +1,18 @@
 """MinGRU: the layer of a minimal gated recurrent unit."""
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any
 
 import keras
-from keras import ops
 from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
-from keras_rin.layers._min_gru_cell import OF_EVERY_LAYER
 from keras_rin.layers._min_gru_cell import MinGRUCell
-from keras_rin.layers._sequence_layer import SequenceLayer
+from keras_rin.layers._sequence_layer import CellLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class MinGRU(SequenceLayer):
+class MinGRU(CellLayer):
     """Minimal gated recurrent unit, a `keras.layers.GRU` without recurrence.
 
     z_t = recurrent_activation(x_t W_z + b_z)
@@ -79,6 +76,8 @@ class MinGRU(SequenceLayer):
         Feng et al., 2024, Were RNNs all we needed? (arXiv 2410.01201).
     """
 
+    CELL = MinGRUCell
+
     def __init__(
         self,
         units: int,
@@ -96,57 +95,4 @@ class MinGRU(SequenceLayer):
         activity_regularizer: str | Regularizer | None = None,
         **options: Any,
     ):
-        of_layer = {
-            name: options.pop(name) for name in OF_EVERY_LAYER & options.keys()
-        }
-        cell = MinGRUCell(
-            units,
-            activation,
-            recurrent_activation,
-            use_bias,
-            kernel_initializer,
-            dtype=of_layer.get("dtype"),
-            trainable=of_layer.get("trainable", True),
-            **options,
-        )
-        super().__init__(
-            cell,
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            unroll=unroll,
-            zero_output_for_mask=zero_output_for_mask,
-            activity_regularizer=activity_regularizer,
-            **of_layer,
-        )
-        self.input_spec = keras.InputSpec(ndim=3)
-
-    def call(self, sequences, initial_state=None, mask=None, training=False):
-        sequences = self._known_sequences(sequences)
-        # Dropout draws its mask in the dtype of the inputs.
-        sequences = ops.cast(sequences, self.compute_dtype)
-        return super().call(sequences, initial_state, mask, training)
-
-    units = property(attrgetter("cell.units"))
-    activation = property(attrgetter("cell.activation"))
-    recurrent_activation = property(attrgetter("cell.recurrent_activation"))
-    use_bias = property(attrgetter("cell.use_bias"))
-    kernel_initializer = property(attrgetter("cell.kernel_initializer"))
-    bias_initializer = property(attrgetter("cell.bias_initializer"))
-    gate_bias = property(attrgetter("cell.gate_bias"))
-    kernel_regularizer = property(attrgetter("cell.kernel_regularizer"))
-    bias_regularizer = property(attrgetter("cell.bias_regularizer"))
-    kernel_constraint = property(attrgetter("cell.kernel_constraint"))
-    bias_constraint = property(attrgetter("cell.bias_constraint"))
-    dropout = property(attrgetter("cell.dropout"))
-    seed = property(attrgetter("cell.seed"))
-
-    def get_config(self):
-        config = super().get_config()
-        cell_config = config.pop("cell")["config"]
-        return {**cell_config, **config}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
+        super().__init__("min_gru_cell", locals(), options)

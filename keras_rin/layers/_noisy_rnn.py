@@ -70,15 +70,12 @@ class NoisyRNN(SequenceLayer):
                 f"Received: cell={cell}"
             )
         super().__init__(_NoisyCell(cell), **kwargs)
-        self.input_spec = keras.InputSpec(ndim=3)
         self.seed, self.inference_noise = seed, bool(inference_noise)
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(self, sequences, initial_state=None, mask=None, training=False):
-        sequences = self._known_sequences(sequences)
+    def _cell_inputs(self, sequences, training):
         stddev = self.stddev if training or self.inference_noise else 0.0
-        noisy = beside_noise(self, sequences, stddev)
-        return super().call(noisy, initial_state, mask, training)
+        return beside_noise(self, sequences, stddev)
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
         # Keras draws and resets the dropout masks of the cells it knows.

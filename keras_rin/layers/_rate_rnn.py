@@ -1,20 +1,18 @@
 """RateRNN: a network of firing rates in continuous time."""
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_rin import _arguments
 from keras_rin.layers._noisy_rnn import beside_noise
 from keras_rin.layers._rate_rnn_cell import RateRNNCell
-from keras_rin.layers._sequence_layer import SequenceLayer
+from keras_rin.layers._sequence_layer import CellLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class RateRNN(SequenceLayer):
+class RateRNN(CellLayer):
     """Rate network: a leaky recurrent layer in continuous time, by Euler steps.
 
     h_t = h_{t-1} + (dt / tau) (-h_{t-1} + phi(h_{t-1}) J + x_t W + b)
@@ -75,6 +73,8 @@ class RateRNN(SequenceLayer):
         (arXiv 1711.09672).
     """
 
+    CELL, OPTIONS = RateRNNCell, ("noise", "seed", "inference_noise")
+
     def __init__(
         self,
         units: int,
@@ -91,58 +91,19 @@ class RateRNN(SequenceLayer):
         seed: int | None = None,
         **kwargs: Any,
     ):
-        of_weights = "kernel_", "recurrent_", "bias_"
-        options = {
-            k: kwargs.pop(k) for k in [*kwargs] if k.startswith(of_weights)
-        }
-        cell = RateRNNCell(
-            units,
-            tau,
-            dt,
-            activation=activation,
-            rank=rank,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            name="rate_rnn_cell",
-            dtype=kwargs.get("dtype"),
-            trainable=kwargs.get("trainable", True),
-            **options,
-        )
-        super().__init__(cell, **kwargs)
-        self.input_spec = keras.InputSpec(ndim=3)
+        super().__init__("rate_rnn_cell", locals(), kwargs)
         self.noise = _arguments.finite_number("noise", noise, at_least=0)
         self.inference_noise = bool(inference_noise)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(self, sequences, initial_state=None, mask=None, training=False):
-        sequences = self._known_sequences(sequences)
-        sequences = ops.cast(sequences, self.compute_dtype)
-        if self.noise and (training or self.inference_noise):
-            stddev = self.noise * (2 * self.cell.dt / self.cell.tau) ** 0.5
-            sequences = beside_noise(self, sequences, stddev)
-        return super().call(sequences, initial_state, mask, training)
-
-    units = property(attrgetter("cell.units"))
-    tau = property(attrgetter("cell.tau"))
-    dt = property(attrgetter("cell.dt"))
-    activation = property(attrgetter("cell.activation"))
-    rank = property(attrgetter("cell.rank"))
+    def _cell_inputs(self, sequences, training):
+        if not self.noise or not (training or self.inference_noise):
+            return sequences
+        stddev = self.noise * (2 * self.dt / self.tau) ** 0.5
+        return beside_noise(self, sequences, stddev)
 
     @property
     def recurrent_kernel(self) -> Any:
         """The matrix J `(units, units)`, from rows to columns."""
         return self.cell.recurrent_kernel
-
-    def get_config(self):
-        config = super().get_config()
-        cell_config = config.pop("cell")["config"]
-        options = {"noise": self.noise, "seed": self.seed}
-        options["inference_noise"] = self.inference_noise
-        return {**cell_config, **config, **options}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)

@@ -1,7 +1,6 @@
 """RIN: the layer of a Recurrent Identity Network."""
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any
 
 import keras
@@ -16,11 +15,11 @@ from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._fused_support import unsupported_options
 from keras_rin.layers._fused_support import uses_fused_recurrence
 from keras_rin.layers._rin_cell import RINCell
-from keras_rin.layers._sequence_layer import SequenceLayer
+from keras_rin.layers._sequence_layer import CellLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class RIN(SequenceLayer):
+class RIN(CellLayer):
     """Recurrent Identity Network, a drop-in for `keras.layers.SimpleRNN`.
 
     h_t = activation(x_t W + h_{t-1} + h_{t-1} U + b)
@@ -136,6 +135,8 @@ class RIN(SequenceLayer):
         problem in plain recurrent networks (arXiv 1801.06105).
     """
 
+    CELL, OPTIONS = RINCell, ("fused", "recompute")
+
     def __init__(
         self,
         units: int,
@@ -165,38 +166,7 @@ class RIN(SequenceLayer):
         recompute: bool = False,
         **kwargs: Any,
     ):
-        cell = RINCell(
-            units,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            recurrent_regularizer=recurrent_regularizer,
-            bias_regularizer=bias_regularizer,
-            kernel_constraint=kernel_constraint,
-            recurrent_constraint=recurrent_constraint,
-            bias_constraint=bias_constraint,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            seed=seed,
-            name="rin_cell",
-            dtype=kwargs.get("dtype"),
-            trainable=kwargs.get("trainable", True),
-        )
-        super().__init__(
-            cell,
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            unroll=unroll,
-            zero_output_for_mask=zero_output_for_mask,
-            activity_regularizer=activity_regularizer,
-            **kwargs,
-        )
-        self.input_spec = keras.InputSpec(ndim=3)
+        super().__init__("rin_cell", locals(), kwargs)
         self.fused, self.recompute = fused, bool(recompute)
         if not (fused == "auto" or isinstance(fused, bool)):
             raise ValueError(
@@ -212,11 +182,7 @@ class RIN(SequenceLayer):
             )
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
-        sequences = self._known_sequences(sequences)
         self._check_call(sequences, initial_state, mask)
-        # Dropout draws its mask in the dtype of the inputs, which must not be
-        # an integer type.
-        sequences = ops.cast(sequences, self.compute_dtype)
         return super().call(sequences, initial_state, mask, training)
 
     def _check_call(self, sequences, initial_state, mask):
@@ -344,33 +310,7 @@ class RIN(SequenceLayer):
         """
         return convert_layer(self, RIN, keras.layers.SimpleRNN, kwargs)
 
-    units = property(attrgetter("cell.units"))
-    activation = property(attrgetter("cell.activation"))
-    use_bias = property(attrgetter("cell.use_bias"))
-    kernel_initializer = property(attrgetter("cell.kernel_initializer"))
-    recurrent_initializer = property(attrgetter("cell.recurrent_initializer"))
-    bias_initializer = property(attrgetter("cell.bias_initializer"))
-    kernel_regularizer = property(attrgetter("cell.kernel_regularizer"))
-    recurrent_regularizer = property(attrgetter("cell.recurrent_regularizer"))
-    bias_regularizer = property(attrgetter("cell.bias_regularizer"))
-    kernel_constraint = property(attrgetter("cell.kernel_constraint"))
-    recurrent_constraint = property(attrgetter("cell.recurrent_constraint"))
-    bias_constraint = property(attrgetter("cell.bias_constraint"))
-    dropout = property(attrgetter("cell.dropout"))
-    recurrent_dropout = property(attrgetter("cell.recurrent_dropout"))
-    seed = property(attrgetter("cell.seed"))
-
     @property
     def effective_recurrent_kernel(self) -> Any:
         """The effective recurrent matrix, V = U + I."""
         return self.cell.effective_recurrent_kernel
-
-    def get_config(self):
-        config = super().get_config()
-        cell_config = config.pop("cell")["config"]
-        options = {"fused": self.fused, "recompute": self.recompute}
-        return {**cell_config, **config, **options}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
