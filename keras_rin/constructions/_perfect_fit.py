@@ -4,14 +4,13 @@ import typing
 
 import keras
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin.constructions import _peeling
 from keras_rin.constructions._residual_blocks import ResidualDenseStack
 
 MOST_UNITS = 64  # largest number of neurons in a residual block
-SUFFICIENT_MARGIN = 1e-3  # a margin that is sufficient in float32
 LARGEST_SHARE = 0.25  # of the distance of two labels, taken by rounding
 SMALLEST_DEVIATION = 1e-30  # a smaller one needs a weight beyond float32
 
@@ -84,9 +83,30 @@ def perfect_fit(
     if width is not None:
         width = _arguments.integer("width", width, at_least=2)
     points, labels, first_indices = _distinct(*_checked(x, y))
-    cloud = _Cloud(points, labels, first_indices)
-    weights, margin = _narrowest_weights(cloud, width)
-    model = _model(cloud.mean, weights)
+    mean, scale = _standardization(points)
+    standardized = (points - mean) * scale
+    n, features = points.shape
+    narrowest, widest = width or max(4, int(np.ceil(np.log(n)))), features + 1
+    while True:
+        try:
+            weights, margin = _weights(standardized, labels, narrowest)
+            break
+        except _TooNarrow as error:
+            if width or narrowest >= widest:
+                raise ValueError(
+                    f"In float32 this fit fails at width {narrowest}: another "
+                    f"point is too close to x[{first_indices[error.point]}], "
+                    "which rounding may move to another class. "
+                    + (
+                        f"A larger width may suffice, up to {widest}."
+                        if narrowest < widest
+                        else "No larger width would move them apart."
+                    )
+                    + f" Received: width={narrowest}"
+                ) from None
+            narrowest = min(narrowest * 3 // 2, widest)
+    weights[0] *= scale[:, None]
+    model = _model(mean, weights)
     _check_predictions(model, points, labels, first_indices)
     return PerfectFit(model, float(margin))
 
@@ -126,102 +146,66 @@ def _distinct(x, y):
     return points.astype("float64"), y[first], first
 
 
-def _narrowest_weights(cloud, width):
-    """Those of a width, or of the first one that suffices in float32."""
-    n, features = cloud.points.shape
-    narrowest = width or max(4, int(np.ceil(np.log(n))))
-    while not width and narrowest < features + 1:  # a larger one is the same
-        try:
-            return _separating_weights(cloud, narrowest)
-        except TooNarrow:
-            narrowest = min(narrowest * 3 // 2, features + 1)
-    return _separating_weights(cloud, narrowest)
+def _standardization(points):
+    """The mean, which the network subtracts in float32, and 1 / deviation."""
+    mean = points.mean(axis=0).astype("float32")
+    deviation = np.maximum((points - mean).std(axis=0), SMALLEST_DEVIATION)
+    return mean, np.where(np.ptp(points, axis=0) > 0, 1 / deviation, 0)
 
 
-class _Cloud:
-    """The points, standardized in every feature."""
-
-    def __init__(self, points, labels, first_indices):
-        self.labels, self.classes = labels, int(labels.max()) + 1
-        self.first_indices = first_indices
-        # The network subtracts the mean in float32.
-        self.mean = points.mean(axis=0).astype("float32")
-        centered = points - self.mean
-        deviation = np.maximum(centered.std(axis=0), SMALLEST_DEVIATION)
-        self.scale = np.where(np.ptp(centered, axis=0) > 0, 1 / deviation, 0)
-        self.points = centered * self.scale
-
-    def projected(self, k):
-        """A projection to k dimensions and its points, the longest of 1."""
-        projection = _projection(self.points.shape[1], k)
-        z = self.points @ projection
-        radius = np.linalg.norm(z, axis=1).max() or 1.0
-        return projection / radius, z / radius
-
-    def reach(self, order, projection):
-        """Largest length from each point on, before the projection."""
-        scale = np.linalg.norm(projection, ord=2)
-        sizes = np.linalg.norm(self.points, axis=1)[order] * scale
-        largest = np.maximum.accumulate(sizes[::-1])[::-1]
-        return np.where(largest > 0, largest, 1)
-
-
-class TooNarrow(ValueError):
+class _TooNarrow(Exception):
     """Rounding may move a point by too much of the distance to a class."""
 
+    def __init__(self, point):
+        self.point = point
 
-def _separating_weights(cloud, width):
-    """The weights of the model, and its margin.
 
-    Raises `TooNarrow` if float32 needs a larger width.
+def _weights(points, labels, width):
+    """The weights of the network, and its margin.
+
+    Points are sorted by length, the longest first. Then a hyperplane separates
+    each point a from all later points b: <a, b> < <a, a>. One neuron for each
+    is therefore enough. It is active on its own point, on some before it in
+    the block, which gives a triangular system for the moves, and on none later.
     """
-    n = len(cloud.points)
-    depth = -(-n // MOST_UNITS)
-    units = -(-n // depth)
-    projection, z = cloud.projected(width - 1)
+    depth = -(-len(points) // MOST_UNITS)
+    units = -(-len(points) // depth)
+    projection = _projection(points.shape[1], width - 1)
+    projection /= np.linalg.norm(points @ projection, axis=1).max() or 1
+    z = points @ projection
     order = np.argsort(-np.linalg.norm(z, axis=1), kind="stable")
-    corners, spacing = _corners(cloud.classes, width - 1)
     z = z[order]
+    corners, spacing = _corners(int(labels.max()) + 1, width - 1)
     # Moved points have the last coordinate -1, where no neuron is active.
-    moves = corners[cloud.labels[order]] - z
-    targets = np.column_stack([moves, np.full(n, -1.0)])
+    targets = np.pad(corners[labels[order]] - z, [(0, 0), (0, 1)])
+    targets[:, -1] = -1
     kernel = np.zeros((depth, width, units))
     kernel[:, -1] = np.linalg.norm(corners, axis=1).max() + 2
     bias = np.full((depth, units), -1.0)
     output_kernel = np.zeros((depth, units, width))
-    margin = np.inf
+    # The projection of a point rounds by as much as the point is long.
+    reach = np.linalg.norm(points, axis=1).max() or 1
+    reach *= np.linalg.norm(projection, ord=2) or 1
     roundoff = np.finfo("float32").eps * (1 + np.sqrt(width) / 4) / spacing
-    reach = cloud.reach(order, projection)
-    for block, start in enumerate(range(0, n, units)):
-        stop = min(start + units, n)
-        enough = SUFFICIENT_MARGIN * reach[start]
-        directions, thresholds, gaps, output, is_active = (
-            _peeling.separating_neurons(
-                z, start, stop, targets[start:stop], enough
-            )
-        )
+    margin = np.inf
+    for block, start in enumerate(range(0, len(z), units)):
+        moved = slice(start, start + units)
+        directions, gaps = _directions(z[start:], units)
+        count = len(gaps)
+        thresholds = np.linalg.norm(z[moved], axis=1) - gaps
+        active = np.triu(np.maximum(z[moved] @ directions.T - thresholds, 0))
+        if gaps.min() <= 0:
+            raise _TooNarrow(order[start + gaps.argmin()])
+        moves = scipy.linalg.solve_triangular(active, targets[moved])
         # The rounding errors of the neurons are independent: squares add up.
-        squares = np.where(is_active, (output**2).sum(1), 0).sum(1)
-        share = (roundoff * reach[start] * np.sqrt(squares)).max()
-        if share > LARGEST_SHARE:
-            point = cloud.first_indices[order[start + gaps.argmin()]]
-            widest = cloud.points.shape[1] + 1
-            raise TooNarrow(
-                f"In float32 this fit fails at width {width}: another point is "
-                f"too close to x[{point}], which rounding may move to another "
-                "class. "
-                + (
-                    f"A larger width may suffice, up to {widest}."
-                    if width < widest
-                    else "No larger width would move them apart."
-                )
-                + f" Received: width={width}"
-            )
-        kernel[block, :-1, : stop - start] = directions.T
-        bias[block, : stop - start] = -thresholds
-        output_kernel[block, : stop - start] = output
-        margin = min(margin, gaps.min() / reach[start])
-    projection = cloud.scale[:, None] * projection
+        squares = (active > 0) @ (moves**2).sum(axis=1)
+        share = roundoff * reach * np.sqrt(squares.max())
+        if not share <= LARGEST_SHARE:
+            raise _TooNarrow(order[start + gaps.argmin()])
+        kernel[block, :-1, :count] = directions.T
+        bias[block, :count] = -thresholds
+        output_kernel[block, :count] = moves
+        margin = min(margin, gaps.min() / reach)
     return [
         np.pad(projection, [(0, 0), (0, 1)]),
         kernel,
@@ -230,6 +214,18 @@ def _separating_weights(cloud, width):
         np.pad(corners, [(0, 0), (0, 1)]).T,
         -np.sum(corners**2, axis=1) / 2,
     ], margin
+
+
+def _directions(z, units):
+    """The directions of the first points, and the gaps to all later ones.
+
+    A gap is half of what a point has above the others in its direction.
+    """
+    lengths = np.linalg.norm(z[:units], axis=1)
+    directions = z[:units] / np.where(lengths > 0, lengths, 1)[:, None]
+    scores = directions @ z.T
+    scores[np.tri(*scores.shape, dtype=bool)] = -np.inf  # no later point
+    return directions, np.minimum((lengths - scores.max(axis=1)) / 2, 1)
 
 
 def _projection(features, k):

@@ -5,9 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
-# Options of version 0.1.0, in which this layer was public.
-ONLY = {"activation": "relu", "use_bias": True}
-WITHOUT = ("_regularizer", "_constraint")
+# What version 0.1.0, in which this layer was public, wrote beside the sizes.
+SIZES = ("units", "depth")
+DEFAULTS = {"activation": "relu", "use_bias": True}
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -49,25 +49,21 @@ class ResidualDenseStack(keras.layers.Layer):
         return input_shape
 
     def get_config(self):
-        sizes = {"units": self.units, "depth": self.depth}
+        sizes = {name: getattr(self, name) for name in SIZES}
         return {**super().get_config(), **sizes}
 
     @classmethod
     def from_config(cls, config):
+        names = {"name", "trainable", "dtype", *SIZES}
         others = {
             name: value
             for name, value in config.items()
-            if value != ONLY.get(name, value)
-            or (name.endswith(WITHOUT) and value is not None)
+            if name not in names and not name.endswith("_initializer")
         }
-        if others:
+        if any(value != DEFAULTS.get(name) for name, value in others.items()):
             raise ValueError(
                 "`ResidualDenseStack` has become the layer of `perfect_fit`, "
-                f"with {ONLY} and without regularizers and constraints: write "
-                "a stack of `ResidualDense`, or load the file with version "
-                f"0.1.0. Received: {others}"
+                f"with {DEFAULTS} alone: write a stack of `ResidualDense`, or "
+                f"load the file with version 0.1.0. Received: {others}"
             )
-        names = ("name", "trainable", "dtype", "units", "depth")
-        return super().from_config(
-            {name: config[name] for name in names if name in config}
-        )
+        return cls(**{name: config[name] for name in names & config.keys()})
