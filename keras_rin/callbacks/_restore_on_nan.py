@@ -40,50 +40,46 @@ class RestoreOnNaN(keras.callbacks.Callback):
     """
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._epoch, self._step = epoch, 0
+        self._epoch, self._step = f"Epoch {epoch + 1}", 0
         # Of the beginning, and after the last two executions.
         self._copies = [self._copy_variables()]
 
     def on_train_batch_end(self, batch, logs=None):
-        first, total = self._step + 1, (self.params or {}).get("steps")
+        first, total = self._step + 1, self.params.get("steps")
         self._step += self.model.steps_per_execution
         last = min(self._step, total or self._step)
-        steps = f"step {first}" if first == last else f"steps {first} to {last}"
-        when = f"Epoch {self._epoch + 1}, {steps}"
+        self._copies.append(self._copy_variables())
         loss = (logs or {}).get("loss")  # a train step may log none
-        when += "" if loss is None else f": the loss is {loss}"
-        if not np.isfinite(loss or 0.0):
-            self._restore(when)
-        self._copies[1:] = [*self._copies[1:][-1:], self._copy_variables()]
-        if total in (None, last) and _not_finite(self._copies[-1]):
-            self._restore(when)
+        is_finite = loss is None or np.isfinite(loss)
+        if not is_finite or total in (None, last):
+            steps = f"s {first} to {last}" if first < last else f" {last}"
+            named = "" if loss is None else f": the loss is {loss}"
+            self._check(f"{self._epoch}, step{steps}{named}", is_finite)
+        del self._copies[1:-2]
 
     def on_epoch_end(self, epoch, logs=None):
-        if _not_finite(self._copy_variables()):
-            self._restore(f"Epoch {epoch + 1} is over")
+        self._copies.append(self._copy_variables())
+        self._check(f"{self._epoch} is over")
 
     def _copy_variables(self):
         variables = self.model.weights + hidden_states(self.model)
         return [(v, keras.ops.copy(v)) for v in variables]
 
-    def _restore(self, when):
-        weights = "All weights are finite."
-        if paths := _not_finite(self._copies[-1] + self._copy_variables()):
-            weights = f"The first weight not finite is {paths[0]}."
-        for copies in reversed(self._copies):
-            if not _not_finite(copies):
-                for variable, value in copies:
-                    variable.assign(value)
-                restored = "The model has the last finite weights."
+    def _check(self, when, is_finite=True):
+        if is_finite and not _not_finite(self._copies[-1]):
+            return
+        weights, restored = "All weights are finite", "There are no finite ones"
+        for copies in self._copies:
+            if paths := _not_finite(copies):
+                weights = f"The first weight not finite is {paths[0]}"
                 break
-        else:
-            restored = "There are no finite weights to restore."
-        raise FloatingPointError(f"{when}. {weights} {restored}")
+            for variable, value in copies:
+                variable.assign(value)
+            restored = "The model has the last finite weights"
+        raise FloatingPointError(f"{when}. {weights}. {restored}.")
 
 
 def _not_finite(copies):
     """The paths of the variables whose values are not finite."""
-    arrays = (
-        (v.path, keras.ops.convert_to_numpy(value)) for v, value in copies
-    )
+    arrays = [(v.path, keras.ops.convert_to_numpy(copy)) for v, copy in copies]
     return [path for path, array in arrays if not np.isfinite(array).all()]
