@@ -5,9 +5,6 @@ from keras import ops
 
 from keras_rin import _arguments
 
-# The smallest number of a dtype grows to 1 in this number of steps.
-MOST_STEPS = {"float32": 150, "float64": 1150}
-
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class Orthogonal(keras.constraints.Constraint):
@@ -19,17 +16,15 @@ class Orthogonal(keras.constraints.Constraint):
     matrix. As a `recurrent_constraint`, it keeps the recurrent matrix
     orthogonal throughout training and not only at initialization.
 
-    The decomposition is not computed. The Newton-Schulz iteration
-    X <- X (3 I - X^T X) / 2 has the same limit, consists of matrix products,
-    and takes five steps if the weight is close to orthogonal after the
-    update, or up to 130 more from further away.
+    Close to an orthogonal matrix, as after an update, the decomposition is not
+    computed: the Newton-Schulz iteration X <- X (3 I - X^T X) / 2 has the same
+    limit and consists of matrix products, five or more of these steps.
 
-    A finite weight of any scale and condition number becomes orthogonal. If
-    the matrix is singular, the result is one of several nearest matrices;
-    singular values below 1e-37 of the Frobenius norm (1e-307 in float64) count
-    as 0. Beyond a condition number of 1e7 (1e16), the result is the nearest
-    one to a matrix within rounding of V. NaN is propagated. On a GPU that
-    computes matrix products in TF32, the result has that precision.
+    A finite weight of any scale becomes orthogonal. If the matrix is singular,
+    the result is one of several nearest matrices. Beyond a condition number of
+    1e7 (1e16 in float64), the result is the nearest one to a matrix within
+    rounding of V. NaN is propagated. On a GPU that computes matrix products in
+    TF32, the result has that precision.
 
     Args:
         offset: Boolean, whether the weight is the offset U from the identity,
@@ -87,60 +82,32 @@ def _nearest_orthogonal(x, identity):
     def excess(x):
         return ops.matmul(ops.transpose(x, (0, 2, 1)), x) - identity
 
-    def is_far(x, e):
-        return ops.any(_norm(e) > 0.25)
-
     def step(x, e):
-        # With 0.9, small singular values grow by 1.9 in place of 1.5, and
-        # those at 1 still converge.
-        factor = ops.cast(ops.where(_norm(e) < 0.9, 0.5, 0.9), x.dtype)
-        x = x - factor * ops.matmul(x, e)
+        x = x - ops.matmul(x, e) / 2
         return x, excess(x)
 
-    def approach(x, e):
-        steps = MOST_STEPS[keras.backend.standardize_dtype(x.dtype)]
-        return ops.while_loop(is_far, step, (x, e), maximum_iterations=steps)
-
-    def from_afar():
-        # The iteration needs a spectral norm of at most 1, which the
-        # Frobenius norm bounds.
-        y = ops.where(near, x, _scaled_to_unit_norm(x))
-        y, e = approach(y, excess(y))
-        # The iteration leaves singular values of 0 unchanged.
-        y = ops.where(_norm(e) > 0.25, y + _null_space_map(y, e, identity), y)
-        return y, excess(y)
-
-    # Within this distance the iteration converges.
-    e = excess(x)
-    near = _norm(e) < 0.9
-    x, e = ops.cond(ops.all(near), lambda: (x, e), from_afar)
-    x, e = approach(x, e)
+    # Within this distance the iteration converges. Of 64, 256 and 512 units on
+    # a CPU it takes 0.2 to 0.8 of the time of `ops.svd`.
+    is_near = ops.all(_norm(excess(x)) < 0.9)
+    x = ops.cond(is_near, lambda: x, lambda: _polar_factor(x))
+    state = ops.while_loop(
+        lambda x, e: ops.any(_norm(e) > 0.25), step, (x, excess(x))
+    )
     # Convergence is quadratic: 0.25, 5e-2, 2e-3, 2e-6, 2e-12, 0.
     for _ in range(4):
-        x = x - ops.matmul(x, e) / 2
-        e = excess(x)
+        state = step(*state)
+    x, e = state
     return x - ops.matmul(x, e) / 2
 
 
-def _null_space_map(x, e, identity):
-    """A map of the null space of a partial isometry to that of its transpose.
-
-    The map is random, because that of the identity is 0 for a chain.
-    """
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    size = 0.5 * identity.shape[0] ** -0.5  # a spectral norm of about 1
-    noise = keras.random.normal(identity.shape, 0, size, dtype, seed=0)
-    left = ops.matmul(x, ops.transpose(x, (0, 2, 1))) - identity
-    return ops.matmul(ops.matmul(left, noise), e)
-
-
-def _scaled_to_unit_norm(x):
+def _polar_factor(x):
+    """P Q^T of each matrix, NaN where a number of it is not finite."""
     largest = ops.max(ops.abs(x), axis=(1, 2), keepdims=True)
-    # The squares then stay in range. The root divides twice, because many
-    # processors round 1 / 3e38 to 0.
-    root = ops.sqrt(ops.where(largest > 0, largest, 1))
-    x = x / root / root
-    return x / ops.maximum(_norm(x), keras.config.epsilon())
+    is_finite = ops.isfinite(largest)
+    # Divided twice, because many processors round 1 / 3e38 to 0.
+    root = ops.sqrt(ops.where(is_finite & (largest > 0), largest, 1))
+    left, _, right = ops.svd(ops.where(is_finite, x / root / root, 0))
+    return ops.where(is_finite, ops.matmul(left, right), float("nan"))
 
 
 def _norm(x):
