@@ -183,7 +183,7 @@ def test_a_width_that_float32_cannot_hold_is_refused_with_one_it_can():
         with pytest.raises(ValueError, match=message):
             perfect_fit(x, y, width=width)
     assert perfect_fit(x, y, width=7).model.layers[1].units == 7
-    twins = np.concatenate([x[:30], x[:30] + 1e-2 * rng.normal(size=(30, 20))])
+    twins = np.concatenate([x[:30], x[:30] + 1e-3 * rng.normal(size=(30, 20))])
     assert perfect_fit(twins, np.arange(60) // 30).model.layers[1].units > 5
 
 

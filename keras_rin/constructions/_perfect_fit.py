@@ -224,7 +224,7 @@ def _directions(z, units):
     lengths = np.linalg.norm(z[:units], axis=1)
     directions = z[:units] / np.where(lengths > 0, lengths, 1)[:, None]
     scores = directions @ z.T
-    scores[np.tri(*scores.shape, dtype=bool)] = -np.inf  # no later point
+    scores[np.tri(*scores.shape) > 0] = -np.inf  # no later point
     return directions, np.minimum((lengths - scores.max(axis=1)) / 2, 1)
 
 
