@@ -86,16 +86,14 @@ def write(model, log, form, folder, steps=None):
 
 
 def sizes(model, log):
-    """Bytes of weights and code of each form that the model has."""
-    found = {}
-    for form in FORMS:
+    """Each form that the model has, the smallest first, and its bytes."""
+    for form in reversed(FORMS):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 file = write(model, log, form, folder, steps=1_000)
             except ValueError:  # a layer that has no step in integers
                 continue
-            found[form] = file.weight_bytes + (file.code_bytes or 0)
-    return found
+            yield form, file.weight_bytes + (file.code_bytes or 0)
 
 
 def check(model, log, form, header):

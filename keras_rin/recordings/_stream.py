@@ -138,10 +138,10 @@ def train_stream(
     content = zlib.crc32(rows.x.tobytes())
     job = minutes, training.window, seed, __version__
     runs = Runs(folder, [rows.summary, content, *job])
-    networks = _that_fit(training, flash)
-    trainings = 3 * len(networks) + seeds
     try:
-        with tqdm(total=trainings * EPOCHS, unit="epoch") as progress:
+        with tqdm(unit="epoch", desc="sizes of headers") as progress:
+            networks = _that_fit(training, flash)
+            progress.reset((3 * len(networks) + seeds) * EPOCHS)
             found = _search(training, networks, runs, end, seeds, progress)
             model, scores = _repeat(
                 training, found[0], runs, end, seeds, progress
@@ -173,7 +173,7 @@ def _that_fit(training, flash):
     sizes = {}
     for network in NETWORKS:
         model = training.build(*network)
-        sizes[network] = min(_device.sizes(model, training.log).values())
+        _, sizes[network] = next(_device.sizes(model, training.log))
     networks = [network for network, size in sizes.items() if size <= flash]
     if not networks:
         raise ValueError(
@@ -297,19 +297,19 @@ def _write(model, log, folder, flash):
     Of those that fit, the smallest is kept that costs next to no accuracy.
     """
     x, y = log.rows("test")
-    scores, fitting = [], {}
-    for form, size in _device.sizes(model, log).items():
+    scores, fitting = [], dict[str, float]()
+    for form, size in _device.sizes(model, log):
         row = {"name": f"header, {form}", "flash, bytes": size}
         if _device.can_compile():
             _device.write(model, log, form, folder)
             row |= _score(_device.answers(folder, x, log.classes), y)
         scores.append(row)
-        if size <= flash:
+        if size <= flash or not fitting:
             fitting[form] = row.get("accuracy", 0)
     worst = max(fitting.values()) - LOSS
-    kept = [form for form, accuracy in fitting.items() if accuracy >= worst][-1]
+    kept = next(form for form in fitting if fitting[form] >= worst)
     header = _device.write(model, log, kept, folder)
     check = ""
     if _device.can_compile():
         check = str(_device.check(model, log, kept, header.path))
-    return kept, header, check, scores
+    return kept, header, check, scores[::-1]
