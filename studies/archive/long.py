@@ -54,10 +54,10 @@ same way, with 500 updates of a GRU and four parts.
 
 import functools
 import itertools
-import statistics
 
 import keras
 import numpy as np
+import pandas
 from scipy import stats
 
 from engine import record
@@ -65,7 +65,6 @@ from engine import recordings as data
 from engine.many_models import ManyModels
 from engine.many_models import initial_weights
 from engine.measurement import Variant
-from engine.measurement import groups
 from engine.measurement import spread
 from engine.models import as_many_weights
 from engine.partial_runs import PartialRuns
@@ -338,17 +337,11 @@ def tables(results):
 
 
 def time_table(milliseconds):
-    columns = {
-        "layer": lambda row: row[0],
-        "time": lambda row: spread(row[1]),
-        "seconds of a training": lambda row: f"{seconds(*row):.0f}",
-    }
-    return record.table(columns, milliseconds.items(), words=1)
-
-
-def seconds(layer, milliseconds):
-    updates = TIMES[layer] * UPDATES["PLAID"]
-    return updates * statistics.median(milliseconds) / 1e3
+    rows = []
+    for layer, times in milliseconds.items():
+        seconds = TIMES[layer] * UPDATES["PLAID"] * np.median(times) / 1e3
+        rows.append([layer, spread(times), f"{seconds:.0f}"])
+    return record.markdown(["layer", "time", "seconds of a training"], rows)
 
 
 def best_fold(run, rolled):
@@ -375,44 +368,36 @@ CHOSEN = {
 
 
 def difference_table(tested):
+    runs = pandas.DataFrame(tested)
+    is_rin = runs["layer"] == "RIN"
+    pairs = runs[is_rin].merge(runs[~is_rin], on="data", suffixes=("_rin", ""))
     rows = []
-    for name, runs in groups(tested, "data").items():
-        by_layer = groups(runs, "layer")
-        for rin, (layer, (other,)) in itertools.product(
-            by_layer.pop("RIN"), by_layer.items()
-        ):
-            difference = np.subtract(rin["accuracies"], other["accuracies"])
-            updates = [f"{run['part']:,}" for run in (rin, other)]
-            difference = mean_of(difference, "+.3f", "+.3f")
-            rows.append([name, layer, *updates, difference])
+    for pair in pairs.itertuples():
+        difference = np.subtract(pair.accuracies_rin, pair.accuracies)
+        difference = mean_of(difference, "+.3f", "+.3f")
+        updates = f"{pair.part_rin:,}", f"{pair.part:,}"
+        rows.append([pair.data, pair.layer, *updates, difference])
     header = ["data", "layer", "updates of RIN", "of the other", "difference"]
     return record.markdown(header, rows, words=2)
 
 
 def tables_over_data(tested):
     """The accuracies after the most updates, and their mean differences."""
-    by_data = {
-        name: {run["layer"]: run["accuracies"] for run in runs}
-        for name, runs in groups(tested, "data").items()
-    }
-    rows = [
-        [name, *(mean_of(of, ".3f", ".3f") for of in accuracies.values())]
-        for name, accuracies in by_data.items()
-    ]
-    layers = list(dict.fromkeys(run["layer"] for run in tested))
-    means = {
-        layer: np.array([np.mean(of[layer]) for of in by_data.values()])
-        for layer in layers
-    }
-    rows.append(["mean", *(f"{of.mean():.3f}" for of in means.values())])
+    frame = pandas.DataFrame(tested)
+    frame = frame.drop_duplicates(["data", "layer"], keep="last")
+    accuracies = frame.set_index(["data", "layer"])["accuracies"]
+    accuracies = accuracies.unstack(sort=False)
+    means = accuracies.map(np.mean)
+    table = accuracies.map(mean_of, mean=".3f", ends=".3f")
+    table.loc["mean"] = means.mean().map("{:.3f}".format)
     rin = means.pop("RIN")
     differences = [
         [layer, mean_of(rin - of, "+.3f", "+.3f")]
         for layer, of in means.items()
     ]
     return (
-        record.markdown(["data", *layers], rows, words=1),
-        record.markdown(["layer", "difference"], differences, words=1),
+        record.markdown(["data", *table], table.itertuples()),
+        record.markdown(["layer", "difference"], differences),
     )
 
 

@@ -57,11 +57,11 @@ def pages(options):
     studies = list(map(load, protocols.every()))
     for study in studies if options.pictures else []:
         page.draw(study)
-    page.write_all(studies, measurement.asserted())
+    page.write_all(studies, measurement.claims_of_programs())
 
 
 def run_program(options):
-    program = Measurement.of(options.study)
+    program = Measurement.load(options.study)
     if options.smallest:
         with tempfile.TemporaryDirectory() as folder:
             program.run(pathlib.Path(folder), options.variant, smallest=True)
@@ -76,7 +76,7 @@ def run(options):
 
     try:
         protocol = protocols.read(options.study)
-        claims.of(Study(protocol))
+        claims.evaluate(Study(protocol))
     except ValueError as error:
         sys.exit(str(error))
     if missing := data.missing_data(protocol.settings):
@@ -84,7 +84,7 @@ def run(options):
     runner.run(protocol, options.jobs, options.ray_address)
     study = load(protocol)
     page.draw(study)
-    page.write(study, claims.of(study))
+    page.write(study, claims.evaluate(study))
     print((protocol.folder / "README.md").read_text())
 
 

@@ -50,7 +50,7 @@ class Claim:
         return verdicts.verdict(answers, self.universal, self.unit)
 
 
-def of(study):
+def evaluate(study):
     """The claims of a study; ValueError says what is wrong in one."""
     source = study.protocol.source
     shared = {key: source[key] for key in SHARED if key in source}

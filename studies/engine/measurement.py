@@ -55,7 +55,7 @@ class Measurement:
         self.variants = getattr(program, "VARIANTS", {"": Variant()})
 
     @classmethod
-    def of(cls, name):
+    def load(cls, name):
         """The program of a part of a study, by its name, FOLDER/PART."""
         study, _, part = name.partition("/")
         if name not in programs():
@@ -112,7 +112,7 @@ class Measurement:
     def page(self, folder):
         """README.md of the results in a folder, or the part of it."""
         question, _, method = self.program.__doc__.partition("\n\n")
-        parts = [method.strip(), *page.of_claims(self.asserted(folder))]
+        parts = [method.strip(), *page.of_claims(self.claims(folder))]
         for name, variant in self.variants.items():
             results = record.read(folder / self._file("results.json", name))
             if results is None:
@@ -127,7 +127,7 @@ class Measurement:
                 parts += [line] * (folder / file).exists()
         return page.text(self.name, question, parts)
 
-    def asserted(self, folder):
+    def claims(self, folder):
         """The claims of the program, from the results in a folder."""
         results = record.read(folder / self._file("results.json", ""))
         path = self.folder / self._file("claims.toml", "")
@@ -144,7 +144,7 @@ class Measurement:
 
 
 def programs():
-    """The names of all programs, as `Measurement.of` takes them."""
+    """The names of all programs, as `Measurement.load` takes them."""
     return [
         f"{path.parent.name}/{path.stem}"
         for path in sorted(record.STUDIES.glob("[a-z]*/*.py"))
@@ -152,10 +152,10 @@ def programs():
     ]
 
 
-def asserted():
+def claims_of_programs():
     """The claims of all programs, from their stored results."""
-    every = map(Measurement.of, programs())
-    return [claim for made in every for claim in made.asserted(made.folder)]
+    every = map(Measurement.load, programs())
+    return [claim for made in every for claim in made.claims(made.folder)]
 
 
 def _caption(draw):
@@ -184,8 +184,3 @@ def spread(values, digits=3):
 def groups(runs, *keys):
     """{value: runs that have it}, or tuple of values, in the order of runs."""
     return grouped(runs, operator.itemgetter(*keys))
-
-
-def first(key, form=""):
-    """The column of a value that all runs of a group have."""
-    return lambda runs: f"{runs[0][key]:{form}}"

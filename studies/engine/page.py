@@ -9,7 +9,7 @@ from engine import pictures
 from engine import record
 from engine import tables
 from engine import verdicts
-from engine.study import core_seconds_of
+from engine.study import total_core_seconds
 
 CLAIMS = record.STUDIES.parent / "docs" / "claims.md"
 DECIDED = "holds", "does not hold"
@@ -32,12 +32,12 @@ def text(name, question, parts):
     return re.sub("^#", "##", page, flags=re.M) if part else page
 
 
-def of(study, asserted):
+def of_study(study, study_claims):
     """What README.md says of a protocol, or of its part of a study."""
     protocol = study.protocol
     parts = [f"{protocol['setting']} {protocol['differs']}".strip()]
     parts += [f"    python -m engine run {protocol.name}", _made(study)]
-    parts += [GUIDE] * (not protocol.part) + of_claims(asserted)
+    parts += [GUIDE] * (not protocol.part) + of_claims(study_claims)
     if study.outcomes:
         parts.append("## Runs")
         for name in protocol["tables"]:
@@ -45,15 +45,15 @@ def of(study, asserted):
             parts.append(tables.table(study, name))
         parts += [
             f"![{pictures.CAPTIONS[file]}]({protocol.file(file).name})"
-            for file in pictures.of(study)
+            for file in pictures.figures(study)
         ]
     return text(protocol.name, protocol["question"], parts)
 
 
-def of_claims(asserted):
+def of_claims(every):
     """The heading and the table of the claims of a study, if it has any."""
     header = ["claim, *source*", "found, *published*", "verdict"]
-    rows = [row for claim in asserted for row in _rows(claim)]
+    rows = [row for claim in every for row in _rows(claim)]
     table = record.markdown(header, rows, words=3).strip()
     return ["## Claims", table] if rows else []
 
@@ -90,8 +90,8 @@ def _made(study):
         f"{runs}, {seeds} seed{'s' * (seeds > 1)}",
         f"keras {versions['keras']}, tensorflow {versions['tensorflow']}",
     ]
-    if took := study.metadata.get("took"):
-        seconds = core_seconds_of(took) * len(study.runs) / took["runs"]
+    if cost := study.metadata.get("took"):
+        seconds = total_core_seconds(cost) * len(study.runs) / cost["runs"]
         parts.append(f"about {seconds / 2 / 3600:.2g} hours on two cores")
     processors = {
         run.processor or "processor not recorded" for run in study.runs
@@ -99,11 +99,11 @@ def _made(study):
     return "; ".join([*parts, *sorted(processors)]) + "."
 
 
-def of_table(asserted):
+def of_table(every):
     """The claims that hold, then those that do not."""
     rows = []
     for kind_and_subject in itertools.product(DECIDED, claims.SUBJECTS):
-        for claim in asserted:
+        for claim in every:
             if (_kind(claim.verdict), claim.about) != kind_and_subject:
                 continue
             folder, _, part = claim.study.partition("/")
@@ -119,12 +119,12 @@ def _kind(verdict):
     return re.sub(r" in \d.*", " in part", verdict)
 
 
-def of_counts(asserted):
+def of_counts(every):
     """How many claims have which verdict, and how many comparisons hold."""
-    counts = collections.Counter(_kind(claim.verdict) for claim in asserted)
+    counts = collections.Counter(_kind(claim.verdict) for claim in every)
     p_values = [
         part.p_value
-        for claim in asserted
+        for claim in every
         for part in claim.parts
         if part.p_value is not None
     ]
@@ -143,21 +143,21 @@ def of_counts(asserted):
 
 def draw(study):
     """The pictures of a study, from its stored runs."""
-    for file, figure in pictures.of(study).items():
+    for file, figure in pictures.figures(study).items():
         record.write_picture(study.protocol.file(file), figure(study))
 
 
-def write(study, asserted):
+def write(study, study_claims):
     """README.md of a study, or the part of it that is of a protocol."""
     path = study.protocol.folder / "README.md"
-    record.write_page(path, study.protocol.part, of(study, asserted))
+    record.write_page(path, study.protocol.part, of_study(study, study_claims))
 
 
 def write_all(studies, every):
     """The pages of studies, and docs/claims.md with the claims of programs."""
     for study in studies:
-        asserted = claims.of(study)
-        every = [*every, *asserted]
-        write(study, asserted)
+        study_claims = claims.evaluate(study)
+        every = [*every, *study_claims]
+        write(study, study_claims)
     record.write_page(CLAIMS, "claims", of_table(every))
     record.write_page(CLAIMS, "counts", of_counts(every))

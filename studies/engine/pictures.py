@@ -55,7 +55,7 @@ def plot_range(axes, x, values, label, color, **line):
     axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
 
 
-def of(study):
+def figures(study):
     """{file: function that draws it}, once a variant has all its runs."""
     if not study.outcomes:
         return {}

@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from engine import record
 from engine import training
-from engine.study import core_seconds_of
 from engine.study import load
+from engine.study import total_core_seconds
 
 # TensorFlow keeps each compiled network, 0.1 GiB, until its process ends.
 RUNS_OF_A_PROCESS = 32
@@ -48,12 +48,12 @@ def store(protocol, run, core_seconds):
     path = protocol.file("runs.jsonl")
     with record.locked(protocol.folder):
         lines = path.read_text().splitlines() if path.exists() else ["{}"]
-        took = json.loads(lines[0]).get("took", {"runs": 0, "core_seconds": 0})
-        took = {
-            "runs": took["runs"] + 1,
-            "core_seconds": round(core_seconds_of(took) + core_seconds, 1),
+        cost = json.loads(lines[0]).get("took", {"runs": 0, "core_seconds": 0})
+        cost = {
+            "runs": cost["runs"] + 1,
+            "core_seconds": round(total_core_seconds(cost) + core_seconds, 1),
         }
-        first = {**record.made_by(), "protocol": protocol.source, "took": took}
+        first = {**record.made_by(), "protocol": protocol.source, "took": cost}
         lines = [json.dumps(first), *lines[1:], json.dumps(run.as_dict())]
         record.write_text(path, "\n".join(lines) + "\n")
 

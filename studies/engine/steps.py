@@ -7,6 +7,7 @@ training a backward pass and an SGD update.
 
 import keras
 import numpy as np
+import pandas
 
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -31,6 +32,17 @@ LAYERS = {
 def size_cell(size):
     """A size as a table shows it."""
     return " × ".join(map(str, size))
+
+
+def by_size(records, key):
+    """What records have at a key: a row for each size, a column for each layer.
+
+    In the order measured.
+    """
+    frame = pandas.DataFrame(records)
+    frame["size"] = frame["size"].map(size_cell)
+    frame = frame.set_index(["size", "contender"])[key]
+    return frame.unstack(sort=False)
 
 
 def data(size):

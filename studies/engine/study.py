@@ -209,9 +209,9 @@ class Study:
         return [setting for setting in settings if setting not in stored]
 
 
-def core_seconds_of(took):
+def total_core_seconds(cost):
     """How long all runs took on one core; before, two were made at a time."""
-    return took.get("core_seconds", 2 * took.get("seconds", 0))
+    return cost.get("core_seconds", 2 * cost.get("seconds", 0))
 
 
 def load(protocol):

@@ -46,7 +46,7 @@ TABLES = {
 
 def table(study, name):
     """Columns that tell the variants, and what a table says of an outcome."""
-    names, (header, cells) = telling(study), TABLES[name]
+    names, (header, cells) = distinguishing_names(study), TABLES[name]
     rows = [
         [*(words.cell(outcome.variant[name]) for name in names), *row]
         for outcome in study.outcomes
@@ -60,7 +60,7 @@ def table(study, name):
 def panels(study):
     """[(value of `panels`, if any, [(variant in words, outcome)])]"""
     by = study.protocol["panels"]
-    names = sorted(name for name in telling(study) if name != by)
+    names = sorted(name for name in distinguishing_names(study) if name != by)
 
     def label(variant):
         return words.label((name, variant[name]) for name in names)
@@ -70,10 +70,10 @@ def panels(study):
     return list(by_value.items())
 
 
-def telling(study):
+def distinguishing_names(study):
     """The hyperparameters that tell the variants of a study apart."""
     variants = [outcome.variant for outcome in study.outcomes]
-    return words.telling_names(variants, study.protocol.varied)
+    return words.distinguishing_names(variants, study.protocol.varied)
 
 
 def tuned(study):

@@ -43,14 +43,14 @@ def cell(value):
     return value or "" if isinstance(value, str | None) else f"{value:g}"
 
 
-def telling_names(variants, names):
+def distinguishing_names(variants, names):
     """The hyperparameters that tell variants apart, as few as may be.
 
     Numbers that follow from another value are left out before words are, the
     last of `names` before the first.
     """
     values = {name: [variant[name] for variant in variants] for name in names}
-    telling = [n for n in names if set(values[n]) != {None}]
+    names = [n for n in names if set(values[n]) != {None}]
 
     def count(names):
         return len(set(zip(*map(values.get, names), strict=True)))
@@ -58,12 +58,12 @@ def telling_names(variants, names):
     def is_word(name):
         return any(isinstance(value, str) for value in values[name])
 
-    different = count(telling)
-    for name in sorted(reversed(telling), key=is_word):
-        fewer = [n for n in telling if n != name]
+    different = count(names)
+    for name in sorted(reversed(names), key=is_word):
+        fewer = [n for n in names if n != name]
         if fewer and count(fewer) == different:
-            telling = fewer
-    return telling
+            names = fewer
+    return names
 
 
 def unit(pairs, names):
@@ -79,7 +79,9 @@ def condition(pair, pairs, names):
     first, second = (
         [
             (name, variant[name])
-            for name in telling_names(side, _with_values(side, sorted(names)))
+            for name in distinguishing_names(
+                side, _with_values(side, sorted(names))
+            )
             if _differs(side, name)
         ]
         for variant, side in zip(pair, zip(*pairs, strict=True), strict=True)

@@ -95,12 +95,10 @@ SMALLEST = {"points": (1, 50), "classes": 1}
 
 
 def fits_any_labels(results):
-    ratios, accuracies = [], []
-    for run in results["runs"]:
-        n, r = run["points"], run["classes"]
-        ratios.append(run["parameters"] / (n * np.log(n) + r**2))
-        accuracies += run["accuracy"].values()
-    points = max(run["points"] for run in results["runs"])
+    runs = results["runs"]
+    ratios = [run["parameters"] / theorem(run) for run in runs]
+    accuracies = [share for run in runs for share in run["accuracy"].values()]
+    points = max(run["points"] for run in runs)
     summary = f"accuracy {min(accuracies):.2%}, {min(ratios):.2f} to "
     summary += f"{max(ratios):.2f} (n ln n + r^2) parameters"
     yes = min(accuracies) == 1 and max(ratios) < 3

@@ -35,7 +35,6 @@ from engine import record
 from engine.many_models import ADAM
 from engine.many_models import recipe
 from engine.measurement import Variant
-from engine.measurement import first
 from engine.measurement import groups
 from engine.measurement import spread
 from engine.partial_runs import PartialRuns
@@ -223,20 +222,16 @@ def low_cell(losses, length):
 
 def diverging_table(runs):
     lengths = [n for n in runs[0]["rungs"][0]["tests"] if int(n) >= 5_000]
-    layers = groups(runs, "layer")
-    of_rin = np.median(seconds(next(iter(layers.values()))))
-    columns = {"layer": first("layer"), "seeds": lambda runs: str(len(runs))}
-    for n in lengths:
-        columns[f"{int(n):,}"] = lambda runs, n=n: str(diverging(runs, n))
-    columns["seconds"] = lambda runs: spread(seconds(runs))
-    columns["seconds over those of RIN"] = lambda runs: (
-        f"{np.median(seconds(runs)) / of_rin:.2g}"
-    )
-    return record.table(columns, layers.values())
-
-
-def seconds(runs):
-    return [sum(rung["seconds"] for rung in run["rungs"]) for run in runs]
+    rows, of_rin = [], None
+    for layer, of_layer in groups(runs, "layer").items():
+        seconds = [sum(r["seconds"] for r in run["rungs"]) for run in of_layer]
+        of_rin = of_rin or np.median(seconds)  # the first layer
+        counts = [diverging(of_layer, n) for n in lengths]
+        ratio = f"{np.median(seconds) / of_rin:.2g}"
+        rows.append([layer, len(of_layer), *counts, spread(seconds), ratio])
+    header = ["layer", "seeds", *(f"{int(n):,}" for n in lengths)]
+    header += ["seconds", "seconds over those of RIN"]
+    return record.markdown(header, rows)
 
 
 VARIANTS = {

@@ -24,6 +24,7 @@ were removed.
 import itertools
 import statistics
 
+import pandas
 from tqdm import tqdm
 
 from engine import pictures
@@ -31,6 +32,7 @@ from engine import record
 from engine import steps
 from engine import timing
 from engine.measurement import Variant
+from engine.measurement import groups
 
 # batch, time, features, units
 SIZES = [
@@ -93,87 +95,73 @@ def timed(makers, size, mode, repeats, seconds):
     return [{"contender": name, **case, "ms": times[name]} for name in times]
 
 
-def times_by_case(records):
-    """{(size, mode): {layer: ms of each step}}, in the order measured."""
-    cases = {}
-    for run in records:
-        times = cases.setdefault((tuple(run["size"]), run["mode"]), {})
-        times[run["contender"]] = run["ms"]
-    return cases
+def by_mode(results):
+    """{mode: ms of the steps, a row for each size, a column for each layer}"""
+    return {
+        mode: steps.by_size(runs, "ms")
+        for mode, runs in groups(results["records"], "mode").items()
+    }
 
 
 def tables(results):
-    by_mode = {}
-    for (size, mode), times in times_by_case(results["records"]).items():
-        by_mode.setdefault(mode, {})[steps.size_cell(size)] = times
     captions = {}
-    for mode, by_size in by_mode.items():
-        step = f"{mode.capitalize()} step"
-        captions[f"{step}, ms"] = step_table(by_size, cell)
+    for mode, times in by_mode(results).items():
+        step, medians = (
+            f"{mode.capitalize()} step",
+            times.map(statistics.median),
+        )
+        captions[f"{step}, ms"] = step_table(times.map(cell))
+        simple_rnn = medians.reindex(columns=SIMPLE_RNN).min(axis=1)
+        ratios = medians.div(simple_rnn, axis=0).map("{:.2f}".format)
         caption = f"{step}, over that of the faster SimpleRNN"
-        captions[caption] = step_table(by_size, ratio_cell)
-        if all(set(IN_GRID) <= times.keys() for times in by_size.values()):
+        captions[caption] = step_table(ratios)
+        if set(IN_GRID) <= {*medians}:
+            medians["faster SimpleRNN"] = simple_rnn
             caption = f"Ratios over all sizes, {mode} step"
-            captions[caption] = ratio_table(by_size.values())
+            captions[caption] = ratio_table(medians)
     return captions
 
 
-def step_table(by_size, cell):
+def step_table(cells):
     """Cells of sizes and layers, whichever are more as rows."""
-    names = list(next(iter(by_size.values())))
-    rows = [[steps.SIZE, *names]]
-    for size, times in by_size.items():
-        rows.append([size, *(cell(times, name) for name in names)])
-    if len(by_size) <= len(names):
-        rows = list(zip(*rows, strict=True))
-    return record.markdown(rows[0], rows[1:])
+    if len(cells) <= len(cells.columns):
+        cells = cells.T
+    return record.markdown([steps.SIZE, *cells], cells.itertuples())
 
 
-def cell(times, name):
+def cell(times):
     """Median and quartiles."""
-    quartiles = statistics.quantiles(times[name], n=4)
+    quartiles = statistics.quantiles(times, n=4)
     # Three significant digits, without an exponent.
     low, middle, high = (f"{float(f'{ms:.3g}'):,g}" for ms in quartiles)
     return f"{middle} ({low} to {high})"
 
 
-def ratio_cell(times, name):
-    simple = [times[layer] for layer in SIMPLE_RNN if layer in times]
-    faster = min(map(statistics.median, simple))
-    return f"{statistics.median(times[name]) / faster:.2f}"
-
-
-def ratio_table(times_of_sizes):
+def ratio_table(medians):
     """How many times as long one step takes as another, over all sizes."""
-    ratios = {name: [] for name in RATIOS}
-    for times in times_of_sizes:
-        ms = {name: statistics.median(times[name]) for name in IN_GRID}
-        ms["faster SimpleRNN"] = min(map(ms.get, SIMPLE_RNN))
-        for name, (one, other) in RATIOS.items():
-            ratios[name].append(ms[one] / ms[other])
-    rows = [
-        [name, f"{statistics.median(values):.2f}", f"{max(values):.2f}"]
-        + [f"{sum(value > 1 for value in values)} of {len(values)}"]
-        for name, values in ratios.items()
-    ]
+    rows = []
+    for name, (one, other) in RATIOS.items():
+        ratios = medians[one] / medians[other]
+        row = [name, f"{ratios.median():.2f}", f"{ratios.max():.2f}"]
+        rows.append([*row, f"{(ratios > 1).sum()} of {len(ratios)}"])
     header = ["ratio of step times", "median", "largest", "above 1"]
     return record.markdown(header, rows)
 
 
 def draw(results):
     """Step time of RIN over that of SimpleRNN, size by size."""
-    cases = times_by_case(results["records"])
-    modes = {mode for _, mode in cases}
-    if modes != {"training", "forward"}:  # one of the variants
-        return None
-    figure, axes = pictures.subplots(7, 1 + 0.3 * len(cases))
-    labels = [f"{mode}  {size}" for size, mode in cases]
+    records = results["records"]
+    if {run["mode"] for run in records} != {"training", "forward"}:
+        return None  # one of the variants
+    runs = pandas.DataFrame(records)
+    sizes = runs["size"].map(lambda size: f"  {tuple(size)}")
+    runs["case"] = runs["mode"] + sizes
+    medians = runs.set_index(["case", "contender"])["ms"].unstack(sort=False)
+    medians = medians.map(statistics.median)
+    labels = list(medians.index)
+    figure, axes = pictures.subplots(7, 1 + 0.3 * len(labels))
     for suffix, marker in (("", "o"), (", XLA", "x")):
-        ratios = [
-            statistics.median(times[f"RIN{suffix}"])
-            / statistics.median(times[f"SimpleRNN{suffix}"])
-            for times in cases.values()
-        ]
+        ratios = medians[f"RIN{suffix}"] / medians[f"SimpleRNN{suffix}"]
         label = f"both{suffix or ', default compilation'}"
         axes.plot(ratios, labels, marker, color="black", label=label)
     axes.axvline(1, color="grey", linewidth=1)

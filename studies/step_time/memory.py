@@ -41,14 +41,9 @@ def measure(sizes=SIZES, names=NAMES):
 
 
 def tables(results):
-    sizes = {}
-    for run in results["records"]:
-        row = sizes.setdefault(steps.size_cell(run["size"]), {})
-        (mib,) = run["mib"]
-        row[run["contender"]] = f"{mib:.0f}"
-    rows = [[size, *row.values()] for size, row in sizes.items()]
-    names = next(iter(sizes.values()))
-    header = [steps.SIZE, *(f"{name}, MiB" for name in names)]
+    mib = steps.by_size(results["records"], "mib")
+    rows = mib.map(lambda of_steps: f"{of_steps[0]:.0f}").itertuples()
+    header = [steps.SIZE, *(f"{name}, MiB" for name in mib)]
     return {"Peak memory": record.markdown(header, rows)}
 
 

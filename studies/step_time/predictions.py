@@ -76,21 +76,12 @@ def milliseconds(size, name, training):
 
 
 def tables(results):
-    by_size = {}
-    for run in results["records"]:
-        times = by_size.setdefault(steps.size_cell(run["size"]), {})
-        times[run["contender"]] = run["ms"]
-    rows = [
-        [name, *(layers.cell(times, name) for times in by_size.values())]
-        for name in CASES
-    ]
-    rows.append([RATIO, *map(ratio, by_size.values())])
-    return {"Time, ms": record.markdown([steps.SIZE, *by_size], rows)}
-
-
-def ratio(times):
-    tensorflow, jax, *_ = map(statistics.median, times.values())
-    return f"{tensorflow / jax:.2f}"
+    times = steps.by_size(results["records"], "ms").T
+    table = times.map(layers.cell)
+    tensorflow, jax, *_ = times.map(statistics.median).to_numpy()
+    table.loc[RATIO] = list(map("{:.2f}".format, tensorflow / jax))
+    header = [steps.SIZE, *table]
+    return {"Time, ms": record.markdown(header, table.itertuples())}
 
 
 SMALLEST = {"sizes": [(2, 5, 1, 3)], "repeats": 3}

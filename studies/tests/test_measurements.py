@@ -25,7 +25,7 @@ PACKAGES |= dict.fromkeys(["devices/streams", "devices/integers"], "seglearn")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_is_made_of_the_stored_results(name):
-    measured = Measurement.of(name)
+    measured = Measurement.load(name)
     page, folder = measured.page(measured.folder), measured.folder
     stored = (folder / "README.md").read_text()
     marked = f"<!-- {measured.part} -->\n{page}<!-- end -->"
@@ -42,7 +42,7 @@ def test_the_smallest_settings_run(name, tmp_path):
             pytest.skip(f"needs {program}")
     if name in PACKAGES:
         pytest.importorskip(PACKAGES[name])
-    measured = Measurement.of(name)
+    measured = Measurement.load(name)
     backend = next(iter(measured.variants.values())).backend
     if backend != keras.backend.backend():
         pytest.skip(f"it runs on {backend}")
@@ -134,6 +134,6 @@ def test_a_part_is_written_between_its_marks(squares):
 
 def test_what_does_not_exist_is_refused(squares):
     with pytest.raises(SystemExit, match="There is no squares. Programs: arc"):
-        Measurement.of("squares")
+        Measurement.load("squares")
     with pytest.raises(SystemExit, match="Variants are , five, not six"):
         squares.run(variant="six")

@@ -16,16 +16,16 @@ from engine.study import load
 
 
 def test_the_pages_are_those_of_the_stored_runs():
-    every = measurement.asserted()
+    every = measurement.claims_of_programs()
     for study in map(load, protocol.every()):
-        asserted = claims.of(study)
-        every += asserted
+        study_claims = claims.evaluate(study)
+        every += study_claims
         text = (study.protocol.folder / "README.md").read_text()
-        written = page.of(study, asserted)
+        written = page.of_study(study, study_claims)
         if part := study.protocol.part:
             written = f"<!-- {part} -->\n{written}<!-- end -->"
         assert written in text, "python -m engine pages"
-        for picture in pictures.of(study):
+        for picture in pictures.figures(study):
             assert study.protocol.file(picture).exists()
     text = page.CLAIMS.read_text()
     assert page.of_table(every) in text
@@ -42,11 +42,11 @@ def test_each_study_is_in_one_room_of_the_index():
 
 def test_a_study_without_runs_says_so(tmp_path):
     study = Study(small.read(tmp_path / "a_b"))
-    assert page.of(study, []) == (
+    assert page.of_study(study, []) == (
         "# a b\n\n**Which?**\n\nSmall.\n\n    python -m engine run a_b\n\n"
         f"Not run yet.\n\n{page.GUIDE}\n"
     )
-    (claim,) = claims.of(study)
+    (claim,) = claims.evaluate(study)
     assert (claim.parts, claim.verdict) == ([], "not tested")
 
 
@@ -72,6 +72,6 @@ def test_one_no_refutes_a_claim_without_exceptions(
         better = setting["layer"] == "RIN" and setting["length"] == 5
         return {"test": 0.5 + setting["seed"] / 100 - 0.25 * better}
 
-    (claim,) = claims.of(small.study(tmp_path, outcome, text))
+    (claim,) = claims.evaluate(small.study(tmp_path, outcome, text))
     assert [part.answer for part in claim.parts] == answers
     assert claim.verdict == verdict

@@ -42,7 +42,9 @@ def test_a_part_of_a_study_has_its_own_files(tmp_path):
 def test_what_is_wrong_is_said_before_any_run(tmp_path, old, new, error):
     assert old in small.TOML
     with pytest.raises(ValueError) as raised:
-        claims.of(Study(small.read(tmp_path, small.TOML.replace(old, new))))
+        claims.evaluate(
+            Study(small.read(tmp_path, small.TOML.replace(old, new)))
+        )
     assert error in str(raised.value)
 
 
@@ -51,4 +53,4 @@ def test_the_protocol_of_the_guide_is_one(tmp_path):
     text = guide.split("```toml\n")[1].split("```")[0]
     protocol = small.read(tmp_path, text)
     assert len(protocol.settings) == 45
-    assert len(claims.of(Study(protocol))) == 1
+    assert len(claims.evaluate(Study(protocol))) == 1

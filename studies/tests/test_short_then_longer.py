@@ -4,6 +4,7 @@ import pathlib
 import re
 
 import keras
+import pytest
 from short_then_longer.ladder import LONGER
 from short_then_longer.ladder import SMALLEST
 from short_then_longer.ladder import train
@@ -19,6 +20,7 @@ def test_the_page_climbs_the_ladder_of_the_study():
     assert tuple(ladder) == LONGER
 
 
+@pytest.mark.exhaustive
 def test_a_trained_network_is_saved_for_the_demonstration(tmp_path):
     ladder, tests = SMALLEST["ladder"], SMALLEST["tests"]
     file = tmp_path / "rin.keras"
