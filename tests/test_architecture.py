@@ -41,8 +41,6 @@ LAYERS = {
 }
 # {package: modules}; of Keras, those that do not import it
 PACKAGES = {package: set(modules) for (package,), modules in PACKAGE_ROWS}
-# Of the standard library, in spite of their names.
-PUBLIC = {"_exit", "_fields", "_replace"}
 
 
 def imports(path):
@@ -97,36 +95,8 @@ def test_what_is_no_api_is_private():
         assert name in module.__all__, f"{module.__name__}.{name}"
 
 
-def private_names(path):
-    """Private names that a file imports, or reads of another object."""
-    nodes = ast.walk(ast.parse(path.read_text()))
-    attributes = [node for node in nodes if type(node) is ast.Attribute]
-    used = [of.attr for of in attributes if ast.unparse(of.value) != "self"]
-    used += [part for name in imports(path) for part in name.split(".")]
-    return {name for name in used if re.match("_(?!_)", name)} - PUBLIC
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import keras_rin._files",
-        "from keras_rin import _files",
-        "from keras_rin.plots import _drawing as drawing",
-        "import keras_rin.plots as p; p._drawing.axes(None)",
-        "from keras_rin.layers import RIN; RIN._name",
-    ],
-)
-def test_a_private_name_is_found(line, tmp_path):
-    path = tmp_path / "study.py"
-    path.write_text(line)
-    assert private_names(path)
-
-
-@pytest.mark.parametrize("folder", [*FOLDERS, "docs/"])
-def test_around_the_package_only_public_names_are_used(folder):
-    imported = set()
-    for path in (ROOT / folder).rglob("*.py"):
-        imported |= {name.split(".")[0] for name in imports(path)}
-        assert not private_names(path), path
-    if folder in FOLDERS:
-        assert imported & {"docs", "examples", "tests"} == FOLDERS[folder]
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_around_the_package_imports_what_the_page_says(folder):
+    paths = (ROOT / folder).rglob("*.py")
+    imported = {name.split(".")[0] for path in paths for name in imports(path)}
+    assert imported & {"docs", "examples", "tests"} == FOLDERS[folder]
