@@ -2,6 +2,7 @@ import gc
 import importlib.util
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -59,6 +60,20 @@ def seed_keras():
 @pytest.fixture(autouse=True)
 def no_wait_for_the_disk(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def run_script(tmp_path):
+    """Runs a script in a process of its own, and returns what it prints."""
+
+    def run(text, *arguments, **environment):
+        file = tmp_path / "script.py"
+        file.write_text(text)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+        command = [sys.executable, file, *arguments]
+        return subprocess.check_output(command, env=environment, text=True)
+
+    return run
 
 
 @pytest.fixture(autouse=True)

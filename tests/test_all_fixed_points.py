@@ -70,28 +70,6 @@ def test_they_are_those_of_a_linear_program_for_each_set(units, seed, kind):
     assert str(points).endswith(f"; all of them, from {2**units} active sets")
 
 
-GRAPHS = {  # edges, and the sets of active units, by Curto, Morrison et al.
-    "no edge": ([], [{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}]),
-    "clique": (itertools.permutations(range(3), 2), [{0, 1, 2}]),
-    "cycle": ([(0, 1), (1, 2), (2, 0)], [{0, 1, 2}]),
-    "path": ([(0, 1), (1, 2)], [{2}]),
-    "two sinks": ([(0, 1), (0, 2)], [{1}, {2}, {1, 2}]),
-    "clique and point": ([(0, 1), (1, 0)], [{0, 1}, {2}, {0, 1, 2}]),
-}
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_threshold_linear_networks_of_graphs_have_known_points(name):
-    """Weights -1 + 0.25 along edges, else -1 - 0.5; a drive of 1."""
-    edges, expected = GRAPHS[name]
-    matrix = np.where(np.eye(3), 0, -1.5)
-    for sender, receiver in edges:
-        matrix[sender, receiver] = -0.75
-    points = fixed_points(network(matrix, 1.0), complete=True)
-    active = [{*np.flatnonzero(state > 1e-9)} for state in points.states]
-    assert sorted(map(sorted, active)) == sorted(map(sorted, expected))
-
-
 def test_the_search_finds_the_same_and_no_other():
     """Four units that inhibit each other: any of them may be active."""
     layer = network(1.3 * np.eye(4) - 1, 1.0)

@@ -7,7 +7,6 @@ from keras_rin.diagnostics import fisher_memory_curve
 from keras_rin.diagnostics import henrici_departure
 from keras_rin.initializers import PartialIdentity
 from keras_rin.layers import RINCell
-from keras_rin.tasks import adding
 
 pytestmark = pytest.mark.one_backend
 
@@ -52,8 +51,3 @@ def test_other_values_are_refused_by_name(name, function):
         message = f"`{name}` must .*Received: {name}[ =]"
         with pytest.raises(ValueError, match=message):
             function(value)
-
-
-def test_random_numbers_come_from_a_generator():
-    with pytest.raises(TypeError, match="`rng` must be a numpy.random.Gen"):
-        adding.generate(0, 3, 5)

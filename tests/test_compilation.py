@@ -7,7 +7,6 @@ import keras
 import numpy as np
 import pytest
 import references
-import scripts
 from cases import first_of
 from cases import table
 from references import MASKS
@@ -127,38 +126,13 @@ def test_an_evaluation_may_take_second_derivatives():
     assert value["curvature"] != 0
 
 
-def write_saved_model(model, path):
-    import tensorflow as tf
-
-    tf.saved_model.save(model, str(path))
-
-
-def write_litert(model, path):
-    import tensorflow as tf
-
-    converter = tf.lite.TFLiteConverter.from_keras_model(model)
-    converter.target_spec.supported_ops = [
-        tf.lite.OpsSet.TFLITE_BUILTINS,
-        tf.lite.OpsSet.SELECT_TF_OPS,
-    ]
-    path.write_bytes(converter.convert())
-
-
-FILES = {
-    "model.export": lambda model, path: model.export(path, verbose=False),
-    "tf.saved_model": write_saved_model,
-    "tf.lite": write_litert,
-}
-
-
 @pytest.mark.parametrize("fused", ["auto", True])
-@pytest.mark.parametrize("name", first_of([(name,) for name in FILES]))
-def test_files_have_the_plain_loop(tmp_path, name, fused):
+def test_files_have_the_plain_loop(tmp_path, fused):
     model = traced_model(fused=fused)
     model.compile("sgd", "mse")
     model.predict(X, verbose=0)
     Traced.loops.clear()
-    FILES[name](model, tmp_path / "file")
+    model.export(tmp_path / "file", verbose=False)
     assert Traced.loops and set(Traced.loops) == {0}
     written = [f for f in [*tmp_path.rglob("*")] if f.is_file()]
     assert b"XlaMustCompile" not in b"".join(f.read_bytes() for f in written)
@@ -170,15 +144,15 @@ def with_mask(layer):
 
 MODELS = {
     "mask": lambda: with_mask(RIN(3)),
-    "mask, all outputs": lambda: with_mask(RIN(3, return_sequences=True)),
     "recompute": lambda: [RIN(3, recompute=True, return_sequences=True)],
+    "dropout": lambda: [RIN(3, dropout=0.5, recurrent_dropout=0.5)],
+    "both directions": lambda: with_mask(keras.layers.Bidirectional(RIN(3))),
+    "mask, all outputs": lambda: with_mask(RIN(3, return_sequences=True)),
     "zeros": lambda: with_mask(
         RIN(3, return_sequences=True, zero_output_for_mask=True)
     ),
     "backwards": lambda: [RIN(3, go_backwards=True, return_sequences=True)],
-    "dropout": lambda: [RIN(3, dropout=0.5, recurrent_dropout=0.5)],
     "float16": lambda: [RIN(3, dtype="mixed_float16")],
-    "both directions": lambda: with_mask(keras.layers.Bidirectional(RIN(3))),
     "nested": lambda: [keras.Sequential([keras.Sequential([RIN(3)])])],
     "within a wrapper": lambda: [
         keras.layers.Reshape((1, 7, 2)),
@@ -187,7 +161,10 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name, compiled", table(MODELS, COMPILED))
+@pytest.mark.parametrize(
+    "name, compiled",
+    first_of([case.values for case in table(MODELS, COMPILED)], 4),
+)
 def test_predictions_are_those_of_the_plain_loop(rng, name, compiled):
     """The call of a model, outside of `predict`, runs the loop of Keras."""
     model = keras.Sequential([keras.Input((7, 2)), *MODELS[name]()])
@@ -259,15 +236,10 @@ for way in (
 
 
 @pytest.mark.exhaustive
-def test_lengths_that_vary_are_not_compiled_one_by_one(tmp_path):
-    program = tmp_path / "count.py"
-    program.write_text(COUNT_COMPILATIONS)
+def test_lengths_that_vary_are_not_compiled_one_by_one(run_script, tmp_path):
     flags = f"--xla_dump_to={tmp_path}"
-    finished = scripts.Running(
-        str(program), str(tmp_path), XLA_FLAGS=flags
-    ).end()
-    assert finished.returncode == 0, finished.stderr
-    counts = [int(n) for n in re.findall(r"compiled: (\d+)", finished.stdout)]
+    printed = run_script(COUNT_COMPILATIONS, str(tmp_path), XLA_FLAGS=flags)
+    counts = [int(n) for n in re.findall(r"compiled: (\d+)", printed)]
     # The first length, forward and backward, and once more without a
     # gradient; Keras then leaves it undefined.
     assert counts == [2] * 21 + [3] * 14

@@ -275,34 +275,6 @@ def test_a_degenerate_root_is_one_point_of_a_neutral_direction(case):
     assert points.searches.sum() + len(points.unconverged_states) == 180
 
 
-def logistic(r):
-    """x' = r x (1 - x): 0 of slope r, and 1 - 1 / r of slope 2 - r."""
-    expected = [([0, 0], [r, 0.1]), ([1 - 1 / r, 0], [2 - r, 0.1])]
-    return (lambda x, y: (r * x * (1 - x), 0.1 * y)), expected
-
-
-def henon():
-    """Two saddles, with eigenvalues l^2 + 2.8 x l - 0.3 = 0."""
-    roots = np.roots([1.4, 0.7, -1])
-    expected = [([x, 0.3 * x], np.roots([1, 2.8 * x, -0.3])) for x in roots]
-    return (lambda x, y: (1 - 1.4 * x**2 + y, 0.3 * x)), expected
-
-
-@pytest.mark.parametrize(
-    "function, expected", [*map(logistic, [0.5, 1.5, 2.9, 3.5]), henon()]
-)
-def test_known_maps_have_their_two_points(rng, function, expected):
-    points = fixed_points(plane_map(function), normal_states(rng, 2))
-    assert len(points.states) == 2
-    for state, eigenvalues in expected:
-        (k,) = np.flatnonzero(np.abs(points.states - state).max(axis=1) < 1e-7)
-        eigenvalues = sorted(eigenvalues, key=abs, reverse=True)
-        np.testing.assert_allclose(
-            points.eigenvalues[k], eigenvalues, atol=1e-7
-        )
-        assert points.expanding[k] == (np.abs(eigenvalues) > 1).sum()
-
-
 def test_refining_brings_an_eigenvalue_of_1_within_3e_7(rng):
     """tanh(h) - h has a triple root at 0, tanh(h / 2) - h a single one."""
     layer = simple_rnn(np.diag([1, 0.5]))

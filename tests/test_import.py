@@ -1,14 +1,9 @@
 """What an import of the package brings."""
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[1]
 # Modules of which `keras` may import some, and `keras_rin` none.
 HEAVY = ["matplotlib", "scipy", "tensorflow", "torch"]
 LIGHT = {"scipy", "scipy.version"}  # and its private modules
@@ -24,10 +19,8 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 
 
 @pytest.mark.one_backend
-def test_an_import_brings_nothing_heavy():
-    command = [sys.executable, "-c", NEW_MODULES]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    new = json.loads(subprocess.check_output(command, env=environment))
+def test_an_import_brings_nothing_heavy(run_script):
+    new = json.loads(run_script(NEW_MODULES))
     assert "keras_rin.layers._rin" in new
     heavy = {name for name in new if name.split(".")[0] in HEAVY}
     assert {name for name in heavy if "._" not in name} <= LIGHT

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 from cases import first_of
 from references import built
-from references import simple_rnn
 
-from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics import gradient_norms
 from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import state_jacobians
@@ -100,18 +98,3 @@ def test_an_exponent_above_0_of_a_state_that_rests_is_warned_of(rng):
     moving = lyapunov_spectrum(layer, x, initial_states=states, **options)
     driven = lyapunov_spectrum(layer, x + 1e-3, **options)
     assert moving.exponents < 0.1 and driven.exponents < 0.1
-
-
-@pytest.mark.one_backend
-def test_found_points_are_resting_states():
-    layer, x = simple_rnn(2 * np.eye(2)), np.zeros((1, 20, 1))
-    points = fixed_points(layer, [[1, 1], [0.01, 1], [0, 0]])
-    assert points.expanding.tolist() == [0, 1, 2]
-    for state, expanding in zip(points.states, points.expanding, strict=True):
-        arguments = {"x": x, "initial_states": state[None]}
-        if not expanding:
-            assert (lyapunov_spectrum(layer, **arguments).exponents < 0).all()
-            continue
-        with pytest.warns(UserWarning, match="in 1 of 1 sequences"):
-            spectrum = lyapunov_spectrum(layer, **arguments)
-        assert spectrum.exponents[0] == pytest.approx(np.log(2), rel=1e-4)

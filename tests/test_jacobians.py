@@ -1,5 +1,3 @@
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
@@ -8,6 +6,7 @@ from cases import one_backend_after
 from references import ACTIVATIONS
 from references import Map
 from references import MapFromFive
+from references import Power
 from references import built
 from references import to_numpy
 from references import weights64
@@ -146,24 +145,6 @@ def test_two_transitions_are_one_step(rng):
     np.testing.assert_allclose(jacobians[0, 1], (first @ second).T, atol=1e-7)
 
 
-def test_the_layer_is_as_before(rng):
-    options = {"dropout": 0.5, "recurrent_dropout": 0.5, "stateful": True}
-    layer = keras.layers.LSTM(3, dtype="mixed_float16", **options)
-    layer(rng.normal(size=(2, 4, 2)))
-    before = [to_numpy(variable).copy() for variable in layer.variables]
-    policy, activation = layer.cell.dtype_policy, layer.cell.activation
-    x = rng.normal(size=(5, 4, 2))
-    with pytest.raises(ValueError, match="must stay finite in float32"):
-        layer.cell.activation = lambda z: z * np.inf
-        state_jacobians(layer, x)
-    layer.cell.activation = activation
-    assert state_trajectories(layer, x).dtype == np.float32
-    assert layer.cell.dtype_policy is policy
-    assert layer.cell.activation is activation
-    for variable, value in zip(layer.variables, before, strict=True):
-        np.testing.assert_array_equal(to_numpy(variable), value)
-
-
 def test_another_dtype_is_refused():
     with pytest.raises(ValueError, match="`dtype` must be one of"):
         state_jacobians(
@@ -218,16 +199,6 @@ def test_many_rows_are_as_few(rng):
     for part in (slice(-2, None), slice(1023, 1025)):
         few = state_jacobians(layer, x[part])
         np.testing.assert_allclose(jacobians[part], few, atol=1e-6)
-
-
-@dataclasses.dataclass
-class Power:
-    """A callable with an order and without a hash."""
-
-    exponent: int
-
-    def __call__(self, z):
-        return keras.ops.tanh(z) ** self.exponent
 
 
 @pytest.mark.parametrize(

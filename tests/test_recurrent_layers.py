@@ -169,9 +169,9 @@ def test_weights_of_float64_may_be_beyond_float32():
 )
 @pytest.mark.parametrize("raises", one_backend_after([False, True]))
 def test_the_model_stays_as_it_was(name, raises, rng):
-    layer = keras.layers.GRU(
-        4, dropout=0.5, recurrent_dropout=0.5, seed=1, stateful=True
-    )
+    options = {"dropout": 0.5, "recurrent_dropout": 0.5, "seed": 1}
+    layer = keras.layers.GRU(4, **options, stateful=True, dtype="mixed_float16")
+    policy, activation = layer.cell.dtype_policy, layer.cell.activation
     model = keras.Sequential([layer])
     x = rng.normal(size=(2, 3, 2)).astype("float32")
     model(x)
@@ -184,5 +184,7 @@ def test_the_model_stays_as_it_was(name, raises, rng):
         assert raises
     for old, new in zip(before, model.variables, strict=True):
         np.testing.assert_array_equal(old, to_numpy(new))
+    assert layer.cell.dtype_policy is policy
+    assert layer.cell.activation is activation
     fresh = layer.cell.get_dropout_mask(keras.ops.ones((2, 2)))
     assert keras.tree.flatten(fresh)[0].shape == (2, 2)

@@ -43,25 +43,6 @@ def test_an_optimizer_tells_a_rin_from_a_simple_rnn_by_the_penalty_alone(rng):
     assert_same(other - same, 0.02 * np.eye(5))
 
 
-def test_on_an_offset_it_would_pull_to_twice_the_identity():
-    with pytest.warns(UserWarning, match="meant for the matrix"):
-        layer = RIN(
-            5,
-            recurrent_initializer="identity",
-            recurrent_regularizer=IdentityOffsetL2(0.1),
-        )
-    layer.build((None, None, 2))
-    assert_same(layer.losses[0], 0, atol=0)
-    assert_same(layer.effective_recurrent_kernel, 2 * np.eye(5))
-
-
-def test_a_layer_with_another_kernel_says_so_when_built():
-    layer = keras.layers.LSTM(3, recurrent_regularizer=IdentityOffsetL2())
-    layer.build((None, None, 2))
-    with pytest.raises(ValueError, match=r"Received: shape=\(3, 12\)"):
-        layer.losses  # noqa: B018
-
-
 @pytest.mark.parametrize(
     "refused, message",
     [
