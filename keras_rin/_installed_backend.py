@@ -15,11 +15,13 @@ def choose_backend():
 
 
 def announce_command():
-    """The command says that it began, and TensorFlow logs nothing."""
+    """The command says that it began, and shows no log of TensorFlow."""
     is_script = pathlib.Path(*sys.argv[:1]).stem == "keras-rin"
     if is_script or "-m keras_rin" in " ".join(sys.orig_argv):
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         print("keras-rin: loading Keras", flush=True)
+        # TensorFlow logs to file descriptor 2. Python's messages get their own.
+        sys.stderr = open(os.dup(2), "w", buffering=1, closefd=False)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 choose_backend()
