@@ -9,9 +9,11 @@ _FUNCTION = re.compile(
     re.M | re.S,
 )
 # Of a function of one value, and of parameters, that of each value of z.
-_AT = re.compile(r"static inline float \$(\w+)_at\(float x((?:, float \w+)*)\)")
+_AT = re.compile(
+    r"static inline (float|int32_t) \$(\w+)_at\(\1 x((?:, float \w+)*)\)"
+)
 _LOOP = """\
-static inline void ${name}(float z[], int n{parameters})
+static inline void ${name}({c_type} z[], int n{parameters})
 {{
     for (int i = 0; i < n; i++)
         z[i] = ${name}_at(z[i]{arguments});
@@ -19,27 +21,28 @@ static inline void ${name}(float z[], int n{parameters})
 """
 
 
-def _read(name):
-    return pathlib.Path(__file__).with_name(name).read_text("ascii")
+def _functions(name):
+    """The functions of a file, and their loops."""
+    text = pathlib.Path(__file__).with_name(name).read_text("ascii")
+    functions = {match[1]: match[0] for match in _FUNCTION.finditer(text)}
+    return functions | {
+        name: _LOOP.format(
+            name=name,
+            c_type=c_type,
+            parameters=parameters,
+            arguments=parameters.replace("float ", ""),
+        )
+        for c_type, name, parameters in _AT.findall(text)
+    }
 
 
-def _functions(text):
-    return {match[1]: match[0] for match in _FUNCTION.finditer(text)}
-
-
-INTEGER_FUNCTIONS = _functions(_read("integer_functions.c"))
-_TEXT = _read("functions.c")
-_FUNCTIONS = _functions(_TEXT) | {
-    name: _LOOP.format(
-        name=name,
-        parameters=parameters,
-        arguments=parameters.replace("float ", ""),
-    )
-    for name, parameters in _AT.findall(_TEXT)
-}
-# Of `keras.activations`.
+INTEGER_FUNCTIONS = _functions("integer_functions.c")
+_FUNCTIONS = _functions("functions.c")
+# Of `keras.activations`, without parameters.
 ACTIVATIONS = ("softmax", "log_softmax") + tuple(
-    name for name, parameters in _AT.findall(_TEXT) if not parameters
+    name
+    for name, text in _FUNCTIONS.items()
+    if f"${name}(float z[], int n)\n" in text and f"{name}_at" in _FUNCTIONS
 )
 
 

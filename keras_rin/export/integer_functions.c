@@ -61,22 +61,9 @@ static inline void $add_state(const int16_t h[], int32_t factor, int32_t z[], in
         z[i] += h[i] * factor;
 }
 
-static inline void $relu(int32_t z[], int n)
+static inline int32_t $relu_at(int32_t x)
 {
-    for (int i = 0; i < n; i++)
-        z[i] = z[i] < 0 ? 0 : z[i];
-}
-
-static inline void $tanh(int32_t z[], int n)
-{
-    for (int i = 0; i < n; i++)
-        z[i] = $tanh_at(z[i]);
-}
-
-static inline void $sigmoid(int32_t z[], int n)
-{
-    for (int i = 0; i < n; i++)
-        z[i] = $sigmoid_at(z[i]);
+    return x < 0 ? 0 : x;
 }
 
 static inline void $saturate(const int32_t z[], int16_t h[], int n)
