@@ -1,25 +1,23 @@
 """A model as a C header: compiled, run, and compared with Keras."""
 
 import functools
-import re
 
 import keras
 import numpy as np
 import pytest
 from cases import first_of
 from chains import ACTIVATIONS
-from chains import random_chain
 from keras import layers
 from keras import ops
 from references import to_numpy
-from step_files import ARM
-from step_files import M4F
 from step_files import ON_BOARD
 from step_files import QEMU
 from step_files import assert_near
 from step_files import round_weights
-from step_files import run
 from step_files import run_c
+from test_headers_compile import COMPILERS
+from test_headers_compile import chain
+from test_headers_compile import header
 
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
@@ -29,23 +27,6 @@ pytestmark = [
     pytest.mark.one_backend,
     pytest.mark.filterwarnings("ignore:.*does not support masking"),
 ]
-
-STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-ffreestanding"]
-COMPILERS = {
-    "gcc": "gcc -std=c99",
-    "g++": "g++ -std=c++17",
-    "clang": "clang -std=c99",
-    "clang++": "clang++ -std=c++17 -x c++",
-    "m0plus": f"{ARM}m0plus",
-    "m4": M4F,
-    "avr": "avr-gcc -std=c99 -mmcu=atmega328p",
-    "avr, C++": "avr-g++ -std=c++17 -mmcu=atmega328p",
-    "riscv": "riscv64-unknown-elf-gcc -std=c99 -march=rv32imac -mabi=ilp32",
-}
-
-
-def chain(*layers_, shape=(None, 2), dtype="float32"):
-    return keras.Sequential([keras.Input(shape, dtype=dtype), *layers_])
 
 
 def tokens(*layers_):
@@ -84,12 +65,6 @@ def gates():
     )
 
 
-def header(model, folder, name="rin", **options):
-    path = folder / f"{name}.h"
-    export_streaming(model, path, format="c", verbose=False, **options)
-    return path
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("target", "make", "weights"),
@@ -124,113 +99,6 @@ def test_two_streams_of_5000_steps_equal_keras(
         round_weights(model)
         tolerance = 2e-4  # of 16 bits, to which a product rounds what it reads
     assert_near(y, model, x, tolerance)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.runtime
-@pytest.mark.parametrize("weights", ["float32", "int8"])
-def test_the_bytes_on_a_cortex_m4(weights, tmp_path, monkeypatch):
-    """Constants, but for the gaps before the next word, one state, the code.
-
-    Beside the weights is the table of tanh, of 19 floats.
-    """
-    path, options = tmp_path / "rin.h", {"format": "c", "weights": weights}
-    written = export_streaming(adding(), path, verbose=False, **options)
-    text = path.read_text()
-    assert f"Flash: {written.weight_bytes:,} bytes" in text
-    assert f"RAM: {written.state_bytes:,} bytes" in text
-    compile_object(tmp_path, f"{COMPILERS['m4']} -O0", "rin")
-    sizes = run(["arm-none-eabi-size", "-A", tmp_path / "headers.o"])
-    sizes = dict(re.findall(r"^(\.\w+)\S*\s+(\d+)", sizes, re.M))
-    gaps = int(sizes[".rodata"]) - written.weight_bytes - 4 * 19
-    assert 0 <= gaps <= 3 * text.count("const signed char")
-    assert int(sizes[".bss"]) == written.state_bytes
-    assert sizes[".data"] == "0"
-    assert 100 < written.code_bytes < int(sizes[".text"])
-    monkeypatch.setenv("PATH", "")
-    assert written.path == path and written.code_bytes is None
-
-
-@pytest.mark.exhaustive
-@pytest.mark.runtime
-@pytest.mark.parametrize("compiler", ["gcc", "g++", "clang", "clang++"])
-def test_headers_compile_together_without_a_warning(compiler, tmp_path):
-    """And need nothing but functions of `math.h`, and memcpy."""
-    names = [f"chain_{seed}" for seed in range(12)]
-    for seed, name in enumerate(names):
-        weights = ["float32", "int8"][seed % 2]
-        header(random_chain(seed)[0], tmp_path, name, weights=weights)
-    compile_object(tmp_path, COMPILERS[compiler], *names)
-    needed = set(run(["nm", "-u", tmp_path / "headers.o"]).split())
-    needed -= {"U", "_GLOBAL_OFFSET_TABLE_"}
-    possible = """memcpy memset memmove erff expf expm1f fabsf log1pf logf
-        sqrtf tanhf"""
-    assert {"expf", "tanhf"} <= needed <= set(possible.split())
-
-
-USE = """
-#include "PREFIX.h"
-#ifdef PREFIX_output_scale /* a header in integers */
-#define PREFIX_TYPES(x, y) const int16_t x[], int32_t y[]
-#else
-#define PREFIX_TYPES(x, y) const float x[], float y[]
-#endif
-extern PREFIX_state PREFIX_stream;
-PREFIX_state PREFIX_stream;
-void PREFIX_call(PREFIX_TYPES(x, y));
-void PREFIX_call(PREFIX_TYPES(x, y))
-{
-    PREFIX_reset(&PREFIX_stream);
-    PREFIX_step(&PREFIX_stream, x, y);
-}
-"""
-
-
-def compile_object(folder, command, *prefixes, before="", after=""):
-    """Compiles headers with a state of each and calls of its functions."""
-    source = folder / "headers.c"
-    uses = "".join(USE.replace("PREFIX", prefix) for prefix in prefixes)
-    source.write_text(before + uses + after)
-    program, *options = command.split()
-    command = [program, "-O2", *options, *STRICT, "-c", source]
-    run([*command, "-o", folder / "headers.o"])
-
-
-def named(layer, activation):
-    dense = layers.Dense(2, activation, name="private")
-    return chain(RIN(3, name=layer), dense)
-
-
-# Of each header the stem, a layer and an activation.
-TOGETHER = {
-    "functions": (
-        ("gait", "rin", "log_softmax"),
-        ("gait_log", "rin", "softmax"),
-    ),
-    "guards": (("Net", "rin", "relu"), ("NET", "rin", "relu")),
-    "public names": (("a", "step", "relu"), ("a_step", "state", "relu")),
-}
-
-
-@pytest.mark.parametrize("case", TOGETHER)
-def test_names_of_two_headers_do_not_meet(case, tmp_path):
-    stems = [stem for stem, *_ in TOGETHER[case]]
-    for stem, *layer in TOGETHER[case]:
-        header(named(*layer), tmp_path, stem)
-    for prefixes in (stems, stems[::-1]):
-        compile_object(tmp_path, COMPILERS["g++"], *prefixes)
-
-
-@pytest.mark.parametrize(
-    ("activation", "include"), [("tanh", ""), ("elu", "#include <math.h>\n")]
-)
-def test_a_header_in_a_namespace_of_cpp(activation, include, tmp_path):
-    """It has to find `math.h` included, if it needs it, as its comment says."""
-    text = header(named("rin", activation), tmp_path, "net").read_text()
-    assert "namespace" in text
-    before, after = f"{include}namespace gesture {{\n", "}\n"
-    command = COMPILERS["g++"]
-    compile_object(tmp_path, command, "net", before=before, after=after)
 
 
 # Down to subnormal numbers; the largest of float32 among them.
@@ -341,15 +209,6 @@ def test_a_softmax_along_the_features(rng, tmp_path):
     )
     x = rng.normal(size=(2, 5, 2)).astype("float32")
     assert_near(run_c(header(model, tmp_path), x)[0], model, x)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("compiler", ["gcc", "riscv"])
-def test_names_of_layers_become_different_identifiers(compiler, tmp_path):
-    """Debian's compiler for RISC-V has no `math.h`, so none is needed."""
-    names = ["a", "a-b", "a_b", "3", "\u00fc", "double", "a_recurrent", "x_h"]
-    header(chain(*(rin(name=name) for name in names)), tmp_path)
-    compile_object(tmp_path, COMPILERS[compiler], "rin")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 from keras import layers
 from step_files import run
 from step_files import run_c
-from test_c_header import COMPILERS
-from test_c_header import compile_object
+from test_headers_compile import COMPILERS
+from test_headers_compile import compile_object
 
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
