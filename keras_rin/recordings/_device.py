@@ -17,6 +17,7 @@ FORMS = {
     "int8 weights": {"weights": "int8"},
     "integers": {"weights": "int8", "states": "int16"},
 }
+SEQUENCE = 4_000  # steps of calibration, of sequences side by side
 MAIN = """\
 /* Reads rows of numbers, in the units of the log, and prints the class of each.
 On a device, x comes from the sensor. */
@@ -72,7 +73,11 @@ def write(model, log, form, folder, steps=None):
         rows, _ = log.rows("train", "validate")
         unit = units_of(rows)
         model = _reading_counts(model, unit)
-        options["calibration"] = np.round(rows[:steps] / unit)[None]
+        counts = np.round(rows[:steps] / unit)
+        length = min(len(counts), SEQUENCE)
+        counts = counts[: len(counts) // length * length]
+        counts = counts.reshape(-1, length, len(unit))
+        options["calibration"] = counts
         text = MAIN.replace("KIND", "int16_t").replace("OUTPUT", "int32_t")
         value = "count(value, unit[i])"
         numbers = ", ".join(f"{of!r}f" for of in unit.tolist())

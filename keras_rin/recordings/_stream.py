@@ -31,6 +31,7 @@ NETWORKS = (
     *(("MinGRU", 16), ("GRU", 7), ("RIN", 12)),
     *(("MinGRU", 47), ("RIN", 24), ("GRU", 14)),
 )
+TRAINING = 0.8  # of the minutes; the rest is for headers and tests
 LOSS = 0.01  # of accuracy, that integers may cost
 
 
@@ -111,7 +112,7 @@ def train_stream(
         window: Rows of a window; two are joined to train on.
         flash: Bytes of flash for weights and code of the header, in integers
             where that is smallest.
-        minutes: Minutes to train for.
+        minutes: Minutes for training, headers and tests.
         seeds: Trainings of the best network, fewer when the time is over.
         seed: Seed of the first training.
         separator: Character between the cells of a text file.
@@ -124,7 +125,7 @@ def train_stream(
     Raises:
         ValueError: A log that cannot be read, or can be read in two ways.
     """
-    end = clock.monotonic() + 60 * minutes
+    end = clock.monotonic() + 60 * minutes * TRAINING
     form: dict = {"separator": separator, "decimal": decimal}
     if join:
         form |= {"label": label, "time": time, "channels": channels}
