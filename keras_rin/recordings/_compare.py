@@ -212,13 +212,14 @@ class Job:
                 rins.append(self._network("RIN", preparation))
                 self._validate([rins[-1]], LAYERS["RIN"][2][:1])
         rin, _ = self._validate(rins, LAYERS["RIN"][2][:1])
-        self.networks = {"RIN": rin}
-        for name in [*LAYERS][1:]:
-            if not self._is_over():
-                self.networks[name] = self._network(name, rin.preparation)
-        for network in self.networks.values():
-            rates = LAYERS[network.name][2]
+        for name, (_, _, rates) in LAYERS.items():
+            if name != "RIN" and self._is_over():
+                break  # before XLA compiles it
+            network = rin
+            if name != "RIN":
+                network = self._network(name, rin.preparation)
             _, network.rate = self._validate([network], rates)
+            self.networks[name] = network
 
     def _network(self, name, preparation):
         return Network(name, self.data, self.rows[0], preparation, self.units)
