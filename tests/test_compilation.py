@@ -126,7 +126,7 @@ def test_an_evaluation_may_take_second_derivatives():
     assert value["curvature"] != 0
 
 
-@pytest.mark.parametrize("fused", ["auto", True])
+@pytest.mark.parametrize("fused", first_of([("auto",), (True,)]))
 def test_files_have_the_plain_loop(tmp_path, fused):
     model = traced_model(fused=fused)
     model.compile("sgd", "mse")
@@ -163,7 +163,7 @@ MODELS = {
 
 @pytest.mark.parametrize(
     "name, compiled",
-    first_of([case.values for case in table(MODELS, COMPILED)], 4),
+    first_of([case.values for case in table(MODELS, COMPILED)], 2),
 )
 def test_predictions_are_those_of_the_plain_loop(rng, name, compiled):
     """The call of a model, outside of `predict`, runs the loop of Keras."""

@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 from references import built
@@ -92,14 +91,3 @@ def test_it_has_one_stable_fixed_point_and_no_matrix(rng):
     # The sum, since close exponents take more steps to tell apart.
     actual = exponents.exponents.sum()
     np.testing.assert_allclose(actual, np.log(1 - gate).sum(), rtol=1e-4)
-
-
-@pytest.mark.one_backend
-def test_a_model_of_it_learns():
-    keras.utils.set_random_seed(0)
-    x = np.random.default_rng(0).normal(size=(64, 6, 1))
-    model = keras.Sequential([MinGRU(8, gate_bias=-1), keras.layers.Dense(1)])
-    model.compile(keras.optimizers.Adam(0.02), "mse")
-    y = x.mean(axis=1)
-    history = model.fit(x, y, epochs=20, verbose=0).history["loss"]
-    assert history[-1] < 0.2 * np.var(y)

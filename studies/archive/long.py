@@ -73,7 +73,7 @@ from engine.verdicts import mean_of
 from keras_rin.layers import RIN
 
 UNITS, FILTERS, STRIDE, BATCH, DROPOUT = 64, 32, 8, 16, 0.3
-SEEDS = 10
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 SHORT = tuple(data.PACKAGES)
 FOLDS = {"PLAID": 2, "ACSF1": 4} | dict.fromkeys(SHORT, 4)
 UPDATES = {"PLAID": 4_000, "ACSF1": 1_500} | dict.fromkeys(SHORT, 500)
@@ -88,7 +88,6 @@ RATES["RIN"] = (0.0001, 0.0003, 0.001, 0.003)
 SCALES = "set", "own"
 FAILED = {("PLAID", "set")}  # with a RIN, so not tried with other layers
 TIMES = {"RIN": 2, "GRU": 1, "LSTM": 1, "none": 2}
-FIELDS = "data", "layer", "part"
 
 
 def measure(
@@ -96,12 +95,12 @@ def measure(
     layers=tuple(LAYERS),
     partial=None,
     updates=UPDATES,
-    seeds=SEEDS,
+    seeds=10,
     timing=False,
 ):
     if timing:
         return timed()
-    stored = PartialRuns(partial, FIELDS)
+    stored = PartialRuns(partial, ("data", "layer", "part"))
     runs = []
     for layer, name in itertools.product(layers, names):
         most = TIMES[layer] * updates[name]
@@ -143,8 +142,7 @@ def accuracies(name, layer, updates, choices, seeds):
     best = best_choice(choices)
     recordings, test = scaled(name, best["scale"])
     runs = [(best["rate"], best["rolled"], seed) for seed in range(seeds)]
-    every = np.ones(len(recordings.y), bool)
-    answers = right(layer, recordings, test, updates, runs, every)
+    answers = right(layer, recordings, test, updates, runs, slice(None))
     return best | {"accuracies": answers.mean(axis=1).tolist()}
 
 
@@ -213,9 +211,6 @@ def build(layer, channels, classes, takes_mask=False):
     else:
         x = keras.layers.Dropout(DROPOUT)(x)
     return keras.Model(inputs, keras.layers.Dense(classes)(x))
-
-
-loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
 def right(layer, recordings, test, updates, runs, rows):
@@ -299,12 +294,8 @@ def timed(updates=100, turns=5):
     }
     in_turns(steps, 1)  # compiles
     times = in_turns(steps, turns)
-    return {
-        "milliseconds": {
-            layer: [time / updates for time in of_layer]
-            for layer, of_layer in times.items()
-        }
-    }
+    each = {name: np.divide(ms, updates).tolist() for name, ms in times.items()}
+    return {"milliseconds": each}
 
 
 def tables(results):
@@ -391,13 +382,12 @@ def tables_over_data(tested):
     table = accuracies.map(mean_of, mean=".3f", ends=".3f")
     table.loc["mean"] = means.mean().map("{:.3f}".format)
     rin = means.pop("RIN")
-    differences = [
-        [layer, mean_of(rin - of, "+.3f", "+.3f")]
-        for layer, of in means.items()
-    ]
+    differences = means.rsub(rin, axis=0).apply(
+        mean_of, mean="+.3f", ends="+.3f"
+    )
     return (
         record.markdown(["data", *table], table.itertuples()),
-        record.markdown(["layer", "difference"], differences),
+        record.markdown(["layer", "difference"], differences.items()),
     )
 
 
