@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 def start(output, *arguments, devices=1):
-    sizes = ["--samples=6000", "--length=10", "--epochs=4"]
+    sizes = ["--samples=1024", "--length=10", "--epochs=4"]
     environment = {
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
         **{"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
@@ -50,9 +50,17 @@ def start_together(output):
     return [start(output, *options, f"--process={n}") for n in range(2)]
 
 
+def printed_by(process):
+    """What a process prints until it ends, or is killed after five minutes."""
+    try:
+        return process.communicate(timeout=300)[0]
+    finally:
+        process.kill()
+
+
 def weights(output, *processes):
     """Those that the first of the processes has saved."""
-    printed = [process.communicate(timeout=300)[0] for process in processes]
+    printed = list(map(printed_by, processes))
     assert not any(process.returncode for process in processes), printed
     return keras.models.load_model(output / "model-0.keras").get_weights()
 
@@ -73,7 +81,7 @@ def test_when_a_process_dies_the_others_end_and_a_single_one_resumes(tmp_path):
             killed.kill()
     assert killed.wait()
     for process in others:
-        printed, _ = process.communicate(timeout=300)
+        printed = printed_by(process)
         assert process.returncode
         # The second is JAX's own word, where it comes before ours.
         assert re.search("A process has failed|another task died", printed)
