@@ -74,9 +74,10 @@ def one_column(names, pattern, place, what, needed=True):
     if len(fits) == 1 or not (fits or needed):
         return fits[0] if fits else None
     found = f"may be {' or '.join(fits)}" if fits else "has no usual name"
+    is_log = "; a log with a label in each row is for keras-rin stream"
     raise ValueError(
         f"{place}: the column of the {what} {found}; name it by --{what}, one "
-        f"of {', '.join(names)}."
+        f"of {', '.join(names)}{is_log * (what == 'recording')}."
     )
 
 
