@@ -5,14 +5,11 @@ it sees where 32 bits would not do.
 """
 
 import re
-import shutil
-import subprocess
 
 import keras
 import numpy as np
 import pytest
 from keras import layers
-from step_files import run
 from step_files import run_c
 from test_headers_compile import COMPILERS
 from test_headers_compile import compile_object
@@ -116,95 +113,6 @@ def test_a_header_in_integers_answers_as_keras(name, rng, tmp_path):
     assert np.abs(y - expected).max() < 0.04 * range_
     assert np.mean(y.argmax(-1) == expected.argmax(-1)) > 0.97
     run_c(path, extremes(100), SANITIZED)  # without an overflow
-
-
-UNO = """
-#include <avr/interrupt.h>
-#include <avr/io.h>
-#include <avr/sleep.h>
-#include <stdio.h>
-#include "rin.h"
-static const int16_t stream[][rin_inputs] PROGMEM = {ROWS};
-static int put(char letter, FILE *file)
-{
-    (void)file;
-    while (!(UCSR0A & 1 << UDRE0)) {}
-    UDR0 = (uint8_t)letter;
-    return 0;
-}
-static FILE out = FDEV_SETUP_STREAM(put, 0, _FDEV_SETUP_WRITE);
-static rin_state state;
-static int16_t x[rin_inputs];
-static int32_t y[rin_outputs];
-int main(void)
-{
-    UCSR0B = 1 << TXEN0;
-    rin_reset(&state);
-    for (unsigned t = 0; t < sizeof stream / sizeof stream[0]; t++) {
-        memcpy_P(x, stream[t], sizeof x);
-        rin_step(&state, x, y);
-        for (int i = 0; i < rin_outputs; i++)
-            fprintf(&out, "%ld,", (long)y[i]);
-        fprintf(&out, "%d;", rin_answer(y));
-    }
-    put('\\n', &out); /* the emulator prints whole lines */
-    cli();
-    sleep_mode();
-}
-"""
-
-
-@pytest.mark.runtime
-@pytest.mark.parametrize("name", ["RIN", "GRU", "LSTM", "MinGRU"])
-def test_an_emulated_uno_answers_as_the_computer(name, rng, tmp_path):
-    x, path = counts(rng, 1, 40), tmp_path / "rin.h"
-    header(model_of(MODELS[name](), x), path, x)
-    x = np.concatenate([x, extremes(10)[3:]], axis=1)
-    rows = [f"{{{','.join(map(str, row))}}}" for row in x[0]]
-    program = UNO.replace("{ROWS}", f"{{{','.join(rows)}}}")
-    (tmp_path / "uno.c").write_text(program)
-    elf = tmp_path / "uno.elf"
-    options = ["-Os", "-include", "avr/pgmspace.h", "-o", elf]
-    run([*COMPILERS["avr"].split(), *options, tmp_path / "uno.c"])
-    simavr = "simavr -m atmega328p -f 16000000".split()
-    printed = run([*simavr, elf], stderr=subprocess.STDOUT)
-    printed = re.sub(r"\x1b\[\d*m|\n", "", printed)  # colors, long lines
-    steps = re.findall(r"((?:-?\d+,)+)(\d+);", printed)
-    y = [np.array(outputs[:-1].split(","), "int64") for outputs, _ in steps]
-    expected = run_c(path, x)[0][0]
-    np.testing.assert_array_equal(y, expected)
-    answers = [int(answer) for _, answer in steps]
-    np.testing.assert_array_equal(answers, expected.argmax(axis=-1))
-
-
-# Of a step at most: instructions on a Cortex-M0+, cycles on an ATmega328P, and
-# bytes of flash on the former and of states.
-BILLS = {
-    "RIN": (4_800, 32_000, 800, 30),
-    "GRU": (79_398 / 3, 80_000, 1_300, 14),
-    "MinGRU": (5_500, 48_000, 1_000, 34),
-}
-
-
-@pytest.mark.runtime
-@pytest.mark.parametrize("name", BILLS)
-def test_the_bill_of_a_header_in_integers(name, rng, tmp_path, monkeypatch):
-    x = counts(rng)
-    written = header(model_of(MODELS[name](), x), tmp_path / "rin.h", x)
-    instructions, cycles, flash, state = BILLS[name]
-    for program in ("arm-none-eabi-gcc", "qemu-system-arm", "avr-gcc"):
-        if not shutil.which(program):
-            pytest.skip(f"needs {program}")
-    bill = written.bill()
-    m0, uno = bill["Cortex-M0+"], bill["ATmega328P"]
-    assert written.weight_bytes < m0.flash <= flash
-    assert written.state_bytes <= state
-    assert bill["Cortex-M4F"].per_step < m0.per_step <= instructions
-    assert uno.per_step <= cycles and uno.ram < 2_048
-    assert f"a step {m0.per_step:,} instructions" in str(written)
-    monkeypatch.setenv("PATH", "")
-    assert set(written.bill().values()) == {None}
-    assert "ATmega328P: needs gcc-avr avr-libc simavr" in str(written)
 
 
 def constants(path):
@@ -339,21 +247,6 @@ def test_tanh_and_sigmoid_are_off_by_two_in_32768(tmp_path):
         actual = run_c(path, x)[0][:, 0] / 32768
         assert np.abs(actual - y).max() < 2.5 / 32768
         assert scale_of(path) == 1 / 32768
-
-
-@pytest.mark.runtime
-@pytest.mark.parametrize("units", [25, 110])
-def test_the_bill_of_a_network_beyond_an_uno(units, tmp_path):
-    """First beyond its memory, then with an array beyond its compiler."""
-    if not shutil.which("avr-gcc"):
-        pytest.skip("needs avr-gcc")
-    layer = RIN(units, return_sequences=True)
-    model = keras.Sequential([keras.Input((None, 6)), layer])
-    bill = export_streaming(model, tmp_path / "rin.h", "c", False).bill()
-    assert ("ATmega328P" in bill) == (units == 25)
-    if units == 25:
-        uno = bill["ATmega328P"]
-        assert uno.ram > 4 * model.count_params() and uno.per_step is None
 
 
 TARGETS = ["gcc", "g++", "clang", "clang++", "m0plus", "avr", "avr, C++"]
