@@ -21,14 +21,15 @@ def _package(frame):
     return frame.f_globals.get("__name__", "").partition(".")[0]
 
 
-def integer(name, value, at_least=1):
+def integer(name, value, at_least=1, at_most=math.inf):
     try:
         number = operator.index(value)
     except TypeError:
         number = at_least - 1
-    if number < at_least or isinstance(value, bool):
+    if not at_least <= number <= at_most or isinstance(value, bool):
+        most = f" and at most {at_most}" if at_most < math.inf else ""
         raise ValueError(
-            f"`{name}` must be an integer of at least {at_least}. "
+            f"`{name}` must be an integer of at least {at_least}{most}. "
             f"Received: {name}={value!r}"
         )
     return number

@@ -100,7 +100,7 @@ def test_they_are_means_over_unmasked_steps(rng, warmup, lengths, backwards):
         (
             1,
             {"warmup": 3, "mask": np.arange(20)[None] < 3},
-            "most 2 .*warmup=3",
+            "most 2. .*warmup=3",
         ),
         (1e30, {}, "must stay finite.*at step"),
     ],

@@ -16,6 +16,7 @@ from keras_rin.callbacks import RecurrentDiagnostics
 from keras_rin.initializers import Chain
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
+from keras_rin.layers import MinGRU
 
 pytestmark = pytest.mark.one_backend
 
@@ -106,6 +107,18 @@ def test_gradient_and_exponent_are_followed_through_the_layers_before():
         ):
             logged = logs[f"{layer.name}_{quantity}"]
             np.testing.assert_allclose(logged, value, rtol=1e-3)
+
+
+def test_a_min_gru_has_gradients_and_no_matrix():
+    """Its derivative in a step is 1 - z, here of a constant gate z."""
+    options = {"gate_bias": -1.0, "kernel_initializer": "zeros"}
+    model = model_of(keras.Input((6, 2)), MinGRU(3, name="gru", **options))
+    (layer,) = diagnostics.preflight(model, *DATA).layers
+    logs = logs_of(model, x=X)
+    assert logs.keys() == {"gru_gradient_at_start", "gru_gradient_horizon"}
+    expected = (1 - 1 / (1 + np.e)) ** 6
+    measured = [layer.gradient_norms[0], logs["gru_gradient_at_start"]]
+    np.testing.assert_allclose(measured, expected, rtol=1e-5)
 
 
 def test_of_a_multiple_of_the_identity_each_value_is_known():

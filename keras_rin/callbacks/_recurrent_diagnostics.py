@@ -13,8 +13,8 @@ from keras_rin import diagnostics
 from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
-from keras_rin.diagnostics._layer_inputs import first_inputs
-from keras_rin.diagnostics._layer_inputs import first_rows
+from keras_rin.diagnostics._first_batch import first_inputs
+from keras_rin.diagnostics._first_batch import first_rows
 
 DISTANCES = ["distance_from_identity", "distance_from_orthogonal"]
 MATRIX = ["spectral_radius", "henrici_departure", *DISTANCES]
@@ -79,8 +79,9 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
 
     Raises:
         ValueError: If an argument is not as above; in training, if the model
-            has no layer with a recurrent kernel or, with `x`, is neither
-            Sequential nor functional; if the logs have one of the names.
+            has no layer with a recurrent kernel or, with `x`, no recurrent
+            layer, or is neither Sequential nor functional; if the logs have
+            one of the names.
 
     Example:
 
@@ -152,7 +153,13 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     def _find_layers(self):
         """Each layer with its name in the logs and a function of its inputs."""
         recurrent = recurrent_layers(self.model)
-        layers = [*filter(_recurrent_matrices.has_matrices, recurrent)]
+        # A MinGRU has no recurrent matrix, and gradients.
+        is_measured = (
+            _recurrent_matrices.has_matrices
+            if self.x is None
+            else _cells.has_built_cell
+        )
+        layers = [*filter(is_measured, recurrent)]
         if not layers:
             raise ValueError(
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
@@ -199,8 +206,10 @@ def _exponent(layer, x, mask):
 
 
 def _matrix_logs(name, layer):
-    matrices = diagnostics.recurrent_matrices(layer)
     values: dict = {}
+    if not _recurrent_matrices.has_matrices(layer):
+        return values
+    matrices = diagnostics.recurrent_matrices(layer)
     for gate, matrix in matrices.items():
         place = f"{name}_{gate}" if len(matrices) > 1 else name
         values |= _logs(place, MATRIX, _distances, matrix)

@@ -9,8 +9,6 @@ from keras_rin.diagnostics._fixed_points import fixed_points
 from keras_rin.diagnostics._gradients import gradient_norms
 from keras_rin.diagnostics._hidden_chain import HiddenChain
 from keras_rin.diagnostics._hidden_chain import hidden_chain
-from keras_rin.diagnostics._jacobians import state_jacobians
-from keras_rin.diagnostics._jacobians import state_trajectories
 from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
 from keras_rin.diagnostics._lyapunov import lyapunov_spectrum
 from keras_rin.diagnostics._nonnormality import henrici_departure
@@ -22,6 +20,8 @@ from keras_rin.diagnostics._preflight import PreflightFinding
 from keras_rin.diagnostics._preflight import PreflightLayer
 from keras_rin.diagnostics._preflight import preflight
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
+from keras_rin.diagnostics._trajectories import state_jacobians
+from keras_rin.diagnostics._trajectories import state_trajectories
 
 __all__ = [
     "FixedPoints",

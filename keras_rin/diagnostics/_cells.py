@@ -36,6 +36,14 @@ def built_cell(layer):
     return cell
 
 
+def has_built_cell(layer):
+    """Whether a layer has what `built_cell` asks for."""
+    try:
+        return bool(built_cell(layer))
+    except ValueError:
+        return False
+
+
 def check_weights(cell):
     """Raises an error if a weight is NaN or infinite."""
     for weight in cell.weights:

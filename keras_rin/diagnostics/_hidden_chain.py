@@ -11,7 +11,7 @@ from keras_rin._layer_walk.layers import feature_count
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics import _state_map
-from keras_rin.diagnostics._jacobians import state_trajectories
+from keras_rin.diagnostics._trajectories import state_trajectories
 
 
 class HiddenChain(typing.NamedTuple):

@@ -129,9 +129,11 @@ def lyapunov_spectrum(
     )
     lengths = unmasked.sum(axis=1)
     size = sum(_state_map.sizes(cell))
-    count = _integer("exponents", exponents, size, 1, size)
     longest = int(lengths.max())
-    warmup = _integer("warmup", warmup, longest // 10, 0, longest - 1)
+    exponents = size if exponents is None else exponents
+    warmup = longest // 10 if warmup is None else warmup
+    count = _arguments.integer("exponents", exponents, at_most=size)
+    warmup = _arguments.integer("warmup", warmup, 0, longest - 1)
     rng = _arguments.generator("rng", rng, seed=0)
     order = np.argsort(-lengths, kind="stable")[: (lengths > warmup).sum()]
     inputs = _sequences.sorted_steps(inputs[order], ~unmasked[order])
@@ -152,17 +154,6 @@ def lyapunov_spectrum(
     )
 
 
-def _integer(name, value, default, least, most):
-    value = default if value is None else value
-    number = _arguments.integer(name, value, least)
-    if number > most:
-        raise ValueError(
-            f"`{name}` must be at most {most} for this layer, `x` and `mask`. "
-            f"Received: {name}={value}"
-        )
-    return number
-
-
 def _warn_of_rest(cell, largest, moves):
     at_unstable_point = ~moves & (largest > RESTING)
     if at_unstable_point.any():
@@ -179,22 +170,15 @@ def _sum_growth(step, initial, inputs, lengths, basis, warmup):
 
     And which sequences move after the warmup.
     """
-    count, longest = basis.shape[1], lengths[0]
-    by_sequence = np.zeros((len(inputs), count))
-    by_step = np.zeros((longest, count))
-    moves = np.zeros(len(inputs), bool)
-    chunk = max(1, _state_map.VALUES // step.size**2)
-    for start in range(0, len(inputs), chunk):
-        part = slice(start, start + chunk)
-        growths = _growth(
-            step, initial[part], inputs[part], lengths[part], basis
-        )
-        for times, growth, has_moved in growths:
-            is_counted = times >= warmup
-            by_sequence[part] += growth[:, is_counted].sum(axis=1)
-            by_step[times] += growth.sum(axis=0)
-            moves[part] |= has_moved[:, is_counted].any(axis=1)
-    return by_sequence, by_step[warmup:], moves
+    by_sequence, by_step, moves = 0, [], False
+    for times, growth, has_moved in _growth(
+        step, initial, inputs, lengths, basis
+    ):
+        is_counted = times >= warmup
+        by_sequence = by_sequence + growth[:, is_counted].sum(axis=1)
+        by_step.append(growth[:, is_counted].sum(axis=0))
+        moves = moves | has_moved[:, is_counted].any(axis=1)
+    return by_sequence, np.concatenate(by_step), moves
 
 
 def _growth(step, states, x, lengths, basis):

@@ -15,11 +15,12 @@ from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _state_map
 from keras_rin.diagnostics._baseline_loss import best_constant
+from keras_rin.diagnostics._first_batch import first_inputs
+from keras_rin.diagnostics._first_batch import first_rows
 from keras_rin.diagnostics._gradients import gradient_norms
-from keras_rin.diagnostics._jacobians import state_trajectories
-from keras_rin.diagnostics._layer_inputs import first_inputs
-from keras_rin.diagnostics._layer_inputs import first_rows
+from keras_rin.diagnostics._recurrent_matrices import has_matrices
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
+from keras_rin.diagnostics._trajectories import state_trajectories
 
 # What is beyond one of these is named.
 FAST_GROWTH = 0.75  # exponent of the number of time steps
@@ -202,7 +203,9 @@ def _layer_report(layer, read_inputs):
 def _layer_findings(layer, report):
     """The first problem of a layer, if it has one."""
     steps = len(report.state_norms) - 1
-    has_gates = "recurrent" not in recurrent_matrices(layer)
+    has_gates = not has_matrices(layer) or (
+        "recurrent" not in recurrent_matrices(layer)
+    )
     if not np.isfinite(report.state_norms).all():
         yield PreflightFinding(
             f"The hidden state of {layer.name} leaves the range of "

@@ -31,7 +31,7 @@ class Offset(keras.initializers.Initializer):
     """
 
     def __init__(self, initializer: str | Initializer = "orthogonal"):
-        self.initializer = known(initializer)
+        self.initializer = checked_initializer(initializer)
 
     def __call__(self, shape, dtype=None):
         identity = _effective.diagonal(self, shape, "float32")
@@ -41,7 +41,7 @@ class Offset(keras.initializers.Initializer):
         return {"initializer": keras.initializers.serialize(self.initializer)}
 
 
-def known(initializer):
+def checked_initializer(initializer):
     instance = keras.initializers.get(initializer)
     if instance is None:
         raise ValueError(

@@ -8,7 +8,7 @@ from keras.initializers import Initializer
 from keras_rin import _arguments
 from keras_rin.initializers import _effective
 from keras_rin.initializers._offset import Offset
-from keras_rin.initializers._offset import known
+from keras_rin.initializers._offset import checked_initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -56,7 +56,9 @@ class PerGate(keras.initializers.Initializer):
     ):
         self.gates = _arguments.integer("gates", gates)
         if isinstance(initializer, (list, tuple)):
-            self.initializer = [known(gate) for gate in initializer]
+            self.initializer = [
+                checked_initializer(gate) for gate in initializer
+            ]
             if len(self.initializer) != self.gates:
                 raise ValueError(
                     "`initializer` must be a list of one initializer per "
@@ -64,7 +66,7 @@ class PerGate(keras.initializers.Initializer):
                     f"Received: {len(self.initializer)} initializers"
                 )
         else:
-            self.initializer = known(initializer)
+            self.initializer = checked_initializer(initializer)
 
     def __call__(self, shape, dtype=None):
         if not shape or shape[-1] % self.gates:

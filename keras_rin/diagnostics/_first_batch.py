@@ -8,7 +8,7 @@ from keras_rin import _arguments
 from keras_rin._layer_walk.functional_calls import order_by_inputs
 from keras_rin._layer_walk.layers import is_functional
 from keras_rin._layer_walk.recurrent_inputs import recurrent_inputs
-from keras_rin.diagnostics._recurrent_matrices import has_matrices
+from keras_rin.diagnostics._cells import has_built_cell
 
 
 def first_rows(name, structure, count=None):
@@ -28,7 +28,7 @@ def first_rows(name, structure, count=None):
 
 
 def first_inputs(model, x):
-    """Pairs of a layer that has matrices and a function without arguments.
+    """Pairs of a recurrent layer and a function without arguments.
 
     The function returns what the layer reads in its first call, in float32
     and with the mask, when `model` reads the arrays x.
@@ -42,7 +42,7 @@ def first_inputs(model, x):
     arrays = order_by_inputs(model.inputs, x)
     first_calls: dict = {}
     for layer, batches in recurrent_inputs(model, lambda: [(arrays, None)]):
-        if has_matrices(layer):
+        if has_built_cell(layer):
             first_calls.setdefault(id(layer), (layer, batches))
     return [
         (layer, lambda batches=batches: _only_batch(batches()))
