@@ -90,21 +90,13 @@ def identity_recurrence(
     TensorFlow XLA compiles the loops where that pays, even if the model is not
     compiled.
     """
-    batch, time, _ = ops.shape(x)
+    time = ops.shape(x)[1]
     pieces, missing = _divide(time, recompute)
     is_padded = not isinstance(missing, int) or missing > 0
-    if is_padded:
-        mask = ops.ones((batch, time), "bool") if mask is None else mask
-        x = ops.pad(x, ((0, 0), (0, missing), (0, 0)))
-        mask = ops.pad(mask, ((0, 0), (0, missing)))
-    # TensorFlow may know the batch size of one tensor and not of another, and
-    # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
-    initial_state = ops.reshape(initial_state, (batch, offset.shape[1]))
-    operands = [x, kernel, bias, initial_state, offset]
-    if mask is not None:
-        operands.append(ops.reshape(mask, (batch, time + missing)))
-    # Custom gradients of TensorFlow take no variables.
-    operands = [ops.copy(tensor) for tensor in operands]
+    operands = _operands(
+        *(x, kernel, bias, initial_state, offset, mask),
+        missing=missing if is_padded else None,
+    )
     loop_of_torch = LOOPS_OF_TORCH.get(activation)
     if loop_of_torch and len(operands) == 5 and runs_cudnn(x):
         return run_rnn_of_torch(loop_of_torch, operands, return_sequences)
@@ -116,6 +108,26 @@ def identity_recurrence(
     )
     states = without_forward_mode(recurrence)(*operands)
     return states[:, :time] if is_padded and return_sequences else states
+
+
+def _operands(x, kernel, bias, initial_state, offset, mask, missing):
+    """The tensors that are differentiated and, if there is one, the mask.
+
+    With `missing` masked time steps at the end.
+    """
+    batch, time, _ = ops.shape(x)
+    if missing is not None:
+        mask = ops.ones((batch, time), "bool") if mask is None else mask
+        x = ops.pad(x, ((0, 0), (0, missing), (0, 0)))
+        mask = ops.pad(mask, ((0, 0), (0, missing)))
+    # TensorFlow may know the batch size of one tensor and not of another, and
+    # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
+    initial_state = ops.reshape(initial_state, (batch, offset.shape[1]))
+    operands = [x, kernel, bias, initial_state, offset]
+    if mask is not None:
+        operands.append(ops.reshape(mask, (batch, time + (missing or 0))))
+    # Custom gradients of TensorFlow take no variables.
+    return [ops.copy(tensor) for tensor in operands]
 
 
 def _differentiable(activation, pieces, return_sequences, recompute, compiled):

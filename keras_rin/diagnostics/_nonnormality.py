@@ -76,13 +76,8 @@ def henrici_departure(recurrent_matrix: "ArrayLike") -> float:
     matrix = _arguments.square_matrix("recurrent_matrix", recurrent_matrix)
     matrix, exponent = _spectrum.scaled(matrix)
     matrix = matrix - np.mean(np.diag(matrix)) * np.eye(len(matrix))
-    size = np.linalg.norm(matrix)
-    shrunk = np.abs(_spectrum.eigenvalues(matrix)) / (size or 1)
-    departures = size * np.sqrt(np.maximum(1 - np.sum(shrunk**2, axis=1), 0))
-    if departures[0] < size / 10:  # the difference has lost digits
-        departures = _schur_departures(matrix)
-    departures = np.ldexp(departures, exponent)
-    floor = np.ldexp(1e-12 * size, exponent)
+    departures = np.ldexp(_schur_departures(matrix), exponent)
+    floor = np.ldexp(1e-12 * np.linalg.norm(matrix), exponent)
     if _spectrum.doubtful(departures[0], departures[1], floor):
         _spectrum.warn("departure from normality", *departures)
     return float(departures[0])

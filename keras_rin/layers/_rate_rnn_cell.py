@@ -12,12 +12,7 @@ from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.initializers._per_gate import reseeded
-
-KINDS = {
-    "initializer": keras.initializers,
-    "regularizer": keras.regularizers,
-    "constraint": keras.constraints,
-}
+from keras_rin.layers._residual_branch import KINDS
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
