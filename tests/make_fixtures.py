@@ -20,7 +20,7 @@ FOLDER = pathlib.Path(__file__).parent / "fixtures"
 SEQUENCE, VECTOR, IMAGE = (None, 3), (4,), (4, 4, 2)
 
 
-def of(shape, *above):
+def sequential(shape, *above):
     return keras.Sequential([keras.Input(shape), *above])
 
 
@@ -49,12 +49,12 @@ def recurrent():
     )
     both = keras.layers.Bidirectional(both)
     cells = keras.layers.RNN(cells, return_sequences=True)
-    return of(SEQUENCE, rin, both, cells, simple_rnn, lstm)
+    return sequential(SEQUENCE, rin, both, cells, simple_rnn, lstm)
 
 
 def partial_identity():
     identity = initializers.Offset(initializers.PartialIdentity())
-    model = of(SEQUENCE, layers.RIN(4, recurrent_initializer=identity))
+    model = sequential(SEQUENCE, layers.RIN(4, recurrent_initializer=identity))
     optimizer = keras.optimizers.Adam(0.003)
     model.compile(optimizer, "mse")
     optimizer.build(model.trainable_variables)
@@ -63,29 +63,29 @@ def partial_identity():
 
 def deep_transition():
     cell = layers.DeepTransitionRINCell(4, bias_initializer="random_normal")
-    return of(SEQUENCE, keras.layers.RNN(cell))
+    return sequential(SEQUENCE, keras.layers.RNN(cell))
 
 
 def min_gru():
     options = {"gate_bias": -1, "dropout": 0.1, "return_sequences": True}
     cell = keras.layers.RNN(layers.MinGRUCell(3, "tanh"))
-    return of(SEQUENCE, layers.MinGRU(4, **options), cell)
+    return sequential(SEQUENCE, layers.MinGRU(4, **options), cell)
 
 
 def noisy():
-    return of(SEQUENCE, layers.NoisyRNN(layers.RINCell(4), stddev=0.0))
+    return sequential(SEQUENCE, layers.NoisyRNN(layers.RINCell(4), stddev=0.0))
 
 
 def rate():
     options = {"noise": 0.1, "return_sequences": True}
     low_rank = layers.RateRNN(4, tau=5.0, rank=2, **options)
     cell = keras.layers.RNN(layers.RateRNNCell(3, tau=2.0))
-    return of(SEQUENCE, keras_rin.recordings.OwnScale(), low_rank, cell)
+    return sequential(SEQUENCE, keras_rin.recordings.OwnScale(), low_rank, cell)
 
 
 def residual():
     small = initializers.SmallVarianceNormal
-    return of(
+    return sequential(
         VECTOR,
         layers.LinearResidual(kernel_initializer=small()),
         layers.ResidualDense(3, kernel_initializer=small()),

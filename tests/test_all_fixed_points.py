@@ -75,16 +75,18 @@ def test_the_search_finds_the_same_and_no_other():
     layer = network(1.3 * np.eye(4) - 1, 1.0)
     points = fixed_points(layer, complete=True)
     initial = np.random.default_rng(0).uniform(0, 2, size=(100, 4))
-    found = fixed_points(layer, [*initial, *points.states + 0.01])
-    assert len(found.states) == len(points.states) == 15
-    distances = np.abs(found.states[:, None] - points.states[None]).max(axis=2)
+    searched = fixed_points(layer, [*initial, *points.states + 0.01])
+    assert len(searched.states) == len(points.states) == 15
+    distances = np.abs(searched.states[:, None] - points.states[None]).max(
+        axis=2
+    )
     assert distances.min(axis=1).max() < 1e-7
     nearest = distances.argmin(axis=1)
     for field in ("expanding", "neutral", "eigenvalues", "dimension"):
         np.testing.assert_allclose(
-            getattr(found, field), getattr(points, field)[nearest], atol=1e-7
+            getattr(searched, field), getattr(points, field)[nearest], atol=1e-7
         )
-    np.testing.assert_array_equal(points.stable.sum(), found.stable.sum())
+    np.testing.assert_array_equal(points.stable.sum(), searched.stable.sum())
 
 
 ROW = np.full((3, 3), 1 / 3)  # of eigenvalue 1, along (1, 1, 1)

@@ -105,7 +105,7 @@ MIXED = [Ramp(), Ramp(), Chain(1.02), Ramp()]
 @pytest.mark.parametrize(
     "initializer, gates",
     [
-        *[(one, [one] * 4) for one in (Chain(0.7), keras.ops.ones)],
+        *[(gate, [gate] * 4) for gate in (Chain(0.7), keras.ops.ones)],
         (MIXED, MIXED),
     ],
 )

@@ -165,15 +165,16 @@ def test_another_dtype_is_refused():
 )
 def test_a_cell_of_keras_is_as_a_class_of_ones_own(rng, kind, options):
     """The second has no closed form, but automatic derivatives."""
-    cell, own = (
-        built(of(5, **options)) for of in (kind, type("Own", (kind,), {}))
+    cell, subclass = (
+        built(cell_class(5, **options))
+        for cell_class in (kind, type("Own", (kind,), {}))
     )
     weights = [rng.normal(size=w.shape) for w in cell.get_weights()]
     cell.set_weights(weights)
-    own.set_weights(weights)
+    subclass.set_weights(weights)
     x = rng.normal(size=(3, 4, 2))
     actual, expected = (
-        state_jacobians(of, x, dtype="float64") for of in (cell, own)
+        state_jacobians(layer, x, dtype="float64") for layer in (cell, subclass)
     )
     np.testing.assert_allclose(actual, expected, atol=1e-13)
 

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from functools import partial
 
 import keras
 import numpy as np
@@ -57,11 +58,6 @@ OF_A_CELL_WITHOUT_DROPOUT = {
 }
 
 
-def of(layer, *args, **options):
-    """How to make a layer with these options, and with more."""
-    return lambda **more: layer(*args, **options, **more)
-
-
 def around(cell, layer=keras.layers.RNN, **options):
     """How to make a layer of a cell, and both with more options."""
     return lambda **more: layer(cell(**more), **options, **more)
@@ -74,9 +70,9 @@ def two_cells(**options):
 
 # name: (how to make it, input shape, output shape, number of trained weights)
 LAYERS = {
-    "RIN": (of(RIN, 4, recompute=True), (5, 3), (4,), 3),
+    "RIN": (partial(RIN, 4, recompute=True), (5, 3), (4,), 3),
     "RIN with everything": (
-        of(
+        partial(
             RIN,
             4,
             **OF_A_CELL,
@@ -88,14 +84,14 @@ LAYERS = {
         ),
         *((5, 3), (5, 4), 2),
     ),
-    "RNN(RINCell)": (around(of(RINCell, 4)), (5, 3), (4,), 3),
+    "RNN(RINCell)": (around(partial(RINCell, 4)), (5, 3), (4,), 3),
     "RNN(DeepTransitionRINCell) with everything": (
-        around(of(DeepTransitionRINCell, 4, **OF_A_CELL), unroll=True),
+        around(partial(DeepTransitionRINCell, 4, **OF_A_CELL), unroll=True),
         *((5, 3), (4,), 3),
     ),
-    "MinGRU": (of(MinGRU, 4), (5, 3), (4,), 2),
+    "MinGRU": (partial(MinGRU, 4), (5, 3), (4,), 2),
     "MinGRU with everything": (
-        of(
+        partial(
             MinGRU,
             *(4, "elu", "hard_sigmoid", False, "he_normal"),
             bias_initializer="ones",
@@ -114,11 +110,16 @@ LAYERS = {
         ),
         *((5, 3), (5, 4), 1),
     ),
-    "RNN(MinGRUCell)": (around(of(MinGRUCell, 4)), (5, 3), (4,), 2),
-    "NoisyRNN": (around(of(RINCell, 4), NoisyRNN, stddev=0), (5, 3), (4,), 3),
-    "RateRNN": (of(RateRNN, 4, 5.0, noise=0.1), (5, 3), (4,), 3),
+    "RNN(MinGRUCell)": (around(partial(MinGRUCell, 4)), (5, 3), (4,), 2),
+    "NoisyRNN": (
+        around(partial(RINCell, 4), NoisyRNN, stddev=0),
+        (5, 3),
+        (4,),
+        3,
+    ),
+    "RateRNN": (partial(RateRNN, 4, 5.0, noise=0.1), (5, 3), (4,), 3),
     "RateRNN with everything": (
-        of(
+        partial(
             RateRNN,
             4,
             5.0,
@@ -133,19 +134,19 @@ LAYERS = {
         ),
         *((5, 3), (5, 4), 3),
     ),
-    "RNN(RateRNNCell)": (around(of(RateRNNCell, 4, 5.0)), (5, 3), (4,), 3),
+    "RNN(RateRNNCell)": (around(partial(RateRNNCell, 4, 5.0)), (5, 3), (4,), 3),
     "RNN of two cells": (around(two_cells), (5, 3), (2,), 6),
     "Bidirectional": (
-        around(of(RIN, 4), keras.layers.Bidirectional),
+        around(partial(RIN, 4), keras.layers.Bidirectional),
         *((5, 3), (8,), 6),
     ),
     "TimeDistributed": (
-        around(of(RIN, 4), keras.layers.TimeDistributed),
+        around(partial(RIN, 4), keras.layers.TimeDistributed),
         *((2, 5, 3), (2, 4), 3),
     ),
-    "LinearResidual": (of(LinearResidual, "he_normal"), (3,), (3,), 1),
+    "LinearResidual": (partial(LinearResidual, "he_normal"), (3,), (3,), 1),
     "LinearResidual with everything": (
-        of(
+        partial(
             LinearResidual,
             "he_normal",
             kernel_regularizer="l2",
@@ -155,14 +156,14 @@ LAYERS = {
         ),
         *((5, 3), (5, 3), 1),
     ),
-    "ResidualDense": (of(ResidualDense, 4), (3,), (3,), 3),
+    "ResidualDense": (partial(ResidualDense, 4), (3,), (3,), 3),
     "ResidualDense with everything": (
-        of(ResidualDense, 4, **EVERYTHING),
+        partial(ResidualDense, 4, **EVERYTHING),
         *((5, 3), (5, 3), 3),
     ),
-    "ResidualConv2D": (of(ResidualConv2D, 3), (6, 4, 3), (6, 4, 3), 3),
+    "ResidualConv2D": (partial(ResidualConv2D, 3), (6, 4, 3), (6, 4, 3), 3),
     "ResidualConv2D with everything": (
-        of(
+        partial(
             ResidualConv2D,
             *(8, (3, 2), 2),
             data_format="channels_first",
@@ -301,11 +302,11 @@ def test_it_takes_integers_and_float64_as_dense_does(layer):
     [
         (RINCell, "units"),
         (MinGRU, "units"),
-        (of(RateRNN, tau=2.0), "units"),
+        (partial(RateRNN, tau=2.0), "units"),
         (ResidualDense, "units"),
         (ResidualConv2D, "filters"),
-        (of(ResidualConv2D, 4), "kernel_size"),
-        (of(ResidualConv2D, 4), "strides"),
+        (partial(ResidualConv2D, 4), "kernel_size"),
+        (partial(ResidualConv2D, 4), "strides"),
     ],
 )
 def test_sizes_must_be_positive_integers(make, name):
@@ -329,7 +330,7 @@ def test_the_number_of_features_must_be_known_and_stay(name):
 
 @pytest.mark.one_backend
 @pytest.mark.parametrize(
-    "ours, of_keras",
+    "package_class, keras_class",
     [
         (RIN, keras.layers.SimpleRNN),
         (RINCell, keras.layers.SimpleRNNCell),
@@ -339,13 +340,15 @@ def test_the_number_of_features_must_be_known_and_stay(name):
         (ResidualDense, keras.layers.Dense),
     ],
 )
-def test_positional_arguments_are_the_first_of_keras(ours, of_keras):
+def test_positional_arguments_are_the_first_of_keras(
+    package_class, keras_class
+):
     names, expected = (
         [
             parameter.name
             for parameter in inspect.signature(kind).parameters.values()
             if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
         ]
-        for kind in (ours, of_keras)
+        for kind in (package_class, keras_class)
     )
     assert names == expected[: len(names)] and len(names) > 2

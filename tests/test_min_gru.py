@@ -32,8 +32,8 @@ def test_its_outputs_are_those_of_the_closed_form(rng, go_backwards):
     x = rng.normal(size=(3, 9, 2)).astype("float32")
     h = rng.normal(size=(3, 4)).astype("float32")
     outputs = to_numpy(layer(x, initial_state=h))
-    read = x[:, ::-1] if go_backwards else x
-    expected = closed_form(layer, read.astype("float64"), h)
+    inputs = x[:, ::-1] if go_backwards else x
+    expected = closed_form(layer, inputs.astype("float64"), h)
     np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
 
 

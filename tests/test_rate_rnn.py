@@ -165,10 +165,10 @@ def test_all_fixed_points_of_units_with_relu(rng):
     np.testing.assert_allclose(
         active @ matrix + x + 0.5, points.states, atol=1e-12
     )
-    found = diagnostics.fixed_points(rates, points.states + 1e-3, x=x)
-    np.testing.assert_allclose(found.states, points.states, atol=1e-7)
-    np.testing.assert_allclose(found.jacobians, points.jacobians, atol=1e-12)
-    assert found.expanding.tolist() == points.expanding.tolist()
+    searched = diagnostics.fixed_points(rates, points.states + 1e-3, x=x)
+    np.testing.assert_allclose(searched.states, points.states, atol=1e-7)
+    np.testing.assert_allclose(searched.jacobians, points.jacobians, atol=1e-12)
+    assert searched.expanding.tolist() == points.expanding.tolist()
 
 
 @pytest.mark.one_backend

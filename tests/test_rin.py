@@ -46,8 +46,10 @@ def test_a_frozen_layer_trains_nothing():
 
 
 def test_arguments_read_as_on_simple_rnn():
-    ours, theirs = RIN(4), keras.layers.SimpleRNN(4)
-    missing = [name for name in theirs.get_config() if not hasattr(ours, name)]
+    rin, simple_rnn = RIN(4), keras.layers.SimpleRNN(4)
+    missing = [
+        name for name in simple_rnn.get_config() if not hasattr(rin, name)
+    ]
     assert missing == []
 
 

@@ -71,17 +71,17 @@ def file(tmp_path):
     return tmp_path / "w.weights.h5"
 
 
-def assert_not_confused(ours, of_keras, rng, file, advice):
-    weights = ours.get_weights()
+def assert_not_confused(layer, of_keras, rng, file, advice):
+    weights = layer.get_weights()
     of_keras.save_weights(file)
     with pytest.raises(ValueError, match=f"marked as.*{advice}"):
-        ours.load_weights(file)
-    assert_same(ours.get_weights(), weights, 0, 0)
-    ours.save_weights(file)
+        layer.load_weights(file)
+    assert_same(layer.get_weights(), weights, 0, 0)
+    layer.save_weights(file)
     with pytest.raises(ValueError, match="variables, but received"):
         of_keras.load_weights(file)
-    randomized(ours, rng).load_weights(file)
-    assert_same(ours.get_weights(), weights, 0, 0)
+    randomized(layer, rng).load_weights(file)
+    assert_same(layer.get_weights(), weights, 0, 0)
 
 
 @CASES

@@ -12,8 +12,8 @@ from keras.regularizers import Regularizer
 from keras_rin import _arguments
 
 # What a layer of Keras takes, of whatever class.
-OF_EVERY_LAYER = {"name", "dtype", "trainable", "autocast"}
-OF_A_RECURRENT_MATRIX = (
+LAYER_OPTIONS = {"name", "dtype", "trainable", "autocast"}
+RECURRENT_OPTIONS = (
     "recurrent_initializer",
     "recurrent_regularizer",
     "recurrent_constraint",
@@ -99,7 +99,7 @@ class MinGRUCell(keras.layers.GRUCell):
         seed: int | None = None,
         **kwargs: Any,
     ):
-        if unknown := sorted(kwargs.keys() - OF_EVERY_LAYER):
+        if unknown := sorted(kwargs.keys() - LAYER_OPTIONS):
             raise TypeError(
                 "A minGRU has no recurrent matrix, and no other arguments than "
                 f"those of its documentation. Received: {', '.join(unknown)}"
@@ -159,6 +159,6 @@ class MinGRUCell(keras.layers.GRUCell):
 
     def get_config(self):
         config = super().get_config()
-        for name in OF_A_RECURRENT_MATRIX:
+        for name in RECURRENT_OPTIONS:
             del config[name]
         return {**config, "gate_bias": self.gate_bias}

@@ -16,8 +16,8 @@ def _names(keras_class) -> set[str]:
     return set(inspect.signature(keras_class.__init__).parameters) - {"self"}
 
 
-OF_A_LAYER = _names(keras.layers.RNN) | _names(keras.Layer) | {"input_shape"}
-OF_A_LAYER -= {"cell", "kwargs"}
+LAYER_OPTIONS = _names(keras.layers.RNN) | _names(keras.Layer) | {"input_shape"}
+LAYER_OPTIONS -= {"cell", "kwargs"}
 
 
 class SequenceLayer(keras.layers.RNN):
@@ -73,20 +73,20 @@ class CellLayer(SequenceLayer):
         names = _names(cell)
         if "options" in names:  # which it passes on
             names |= _names(base)
-        cls._cell_options = names - {"options", "kwargs"} - OF_A_LAYER
+        cls._cell_options = names - {"options", "kwargs"} - LAYER_OPTIONS
         for name in cls._cell_options:
             setattr(cls, name, property(attrgetter(f"cell.{name}")))
 
     def __init__(self, cell_name, arguments, others):
         """Of the arguments of a subclass, by name, and its `**others`."""
         arguments = {**arguments, **others}
-        of_cell = self._cell_options | others.keys() - OF_A_LAYER
+        of_cell = self._cell_options | others.keys() - LAYER_OPTIONS
         shared = {"dtype", "trainable"}
         cell = self.CELL(
             name=cell_name,
             **{k: v for k, v in arguments.items() if k in of_cell | shared},
         )
-        of_layer = OF_A_LAYER & arguments.keys()
+        of_layer = LAYER_OPTIONS & arguments.keys()
         super().__init__(cell, **{name: arguments[name] for name in of_layer})
 
     def get_config(self):
