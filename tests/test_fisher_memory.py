@@ -165,7 +165,7 @@ HALF = 0.5 * np.eye(2)
         (HALF, {"horizon": 0}, "`horizon`.*horizon=0"),
         (HALF, {"horizon": 2.5}, "`horizon`.*horizon=2.5"),
         (HALF, {"lags": 0}, "`lags`.*lags=0"),
-        (HALF, {"lags": 5, "horizon": 4}, "`lags`.*lags=5, horizon=4"),
+        (HALF, {"lags": 5, "horizon": 4}, "`lags`.*most 4.*lags=5"),
     ],
 )
 def test_a_wrong_argument_is_named(matrix, arguments, message):

@@ -58,6 +58,14 @@ OF_A_CELL_WITHOUT_DROPOUT = {
 }
 
 
+OF_A_SEQUENCE = {
+    "return_sequences": True,
+    "activity_regularizer": "l2",
+    "go_backwards": True,
+    "zero_output_for_mask": True,
+}
+
+
 def around(cell, layer=keras.layers.RNN, **options):
     """How to make a layer of a cell, and both with more options."""
     return lambda **more: layer(cell(**more), **options, **more)
@@ -76,11 +84,8 @@ LAYERS = {
             RIN,
             4,
             **OF_A_CELL,
-            return_sequences=True,
-            activity_regularizer="l2",
-            go_backwards=True,
             unroll=True,
-            zero_output_for_mask=True,
+            **OF_A_SEQUENCE,
         ),
         *((5, 3), (5, 4), 2),
     ),
@@ -93,20 +98,17 @@ LAYERS = {
     "MinGRU with everything": (
         partial(
             MinGRU,
-            *(4, "elu", "hard_sigmoid", False, "he_normal"),
-            bias_initializer="ones",
+            4,
+            recurrent_activation="hard_sigmoid",
+            use_bias=False,
             gate_bias=-1,
-            kernel_regularizer="l1",
-            bias_regularizer="l2",
-            kernel_constraint="max_norm",
-            bias_constraint="non_neg",
             dropout=0.1,
             seed=3,
-            return_sequences=True,
-            activity_regularizer="l2",
-            go_backwards=True,
             unroll=True,
-            zero_output_for_mask=True,
+            **{
+                **{k: v for k, v in EVERYTHING.items() if "output" not in k},
+                **OF_A_SEQUENCE,
+            },
         ),
         *((5, 3), (5, 4), 1),
     ),
@@ -127,10 +129,7 @@ LAYERS = {
             rank=2,
             inference_noise=True,
             **OF_A_CELL_WITHOUT_DROPOUT,
-            return_sequences=True,
-            activity_regularizer="l2",
-            go_backwards=True,
-            zero_output_for_mask=True,
+            **OF_A_SEQUENCE,
         ),
         *((5, 3), (5, 4), 3),
     ),

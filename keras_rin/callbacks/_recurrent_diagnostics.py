@@ -12,9 +12,9 @@ from keras_rin import _arguments
 from keras_rin import diagnostics
 from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.diagnostics import _cells
-from keras_rin.diagnostics import _recurrent_matrices
 from keras_rin.diagnostics._first_batch import first_inputs
 from keras_rin.diagnostics._first_batch import first_rows
+from keras_rin.diagnostics._recurrent_matrices import has_matrices
 
 DISTANCES = ["distance_from_identity", "distance_from_orthogonal"]
 MATRIX = ["spectral_radius", "henrici_departure", *DISTANCES]
@@ -154,12 +154,8 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         """Each layer with its name in the logs and a function of its inputs."""
         recurrent = recurrent_layers(self.model)
         # A MinGRU has no recurrent matrix, and gradients.
-        is_measured = (
-            _recurrent_matrices.has_matrices
-            if self.x is None
-            else _cells.has_built_cell
-        )
-        layers = [*filter(is_measured, recurrent)]
+        has_logs = has_matrices if self.x is None else _cells.has_built_cell
+        layers = [*filter(has_logs, recurrent)]
         if not layers:
             raise ValueError(
                 "RecurrentDiagnostics needs a layer with a recurrent kernel. "
@@ -207,7 +203,7 @@ def _exponent(layer, x, mask):
 
 def _matrix_logs(name, layer):
     values: dict = {}
-    if not _recurrent_matrices.has_matrices(layer):
+    if not has_matrices(layer):
         return values
     matrices = diagnostics.recurrent_matrices(layer)
     for gate, matrix in matrices.items():

@@ -1,5 +1,7 @@
 """Fisher memory: what the state of a noisy linear network says of the past."""
 
+import math
+
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
@@ -193,13 +195,7 @@ def _noise_variance(noise):
 def _number_of_lags(lags, horizon, units):
     if lags is None:
         return units if horizon is None else horizon
-    lags = _arguments.integer("lags", lags)
-    if horizon is not None and lags > horizon:
-        raise ValueError(
-            "`lags` must be at most `horizon`. "
-            f"Received: lags={lags}, horizon={horizon}"
-        )
-    return lags
+    return _arguments.integer("lags", lags, at_most=horizon or math.inf)
 
 
 def _whitened_network(recurrent_matrix, horizon):

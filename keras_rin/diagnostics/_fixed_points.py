@@ -224,13 +224,11 @@ def fixed_points(
     _cells.check_weights(cell)
     x = np.zeros(feature_count(cell) or 1) if x is None else x
     x = _arguments.vector("x", x, feature_count(cell) or np.size(x))
-    smallest = np.finfo("float64").tiny
-    tolerance = _arguments.finite_number("tolerance", tolerance, smallest)
-    distance = _arguments.finite_number("distance", distance, smallest)
+    number, tiny = _arguments.finite_number, np.finfo("float64").tiny
+    tolerance = number("tolerance", tolerance, tiny)
+    distance = number("distance", distance, tiny)
+    modulus_tolerance = number("modulus_tolerance", modulus_tolerance, 0, 1)
     iterations = _arguments.integer("iterations", iterations)
-    modulus_tolerance = _arguments.finite_number(
-        "modulus_tolerance", modulus_tolerance, 0, 1
-    )
     if complete is (initial_states is not None):
         raise ValueError(
             "Pass either `initial_states` or `complete=True`. Received: "

@@ -181,23 +181,19 @@ def preflight(
     return Preflight(layers, loss, baseline_loss, norm, tuple(findings))
 
 
-def _state_norms(layer, x, mask):
-    """sqrt(E[|h_t|^2]), inf where h_t is beyond the dtype of the layer."""
-    units = _state_map.sizes(_cells.built_cell(layer))[0]
-    states = state_trajectories(layer, x, mask=mask, dtype="float64")
-    h = _cells.float64(ops.cast(states[..., :units], layer.compute_dtype))
-    return np.sqrt((h**2).sum(axis=2).mean(axis=0))
-
-
 def _layer_report(layer, read_inputs):
     x, mask = read_inputs()
-    states = gradients = np.full(x.shape[1] + 1, np.nan)
+    state_norms = gradients = np.full(x.shape[1] + 1, np.nan)
+    units = _state_map.sizes(_cells.built_cell(layer))[0]
     with contextlib.suppress(ValueError):  # beyond the range of the dtype
-        states = _state_norms(layer, x, mask=mask)
+        states = state_trajectories(layer, x, mask=mask, dtype="float64")
+        h = ops.cast(states[..., :units], layer.compute_dtype)
+        squares = (_cells.float64(h) ** 2).sum(axis=2)
+        state_norms = np.sqrt(squares.mean(axis=0))
         # Five directions give an order of magnitude.
         gradients = gradient_norms(layer, x, mask=mask, directions=5)
     moments = x[mask].mean(axis=0), x[mask].std(axis=0)
-    return PreflightLayer(layer.name, *moments, states, gradients)
+    return PreflightLayer(layer.name, *moments, state_norms, gradients)
 
 
 def _layer_findings(layer, report):

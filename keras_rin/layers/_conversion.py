@@ -68,31 +68,28 @@ def _converted_options(source, cell, of_keras, to_offset):
     return {
         **options,
         "dtype": source.dtype_policy,
-        "recurrent_regularizer": _converted_regularizer(cell, to_offset),
-        "recurrent_constraint": _converted_constraint(cell, to_offset),
+        "recurrent_regularizer": _converted_regularizer(
+            cell.recurrent_regularizer, to_offset
+        ),
+        "recurrent_constraint": _converted_constraint(
+            cell.recurrent_constraint, to_offset
+        ),
         "recurrent_dropout": NO_COUNTERPART if cell.recurrent_dropout else 0,
     }
 
 
-def _converted_regularizer(cell, to_offset):
-    regularizer = cell.recurrent_regularizer
-    if regularizer is None:
-        return None
-    for_matrix, for_offset = IdentityOffsetL2, keras.regularizers.L2
-    if to_offset and type(regularizer) is for_matrix:
-        return for_offset(regularizer.l2)
-    if not to_offset and type(regularizer) is for_offset:
-        return for_matrix(regularizer.l2)
-    return NO_COUNTERPART
+def _converted_regularizer(regularizer, to_offset):
+    classes = IdentityOffsetL2, keras.regularizers.L2
+    source, target = classes if to_offset else reversed(classes)
+    if type(regularizer) is source:
+        return target(regularizer.l2)
+    return None if regularizer is None else NO_COUNTERPART
 
 
-def _converted_constraint(cell, to_offset):
-    constraint = cell.recurrent_constraint
-    if constraint is None:
-        return None
+def _converted_constraint(constraint, to_offset):
     if type(constraint) is Orthogonal and constraint.offset is not to_offset:
         return Orthogonal(offset=to_offset)
-    return NO_COUNTERPART
+    return None if constraint is None else NO_COUNTERPART
 
 
 def _copy_variables(source, cell, layer, to_offset):

@@ -14,6 +14,12 @@ from keras_rin import _arguments
 from keras_rin.initializers._per_gate import reseeded
 from keras_rin.layers._residual_branch import KINDS
 
+OPTIONS = {
+    f"{weight}_{kind}": module
+    for weight in ("kernel", "recurrent", "bias")
+    for kind, module in KINDS.items()
+}
+
 
 @keras.saving.register_keras_serializable(package="keras_rin")
 class RateRNNCell(keras.layers.Layer):
@@ -75,14 +81,8 @@ class RateRNNCell(keras.layers.Layer):
             stddev = 1.0 if rank else self.units**-0.5
             normal = keras.initializers.RandomNormal(0, stddev)
             options["recurrent_initializer"] = normal
-        self._option_names = [
-            f"{weight}_{kind}"
-            for weight in ("kernel", "recurrent", "bias")
-            for kind in KINDS
-        ]
-        for name in self._option_names:
-            get = KINDS[name.rpartition("_")[2]].get
-            setattr(self, name, get(options[name]))
+        for name, module in OPTIONS.items():
+            setattr(self, name, module.get(options[name]))
         self.state_size = self.output_size = self.units
         # What is left of the state after a step, as a vector of the units.
         self.decay = np.full(self.units, 1 - self.dt / self.tau)
@@ -141,8 +141,8 @@ class RateRNNCell(keras.layers.Layer):
 
     def get_config(self):
         options = {
-            name: KINDS[name.rpartition("_")[2]].serialize(getattr(self, name))
-            for name in self._option_names
+            name: module.serialize(getattr(self, name))
+            for name, module in OPTIONS.items()
         }
         return {
             **super().get_config(),

@@ -50,13 +50,11 @@ def plot_eigenvalues(
     Reference:
         Trefethen and Embree, 2005, Spectra and pseudospectra.
     """
+    check, name = _arguments.square_matrix, "recurrent_matrix"
     if isinstance(recurrent_matrix, Mapping):
-        matrices = _drawing.named(
-            "recurrent_matrix", recurrent_matrix, _arguments.square_matrix
-        )
+        matrices = _drawing.named(name, recurrent_matrix, check)
     else:
-        check = _arguments.square_matrix
-        matrices = {"": check("recurrent_matrix", recurrent_matrix)}
+        matrices = {"": check(name, recurrent_matrix)}
     points = _arguments.integer("points", points, at_least=2)
     levels = _drawing.curve("levels", levels)
     axes = _complex_plane(ax)
