@@ -91,7 +91,7 @@ def adapt(
     layer_inputs = [
         (cell_of(inner), inner.name, inner_batches)
         for inner, inner_batches in recurrent_inputs(layer, batches)
-        if _is_centered(inner)
+        if is_centered(inner)
     ]
     cells = [cell for cell, *_ in layer_inputs]
     _check_cells(layer, cells)
@@ -102,7 +102,7 @@ def adapt(
             cell.bias.assign(-means @ kernel)
 
 
-def _is_centered(layer):
+def is_centered(layer):
     """Whether a recurrent layer has a drive x W + b to center."""
     row = inherited_description(cell_of(layer))
     return row is not None and row.is_centered
@@ -121,7 +121,7 @@ def _check_cells(layer, cells):
     skipped = [
         inner.name
         for inner in recurrent_layers(layer)
-        if _is_centered(inner) and cell_of(inner) not in cells
+        if is_centered(inner) and cell_of(inner) not in cells
     ]
     advice = f"Adapt each of {skipped} by keras_rin.adapt(layer, its_inputs)."
     if not cells:

@@ -9,7 +9,7 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin._cell_descriptions import inherited_description
+from keras_rin._adapt import is_centered
 from keras_rin._layer_walk.layers import cell_of
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
@@ -199,6 +199,7 @@ def _layer_report(layer, read_inputs):
 def _layer_findings(layer, report):
     """The first problem of a layer, if it has one."""
     steps = len(report.state_norms) - 1
+    has_bias = getattr(cell_of(layer), "use_bias", False)
     has_gates = not has_matrices(layer) or (
         "recurrent" not in recurrent_matrices(layer)
     )
@@ -214,7 +215,7 @@ def _layer_findings(layer, report):
             f"The hidden state of {layer.name} grows like T^{growth:.2f} over "
             f"T = {steps} time steps{cause} (docs/long_sequences.md).",
             "keras_rin.adapt(model, x)"
-            * (growth < EXPANSION and _is_centered(layer)),
+            * (growth < EXPANSION and has_bias and is_centered(layer)),
         )
     # Training can open gates, behind which a gradient vanishes.
     elif report.gradient_norms[0] < VANISHED and not has_gates:
@@ -234,13 +235,6 @@ def _fast_growth(report):
     is_off_center = abs(report.input_mean) > OFF_CENTER * report.input_std
     least = FAST_GROWTH if is_off_center.any() else EXPANSION
     return float(exponent * (exponent > least))
-
-
-def _is_centered(layer):
-    """Whether `adapt` can center the inputs of a layer by its bias."""
-    cell = cell_of(layer)
-    row = inherited_description(cell)
-    return row is not None and row.is_centered and cell.use_bias
 
 
 def _gradient_findings(optimizer, loss, norm):
