@@ -185,7 +185,8 @@ def _layer_report(layer, read_inputs):
     x, mask = read_inputs()
     state_norms = gradients = np.full(x.shape[1] + 1, np.nan)
     units = _state_map.sizes(_cells.built_cell(layer))[0]
-    with contextlib.suppress(ValueError):  # beyond the range of the dtype
+    # Numbers may be beyond the range of the dtype.
+    with contextlib.suppress(ValueError), np.errstate(over="ignore"):
         states = state_trajectories(layer, x, mask=mask, dtype="float64")
         h = ops.cast(states[..., :units], layer.compute_dtype)
         squares = (_cells.float64(h) ** 2).sum(axis=2)
