@@ -77,9 +77,8 @@ def test_the_search_finds_the_same_and_no_other():
     initial = np.random.default_rng(0).uniform(0, 2, size=(100, 4))
     searched = fixed_points(layer, [*initial, *points.states + 0.01])
     assert len(searched.states) == len(points.states) == 15
-    distances = np.abs(searched.states[:, None] - points.states[None]).max(
-        axis=2
-    )
+    offsets = searched.states[:, None] - points.states[None]
+    distances = np.abs(offsets).max(axis=2)
     assert distances.min(axis=1).max() < 1e-7
     nearest = distances.argmin(axis=1)
     for field in ("expanding", "neutral", "eigenvalues", "dimension"):

@@ -115,9 +115,7 @@ LAYERS = {
     "RNN(MinGRUCell)": (around(partial(MinGRUCell, 4)), (5, 3), (4,), 2),
     "NoisyRNN": (
         around(partial(RINCell, 4), NoisyRNN, stddev=0),
-        (5, 3),
-        (4,),
-        3,
+        *((5, 3), (4,), 3),
     ),
     "RateRNN": (partial(RateRNN, 4, 5.0, noise=0.1), (5, 3), (4,), 3),
     "RateRNN with everything": (
