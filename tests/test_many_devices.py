@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -76,10 +77,11 @@ def test_together_they_train_what_one_does(tmp_path):
 
 def test_when_a_process_dies_the_others_end_and_a_single_one_resumes(tmp_path):
     killed, *others = start_together(tmp_path)
-    for line in killed.stdout:
-        if line.startswith("Epoch 3/4"):
-            killed.kill()
-    assert killed.wait()
+    with killed:
+        for line in killed.stdout:
+            if line.startswith("Epoch 3/4"):
+                killed.kill()
+    assert killed.returncode == -signal.SIGKILL
     for process in others:
         printed = printed_by(process)
         assert process.returncode
