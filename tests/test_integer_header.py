@@ -17,6 +17,7 @@ from test_headers_compile import compile_object
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 from keras_rin.layers import MinGRU
+from keras_rin.tasks import adding
 
 pytestmark = pytest.mark.one_backend
 SANITIZED = ["gcc", "-std=c99", "-fsanitize=undefined", "-DNDEBUG"]
@@ -217,6 +218,20 @@ def test_increments_below_a_unit_of_the_state_add_up(tmp_path):
     h = run_c(path, np.zeros((1, steps, 1)))[0] * unit
     expected = np.arange(1, steps + 1)[:, None] * [bias, 2 * bias]
     assert np.abs(h - expected).max() < unit + steps * unit / 512
+
+
+def test_two_rare_increments_among_10_000_steps_add_up(rng, tmp_path):
+    """The adding problem; the first unit is relu(value + mark - 1)."""
+    layer = RIN(2, return_sequences=True)
+    scale = layers.Rescaling(1e-4)
+    model = keras.Sequential([keras.Input((None, 2)), scale, layer])
+    recurrent = np.array([[-1, 1], [0, 0]])
+    layer.set_weights([np.eye(2)[[0, 0]], recurrent, np.array([-1, 0])])
+    x, sums = adding.generate(rng, 8, 10_000)
+    path, counts = tmp_path / "rin.h", np.round(x * 1e4)
+    header(model, path, counts[:4])
+    y = run_c(path, counts[4:])[0][:, -1, 1] * scale_of(path)
+    np.testing.assert_allclose(y, np.ravel(sums[4:]), atol=0.01)
 
 
 def test_a_gate_almost_closed_arrives_at_its_candidate(tmp_path):
