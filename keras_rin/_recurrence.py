@@ -125,7 +125,7 @@ def _operands(x, kernel, bias, initial_state, offset, mask, missing):
     initial_state = ops.reshape(initial_state, (batch, offset.shape[1]))
     operands = [x, kernel, bias, initial_state, offset]
     if mask is not None:
-        operands.append(ops.reshape(mask, (batch, time + (missing or 0))))
+        operands.append(ops.reshape(mask, (batch, ops.shape(x)[1])))
     # Custom gradients of TensorFlow take no variables.
     return [ops.copy(tensor) for tensor in operands]
 
