@@ -52,6 +52,7 @@ PARTS = 3  # of the people to train on, one of which chooses the rate
 DIFFERENCES = (
     ("minGRU, bias -3", "RIN, 0.95 I"),
     ("minGRU, bias -3", "GRU"),
+    ("minGRU, bias -3", "minGRU, bias 0"),
     ("RIN", "GRU"),
     ("RIN, 0.95 I", "RIN"),
     ("RIN, 0.95 I", "GRU"),
@@ -118,6 +119,7 @@ NETWORKS = (
     ("FastRNN", 350),
     ("FastGRNN", 350),
     ("minGRU, bias -3", 350),
+    ("minGRU, bias 0", 350),
     ("convolutions", 350),
     ("RIN, 0.95 I", 1000),
     ("RIN", 1000),
