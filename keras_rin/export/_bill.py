@@ -139,6 +139,10 @@ class _Processor(NamedTuple):
     unit: str
     megahertz: int
 
+    @property
+    def has_compiler(self):
+        return shutil.which(self.compiler.split()[0]) is not None
+
 
 def _arm(cpu, megahertz):
     return _Processor(
@@ -180,7 +184,7 @@ def bill(path: pathlib.Path) -> dict[str, Cost | None]:
     """
     costs: dict[str, Cost | None] = {}
     for name, processor in PROCESSORS.items():
-        if not shutil.which(processor.compiler.split()[0]):
+        if not processor.has_compiler:
             costs[name] = None
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -203,7 +207,7 @@ def cost_lines(costs):
 def flash_of(path, name):
     """The bytes of flash on a processor; None without its compiler."""
     processor = PROCESSORS[name]
-    if not shutil.which(processor.compiler.split()[0]):
+    if not processor.has_compiler:
         return None
     with tempfile.TemporaryDirectory() as folder:
         return _memory(processor, path, pathlib.Path(folder))[1][0]

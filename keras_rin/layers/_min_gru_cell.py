@@ -12,7 +12,7 @@ from keras.regularizers import Regularizer
 from keras_rin import _arguments
 
 # What a layer of Keras takes, of whatever class.
-LAYER_OPTIONS = {"name", "dtype", "trainable", "autocast"}
+OTHER_OPTIONS = {"name", "dtype", "trainable", "autocast"}
 RECURRENT_OPTIONS = (
     "recurrent_initializer",
     "recurrent_regularizer",
@@ -99,7 +99,7 @@ class MinGRUCell(keras.layers.GRUCell):
         seed: int | None = None,
         **kwargs: Any,
     ):
-        if unknown := sorted(kwargs.keys() - LAYER_OPTIONS):
+        if unknown := sorted(kwargs.keys() - OTHER_OPTIONS):
             raise TypeError(
                 "A minGRU has no recurrent matrix, and no other arguments than "
                 f"those of its documentation. Received: {', '.join(unknown)}"

@@ -243,8 +243,8 @@ class Job:
     def _train(self, network, rate, seed, is_test):
         """Outputs and seconds of a training, which may have been kept."""
         key = network.name, network.preparation, rate, seed, is_test
-        kept = self.runs.get(*key)
-        if kept is None:
+        stored = self.runs.get(*key)
+        if stored is None:
             self.bar.set_description(f"{network.name}, rate {rate:g}")
             left = max(1, self.bar.total - self.bar.n)
             limit = max(1e-9, (self.end - time.monotonic()) / left)
@@ -255,10 +255,10 @@ class Job:
                 network.raw_model.save_weights(
                     self.runs.weights(network.name, seed)
                 )
-            kept = self.runs.put([outputs, seconds], *key)
+            stored = self.runs.put([outputs, seconds], *key)
         self.bar.update(key not in self.done)
         self.done.add(key)
-        return np.array(kept[0]), kept[1]
+        return np.array(stored[0]), stored[1]
 
     def _test(self, network, seed):
         outputs, seconds = self._train(network, network.rate, seed, True)

@@ -75,11 +75,12 @@ def read_log(log, label, group, time, channels, separator, decimal) -> Log:
     check_columns(place, frame, named)
     y, classes = _numbers(frame[label])
     part, tested = _last_parts(len(y)), []
-    change, read = part[1:] != part[:-1], f"labels in column {label}."
+    change, summary = part[1:] != part[:-1], f"labels in column {label}."
     if group:
         numbers, groups = _numbers(frame[group])
         part, tested = _parts_of_groups(numbers, groups, group, place)
-        change, read = np.diff(numbers) != 0, f"{read} Groups: column {group}."
+        change = np.diff(numbers) != 0
+        summary = f"{summary} Groups: column {group}."
     frame = frame.drop(columns=named)
     # A clock may start again with each group.
     ends = [0, *(np.flatnonzero(change) + 1), len(frame)]
@@ -90,9 +91,9 @@ def read_log(log, label, group, time, channels, separator, decimal) -> Log:
     for row, column in np.argwhere(~np.isfinite(x)):
         where = at(place, frame, row, channels[column])
         raise ValueError(f"{where}: the value is missing or infinite.")
-    read = f"{place}: {len(y):,} rows, {read}"
+    summary = f"{place}: {len(y):,} rows, {summary}"
     arrays = x, y, change, part
-    return _checked(*arrays, classes, channels, read, tested, left_out)
+    return _checked(*arrays, classes, channels, summary, tested, left_out)
 
 
 def join_recordings(recordings) -> Log:

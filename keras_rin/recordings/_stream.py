@@ -143,9 +143,9 @@ def train_stream(
         with tqdm(unit="epoch", desc="sizes of headers") as progress:
             networks = _that_fit(training, flash)
             progress.reset((3 * len(networks) + seeds) * EPOCHS)
-            found = _search(training, networks, runs, end, seeds, progress)
+            ranking = _search(training, networks, runs, end, seeds, progress)
             model, scores = _repeat(
-                training, found[0], runs, end, seeds, progress
+                training, ranking[0], runs, end, seeds, progress
             )
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(
@@ -153,7 +153,9 @@ def train_stream(
         ) from error
     kept, header, check, headers = _write(model, rows, folder, flash)
     table = pd.DataFrame([*_baselines(rows, window), *scores, *headers])
-    tried = pd.DataFrame(found, columns=["layer", "units", "rate", "accuracy"])
+    tried = pd.DataFrame(
+        ranking, columns=["layer", "units", "rate", "accuracy"]
+    )
     result = Stream(table, tried, model, rows.classes, kept, header, check)
     model.save(folder / "model.keras")
     results = {
@@ -200,16 +202,20 @@ def _search(training, networks, runs, end, seeds, progress):
     for n in range(3):
         for network in sorted(networks, key=accuracy, reverse=True):
             case = (*network, LAYERS[network[0]][1][n])
-            kept = runs.get(*case)
+            score = runs.get(*case)
             needed = training.compiling + training.seconds * (seeds + 1)
-            if kept is None and accuracies and clock.monotonic() + needed > end:
+            if (
+                score is None
+                and accuracies
+                and clock.monotonic() + needed > end
+            ):
                 continue
-            if kept is None:
+            if score is None:
                 progress.set_description("{}({}), rate {}".format(*case))
                 model = training.fit(*case, ("train",), training.seed, progress)
-                kept = np.mean(_answers(model, x) == y) if model else 0.0
-                runs.put(float(kept), *case)
-            accuracies[case] = kept
+                score = np.mean(_answers(model, x) == y) if model else 0.0
+                runs.put(float(score), *case)
+            accuracies[case] = score
     cases = sorted(accuracies, key=lambda case: -accuracies[case])
     return [(*case, accuracies[case]) for case in cases]
 
@@ -308,9 +314,9 @@ def _write(model, log, folder, flash):
         if size <= flash or not fitting:
             fitting[form] = row.get("accuracy", 0)
     worst = max(fitting.values()) - LOSS
-    kept = next(form for form in fitting if fitting[form] >= worst)
-    header = _device.write(model, log, kept, folder)
+    chosen = next(form for form in fitting if fitting[form] >= worst)
+    header = _device.write(model, log, chosen, folder)
     check = ""
     if _device.can_compile():
-        check = str(_device.check(model, log, kept, header.path))
-    return kept, header, check, scores[::-1]
+        check = str(_device.check(model, log, chosen, header.path))
+    return chosen, header, check, scores[::-1]
