@@ -38,6 +38,9 @@ NETWORKS = (
     ("LSTM", 350),
     ("RIN", 1000),
     ("minGRU, bias -3", 1000),
+    ("RIN, 0.95 I", 2000),
+    ("GRU", 2000),
+    ("minGRU, bias -3", 2000),
 )
 FORMS = {
     "float32": {},
