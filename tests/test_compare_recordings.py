@@ -241,7 +241,7 @@ class Learned:
     [
         (10**6, 1, [2, 2, 2, 2], None),
         (17, 1, [1, 1, 1, 0], "Ctrl-C ended the training after 16 of 21 runs"),
-        (10**6, 0, [1], "--minutes ended the training after 1 of 20 runs"),
+        (10**6, 0, [1], "--minutes ended the training after 2 of 20 runs"),
     ],
 )
 def test_what_is_done_is_kept(

@@ -1,6 +1,7 @@
 """A network for an endless stream: what is read, tested on, and written."""
 
 import json
+import re
 import shutil
 import subprocess
 
@@ -12,8 +13,10 @@ import pytest
 from keras_rin import recordings
 from keras_rin.recordings import _command
 from keras_rin.recordings import _log
-from keras_rin.recordings import _stream
+from keras_rin.recordings import _search
 from keras_rin.recordings import _training
+from keras_rin.recordings._verdict import stream_score
+from keras_rin.recordings._verdict import stream_verdict
 
 pytestmark = pytest.mark.one_backend
 PEOPLE = ["ann", "bob", "eve", "joe", "kim", "sue"]
@@ -22,9 +25,11 @@ PEOPLE = ["ann", "bob", "eve", "joe", "kim", "sue"]
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(_stream, "NETWORKS", (("RIN", 3), ("GRU", 2)))
-    monkeypatch.setattr(_training, "EPOCHS", 2)
-    monkeypatch.setattr(_training, "EPOCH", 3)
+    monkeypatch.delitem(_search.LAYERS, "MinGRU")
+    for name, (layer, _, rates) in [*_search.LAYERS.items()]:
+        monkeypatch.setitem(_search.LAYERS, name, (layer, (200, 3), rates))
+    monkeypatch.setattr(_search, "EPOCHS", 2)
+    monkeypatch.setattr(_search, "UPDATES", 3)
 
 
 def log(people=PEOPLE, rows=300, seed=0):
@@ -111,8 +116,8 @@ def test_short_recordings_are_joined():
     for part in _log.PARTS:
         assert (np.diff(rows.y[first][rows.part[first] == part]) != 0).all()
     for at in first:
-        (own,) = [n for n, of in enumerate(x) if of[0, 0] == rows.x[at, 0]]
-        assert rows.y[at] == y[own]
+        (number,) = [n for n, of in enumerate(x) if of[0, 0] == rows.x[at, 0]]
+        assert rows.y[at] == y[number]
     # Each class is in each part.
     for part in _log.PARTS:
         assert set(rows.rows(part)[1]) == {0, 1, 2}
@@ -139,12 +144,30 @@ def test_settling_is_counted_from_each_change():
     answers = y.copy()
     answers[100:130] = 0  # 30 steps late
     answers[180:] = 1  # never
-    score = _stream._score(answers, y)
+    score = stream_score(answers, y)
     assert score["accuracy"] == 1 - 90 / 240
     assert score["never"] == 0.5
     assert score["steps to settle"] == np.inf  # the mean of 30 and never
     answers[185:] = 0
-    assert _stream._score(answers, y)["steps to settle"] == (30 + 5) / 2
+    assert stream_score(answers, y)["steps to settle"] == (30 + 5) / 2
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "sentence"),
+    [
+        ([0.9, 0.8], "A network pays: it has an accuracy of 0.850 (0.800 to"),
+        ([0.9, 0.6], "These rows do not show that a network is needed"),
+        ([0.6, 0.7], "No network is needed: .* regression 0.700"),
+    ],
+)
+def test_the_verdict_compares_with_the_best_baseline(accuracies, sentence):
+    baselines = [
+        {"name": "most frequent class", "accuracy": 0.5},
+        {"name": "regression", "accuracy": 0.7},
+    ]
+    networks = [{"name": "seed", "accuracy": of} for of in accuracies]
+    text = stream_verdict([*networks, {"name": "diverged"}], baselines)
+    assert re.match(sentence.replace("(", r"\("), text), text
 
 
 @pytest.fixture
@@ -152,13 +175,12 @@ def trainings(monkeypatch):
     """Those that are made, each without an update."""
     made = []
 
-    def fit(training, layer, units, rate, parts, seed, progress):
-        made.append((layer, units, rate, parts, seed))
+    def train(search, layer, units, rate, seed, *parts):
+        made.append((layer, units, rate, seed, *parts))
         keras.utils.set_random_seed(seed)
-        training.models[layer, units] = training.build(layer, units)
-        return training.models[layer, units]
+        return search.build(layer, units)
 
-    monkeypatch.setattr(_training.Training, "fit", fit)
+    monkeypatch.setattr(_search.Search, "_train", train)
     return made
 
 
@@ -195,36 +217,57 @@ def test_the_header_has_the_printed_accuracy(is_trained, tmp_path, request):
     )
     output = subprocess.check_output(["./program"], input=text.encode())
     right = np.array(output.decode().split()) == frame["activity"]
-    kept = result.table[result.table["name"] == f"header, {result.kept}"]
-    assert abs(right.mean() - kept["accuracy"].item()) < 1e-9
+    row = result.table[result.table["name"] == f"header, {result.form}"]
+    assert abs(right.mean() - row["accuracy"].item()) < 1e-9
     assert f"{right.mean():.3f}" in str(result)
     x = frame[["ax", "ay"]].to_numpy("float32")[None]
     answers = result.model.predict(x, verbose=0)[0].argmax(-1)
-    own = np.mean(np.array(result.classes)[answers] == frame["activity"])
+    of_model = np.mean(np.array(result.classes)[answers] == frame["activity"])
     first = result.table[result.table["name"].str.endswith("seed 0")]
-    assert abs(own - first["accuracy"].item()) < 1e-9
+    assert abs(of_model - first["accuracy"].item()) < 1e-9
 
 
 def test_a_stopped_search_goes_on(trainings, monkeypatch, capsys):
-    fit = _training.Training.fit
+    train = _search.Search._train
 
-    def stop(training, *arguments):
+    def stop(*arguments):
         if len(trainings) == 3:
             raise KeyboardInterrupt
-        return fit(training, *arguments)
+        return train(*arguments)
 
     log().to_csv("log.csv", index=False)
     command = ["stream", "log.csv", "--window=32", "--seeds=1"]
-    monkeypatch.setattr(_training.Training, "fit", stop)
+    monkeypatch.setattr(_search.Search, "_train", stop)
     assert _command.main(command) == 130
     assert "resumes" in capsys.readouterr().err
-    monkeypatch.setattr(_training.Training, "fit", fit)
+    monkeypatch.setattr(_search.Search, "_train", train)
     assert _command.main(command) == 0
-    networks, last = trainings[:-1], trainings[-1]
-    assert len(networks) == len(set(networks)) == 6
-    assert {of[3] for of in networks} == {("train",)}
-    assert last[3:] == (("train", "validate"), 0)
+    *searched, last = trainings
+    assert len(searched) == len(set(searched)) == 6
+    # Two hundred units do not fit.
+    assert {of[1] for of in searched} == {3}
+    assert {of[4:] for of in searched} == {("train",)}
+    assert last[3:] == (0, "train", "validate")
     assert "most frequent class" in capsys.readouterr().out
+
+
+def test_a_training_ends_with_its_time_or_where_it_diverges():
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    trainer = _training.Trainer(model, "mse", 2)
+    x, y = np.ones((2, 2)), np.ones((2, 1))
+
+    def updates(*arguments):
+        trainer.fit(lambda rng: (x, y), *arguments)
+        return int(keras.ops.convert_to_numpy(model.optimizer.iterations))
+
+    assert updates(0.1, 0, 4) == 8
+    kernel, _ = model.get_weights()
+    assert updates(0.1, 0, 4, 1e-9) == 2
+    assert updates(0.1, 0, 4) == 8
+    np.testing.assert_array_equal(model.get_weights()[0], kernel)
+    x[:] = np.nan
+    assert updates(0.1, 1, 4) == 2
 
 
 def test_no_network_fits():

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from keras_rin.recordings._verdict import score
+from keras_rin.recordings._verdict import stream_score
 
 PENALTIES = np.logspace(-3, 3, 10)
 
@@ -69,3 +70,28 @@ def _mini_rocket(data, rows, seed):
     ridge = RidgeClassifierCV if data.classes else RidgeCV
     model = make_pipeline(StandardScaler(with_mean=False), ridge(PENALTIES))
     return "MiniRocket", model, features
+
+
+def of_stream(log, window):
+    """The most frequent class, and a regression on a sliding window."""
+    x, y = log.rows("train", "validate")
+    x_test, y_test = log.rows("test")
+    most = np.full(len(y_test), np.bincount(y).argmax())
+    regression = make_pipeline(StandardScaler(), LogisticRegression())
+    every = slice(None, None, max(1, len(y) // 10_000))
+    regression.fit(_sliding(x, window)[every], y[every])
+    named = f"logistic regression on the last {window} rows"
+    return [
+        {"name": "most frequent class"} | stream_score(most, y_test),
+        {"name": named}
+        | stream_score(regression.predict(_sliding(x_test, window)), y_test),
+    ]
+
+
+def _sliding(x, window):
+    """Mean, deviation and mean change of each channel over the last rows."""
+    frame = pd.DataFrame(x)
+    rolling = frame.rolling(window, min_periods=1)
+    changes = frame.diff().abs().rolling(window, min_periods=1).mean()
+    columns = [rolling.mean(), rolling.std(ddof=0), changes]
+    return pd.concat(columns, axis=1).fillna(0).to_numpy()

@@ -1,6 +1,5 @@
 """Layers and baselines on the same recordings: a table and a verdict."""
 
-import itertools
 import os
 import time
 import typing
@@ -171,7 +170,7 @@ class Job:
     def __init__(self, data, rows, units, seeds, end, runs):
         self.data, self.rows, self.units = data, rows, units
         self.seeds, self.start, self.end = seeds, time.monotonic(), end
-        self.runs, self.networks, self.done = runs, {}, set()
+        self.runs, self.networks = runs, {}
         self.validation = _parts(data, rows[0], seeds[0])
         self.preparations = preparations([len(x) for x in data.x])
         trainings = len(self.preparations) + len(LAYERS) * len(seeds)
@@ -204,61 +203,35 @@ class Job:
         return time.monotonic() > self.start + share * (self.end - self.start)
 
     def _choose(self):
-        rins: list = []
+        """The preparation with RIN, and the rate of each layer."""
+        usual, rins = LAYERS["RIN"][2][0], {}
         for preparation in self.preparations:
             if rins and self._is_over(COMPILING):
                 self.bar.total -= 1
             else:
-                rins.append(self._network("RIN", preparation))
-                self._validate([rins[-1]], LAYERS["RIN"][2][:1])
-        rin, _ = self._validate(rins, LAYERS["RIN"][2][:1])
+                network = self._network("RIN", preparation)
+                rins[network] = self._validate(network, usual)
+        rin = _first_of_the_best(rins)
         for name, (_, _, rates) in LAYERS.items():
-            if name != "RIN" and self._is_over():
-                break  # before XLA compiles it
-            network = rin
+            scores, network = {usual: rins[rin]}, rin
             if name != "RIN":
-                network = self._network(name, rin.preparation)
-            _, network.rate = self._validate([network], rates)
+                if self._is_over():
+                    break  # before XLA compiles it
+                scores, network = {}, self._network(name, rin.preparation)
+            for rate in rates:
+                if not scores or rate not in scores and not self._is_over():
+                    scores[rate] = self._validate(network, rate)
+            network.rate = _first_of_the_best(scores)
             self.networks[name] = network
 
     def _network(self, name, preparation):
         return Network(name, self.data, self.rows[0], preparation, self.units)
 
-    def _validate(self, networks, rates):
-        """The first one within a standard error of the best one."""
-        candidates = list(itertools.product(networks, rates))
-        if self._is_over():
-            return candidates[0]
-        scores = []
-        for network, rate in candidates:
-            outputs, _ = self._train(network, rate, self.seeds[0], False)
-            scores.append(score(outputs, self.data, self.validation[1]))
-        scores = np.nan_to_num(scores, nan=-1e9)
-        behind = scores[scores.mean(axis=1).argmax()] - scores
-        if behind.shape[1] == 1:
-            return candidates[behind.argmin()]
-        ties = behind.mean(axis=1) <= stats.sem(behind, axis=1)
-        return candidates[ties.argmax()]
-
-    def _train(self, network, rate, seed, is_test):
-        """Outputs and seconds of a training, which may have been kept."""
-        key = network.name, network.preparation, rate, seed, is_test
-        stored = self.runs.get(*key)
-        if stored is None:
-            self.bar.set_description(f"{network.name}, rate {rate:g}")
-            left = max(1, self.bar.total - self.bar.n)
-            limit = max(1e-9, (self.end - time.monotonic()) / left)
-            train, test = self.rows if is_test else self.validation
-            seconds = network.train(train, rate, seed, limit)
-            outputs = network.outputs(test).tolist()
-            if is_test:
-                network.raw_model.save_weights(
-                    self.runs.weights(network.name, seed)
-                )
-            stored = self.runs.put([outputs, seconds], *key)
-        self.bar.update(key not in self.done)
-        self.done.add(key)
-        return np.array(stored[0]), stored[1]
+    def _validate(self, network, rate):
+        """The scores `(recordings,)` of the validation, finite ones."""
+        outputs, _ = self._train(network, rate, self.seeds[0], False)
+        scores = score(outputs, self.data, self.validation[1])
+        return np.nan_to_num(scores, nan=-1e9)
 
     def _test(self, network, seed):
         outputs, seconds = self._train(network, network.rate, seed, True)
@@ -268,6 +241,25 @@ class Job:
             numbers = self.rows[1].tolist()
             network.scored = dict(zip(numbers, outputs, strict=True))
             network.weights = self.runs.weights(network.name, seed)
+
+    def _train(self, network, rate, seed, is_test):
+        """Outputs and seconds of a training, which may have been kept."""
+
+        def train(*_):
+            left = max(1, self.bar.total - self.bar.n)
+            limit = max(1e-9, (self.end - time.monotonic()) / left)
+            train, test = self.rows if is_test else self.validation
+            seconds = network.train(train, rate, seed, limit)
+            if is_test:
+                path = self.runs.weights(network.name, seed)
+                network.raw_model.save_weights(path)
+            return network.outputs(test).tolist(), seconds
+
+        self.bar.set_description(f"{network.name}, rate {rate:g}")
+        key = network.name, network.preparation, rate, seed, is_test
+        outputs, seconds = self.runs.make(train, *key)
+        self.bar.update()
+        return np.array(outputs), seconds
 
     def scores(self):
         """The scores `(seeds, recordings)` of each network."""
@@ -300,3 +292,13 @@ class Job:
                 "diverged": int(np.isnan(means).sum()),
             }
         return row
+
+
+def _first_of_the_best(scores):
+    """The first one within a standard error of the best one."""
+    names, values = [*scores], np.array([*scores.values()])
+    behind = values[values.mean(axis=1).argmax()] - values
+    if behind.shape[1] == 1:
+        return names[behind.argmin()]
+    ties = behind.mean(axis=1) <= stats.sem(behind, axis=1)
+    return names[ties.argmax()]

@@ -1,7 +1,6 @@
 """A recurrent layer behind a scale and a front, trained many times."""
 
 import itertools
-import time
 import warnings
 
 import keras
@@ -10,6 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from keras_rin.layers import RIN
 from keras_rin.recordings._own_scale import OwnScale
+from keras_rin.recordings._training import BATCH
+from keras_rin.recordings._training import Trainer
 
 # The class, the number of recurrent matrices, and learning rates to choose
 # from, the usual first.
@@ -19,7 +20,7 @@ LAYERS: dict = {
     "LSTM": (keras.layers.LSTM, 4, (0.003, 0.001, 0.01)),
     "no recurrent layer": (None, 1, (0.003, 0.001, 0.01)),
 }
-BATCH, UPDATES = 16, 25  # recordings of an update, most updates of an epoch
+UPDATES = 25  # at most, of an epoch
 FEWEST, PASSES = 300, 40  # updates of a run, and passes over the recordings
 FILTERS, STRIDE = 32, 8
 LONG = 64  # steps, from which a convolution with strides is tried
@@ -117,7 +118,6 @@ class Network:
         self.name, self.y, self.rate = name, data.y, LAYERS[name][2][0]
         self.runs: list = []  # scores and seconds of each seed
         self.scored: dict = {}  # outputs of the first seed that is finite
-        self.is_compiled = False
         scale = Scale(data.x, rows, kind)
         self.x = scale.x
         self.mask = scale.masks(STRIDE if front == "convolution" else 1)
@@ -136,42 +136,19 @@ class Network:
         self.model = keras.Model([inputs, mask], outputs)
         raw = keras.Input((None, len(data.channels)), dtype=precise_dtype())
         self.raw_model = keras.Model(raw, _connect(scale.layers + layers, raw))
-        self.updates = int(np.clip(12_000 // self.x.shape[1], 1, UPDATES))
-        optimizer = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
-        options = {"jit_compile": True, "steps_per_execution": self.updates}
-        self.model.compile(optimizer, loss, loss_weights=weight, **options)
+        updates = int(np.clip(12_000 // self.x.shape[1], 1, UPDATES))
+        self.trainer = Trainer(self.model, loss, updates, loss_weights=weight)
 
     def train(self, rows, rate, seed, limit):
-        """From new weights, with cosine decay, for `limit` seconds at most."""
-        if not self.is_compiled:  # by XLA, in one update
-            self.is_compiled = True
-            self.train(rows, rate, 0, 0)
-        keras.utils.set_random_seed(seed)
-        new = keras.models.clone_model(self.model).variables
-        # Also the state of dropout, so that the seed alone determines a run.
-        for variable, drawn in zip(self.model.variables, new, strict=True):
-            variable.assign(drawn)
-        for variable in self.model.optimizer.variables:
-            variable.assign(np.zeros(variable.shape))
-        rng, start = np.random.default_rng(seed), time.monotonic()
-        epochs = max(FEWEST, PASSES * len(rows) // BATCH) // self.updates
+        """Seconds of a training, at most `limit`."""
+        updates = max(FEWEST, PASSES * len(rows) // BATCH)
 
-        def batches():
-            while True:
-                batch = rng.choice(rows, BATCH)
-                yield (self.x[batch], self.mask[batch]), self.y[batch]
+        def batch(rng):
+            drawn = rng.choice(rows, BATCH)
+            return (self.x[drawn], self.mask[drawn]), self.y[drawn]
 
-        def schedule(epoch):
-            spent = (time.monotonic() - start) / limit if limit else 1
-            part = max(epoch / epochs, spent) if epoch else 0.0
-            self.model.stop_training = part >= 1 or not limit
-            return rate * (1 + np.cos(np.pi * min(part, 1))) / 2
-
-        decay = keras.callbacks.LearningRateScheduler(schedule)
-        options = {"epochs": epochs, "steps_per_epoch": self.updates}
-        options |= {"verbose": 0, "shuffle": False}
-        self.model.fit(batches(), callbacks=[decay], **options)
-        return time.monotonic() - start
+        epochs = updates // self.trainer.updates
+        return self.trainer.fit(batch, rate, seed, epochs, limit)
 
     def outputs(self, rows):
         """The outputs `(rows, ...)`, computed in batches of one size."""

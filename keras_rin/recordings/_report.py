@@ -1,4 +1,4 @@
-"""The folder of a comparison: report, results, model and its program."""
+"""The folder of a result: report, results, model and its program."""
 
 import json
 import pathlib
@@ -32,16 +32,15 @@ def write(result, data, rows, entries, best):
     """Writes the folder `result.output`."""
     folder = pathlib.Path(result.output)
     folder.mkdir(parents=True, exist_ok=True)
-    results = {
-        "recordings": len(data.x),
-        "channels": data.channels,
-        "classes": data.classes,
-        "left_out": data.left_out,
-        "table": json.loads(result.table.to_json(orient="records")),
-        "verdict": result.verdict,
-    }
-    text = json.dumps(results, indent=1)
-    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    write_results(
+        folder,
+        recordings=len(data.x),
+        channels=data.channels,
+        classes=data.classes,
+        left_out=data.left_out,
+        table=result.table,
+        verdict=result.verdict,
+    )
     sections = ["# Recordings", _lines(repr(data))]
     sections += [_markdown(result.table), _lines(result.verdict)]
     sections += ["![Scores of the models](scores.png)"]
@@ -53,6 +52,15 @@ def write(result, data, rows, entries, best):
         sections += _of_model(best, data, rows[1])
     report = "\n\n".join(sections)
     (folder / "report.md").write_text(report + "\n", encoding="utf-8")
+
+
+def write_results(folder, **results):
+    """Writes `results.json`, where a table is a list of its rows."""
+    for name, value in results.items():
+        if isinstance(value, pd.DataFrame):
+            results[name] = json.loads(value.to_json(orient="records"))
+    text = json.dumps(results, indent=1)
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _lines(text):

@@ -25,16 +25,17 @@ class Runs:
         items = map(json.loads, lines[1:])
         self.results = {json.dumps(key): result for key, result in items}
 
-    def get(self, *key):
-        """The result that is kept, or `None`."""
-        return self.results.get(json.dumps(key))
+    def __contains__(self, key):
+        return json.dumps(key) in self.results
 
-    def put(self, result, *key):
-        """Keeps a result, and returns it."""
-        self.results[json.dumps(key)] = result
-        with self.path.open("a") as file:
-            file.write(json.dumps([key, result]) + "\n")
-        return result
+    def make(self, function, *key):
+        """The result that is kept, or that of the function, which is kept."""
+        name = json.dumps(key)
+        if name not in self.results:
+            self.results[name] = function(*key)
+            with self.path.open("a") as file:
+                file.write(json.dumps([key, self.results[name]]) + "\n")
+        return self.results[name]
 
     def weights(self, *key):
         """The file for the weights of a training."""

@@ -1,9 +1,10 @@
-"""Scores of recordings, and the sentences that compare them."""
+"""Scores of recordings and streams, and the sentences that compare them."""
 
 import numpy as np
 from scipy import stats
 
 RECURRENT = "RIN", "GRU", "LSTM"
+SETTLED = 20  # right answers in a row
 
 
 def score(outputs, data, rows):
@@ -17,6 +18,21 @@ def score(outputs, data, rows):
     if data.classes:
         return (outputs.argmax(axis=-1) == y).astype(float)
     return 1 - (outputs.reshape(len(y)) - y) ** 2 / (y.var() or 1.0)
+
+
+def stream_score(answers, y):
+    """Accuracy, and steps to settle after a change of the class."""
+    right = answers == y
+    changes = np.flatnonzero(np.diff(y)) + 1
+    steps = []
+    for of in np.split(right, changes)[1:]:
+        runs = np.convolve(of, np.ones(SETTLED, int), "valid") == SETTLED
+        steps.append(runs.argmax() if runs.any() else np.inf)
+    return {
+        "accuracy": float(right.mean()),
+        "steps to settle": float(np.median(steps)) if steps else np.nan,
+        "never": float(np.isinf(steps).mean()) if steps else np.nan,
+    }
 
 
 def interval(differences):
@@ -105,3 +121,19 @@ def _difference(first, second):
     if seeds > 1:  # the training may have ended between two layers
         first, second = first[:seeds], second[:seeds]
     return interval(first - second)
+
+
+def stream_verdict(networks, baselines):
+    """Whether a network is needed, from rows of the table of a stream."""
+    best = max(baselines, key=lambda row: row["accuracy"])
+    of_seeds = [row["accuracy"] for row in networks if "accuracy" in row]
+    low, mean, high = min(of_seeds), np.mean(of_seeds), max(of_seeds)
+    text = (
+        f"an accuracy of {mean:.3f} ({low:.3f} to {high:.3f} over seeds), "
+        f"{best['name']} {best['accuracy']:.3f}"
+    )
+    if low > best["accuracy"]:
+        return f"A network pays: it has {text}."
+    if mean <= best["accuracy"]:
+        return f"No network is needed: it has {text}."
+    return f"These rows do not show that a network is needed: it has {text}."
