@@ -16,9 +16,10 @@ from keras_rin.recordings._training import Trainer
 from keras_rin.recordings._verdict import stream_score
 
 EPOCHS, UPDATES = 24, 25  # of a training, and of an epoch
+RATES = 3
 DIVERGED = -1  # the answer of outputs that are not finite
 # The layer, units of about 2,000, 1,000 and 350 weights for ten inputs and
-# outputs, and learning rates to choose from, the usual first.
+# outputs, and `RATES` learning rates to choose from, the usual first.
 LAYERS: dict = {
     "MinGRU": (MinGRU, (95, 47, 16), (0.03, 0.1, 0.3)),
     "GRU": (keras.layers.GRU, (21, 14, 7), (0.03, 0.01, 0.1)),
@@ -83,13 +84,10 @@ class Search:
         """What was tried, the best first, its model, and scores by seed."""
         with tqdm(desc="sizes of headers", unit="run") as self.bar:
             units = self.largest(flash)
-            rates = zip(*(LAYERS[layer][2] for layer in units), strict=True)
             cases = [
-                (*network, rate)
-                for of_networks in rates
-                for network, rate in zip(
-                    units.items(), of_networks, strict=True
-                )
+                (layer, number, LAYERS[layer][2][n])
+                for n in range(RATES)
+                for layer, number in units.items()
             ]
             self.bar.reset(len(cases) + len(self.seeds))
             made = self._made(self._validate, cases)
