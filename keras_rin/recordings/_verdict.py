@@ -59,7 +59,7 @@ def finite_scores(entries):
         for name, of in entries.items()
         if len(of) and np.isfinite(of).any()
     }
-    worst = min(0.0, *(np.nanmin(of.mean(axis=1)) for of in runs.values()))
+    worst = min([0, *(np.nanmin(of.mean(axis=1)) for of in runs.values())])
     return {
         name: np.where(np.isnan(of), worst, of) for name, of in runs.items()
     }
