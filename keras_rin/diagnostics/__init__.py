@@ -16,7 +16,6 @@ from keras_rin.diagnostics._nonnormality import numerical_radius
 from keras_rin.diagnostics._nonnormality import spectral_radius
 from keras_rin.diagnostics._nonnormality import transient_amplification
 from keras_rin.diagnostics._preflight import Preflight
-from keras_rin.diagnostics._preflight import PreflightFinding
 from keras_rin.diagnostics._preflight import PreflightLayer
 from keras_rin.diagnostics._preflight import preflight
 from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
@@ -28,7 +27,6 @@ __all__ = [
     "HiddenChain",
     "LyapunovSpectrum",
     "Preflight",
-    "PreflightFinding",
     "PreflightLayer",
     "fisher_memory_curve",
     "fixed_points",
