@@ -17,7 +17,7 @@ GROUP = re.compile(
     r"(person|subject|user|participant|patient|day|session)([_ ]?id)?", re.I
 )
 PARTS = "train", "validate", "test"
-TEST, VALIDATE = 0.3, 0.2  # of the groups or rows, and of those left
+TEST, VALIDATE = 0.3, 0.3  # of the groups or rows, and of those left
 
 
 class Log(typing.NamedTuple):

@@ -31,8 +31,8 @@ def precise_dtype():
     """Float64, where the backend has it: on JAX with `JAX_ENABLE_X64=1`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        one = keras.ops.ones((), "float64")
-    return keras.backend.standardize_dtype(one.dtype)
+        number = keras.ops.ones((), "float64")
+    return keras.backend.standardize_dtype(number.dtype)
 
 
 class Scale:

@@ -73,10 +73,10 @@ def one_column(names, pattern, place, what, needed=True):
     fits = [name for name in names if pattern.fullmatch(name)]
     if len(fits) == 1 or not (fits or needed):
         return fits[0] if fits else None
-    found = f"may be {' or '.join(fits)}" if fits else "has no usual name"
+    reason = f"may be {' or '.join(fits)}" if fits else "has no usual name"
     is_log = "; a log with a label in each row is for keras-rin stream"
     raise ValueError(
-        f"{place}: the column of the {what} {found}; name it by --{what}, one "
+        f"{place}: the column of the {what} {reason}; name it by --{what}, one "
         f"of {', '.join(names)}{is_log * (what == 'recording')}."
     )
 
@@ -85,8 +85,8 @@ def check_columns(place, frame, names):
     """Refuses columns that are missing, or lack a value."""
     for name in names:
         if name not in frame:
-            found = ", ".join(frame)
-            raise ValueError(f"{place} has no column {name!r}: {found}.")
+            columns = ", ".join(frame)
+            raise ValueError(f"{place} has no column {name!r}: {columns}.")
         if frame[name].isna().any():
             row = int(np.argmax(frame[name].isna()))
             raise ValueError(f"{at(place, frame, row, name)}: nothing is said.")
@@ -113,14 +113,14 @@ def _one_table(source, options):
     for key, part in frame.groupby(keys, sort=False):
         key = ", ".join(f"{of:g}" if type(of) is float else of for of in key)
         frames[f"{place}, recording {key}"] = part.drop(columns=keys + labels)
-        for found in (part[name].unique() for name in labels):
-            if len(found) > 1:
+        for values in (part[name].unique() for name in labels):
+            if len(values) > 1:
                 raise ValueError(
                     f"{place}, recording {key} has more than one {label} "
-                    f"({found[0]}, {found[1]}); a log with a label in each row "
-                    "is for keras-rin stream."
+                    f"({values[0]}, {values[1]}); a log with a label in each "
+                    "row is for keras-rin stream."
                 )
-            y.append(found[0])
+            y.append(values[0])
     return Source(place, frames, y)
 
 
@@ -144,8 +144,8 @@ def _folder(path, options):
     folders = [of for of in _visible(path) if of.is_dir()]
     parts = {of.name.lower(): of for of in folders}
     if {*parts} == {"train", "test"} and options.labelled:
-        found = [_folder(parts[name], options) for name in ("train", "test")]
-        return _joined(str(path), *found)
+        sources = (_folder(parts[name], options) for name in ("train", "test"))
+        return _joined(str(path), *sources)
     left_out: collections.Counter = collections.Counter()
     for folder in folders:
         if deeper := [of for of in _visible(folder) if of.is_dir()]:
@@ -228,7 +228,7 @@ def _arrays(arrays, name, options):
         str(key).lower().removesuffix("_train"): value
         for key, value in arrays.items()
     }
-    found = []
+    sources = []
     has_test = options.labelled and {"x_test", "y_test"} & {*named}
     for part in ["", "_test"] if has_test else [""]:
         for key in ("x", "y") if options.labelled else ("x",):
@@ -248,8 +248,8 @@ def _arrays(arrays, name, options):
                     f"{labels.shape}: y has one label each, of one-hot "
                     "y.argmax(axis=1)."
                 )
-        found.append(Source(name, frames, labels))
-    return _joined(name, *found)
+        sources.append(Source(name, frames, labels))
+    return _joined(name, *sources)
 
 
 def _frames(x, place, axes):
