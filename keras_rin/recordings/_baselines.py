@@ -1,6 +1,7 @@
 """What is right without a network: constants, summaries and MiniRocket."""
 
 import importlib.util
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -65,7 +66,9 @@ def _mini_rocket(data, rows, seed):
     rocket = MiniRocketMultivariateVariable(
         random_state=seed, pad_value_short_series=0.0
     )
-    rocket.fit([frames[n] for n in rows[0]])
+    with warnings.catch_warnings():  # that one for equal lengths is faster
+        warnings.simplefilter("ignore")
+        rocket.fit([frames[n] for n in rows[0]])
     features = np.asarray(rocket.transform(frames))
     ridge = RidgeClassifierCV if data.classes else RidgeCV
     model = make_pipeline(StandardScaler(with_mean=False), ridge(PENALTIES))
