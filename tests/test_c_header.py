@@ -18,8 +18,11 @@ from step_files import run_c
 from test_headers_compile import COMPILERS
 from test_headers_compile import chain
 from test_headers_compile import header
+from test_streaming_step import MODELS
+from test_streaming_step import blocks_of
+from test_streaming_step import causal
+from test_streaming_step import some_input
 
-from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
@@ -212,14 +215,20 @@ def test_a_softmax_along_the_features(rng, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    """rin.c math.h 3rin.h my-rin.h r\u00fcn.h _rin.h a_private.h
-    private_a.h""".split(),
+    ("name", "weights"),
+    [
+        *(("strided", weights) for weights in ("float32", "int8")),
+        *(("dilated", "float32"), ("two strided", "float32")),
+    ],
 )
-def test_a_path_whose_stem_is_no_prefix_is_refused(name, tmp_path):
-    with pytest.raises(ValueError, match=f"stem is the prefix.*{name}"):
-        export_streaming(adding(), tmp_path / name, "c", verbose=False)
-    assert not list(tmp_path.iterdir())
+def test_a_causal_convolution(name, weights, rng, tmp_path):
+    model = MODELS[name]()
+    x = some_input(rng, model, batch=2, time=12)
+    path = header(model, tmp_path, weights=weights)
+    y = run_c(path, blocks_of(model, x))[0]
+    if weights == "int8":
+        round_weights(model)
+    assert_near(y, model, x, 2e-4 if weights == "int8" else 2e-5)
 
 
 class MyDense(layers.Dense):
@@ -285,6 +294,14 @@ REFUSED = {
             "inner": layers.Dense(2, layers.Softmax(axis=0, name="inner")),
         }.items()
     },
+    "'inside'": lambda: graph(
+        lambda x: RIN(2)(
+            layers.TimeDistributed(layers.Flatten())(
+                layers.TimeDistributed(causal(3, 2), name="inside")(x)
+            )
+        ),
+        (None, 4, 2),
+    ),
     "'gates'.*axis must be that of the features": lambda: chain(
         layers.GRU(3, recurrent_activation=layers.Softmax(0, name="gates"))
     ),

@@ -2,8 +2,6 @@
 
 import functools
 import importlib.util
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -82,11 +80,6 @@ def residual():
     return model, shape, (3, 8, 8, 1)
 
 
-def in_training_mode():
-    inputs = keras.Input((10, 3))
-    return keras.Model(inputs, RIN(4)(inputs, training=True)), (2, 10, 3)
-
-
 def masked(wrapper):
     above = [keras.layers.Masking(), wrapper(RIN(3))]
     return keras.Sequential([keras.Input((4, 2)), *above]), (3, 4, 2)
@@ -107,7 +100,6 @@ IN_ONNX = [
     "ResidualConv2D with everything",
 ]
 EXHAUSTIVE = [
-    *(("onnx", make) for make in (residual, in_training_mode)),
     *(("onnx", functools.partial(of_a_layer, name)) for name in IN_ONNX),
     *(("tf_saved_model", make) for make in (recurrent, residual)),
 ]
@@ -140,27 +132,6 @@ def test_an_exported_model_serves(format, make, rng, tmp_path):
         expected = model.predict(x, verbose=0)
         assert_same(serve(x), expected, rtol=1e-4, atol=1e-5)
         assert np.ptp(expected) > 0
-
-
-@pytest.mark.exhaustive
-@WRITES
-def test_a_saved_model_needs_no_keras(rng, tmp_path):
-    model, _, shape = recurrent()
-    model.export(tmp_path / "model", verbose=False)
-    x, file = rng.normal(size=shape).astype("float32"), tmp_path / "x.npy"
-    np.save(file, x)
-    program = """
-import sys
-sys.modules["keras_rin"] = sys.modules["keras"] = None  # cannot be imported
-import numpy, tensorflow
-path, file = sys.argv[1:]
-served = tensorflow.saved_model.load(path)
-numpy.save(file, served.serve(numpy.load(file)))
-"""
-    command = [sys.executable, "-c", program, tmp_path / "model", file]
-    subprocess.run(command, check=True)
-    expected = model.predict(x, verbose=0)
-    assert_same(np.load(file), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.fixture
@@ -233,6 +204,9 @@ def test_large_matrices_of_8_bits_with_states_of_floats(rng, tmp_path):
 
 
 INT16 = {"weights": "int8", "states": "int16"}
+FOLDER, X = "tf_saved_model", np.arange(40).reshape(1, 20, 2)
+NO_PREFIX = """rin.c math.h 3rin.h my-rin.h r\u00fcn.h _rin.h a_private.h
+    private_a.h""".split()
 
 
 @pytest.mark.parametrize(
@@ -241,16 +215,23 @@ INT16 = {"weights": "int8", "states": "int16"}
         ("m", "gguf", {}, "`format` must be one of"),
         ("m", "litert", {}, "tflite"),
         ("m", "onnx", {}, "onnx|ONNX"),
-        ("m", "tf_saved_model", {"weights": "int8"}, "the format 'tf_saved_mo"),
+        ("m", FOLDER, {"weights": "int8"}, "the format 'tf_saved_model"),
+        ("m.tflite", FOLDER, {}, "pass format="),
+        ("m.onnx", FOLDER, {}, "pass format="),
+        ("m.h", FOLDER, {}, "pass format='c'"),
         ("m.onnx", "onnx", {"states": "int8"}, "in the format 'onnx'"),
         ("m.h", "c", {"weights": "int4"}, "`weights` must be one of"),
         ("m.h", "c", {"states": "int8"}, "in the format 'c'"),
+        ("m.h", "c", {"calibration": X}, "`calibration` is for"),
+        ("m.h", "c", {"states": "int16"}, "weights='float32'"),
+        *((name, "c", {}, f"stem is the prefix.*{name}") for name in NO_PREFIX),
         *(
             pytest.param("m.tflite", "litert", *case, marks=ON_TENSORFLOW)
             for case in (
                 ({"wings": 2}, "no attribute 'wings'"),
                 (INT16, "a `representative_dataset`"),
                 ({"states": "int8"}, "needs weights='int8'"),
+                ({"weights": "int8", "optimizations": []}, "set.*'optimizatio"),
             )
         ),
     ],

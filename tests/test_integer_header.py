@@ -340,16 +340,3 @@ def test_a_calibration_that_gives_no_ranges_is_refused(message, tmp_path):
         ValueError, match=rf"\(sequences, steps, 6\).*{message}"
     ):
         header(model, tmp_path / "rin.h", NO_CALIBRATION[message])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"weights": "float32"}, "weights='float32'"),
-        ({"states": "float32"}, "`calibration` is for"),
-    ],
-)
-def test_options_that_go_together(options, message, rng, tmp_path):
-    model = keras.Sequential([keras.Input((None, 6)), RIN(2)])
-    with pytest.raises(ValueError, match=message):
-        header(model, tmp_path / "rin.h", counts(rng, 1, 20), **options)

@@ -80,13 +80,19 @@ def test_the_layer_is_named_or_the_model_that_has_it(make, layer, tmp_path):
         export_streaming(make(), tmp_path, **options)
 
 
+def with_noise():
+    inputs = keras.Input((None, 3))
+    y = layers.Dropout(0.5)(RIN(4)(inputs), training=True)
+    return keras.Model(inputs, y)
+
+
 @WRITES
 @pytest.mark.parametrize(
     "make",
     [
         lambda: stack(layers.Dense(2, dtype="mixed_bfloat16")),
         lambda: stack(layers.Dense(2), batch_size=2),
-        tokens,
+        *(tokens, with_noise),
     ],
 )
 def test_right_models_of_any_kind_are_written(make, tmp_path):
@@ -95,37 +101,11 @@ def test_right_models_of_any_kind_are_written(make, tmp_path):
 
 
 @WRITES
-def test_a_model_that_draws_noise_is_written(tmp_path):
-    inputs = keras.Input((None, 3))
-    y = layers.Dropout(0.5)(RIN(4)(inputs), training=True)
-    export_streaming(keras.Model(inputs, y), tmp_path, verbose=False)
-
-
-@WRITES
 def test_the_bytes_are_those_of_the_files_written(tmp_path):
     (tmp_path / "notes").write_bytes(b"0" * 10**6)
     for output in (layers.Dense(2), layers.Dense(2, name="other")):
         written = export_streaming(stack(output), tmp_path, verbose=False)
         assert written.weight_bytes < 10**6
-
-
-@pytest.mark.parametrize("name", ["rin.tflite", "rin.onnx"])
-def test_a_folder_does_not_take_the_name_of_a_file(name, tmp_path):
-    with pytest.raises(ValueError, match="pass format="):
-        export_streaming(stack(), tmp_path / name, verbose=False)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_does_not_take_the_name_of_a_header(tmp_path):
-    with pytest.raises(ValueError, match="pass format='c'"):
-        export_streaming(stack(), tmp_path / "rin.h", verbose=False)
-
-
-@ON_TENSORFLOW
-def test_attributes_that_a_type_of_weights_sets_are_refused(tmp_path):
-    options = {"format": "litert", "weights": "int8", "optimizations": []}
-    with pytest.raises(ValueError, match="set.*'optimizations'.*Received"):
-        export_streaming(stack(), tmp_path / "a.tflite", **options)
 
 
 @WRITES

@@ -14,6 +14,7 @@ from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.layers import LinearResidual
 from keras_rin.layers import NoisyRNN
+from keras_rin.layers import RateRNN
 from keras_rin.layers import ResidualDense
 from keras_rin.layers import RINCell
 
@@ -86,7 +87,39 @@ def of_images():
     )
 
 
+def causal(filters, size, **options):
+    options = {"bias_initializer": "ones", **options}
+    return layers.Conv1D(filters, size, padding="causal", **options)
+
+
+def strided():
+    return stack(
+        layers.Normalization(mean=[1.0, -2.0, 0.0], variance=[4.0, 0.25, 1.0]),
+        causal(4, 5, strides=3, activation="relu"),
+        layers.LayerNormalization(),
+        sequences(5),
+        layers.Dense(2),
+    )
+
+
+def two_strided():
+    """One of them in a model, and one more after the recurrent layer."""
+    inner = [keras.Input((None, 4)), layers.Dense(3)]
+    inner.append(causal(5, 4, strides=3, use_bias=False))
+    first = causal(4, 2, strides=2, activation=layers.ELU())
+    return stack(first, keras.Sequential(inner), sequences(3), causal(2, 3))
+
+
+def side_by_side(x):
+    branches = [causal(3, size, strides=2)(x) for size in (2, 5)]
+    return rin(3)(layers.Concatenate()(branches))
+
+
 MODELS = {
+    "strided": strided,
+    "dilated": lambda: stack(causal(4, 3, dilation_rate=2), layers.GRU(3)),
+    "two strided": two_strided,
+    "strided branches": lambda: graph(side_by_side),
     "stacked cells last": lambda: stack(
         layers.RNN([layers.LSTMCell(4), RINCell(5)], return_sequences=True)
     ),
@@ -131,8 +164,16 @@ def some_input(rng, model, batch, time):
     return x
 
 
+def blocks_of(model, x):
+    """The samples of each step: as many as the strides take."""
+    shape = streaming_step(model).input["x"].shape[1:]
+    return x.reshape(len(x), -1, *shape)
+
+
 MARKS = {
     "in a model": pytest.mark.each_backend,
+    "strided": pytest.mark.each_backend,
+    "two strided": pytest.mark.each_backend,
     "masked, with zeros": pytest.mark.each_backend,
     "masked graph": needs_keras("3.12", "Concatenate has no masks"),
     "with a mask of its own": pytest.mark.each_backend,
@@ -141,7 +182,8 @@ MARKS = {
 
 
 def assert_steps_are_the_sequence(model, x, tolerance=1e-4, of=None):
-    y = outputs_of_steps(streaming_step(of or model), x)
+    of = of or model
+    y = outputs_of_steps(streaming_step(of), blocks_of(of, x))
     assert_near(y, model, x, tolerance)
 
 
@@ -151,7 +193,7 @@ def assert_steps_are_the_sequence(model, x, tolerance=1e-4, of=None):
 )
 def test_steps_give_what_the_sequence_gives(rng, name):
     model = MODELS[name]()
-    x = some_input(rng, model, batch=2, time=6)
+    x = some_input(rng, model, batch=2, time=model.inputs[0].shape[1] or 12)
     assert_steps_are_the_sequence(model, x)
 
 
@@ -227,6 +269,9 @@ REFUSED = {
     "may not be one of its states": lambda: stack(
         layers.Masking(), layers.RNN(OutputOfItsOwn(4))
     ),
+    "'early'.*all strides": lambda: stack(
+        sequences(name="early"), causal(3, 4, strides=2), rin(2)
+    ),
     "more than call its cell": lambda: stack(TwiceTheInput(4)),
     "the `call` of Keras": lambda: Twice(
         [keras.Input((None, FEATURES)), rin(4)]
@@ -249,6 +294,9 @@ REFUSED = {
     ),
     "rin.*used twice": lambda: used_twice(lambda: sequences(FEATURES)),
     "NoisyRNN may do more": lambda: stack(NoisyRNN(RINCell(4))),
+    "adds noise in inference": lambda: stack(
+        RateRNN(4, 5.0, noise=0.1, inference_noise=True)
+    ),
     "initial state is not 0": lambda: stack(layers.RNN(FromOne(4))),
     "'x'.*must have names": lambda: stack(rin(4, name="x")),
     "a recurrent layer": lambda: stack(layers.Dense(3)),
