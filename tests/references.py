@@ -52,18 +52,32 @@ def assert_same(actual, expected, rtol=1e-5, atol=1e-5):
         )
 
 
-def numpy_rin(x, weights, activation, h=None, mask=None):
-    """The states (batch, time, units) of a RIN, step by step in float64."""
-    x = np.asarray(x, "float64")
-    kernel, offset, bias = (np.asarray(w, "float64") for w in weights)
-    effective = offset + np.eye(len(offset))
-    h = np.zeros((len(x), len(offset))) if h is None else h
+def rin_step(activation, stored=1.0):
+    """h_t of the weights, x_t and h: of a RIN, or of a SimpleRNN if 0 is."""
+
+    def step(weights, x, h):
+        kernel, recurrent, bias = weights
+        z = x @ kernel + h @ recurrent + stored * h + bias
+        return ACTIVATIONS[activation](z)
+
+    return step
+
+
+def numpy_states(step, weights, x, h, mask=None):
+    """The states (batch, time, units), step by step in float64."""
     states = []
     for t in range(x.shape[1]):
-        new = ACTIVATIONS[activation](x[:, t] @ kernel + h @ effective + bias)
+        new = step(weights, x[:, t], h)
         h = new if mask is None else np.where(mask[:, t, None], new, h)
         states.append(h)
     return np.stack(states, axis=1)
+
+
+def numpy_rin(x, weights, activation, h=None, mask=None):
+    """The states (batch, time, units) of a RIN."""
+    x, *weights = (np.asarray(array, "float64") for array in (x, *weights))
+    h = np.zeros((len(x), len(weights[1]))) if h is None else h
+    return numpy_states(rin_step(activation), weights, x, h, mask)
 
 
 def simple_rnn(matrix, activation="tanh", bias=0.0):

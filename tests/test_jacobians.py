@@ -8,29 +8,19 @@ from references import Map
 from references import MapFromFive
 from references import Power
 from references import built
+from references import rin_step
 from references import to_numpy
-from references import weights64
 from scipy import special
+from test_recurrent_formulas import LAYERS
+from test_recurrent_formulas import drawn
 
-import keras_rin
+from keras_rin import layers
 from keras_rin.diagnostics import gradient_norms
 from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import state_jacobians
 from keras_rin.diagnostics import state_trajectories
-from keras_rin.layers import RIN
-from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import MinGRU
 
 sigmoid = ACTIVATIONS["sigmoid"]
-
-
-def numpy_simple_rnn(activation, stored=0.0):
-    def step(weights, x, h):
-        kernel, recurrent, bias = weights
-        z = x @ kernel + h @ recurrent + stored * h + bias
-        return ACTIVATIONS[activation](z)
-
-    return step
 
 
 def numpy_lstm(weights, x, state):
@@ -49,12 +39,6 @@ def numpy_gru(weights, x, h):
     return z * h + (1 - z) * np.tanh(x_h + sigmoid(x_r + h_r) * h_h)
 
 
-def numpy_min_gru(weights, x, h):
-    kernel, bias = weights
-    gate, candidate = np.split(x @ kernel + bias, 2)
-    return (1 - sigmoid(gate)) * h + sigmoid(gate) * candidate
-
-
 def differences(step, state, size=1e-6):
     """d F / d s by central differences, an output each row."""
     nudges = size * np.eye(len(state))
@@ -64,22 +48,20 @@ def differences(step, state, size=1e-6):
 
 
 @pytest.mark.parametrize(
-    "kind, options, step",
+    "make, step",
     first_of(
         [
-            (RIN, {"activation": "relu"}, numpy_simple_rnn("relu", 1.0)),
-            (keras.layers.LSTM, {}, numpy_lstm),
-            (keras.layers.GRU, {}, numpy_gru),
-            (MinGRU, {}, numpy_min_gru),
-            (keras.layers.SimpleRNN, {}, numpy_simple_rnn("tanh")),
+            (keras.layers.LSTM, numpy_lstm),
+            (keras.layers.GRU, numpy_gru),
+            *LAYERS.values(),
+            (keras.layers.SimpleRNN, rin_step("tanh", stored=0.0)),
         ],
         *(3, pytest.mark.one_backend),
     ),
 )
-def test_states_and_jacobians_are_those_of_numpy(rng, kind, options, step):
-    layer = built(kind(3, **options))
-    layer.set_weights([rng.normal(size=w.shape) for w in layer.get_weights()])
-    weights, x = weights64(layer), rng.normal(size=(2, 4, 2))
+def test_states_and_jacobians_are_those_of_numpy(rng, make, step):
+    layer, weights = drawn(rng, make)
+    x = rng.normal(size=(2, 4, 2))
     for dtype, state_error, jacobian_error in [
         ("float32", 1e-4, 1e-4),
         ("float64", 1e-12, 1e-7),
@@ -135,23 +117,6 @@ def test_masked_time_steps_leave_the_state_as_it_is(rng, kind, go_backwards):
             np.testing.assert_allclose(actual[used_steps], expected, atol=1e-6)
 
 
-def test_two_transitions_are_one_step(rng):
-    cell = DeepTransitionRINCell(3, None, recurrent_initializer="random_normal")
-    layer = built(keras.layers.RNN(cell))
-    first, second = keras_rin.diagnostics.recurrent_matrices(layer).values()
-    jacobians = state_jacobians(
-        layer, rng.normal(size=(1, 2, 2)), dtype="float64"
-    )
-    np.testing.assert_allclose(jacobians[0, 1], (first @ second).T, atol=1e-7)
-
-
-def test_another_dtype_is_refused():
-    with pytest.raises(ValueError, match="`dtype` must be one of"):
-        state_jacobians(
-            built(keras.layers.GRU(3)), np.zeros((1, 2, 2)), dtype="bfloat16"
-        )
-
-
 @pytest.mark.one_backend
 @pytest.mark.parametrize(
     "kind, options",
@@ -203,7 +168,8 @@ def test_many_rows_are_as_few(rng):
 
 
 @pytest.mark.parametrize(
-    "kind", one_backend_after([RIN, keras.layers.SimpleRNN, keras.layers.GRU])
+    "kind",
+    one_backend_after([layers.RIN, keras.layers.SimpleRNN, keras.layers.GRU]),
 )
 def test_an_activation_without_a_hash_is_that_of_its_function(rng, kind):
     x = rng.normal(size=(2, 4, 2))

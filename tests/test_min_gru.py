@@ -2,48 +2,9 @@ import numpy as np
 import pytest
 from references import built
 from references import to_numpy
-from references import weights64
 
-from keras_rin import diagnostics
 from keras_rin.layers import MinGRU
 from keras_rin.layers import MinGRUCell
-
-
-def closed_form(layer, x, initial_state):
-    """h_t = sum over s of z_s c_s times the product of 1 - z after s."""
-    kernel, bias = weights64(layer)
-    gate, candidate = np.split(x @ kernel + bias, 2, axis=-1)
-    z = 1 / (1 + np.exp(-gate))
-    carried = np.cumprod(1 - z, axis=1)
-    return carried * (
-        initial_state[:, None] + np.cumsum(z * candidate / carried, axis=1)
-    )
-
-
-def random_layer(rng, **options):
-    layer = built(MinGRU(4, return_sequences=True, **options))
-    layer.set_weights([rng.normal(size=w.shape) for w in layer.get_weights()])
-    return layer
-
-
-@pytest.mark.parametrize("go_backwards", [False, True])
-def test_its_outputs_are_those_of_the_closed_form(rng, go_backwards):
-    layer = random_layer(rng, go_backwards=go_backwards)
-    x = rng.normal(size=(3, 9, 2)).astype("float32")
-    h = rng.normal(size=(3, 4)).astype("float32")
-    outputs = to_numpy(layer(x, initial_state=h))
-    inputs = x[:, ::-1] if go_backwards else x
-    expected = closed_form(layer, inputs.astype("float64"), h)
-    np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_a_masked_step_leaves_the_state_as_it_is(rng):
-    layer, x = random_layer(rng), rng.normal(size=(2, 9, 2))
-    mask = np.ones((2, 9), bool)
-    mask[:, [3, 6]] = False
-    expected = closed_form(layer, x[:, mask[0]], np.zeros((2, 4)))
-    actual = to_numpy(layer(x, mask=mask))[:, mask[0]]
-    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.one_backend
@@ -74,20 +35,3 @@ def test_dropout_has_one_mask_for_all_steps():
 def test_what_has_no_meaning_is_refused(make, options):
     with pytest.raises(TypeError, match=f"Received: {next(iter(options))}"):
         make(3, **options)
-
-
-@pytest.mark.one_backend
-def test_it_has_one_stable_fixed_point_and_no_matrix(rng):
-    layer = random_layer(rng)
-    kernel, bias = weights64(layer)
-    x = rng.normal(size=2)
-    points = diagnostics.fixed_points(layer, rng.normal(size=(3, 4)), x=x)
-    np.testing.assert_allclose(points.states, [(x @ kernel + bias)[4:]])
-    assert points.contracting == [4]
-    with pytest.raises(ValueError, match="`recurrent_kernel`"):
-        diagnostics.recurrent_matrices(layer)
-    exponents = diagnostics.lyapunov_spectrum(layer, np.tile(x, (1, 50, 1)))
-    gate = 1 / (1 + np.exp(-(x @ kernel + bias)[:4]))
-    # The sum, since close exponents take more steps to tell apart.
-    actual = exponents.exponents.sum()
-    np.testing.assert_allclose(actual, np.log(1 - gate).sum(), rtol=1e-4)

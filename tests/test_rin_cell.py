@@ -42,23 +42,6 @@ def numpy_step(cell, x, h, activation="relu"):
 
 
 @CELLS
-@pytest.mark.parametrize("activation", references.ACTIVATIONS)
-def test_one_step_is_the_formula(rng, make, activation):
-    cell = random_cell(make, activation=activation)
-    x, h = rng.normal(size=(4, 3)), rng.normal(size=(4, 5)).astype("float32")
-    output, (listed,) = cell(x, [h])
-    _, bare = cell(x, h)
-    for value in (output, listed, bare):
-        assert_same(value, numpy_step(cell, x, h, activation))
-
-
-@CELLS
-def test_weights_stand_in_the_order_of_files(make):
-    names = [weight.name for weight in built(make(4)).weights]
-    assert names == NAMES[: len(names)]
-
-
-@CELLS
 def test_the_default_offsets_are_small_and_differ(make):
     offsets = [
         offset
@@ -128,10 +111,3 @@ def test_recurrent_dropout_acts_on_the_first_offset_alone(rng, make):
     kernel, first, *others = cell.get_weights()
     cell.set_weights([kernel, 0 * first, *others])
     assert_same(cell(x, h, training=True)[0], numpy_step(cell, x, h))
-
-
-@pytest.mark.parametrize("name", ["dropout", "recurrent_dropout"])
-@pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan"), "0.5"])
-def test_dropout_must_be_a_fraction(name, rate):
-    with pytest.raises(ValueError, match=f"`{name}` must"):
-        RINCell(3, **{name: rate})

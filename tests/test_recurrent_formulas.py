@@ -1,0 +1,116 @@
+"""The outputs of each recurrent layer are its formula, computed in NumPy."""
+
+from functools import partial
+
+import keras
+import numpy as np
+import pytest
+from references import ACTIVATIONS
+from references import MASKS
+from references import assert_same
+from references import built
+from references import numpy_states
+from references import outputs_of_steps
+from references import rin_step
+from references import to_numpy
+from references import weights64
+from step_files import write_and_run
+
+from keras_rin import layers
+from keras_rin.export import streaming_step
+
+
+def deep_transition_step(weights, x, h):
+    kernel, *first, second, bias = weights
+    h = rin_step("relu")([kernel, *first], x, h)
+    return np.maximum(h @ second + h + bias, 0)
+
+
+def min_gru_step(weights, x, h):
+    kernel, bias = weights
+    gate, candidate = np.split(x @ kernel + bias, 2, axis=-1)
+    gate = ACTIVATIONS["sigmoid"](gate)
+    return (1 - gate) * h + gate * candidate
+
+
+def rate_step(activation):
+    """With dt / tau = 0.1, of a matrix or of the two factors of one."""
+
+    def step(weights, x, h):
+        kernel, *factors, bias = weights
+        matrix = factors[0]
+        if len(factors) > 1:
+            matrix = factors[0] @ factors[1].T / h.shape[-1]
+        drive = ACTIVATIONS[activation](h) @ matrix + x @ kernel + bias
+        return 0.9 * h + 0.1 * drive
+
+    return step
+
+
+def rnn(cell, layer=keras.layers.RNN, *arguments):
+    return lambda units, **options: layer(cell(units), *arguments, **options)
+
+
+SILENT = partial(layers.NoisyRNN, stddev=1.0, inference_noise=False)
+RATE = partial(layers.RateRNN, tau=5.0, dt=0.5, noise=3.0)
+# What makes a layer of units and options, and its step in NumPy.
+LAYERS = {
+    "RIN": (partial(layers.RIN, activation="tanh"), rin_step("tanh")),
+    "RINCell": (rnn(layers.RINCell), rin_step("relu")),
+    "NoisyRNN": (rnn(layers.RINCell, SILENT), rin_step("relu")),
+    "two transitions": (
+        rnn(layers.DeepTransitionRINCell),
+        deep_transition_step,
+    ),
+    "MinGRU": (layers.MinGRU, min_gru_step),
+    "RateRNN": (RATE, rate_step("tanh")),
+    "RateRNNCell": (
+        rnn(partial(layers.RateRNNCell, tau=5.0, dt=0.5)),
+        rate_step("tanh"),
+    ),
+    "rank 2": (
+        partial(RATE, rank=2, activation="sigmoid"),
+        rate_step("sigmoid"),
+    ),
+    "rank 1": (partial(RATE, rank=1, activation=None), rate_step("linear")),
+}
+
+
+def drawn(rng, make, **options):
+    """A layer of 4 units with random weights, and these in float64."""
+    layer = built(make(4, **options))
+    layer.set_weights(
+        [rng.normal(0, 0.5, w.shape) for w in layer.get_weights()]
+    )
+    return layer, weights64(layer)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("mask, order", [("none", 1), ("alternating", -1)])
+def test_outputs_are_the_formula_step_by_step(rng, name, mask, order):
+    """Forwards and backwards; a masked step leaves the state as it is."""
+    make, step = LAYERS[name]
+    options = {"return_sequences": True, "go_backwards": order < 0}
+    layer, weights = drawn(rng, make, **options)
+    x, h = rng.normal(size=(3, 7, 2)), rng.normal(size=(3, 4))
+    mask = MASKS[mask](7, 3)
+    mask = np.ones((3, 7), bool) if mask is None else mask.T
+    outputs = layer(
+        x.astype("float32"), mask=mask, initial_state=h.astype("float32")
+    )
+    x, mask = x[:, ::order], mask[:, ::order]
+    expected = numpy_states(step, weights, x, h, mask)
+    assert_same(to_numpy(outputs)[mask], expected[mask])
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("name", ["RateRNN", "rank 2"])
+def test_rates_are_computed_in_streams_and_in_c(rng, name, tmp_path):
+    """The chains of `test_every_format.py` have the other layers."""
+    make, step = LAYERS[name]
+    layer, weights = drawn(rng, make, return_sequences=True)
+    model = keras.Sequential([keras.Input((None, 2)), layer])
+    x = rng.normal(size=(3, 6, 2)).astype("float32")
+    expected = numpy_states(step, weights, x, np.zeros((3, 4)))
+    assert_same(outputs_of_steps(streaming_step(model), x), expected)
+    assert_same(write_and_run(model, "c", tmp_path, x), expected)
