@@ -76,6 +76,18 @@ def run_script(tmp_path):
     return run
 
 
+@pytest.fixture
+def megabytes(run_script):
+    """By how many a process grows in a statement, after a small one."""
+
+    def grown(setup, small, statement):
+        size = "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000"
+        lines = "import resource", setup, small, f"before = {size}", statement
+        return int(run_script("\n".join([*lines, f"print({size} - before)"])))
+
+    return grown
+
+
 @pytest.fixture(autouse=True)
 def close_figures():
     """pyplot keeps its figures, and warns of more than 20."""

@@ -54,13 +54,6 @@ def sequential(*layers):
     return keras.Sequential([keras.Input((None, 2)), *layers])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_drive_has_mean_zero(kind, x):
-    layer = built(KINDS[kind]())
-    keras_rin.adapt(layer, x)
-    assert_centered(layer, x)
-
-
 @pytest.mark.one_backend
 def test_the_policy_of_a_stack_is_that_of_its_cells(x):
     cells = [keras.layers.SimpleRNNCell(4), keras.layers.SimpleRNNCell(3)]
@@ -72,31 +65,6 @@ def test_the_policy_of_a_stack_is_that_of_its_cells(x):
         keras.config.set_dtype_policy("float32")
     states = RNN(cells[0], return_sequences=True)(1e5 * x)
     assert_centered(cells[1], states, within=1e-5)
-
-
-@pytest.mark.one_backend
-def test_the_batch_size_of_an_array_changes_nothing(x):
-    first, second = RIN(4, return_sequences=True), RIN(3)
-    keras_rin.adapt(sequential(first, second), x, batch_size=3)
-    assert_centered(first, x)
-    assert_centered(second, first(x), within=1e-5)
-
-
-class OfOwnArguments(keras.Model):
-    """A functional model that Keras cannot make again from its config."""
-
-    def __init__(self, rin):
-        inputs = keras.Input((None, 2), name="x")
-        twice = keras.layers.Rescaling(2.0)(inputs)
-        super().__init__(inputs=inputs, outputs=rin(twice))
-
-
-@pytest.mark.one_backend
-def test_a_model_that_keras_cannot_copy_is_adapted(x):
-    rin = RIN(4)
-    data = {"x": x, "of another layer": x**2}
-    keras_rin.adapt(OfOwnArguments(rin), data)
-    assert_centered(rin, 2 * x)
 
 
 def model_of_two_inputs(layers):
@@ -160,19 +128,24 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize("kind", DATA)
-def test_it_takes_what_normalization_takes(kind, x):
+@pytest.mark.parametrize("kind", [*KINDS, *DATA])
+def test_the_drive_has_mean_zero(kind, x):
+    """In all that it takes, which is what `Normalization` takes."""
     if kind == "tf.data" and keras.backend.backend() != "tensorflow":
         pytest.skip("tests a feature of TensorFlow")
-    layer = built(RIN(5))
-    keras_rin.adapt(layer, DATA[kind](x))
+    layer = built(KINDS.get(kind, rin)())
+    keras_rin.adapt(layer, DATA[kind](x) if kind in DATA else x)
     assert_centered(layer, x)
 
 
-def test_after_some_steps_it_stops(x):
-    layer = built(RIN(5))
-    keras_rin.adapt(layer, [x[:10], x[10:20], x[20:] + 7], steps=2)
-    assert_centered(layer, x[:20])
+@pytest.mark.one_backend
+def test_neither_batches_nor_what_follows_the_steps_count(x):
+    first, second = RIN(4, return_sequences=True), RIN(3)
+    keras_rin.adapt(sequential(first, second), x, batch_size=3)
+    assert_centered(first, x)
+    assert_centered(second, first(x), within=1e-5)
+    keras_rin.adapt(first, [x[:10], x[10:20], x[20:] + 7], steps=2)
+    assert_centered(first, x[:20])
 
 
 def test_only_biases_change_and_a_second_time_not_at_all(x):
@@ -276,19 +249,3 @@ def test_what_cannot_be_adapted_is_refused(kind, x):
     data = make_data(x) if make_data else x
     with pytest.raises(ValueError, match=words):
         keras_rin.adapt(make(), data, **(kwargs[0] if kwargs else {}))
-
-
-@pytest.mark.one_backend
-@pytest.mark.filterwarnings("ignore:When providing `inputs` as a dict")
-@pytest.mark.parametrize("names", ["a", "ab"])
-def test_the_keys_of_a_dict_of_inputs_need_not_be_their_names(names, x):
-    inputs = {
-        name: keras.Input((None, 2), name=f"the_{name}") for name in names
-    }
-    layers = {name: RIN(4) for name in names}
-    outputs = {name: layers[name](inputs[name]) for name in names}
-    model = keras.Model(inputs, outputs)
-    data = dict(zip(names, (x, x**2), strict=False))
-    keras_rin.adapt(model, data)
-    for name, layer in layers.items():
-        assert_centered(layer, data[name])

@@ -89,7 +89,6 @@ def test_the_search_finds_the_same_and_no_other():
 
 
 ROW = np.full((3, 3), 1 / 3)  # of eigenvalue 1, along (1, 1, 1)
-PARALLEL = np.eye(2), [1.0, -1.0], ""
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,6 @@ def test_the_config_makes_the_same_constraint():
         (1, np.ones((3, 4)), "weight of shape .units.*Received"),
         (1, np.ones(3), "weight of shape .units.*Received"),
         (4, np.ones((3, 3)), "weight of shape .units.*Received"),
-        (0, np.eye(3), "`gates` must be an integer"),
         (1, np.eye(3, dtype="int32"), "floating.*int32"),
     ],
 )

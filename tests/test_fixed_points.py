@@ -157,10 +157,6 @@ def test_slow_points_are_no_fixed_points(rng):
         ({"initial_states": np.zeros((0, 2))}, r"must have the shape \(1, 2\)"),
         ({"initial_states": [[np.inf, 0]]}, "_states` must contain finite"),
         ({"initial_states": [[1e308, 1e308]]}, "to finite states"),
-        ({"tolerance": 0}, "`tolerance` must be a finite number"),
-        ({"distance": -1}, "`distance` must be a finite number"),
-        ({"iterations": 0}, "`iterations` must be an integer"),
-        ({"modulus_tolerance": 1.5}, "`modulus_tolerance` must be a finite"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

@@ -39,30 +39,6 @@ def test_the_dtype_is_the_one_asked_for(dtype):
         assert keras.backend.standardize_dtype(matrix.dtype) == expected
 
 
-GAINS = [-1, np.nan, np.inf, "1", None]
-
-
-@pytest.mark.parametrize(
-    "initializer, name, values",
-    [
-        (Chain, "gain", GAINS),
-        (ChainIdentity, "chain_gain", GAINS),
-        (ChainIdentity, "identity_gain", [np.nan, -np.inf, "1", None]),
-        (FeedbackChain, "gain", GAINS),
-        (FeedbackChain, "feedback", GAINS),
-        (PartialIdentity, "fraction", [-0.1, 1.1, np.nan, "half", None]),
-        (PerGate, "gates", [0, -1, 1.5, None]),
-        (Ramp, "limit", GAINS),
-        (SmallVarianceNormal, "seed", [-1, 0.5, "1", True]),
-    ],
-)
-def test_wrong_arguments_are_named(initializer, name, values):
-    for value in values:
-        message = f"`{name}` must.*Received: {name}="
-        with pytest.raises(ValueError, match=message):
-            initializer(**{name: value})
-
-
 @pytest.mark.parametrize(
     "initializer",
     [*SQUARE, PerGate(Chain(0.3), gates=1), PerGate([Chain(0.5)], gates=1)],
@@ -73,7 +49,7 @@ def test_the_config_makes_the_same_matrix(initializer):
     np.testing.assert_array_equal(as_numpy(initializer, 4), as_numpy(again, 4))
 
 
-@pytest.mark.parametrize("units", [1, 2, 5])
+@pytest.mark.parametrize("units", [1, 5, 100])
 def test_each_matrix_is_its_formula(units):
     row = np.arange(units)
     diagonal, above, below = (np.eye(units, k=k) for k in (0, 1, -1))
@@ -82,21 +58,15 @@ def test_each_matrix_is_its_formula(units):
         (ChainIdentity(0.5, 0.9), 0.5 * above + 0.9 * diagonal),
         (FeedbackChain(0.9, 0.1), 0.9 * above + 0.1 * below),
         (Ramp(0.01), 0.01 * (row - row[:, None]) / max(units - 1, 1)),
-        (PartialIdentity(0), 0 * diagonal),
-        (PartialIdentity(0.5), np.diag(row >= units // 2)),
-        (PartialIdentity(1), diagonal),
+        *(
+            (PartialIdentity(ones / units), np.diag(row >= units - ones))
+            for ones in range(units + 1)
+        ),
         (Offset(Chain(0.9)), 0.9 * above - diagonal),
         (PerGate(Chain(0.9), gates=1), 0.9 * above),
     ):
         matrix = as_numpy(initializer, units, "float64")
         np.testing.assert_allclose(matrix, expected, rtol=1e-14)
-
-
-@pytest.mark.one_backend
-def test_hundredths_of_a_hundred_units_are_whole():
-    for percent in range(1, 100):
-        matrix = PartialIdentity(percent / 100)((100, 100))
-        assert np.trace(to_numpy(matrix)) == percent
 
 
 MIXED = [Ramp(), Ramp(), Chain(1.02), Ramp()]
@@ -113,14 +83,6 @@ def test_each_gate_of_an_lstm_has_its_matrix(initializer, gates):
     lstm = keras.layers.LSTM(6, recurrent_initializer=PerGate(initializer))
     expected = np.hstack([as_numpy(gate, 6) for gate in gates])
     assert_same(built(lstm).cell.recurrent_kernel, expected)
-
-
-@pytest.mark.parametrize("seed", [None, 7, keras.random.SeedGenerator(7)])
-@pytest.mark.parametrize("wrap", [lambda start: start, Offset])
-def test_gates_draw_different_numbers(wrap, seed):
-    normal = keras.initializers.RandomNormal(seed=seed)
-    kernel = to_numpy(PerGate(wrap(normal))((3, 12)))
-    assert len(np.unique(kernel)) == 36
 
 
 @pytest.mark.parametrize("wrap", [lambda seeded: seeded, Offset])

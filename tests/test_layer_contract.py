@@ -294,26 +294,6 @@ def test_it_takes_integers_and_float64_as_dense_does(layer):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize(
-    "make, name",
-    [
-        (RINCell, "units"),
-        (MinGRU, "units"),
-        (partial(RateRNN, tau=2.0), "units"),
-        (ResidualDense, "units"),
-        (ResidualConv2D, "filters"),
-        (partial(ResidualConv2D, 4), "kernel_size"),
-        (partial(ResidualConv2D, 4), "strides"),
-    ],
-)
-def test_sizes_must_be_positive_integers(make, name):
-    for size in (0, -1, 1.5, "3", None, True):
-        message = f"`{name}` must.*Received: {name}={size!r}"
-        with pytest.raises(ValueError, match=message):
-            make(**{name: size})
-
-
-@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["LinearResidual", "ResidualDense"])
 def test_the_number_of_features_must_be_known_and_stay(name):
     make, (features,), *_ = LAYERS[name]

@@ -133,6 +133,34 @@ def no_mask_for_a_layer_without_support(x):
     return model, x, lambda: [(rin, 4 * x)]
 
 
+class OfOwnArguments(keras.Model):
+    """A functional model that Keras cannot make again from its config."""
+
+    def __init__(self, rin):
+        inputs = keras.Input((None, 2), name="x")
+        super().__init__(inputs=inputs, outputs=rin(doubling()(inputs)))
+
+
+def model_that_keras_cannot_copy(x):
+    rin, data = RIN(4), {"x": x, "of another layer": x**2}
+    return OfOwnArguments(rin), data, lambda: [(rin, 2 * x)]
+
+
+def inputs_in_a_dict(x, names="ab"):
+    """Whose keys need not be their names."""
+    inputs = {
+        name: keras.Input((None, 2), name=f"the_{name}") for name in names
+    }
+    rins = {name: RIN(4) for name in names}
+    model = keras.Model(inputs, {n: rins[n](inputs[n]) for n in names})
+    data = dict(zip(names, (x, x**2), strict=False))
+    return model, data, lambda: [(rins[name], data[name]) for name in names]
+
+
+def one_input_in_a_dict(x):
+    return inputs_in_a_dict(x, "a")
+
+
 MODELS = [
     masked_model_inside,
     mask_of_an_embedding,
@@ -145,9 +173,13 @@ MODELS = [
     mask_given_beside_the_inputs_of_the_model,
     stateful_layers,
     no_mask_for_a_layer_without_support,
+    model_that_keras_cannot_copy,
+    inputs_in_a_dict,
+    one_input_in_a_dict,
 ]
 
 
+@pytest.mark.filterwarnings("ignore:When providing `inputs` as a dict")
 @pytest.mark.parametrize("make", one_backend_after(MODELS, first=4))
 def test_each_layer_is_adapted_to_what_it_reads(make, rng):
     x = rng.normal(1, 1, size=(4, 6, 2)).astype("float32")

@@ -7,6 +7,7 @@ import keras
 import pytest
 from references import assert_same
 
+from keras_rin import layers
 from keras_rin.constraints import Orthogonal
 from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity
@@ -15,16 +16,12 @@ from keras_rin.initializers import Offset
 from keras_rin.initializers import PartialIdentity
 from keras_rin.initializers import PerGate
 from keras_rin.initializers import Ramp
-from keras_rin.layers import RIN
-from keras_rin.layers import DeepTransitionRINCell
-from keras_rin.layers import LinearResidual
-from keras_rin.layers import RINCell
 from keras_rin.regularizers import IdentityOffsetL2
 
 pytestmark = pytest.mark.one_backend
 
 of_keras = keras.initializers
-RECURRENT = [RIN, RINCell, DeepTransitionRINCell]
+RECURRENT = [layers.RIN, layers.RINCell, layers.DeepTransitionRINCell]
 # Options of V by name, and what to pass instead.
 OPTIONS = [
     ("initializer", "identity", "Offset(Identity"),
@@ -69,14 +66,14 @@ def quiet(make):
     "make, weight, name, option, replacement",
     [
         *[(make, "recurrent", *case) for make in RECURRENT for case in OPTIONS],
-        *[(RIN, "recurrent", *case) for case in SCALED],
-        *[(LinearResidual, "kernel", *case) for case in OPTIONS],
+        *[(layers.RIN, "recurrent", *case) for case in SCALED],
+        *[(layers.LinearResidual, "kernel", *case) for case in OPTIONS],
     ],
 )
 def test_one_warning_says_what_to_pass(make, weight, name, option, replacement):
-    kind = "RIN" if make is RINCell else make.__name__
+    kind = "RIN" if make is layers.RINCell else make.__name__
     advice = re.escape(f"`{weight}_{name}={replacement}")
-    arguments = [] if make is LinearResidual else [4]
+    arguments = [] if make is layers.LinearResidual else [4]
     with pytest.warns(UserWarning, match=f"{kind} stores .*{advice}") as caught:
         make(*arguments, **{f"{weight}_{name}": option})
     assert len(caught) == 1 and caught[0].filename == __file__
@@ -86,12 +83,12 @@ def test_one_warning_says_what_to_pass(make, weight, name, option, replacement):
 @pytest.mark.parametrize("options", MEANT)
 def test_options_of_an_offset_are_not_warned_of(make, options):
     make(4, **options)
-    LinearResidual("he_normal")  # where it is a small matrix
+    layers.LinearResidual("he_normal")  # where it is a small matrix
 
 
 def test_a_file_that_has_them_all_still_loads(rng, tmp_path):
     options = {f"recurrent_{name}": option for name, option, _ in OPTIONS}
-    layer = quiet(lambda: RIN(4, **options))
+    layer = quiet(lambda: layers.RIN(4, **options))
     model = keras.Sequential([keras.Input((5, 2)), layer])
     quiet(lambda: model.save(tmp_path / "model.keras"))
     with pytest.warns(UserWarning, match="RIN stores"):

@@ -150,11 +150,3 @@ def test_one_row_describes_a_cell(rng, monkeypatch, tmp_path):
     keras_rin.adapt(model, x)
     expected = -x.mean(axis=(0, 1)) @ kernel
     np.testing.assert_allclose(to_numpy(layer.cell.bias), expected, atol=1e-5)
-
-
-@pytest.mark.one_backend
-@pytest.mark.parametrize("name", ["GRUCell", "RINCell"])
-def test_a_class_of_the_same_name_has_no_row(name):
-    cell = type(name, (keras.layers.Layer,), {})()
-    assert _cell_descriptions.description_of(cell) is None
-    assert _cell_descriptions.inherited_description(cell) is None

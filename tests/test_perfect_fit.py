@@ -185,16 +185,3 @@ def test_a_width_that_float32_cannot_hold_is_refused_with_one_it_can():
     assert perfect_fit(x, y, width=7).model.layers[1].units == 7
     twins = np.concatenate([x[:30], x[:30] + 1e-3 * rng.normal(size=(30, 20))])
     assert perfect_fit(twins, np.arange(60) // 30).model.layers[1].units > 5
-
-
-def test_twins_of_one_length_are_fitted_as_far_as_float32_goes():
-    """On a circle the gap of two points is distance^2 / 4."""
-    for distance in (1e-2, 1e-4):
-        angles = np.append(np.linspace(0, 2 * np.pi, 12)[:-1], distance)
-        x, y = np.stack([np.cos(angles), np.sin(angles)], 1), np.arange(12) % 2
-        if distance > 1e-3:
-            margin = perfect_fit(x, y).margin
-            assert margin == pytest.approx(distance**2 / 4, rel=0.3)
-            continue
-        with pytest.raises(ValueError, match=r"x.(0|11).*No larger width"):
-            perfect_fit(x, y)

@@ -260,8 +260,6 @@ class Subclassed(keras.Model):
 REFUSED = {
     "lists": (followed_model, {"x": X.tolist()}, "`x` must be an array, or a"),
     "NaN": (followed_model, {"x": np.nan * X}, "`x` must contain finite"),
-    "no budget": (followed_model, {"budget": -1}, "`budget` must be"),
-    "budget beyond 1": (followed_model, {"budget": 2}, "`budget` must be"),
     "exponent": (followed_model, {"lyapunov": True}, "needs inputs `x`"),
     "no layer": (lambda: model_of(keras.Input((2,))), {}, "needs a layer with"),
     "unknown inputs": (Subclassed, {"x": X}, "needs a Sequential or funct"),

@@ -6,13 +6,7 @@ from keras import layers
 from references import built
 from references import to_numpy
 
-from keras_rin.diagnostics import fixed_points
-from keras_rin.diagnostics import gradient_norms
-from keras_rin.diagnostics import hidden_chain
-from keras_rin.diagnostics import lyapunov_spectrum
-from keras_rin.diagnostics import recurrent_matrices
-from keras_rin.diagnostics import state_jacobians
-from keras_rin.diagnostics import state_trajectories
+from keras_rin import diagnostics
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
 
@@ -29,18 +23,20 @@ from keras_rin.layers import DeepTransitionRINCell
 )
 def test_each_gate_has_its_matrix(layer, names):
     layer = built(layer(5))
-    matrices = recurrent_matrices(layer)
+    matrices = diagnostics.recurrent_matrices(layer)
     assert list(matrices) == names
     kernel = to_numpy(layer.cell.recurrent_kernel)
     for source in (layer, layer.cell):
-        joined = np.hstack(list(recurrent_matrices(source).values()))
+        joined = np.hstack(
+            list(diagnostics.recurrent_matrices(source).values())
+        )
         np.testing.assert_array_equal(joined, kernel)
         assert joined.dtype == np.float64
 
 
 def test_of_two_transitions_it_is_both_effective_matrices():
     cell = DeepTransitionRINCell(5, recurrent_initializer="random_normal")
-    matrices = recurrent_matrices(built(keras.layers.RNN(cell)))
+    matrices = diagnostics.recurrent_matrices(built(keras.layers.RNN(cell)))
     assert list(matrices) == ["recurrent", "transition"]
     _, first, _, second, _ = cell.get_weights()
     for offset, matrix in zip((first, second), matrices.values(), strict=True):
@@ -52,7 +48,7 @@ def test_a_small_offset_is_not_lost_in_bfloat16():
     small = keras.initializers.Constant(3e-4)
     layer = RIN(2, recurrent_initializer=small, dtype="bfloat16")
     layer.build((None, None, 1))
-    offset = recurrent_matrices(layer)["recurrent"] - np.eye(2)
+    offset = diagnostics.recurrent_matrices(layer)["recurrent"] - np.eye(2)
     np.testing.assert_allclose(offset, 3e-4, rtol=0.01)  # bfloat16's U
 
 
@@ -66,14 +62,14 @@ class TwoGatedCell(keras.layers.Layer):
 def test_gates_of_an_unknown_cell_are_numbered():
     cell = TwoGatedCell()
     cell.build((None, 2))
-    assert list(recurrent_matrices(cell)) == ["gate_0", "gate_1"]
+    assert list(diagnostics.recurrent_matrices(cell)) == ["gate_0", "gate_1"]
 
 
 OF_SEQUENCES = [
-    gradient_norms,
-    lyapunov_spectrum,
-    state_jacobians,
-    state_trajectories,
+    diagnostics.gradient_norms,
+    diagnostics.lyapunov_spectrum,
+    diagnostics.state_jacobians,
+    diagnostics.state_trajectories,
 ]
 
 
@@ -83,12 +79,12 @@ def of_zeros(diagnose):
 
 
 def fixed_points_of_4_units(layer):
-    return fixed_points(layer, np.zeros((1, 4)), iterations=1)
+    return diagnostics.fixed_points(layer, np.zeros((1, 4)), iterations=1)
 
 
 DIAGNOSTICS = {
-    "recurrent_matrices": recurrent_matrices,
-    "hidden_chain": hidden_chain,
+    "recurrent_matrices": diagnostics.recurrent_matrices,
+    "hidden_chain": diagnostics.hidden_chain,
     "fixed_points": fixed_points_of_4_units,
     **{function.__name__: of_zeros(function) for function in OF_SEQUENCES},
 }
@@ -111,7 +107,9 @@ def test_other_layers_are_refused(diagnose, make, message):
         diagnose(make())
 
 
-@pytest.mark.parametrize("diagnose", [recurrent_matrices, hidden_chain])
+@pytest.mark.parametrize(
+    "diagnose", [diagnostics.recurrent_matrices, diagnostics.hidden_chain]
+)
 def test_a_layer_without_a_recurrent_kernel_is_refused(diagnose):
     cell = TwoGatedCell()
     cell.built = True
@@ -160,7 +158,7 @@ def test_weights_of_float64_may_be_beyond_float32():
     layer.build((None, None, 1))
     layer.cell.kernel.assign([[1e40, 2e40]])
     x = np.zeros((1, 3, 1))
-    assert np.isfinite(gradient_norms(layer, x)).all()
+    assert np.isfinite(diagnostics.gradient_norms(layer, x)).all()
 
 
 # Of those that call the cell; the others do it by the map of these Jacobians.

@@ -43,16 +43,7 @@ def test_an_optimizer_tells_a_rin_from_a_simple_rnn_by_the_penalty_alone(rng):
     assert_same(other - same, 0.02 * np.eye(5))
 
 
-@pytest.mark.parametrize(
-    "refused, message",
-    [
-        (lambda: IdentityOffsetL2()(np.ones(3)), "square matrix.*shape="),
-        (lambda: IdentityOffsetL2()(np.eye(3, dtype=int)), "dtype=int"),
-        (lambda: IdentityOffsetL2(-1), "`l2` must.*Received: l2=-1"),
-        (lambda: IdentityOffsetL2(np.inf), "`l2` must.*Received: l2=inf"),
-        (lambda: IdentityOffsetL2("1"), "`l2` must.*Received: l2='1'"),
-    ],
-)
-def test_what_is_no_penalty_is_refused(refused, message):
-    with pytest.raises(ValueError, match=message):
-        refused()
+@pytest.mark.parametrize("weight", [np.ones(3), np.eye(3, dtype="int32")])
+def test_what_is_no_square_matrix_of_floats_is_refused(weight):
+    with pytest.raises(ValueError, match="Received: .*(shape|dtype)="):
+        IdentityOffsetL2()(weight)

@@ -101,10 +101,6 @@ def test_open_sizes_have_the_same_shortcut(rng, case):
 @pytest.mark.parametrize(
     "options, message",
     [
-        *[
-            ({"kernel_size": size}, "`kernel_size` must.*Received")
-            for size in ((), (3,), (3, 3, 3), (3, 0))
-        ],
         ({"data_format": "NHWC"}, "`data_format` must.*Received"),
         ({"filters": 4}, r"at most filters=4 chan.*shape=\(2, 12, 8, 5\)"),
         ({"strides": 5}, r"by strides=\(5, 5\).*shape=\(2, 12, 8, 5\)"),

@@ -53,14 +53,6 @@ def test_its_projection_is_drawn_once_and_not_trained():
     assert_same(projection.get_weights()[0], before, 0, 0)
 
 
-def test_depth_filters_classes_and_sizes_are_free():
-    model = residual_convnet(
-        (12, 20, 1), num_classes=3, stem_filters=2, filters=(3, 3, 5), blocks=1
-    )
-    assert model.output_shape == (None, 3)
-    assert shapes_of_blocks(model) == [(12, 20, 3), (6, 10, 3), (3, 5, 5)]
-
-
 @pytest.mark.each_backend
 def test_height_and_width_can_stay_open():
     model = residual_convnet(**{**SMALL, "input_shape": (None, None, 3)})
@@ -122,7 +114,6 @@ def test_it_works_where_channels_come_first():
     [
         ({"num_classes": 0}, "expected a positive integer.*units=0"),
         ({"stem_filters": 0}, "filters=0"),
-        ({"blocks": 0}, "`blocks` must.*blocks=0"),
         ({"filters": (4, 0)}, "`filters` must be an integer.*filters=0"),
         ({"filters": (8, 6)}, "stage2_block1 .* at most filters=6 channels"),
         ({"stem_filters": 5}, "stage1_block1 .* at most filters=4 channels"),

@@ -8,15 +8,13 @@ from cases import first_of
 from references import assert_same
 from references import to_numpy
 
+from keras_rin import layers
 from keras_rin.constructions._residual_blocks import ResidualDenseStack
 from keras_rin.initializers import SmallVarianceNormal
-from keras_rin.layers import LinearResidual
-from keras_rin.layers import ResidualConv2D
-from keras_rin.layers import ResidualDense
 
 LAYERS = {
-    "dense": (ResidualDense, (None, 4)),
-    "conv": (ResidualConv2D, (None, 4, 4, 4)),
+    "dense": (layers.ResidualDense, (None, 4)),
+    "conv": (layers.ResidualConv2D, (None, 4, 4, 4)),
 }
 NORMAL = keras.initializers.RandomNormal
 
@@ -81,7 +79,7 @@ def test_linear_is_a_dense_layer_with_the_kernel_identity_plus_offset(
     rng, shape
 ):
     x = rng.normal(size=shape).astype("float32")
-    layer = LinearResidual(kernel_initializer="he_normal")
+    layer = layers.LinearResidual(kernel_initializer="he_normal")
     y = layer(x)
     dense = keras.layers.Dense(shape[-1], use_bias=False)
     dense.build(shape)
@@ -90,7 +88,7 @@ def test_linear_is_a_dense_layer_with_the_kernel_identity_plus_offset(
 
 
 def test_a_small_linear_offset_survives_bfloat16():
-    layer = LinearResidual("zeros", dtype="bfloat16")
+    layer = layers.LinearResidual("zeros", dtype="bfloat16")
     layer.build((None, 2))
     layer.set_weights([np.full((2, 2), 0.003)])
     y = keras.ops.cast(layer(np.ones((1, 2))), "float32")
@@ -110,7 +108,7 @@ def test_a_small_linear_offset_survives_bfloat16():
     ),
 )
 def test_a_dense_layer_is_the_formula(rng, activation, use_bias, shape):
-    layer = ResidualDense(
+    layer = layers.ResidualDense(
         3,
         activation,
         use_bias,

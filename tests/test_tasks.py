@@ -56,31 +56,6 @@ def test_data_depend_on_the_generator_alone(task, arguments):
             task.generate(rng, **arguments)
 
 
-REFUSED = {
-    adding: [("samples", 2.5), ("length", 1)],
-    copying: [("samples", 0), ("length", 20), ("copied", 0), ("symbols", 0)],
-    delayed_match: [
-        *(("samples", 0), ("length", 16), ("stimuli", 1), ("period", 0)),
-        *(("shortest_delay", 0), ("shortest_delay", 35)),
-    ],
-    flip_flop: [
-        *(("samples", 0), ("length", 0), ("bits", 1.5)),
-        ("pulse_probability", 1.1),
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    "task, name, value",
-    [(task, *size) for task, sizes in REFUSED.items() for size in sizes],
-)
-def test_sizes_that_do_not_fit_are_named(rng, task, name, value):
-    arguments = {"samples": 1, "length": 50, name: value}
-    message = f"`{name}` must be (an integer of at least|a finite)"
-    with pytest.raises(ValueError, match=message):
-        task.generate(rng, **arguments)
-
-
 @pytest.mark.parametrize("shape", [(3, 4), (1, 2, 3, 4, 5)])
 def test_images_and_labels_that_do_not_fit_are_named(shape):
     with pytest.raises(ValueError, match="the shape"):
