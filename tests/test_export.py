@@ -102,12 +102,12 @@ IN_ONNX = [
 EXHAUSTIVE = [
     *(("onnx", functools.partial(of_a_layer, name)) for name in IN_ONNX),
     *(("tf_saved_model", make) for make in (recurrent, residual)),
+    ("tf_saved_model", functools.partial(masked, keras.layers.Bidirectional)),
 ]
 MARKS = {"onnx": [NEEDS_ONNX, ON_TENSORFLOW], "tf_saved_model": [WRITES]}
 DEFAULT = [
     ("onnx", recurrent),
     ("tf_saved_model", functools.partial(masked, lambda layer: layer)),
-    ("tf_saved_model", functools.partial(masked, keras.layers.Bidirectional)),
 ]
 EXPORTED = [
     *(pytest.param(*case, marks=MARKS[case[0]]) for case in DEFAULT),

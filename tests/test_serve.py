@@ -16,7 +16,10 @@ from keras_rin.layers import RIN
 pytestmark = pytest.mark.one_backend
 FORMATS = [
     pytest.param("tf_saved_model", "model", marks=WRITES),
-    pytest.param("litert", "model.tflite", marks=ON_TENSORFLOW),
+    pytest.param(
+        *("litert", "model.tflite"),
+        marks=[ON_TENSORFLOW, pytest.mark.exhaustive],
+    ),
 ]
 
 
@@ -104,7 +107,8 @@ def test_right_models_of_any_kind_are_written(make, tmp_path):
 def test_the_bytes_are_those_of_the_files_written(tmp_path):
     (tmp_path / "notes").write_bytes(b"0" * 10**6)
     for output in (layers.Dense(2), layers.Dense(2, name="other")):
-        written = export_streaming(stack(output), tmp_path, verbose=False)
+        options = {"verbose": False, "step_only": True}
+        written = export_streaming(stack(output), tmp_path, **options)
         assert written.weight_bytes < 10**6
 
 
@@ -121,6 +125,7 @@ def test_an_output_in_a_dictionary_is_served(tmp_path):
     np.testing.assert_allclose(answers["answer"], y, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.exhaustive
 @ON_TENSORFLOW
 def test_representative_data_in_any_form(rng, tmp_path):
     import tensorflow as tf
