@@ -1,5 +1,6 @@
 """All fixed points of networks with ReLU, from their sets of active units."""
 
+import functools
 import itertools
 
 import keras
@@ -10,14 +11,17 @@ from scipy import optimize
 
 from keras_rin.diagnostics import fixed_points
 from keras_rin.layers import RIN
+from keras_rin.layers import RateRNN
 
 pytestmark = pytest.mark.one_backend
+RATE = functools.partial(RateRNN, tau=4.0)
 
 
 def network(matrix, drive, kind=keras.layers.SimpleRNN):
-    """A layer that computes relu(h V + c + x), in float64."""
+    """A layer that computes relu(h V + c + x), or rates of it, in float64."""
     units = len(matrix)
-    layer = built(kind(units, "relu", dtype="float64"), features=units)
+    layer = kind(units, activation="relu", dtype="float64")
+    built(layer, features=units)
     offset = np.eye(units) * (kind is RIN)
     layer.set_weights([np.eye(units), matrix - offset, np.full(units, drive)])
     return layer
@@ -45,7 +49,7 @@ def points_by_linear_programs(matrix, drive):
     return np.array(points).reshape(-1, units)
 
 
-@pytest.mark.parametrize("kind", [keras.layers.SimpleRNN, RIN])
+@pytest.mark.parametrize("kind", [keras.layers.SimpleRNN, RIN, RATE])
 @pytest.mark.parametrize("units, seed", [(3, 0), (4, 1), (5, 2), (6, 3)])
 def test_they_are_those_of_a_linear_program_for_each_set(units, seed, kind):
     rng = np.random.default_rng(seed)
@@ -55,12 +59,14 @@ def test_they_are_those_of_a_linear_program_for_each_set(units, seed, kind):
     points = fixed_points(network(matrix, drive, kind), x=x, complete=True)
     expected = points_by_linear_programs(matrix, drive + x)
     assert len(expected) > 1
-    np.testing.assert_allclose(
-        in_order(points.states), in_order(expected), atol=1e-6
-    )
-    active = points.states > 0
+    rates, active = np.maximum(points.states, 0), points.states > 0
+    np.testing.assert_allclose(in_order(rates), in_order(expected), atol=1e-6)
     jacobians = active[:, :, None] * matrix.T
-    np.testing.assert_allclose(points.jacobians, jacobians)
+    if kind is RATE:  # whose states are the arguments of the activation
+        arguments = rates @ matrix + drive + x
+        np.testing.assert_allclose(points.states, arguments, atol=1e-12)
+        jacobians = 0.75 * np.eye(units) + 0.25 * active[:, None] * matrix.T
+    np.testing.assert_allclose(points.jacobians, jacobians, atol=1e-12)
     moduli = np.sort(np.abs(np.linalg.eigvals(jacobians)))
     np.testing.assert_allclose(
         np.sort(np.abs(points.eigenvalues)), moduli, atol=1e-12

@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 from references import assert_same
@@ -7,7 +6,6 @@ from references import to_numpy
 from references import weights64
 from scipy import integrate
 
-from keras_rin import diagnostics
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RateRNN
 from keras_rin.layers import RINCell
@@ -61,27 +59,3 @@ def test_a_noisy_rnn_has_the_same_switch():
     assert not to_numpy(layer(x)).any()
     assert to_numpy(layer(x, training=True)).all()
     assert NoisyRNN.from_config(layer.get_config()).inference_noise is False
-
-
-@pytest.mark.one_backend
-def test_all_fixed_points_of_units_with_relu(rng):
-    """Of h they are r J + c, where r = relu(r J + c)."""
-    matrix = 1.3 * np.eye(3) - 1
-    rates = built(RateRNN(3, 4.0, activation="relu", dtype="float64"), 3)
-    rates.set_weights([np.eye(3), matrix, np.full(3, 0.5)])
-    x = np.array([0.5, 0.6, 0.7])
-    points = diagnostics.fixed_points(rates, x=x, complete=True)
-    simple = built(keras.layers.SimpleRNN(3, "relu", dtype="float64"), 3)
-    simple.set_weights([np.eye(3), matrix, np.full(3, 0.5)])
-    expected = diagnostics.fixed_points(simple, x=x, complete=True)
-    active = np.maximum(points.states, 0)
-    np.testing.assert_allclose(
-        sorted(active.tolist()), sorted(expected.states.tolist()), atol=1e-12
-    )
-    np.testing.assert_allclose(
-        active @ matrix + x + 0.5, points.states, atol=1e-12
-    )
-    searched = diagnostics.fixed_points(rates, points.states + 1e-3, x=x)
-    np.testing.assert_allclose(searched.states, points.states, atol=1e-7)
-    np.testing.assert_allclose(searched.jacobians, points.jacobians, atol=1e-12)
-    assert searched.expanding.tolist() == points.expanding.tolist()
