@@ -27,20 +27,10 @@ from keras_rin.export import export_streaming
 from keras_rin.layers import MinGRU
 
 COUNT = 2.0**-10  # of the sensor, in the units of the recordings
-NETWORKS = (
-    ("RIN, 0.95 I", 350),
-    ("GRU", 350),
-    ("RIN", 350),
-    ("RIN, 0.95 I", 1000),
-    ("GRU", 1000),
-    ("minGRU, bias -3", 350),
-    ("SimpleRNN", 350),
-    ("LSTM", 350),
-    ("RIN", 1000),
-    ("minGRU, bias -3", 1000),
-    ("RIN, 0.95 I", 2000),
-    ("GRU", 2000),
-    ("minGRU, bias -3", 2000),
+NETWORKS = tuple(
+    (layer, size)
+    for layer, size in streams.NETWORKS
+    if layer.startswith(("RIN", "SimpleRNN", "GRU", "LSTM", "minGRU, bias -3"))
 )
 FORMS = {
     "float32": {},

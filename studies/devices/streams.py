@@ -49,6 +49,7 @@ SIZES = (350, 1000, 2000)  # weights, each a byte
 PARTS = 3  # of the people to train on, one of which chooses the rate
 DIFFERENCES = (
     ("minGRU, bias -3", "RIN, 0.95 I"),
+    ("minGRU, bias -3", "RIN"),
     ("minGRU, bias -3", "GRU"),
     ("minGRU, bias -3", "minGRU, bias 0"),
     ("RIN", "GRU"),
@@ -107,26 +108,7 @@ RATES |= dict.fromkeys(
 )
 RATES["SimpleRNN"] = RATES["RIN"]
 HIGHER = {0.03: 0.1, 0.1: 0.3, 0.3: 1.0}
-NETWORKS = (
-    ("RIN, 0.95 I", 350),
-    ("RIN", 350),
-    ("RIN, chain", 350),
-    ("SimpleRNN", 350),
-    ("GRU", 350),
-    ("LSTM", 350),
-    ("FastRNN", 350),
-    ("FastGRNN", 350),
-    ("minGRU, bias -3", 350),
-    ("minGRU, bias 0", 350),
-    ("convolutions", 350),
-    ("RIN, 0.95 I", 1000),
-    ("RIN", 1000),
-    ("GRU", 1000),
-    ("minGRU, bias -3", 1000),
-    ("RIN, 0.95 I", 2000),
-    ("GRU", 2000),
-    ("minGRU, bias -3", 2000),
-)
+NETWORKS = tuple(itertools.product(LAYERS, SIZES))
 
 
 def measure(
