@@ -85,6 +85,13 @@ def test_each_gate_of_an_lstm_has_its_matrix(initializer, gates):
     assert_same(built(lstm).cell.recurrent_kernel, expected)
 
 
+@pytest.mark.parametrize("seed", [None, keras.random.SeedGenerator(7)])
+def test_gates_draw_different_numbers(seed):
+    normal = keras.initializers.RandomNormal(seed=seed)
+    kernel = to_numpy(PerGate(normal)((3, 12)))
+    assert len(np.unique(kernel)) == 36
+
+
 @pytest.mark.parametrize("wrap", [lambda seeded: seeded, Offset])
 def test_no_two_parts_of_ten_seeds_are_equal(wrap):
     matrices = []

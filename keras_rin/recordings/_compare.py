@@ -204,7 +204,8 @@ class Job:
 
     def _choose(self):
         """The preparation with RIN, and the rate of each layer."""
-        usual, rins = LAYERS["RIN"][2][0], {}
+        usual = LAYERS["RIN"][2][0]
+        rins: dict = {}
         for preparation in self.preparations:
             if rins and self._is_over(COMPILING):
                 self.bar.total -= 1

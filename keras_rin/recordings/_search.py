@@ -104,7 +104,7 @@ class Search:
 
     def _made(self, function, cases):
         """The results of cases, the first one and as many as there is time."""
-        results = {}
+        results: dict = {}
         for case in cases:
             is_over = results and time.monotonic() > self.end
             if case in self.runs or not is_over:

@@ -120,12 +120,12 @@ def train_stream(
         ValueError: A log that cannot be read, or can be read in two ways.
     """
     end = clock.monotonic() + 60 * minutes * TRAINING
-    form: dict = {"separator": separator, "decimal": decimal}
+    text: dict = {"separator": separator, "decimal": decimal}
     if join:
-        form |= {"label": label, "time": time, "channels": channels}
-        rows = _log.join_recordings(read(log, **form))
+        text |= {"label": label, "time": time, "channels": channels}
+        rows = _log.join_recordings(read(log, **text))
     else:
-        rows = _log.read_log(log, label, group, time, channels, **form)
+        rows = _log.read_log(log, label, group, time, channels, **text)
     print(rows.summary, flush=True)
     folder = pathlib.Path(output)
     folder.mkdir(parents=True, exist_ok=True)
