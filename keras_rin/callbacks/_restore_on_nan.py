@@ -2,29 +2,28 @@
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_rin._layer_walk.layers import hidden_states
 
 
 class RestoreOnNaN(keras.callbacks.Callback):
-    """Ends training at a loss not finite, with the last finite weights.
+    """Ends training at a loss or weight not finite, with the last finite ones.
 
-    When the loss of a step is NaN or infinite, the model gets back the last
-    finite weights and hidden states, and an error names the step and the first
-    weight that is not finite; `keras.callbacks.TerminateOnNaN` leaves the NaN.
-    The error is raised within the step, so no callback sees the end of the
-    epoch; one that saves within an epoch has to stand after this one.
+    When the loss of a step or a weight after it is NaN or infinite, the model
+    gets back the weights and hidden states from before the step, and an error
+    names the step and the first weight that is not finite;
+    `keras.callbacks.TerminateOnNaN` leaves the NaN. With `steps_per_execution`
+    these are all steps of an execution. The error is raised within the step, so
+    no callback sees the end of the epoch; one that saves within an epoch has to
+    stand after this one.
 
-    After the last step of an epoch, and after each where `fit` does not know
-    their number, the weights are checked too: the update may have overflowed,
-    and on some processors a ReLU makes 0 of NaN.
-
-    It keeps three copies of the weights and makes one at every execution. The
+    It keeps one copy of the weights, and reads them all at every execution. The
     variables of the optimizer stay as they are: to train on, compile the model
     again.
 
     Raises:
-        FloatingPointError: If the loss or a checked weight is not finite.
+        FloatingPointError: If the loss or a weight is not finite.
 
     Example:
 
@@ -40,46 +39,33 @@ class RestoreOnNaN(keras.callbacks.Callback):
     """
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._epoch, self._step = f"Epoch {epoch + 1}", 0
-        # Of the beginning, and after the last two executions.
-        self._copies = [self._copy_variables()]
+        self._epoch, self._step, self._finite = f"Epoch {epoch + 1}", 0, []
+        self._check(f"{self._epoch} begins")
 
     def on_train_batch_end(self, batch, logs=None):
-        first, total = self._step + 1, self.params.get("steps")
+        first = self._step + 1
         self._step += self.model.steps_per_execution
-        last = min(self._step, total or self._step)
-        self._copies.append(self._copy_variables())
-        loss = (logs or {}).get("loss")  # a train step may log none
-        is_finite = loss is None or np.isfinite(loss)
-        if not is_finite or total in (None, last):
-            steps = f"s {first} to {last}" if first < last else f" {last}"
-            named = "" if loss is None else f": the loss is {loss}"
-            self._check(f"{self._epoch}, step{steps}{named}", is_finite)
-        del self._copies[1:-2]
+        last = min(self._step, self.params.get("steps") or self._step)
+        steps = f"steps {first} to {last}" if first < last else f"step {last}"
+        self._check(f"{self._epoch}, {steps}", (logs or {}).get("loss"))
 
     def on_epoch_end(self, epoch, logs=None):
-        self._copies.append(self._copy_variables())
-        self._check(f"{self._epoch} is over")
+        self._check(f"{self._epoch} is over")  # after other callbacks
 
-    def _copy_variables(self):
+    def _check(self, when, loss=None):
+        """Copies the weights, or raises the error; a step may log no loss."""
         variables = self.model.weights + hidden_states(self.model)
-        return [(v, keras.ops.copy(v)) for v in variables]
-
-    def _check(self, when, is_finite=True):
-        if is_finite and not _not_finite(self._copies[-1]):
+        are_finite = [ops.all(ops.isfinite(v)) for v in variables]
+        if np.isfinite(loss or 0) and ops.all(ops.stack(are_finite)):
+            self._finite = [(v, ops.copy(v)) for v in variables]
             return
+        named = "" if loss is None else f": the loss is {loss}"
         weights, restored = "All weights are finite", "There are no finite ones"
-        for copies in self._copies:
-            if paths := _not_finite(copies):
-                weights = f"The first weight not finite is {paths[0]}"
+        for variable, is_finite in zip(variables, are_finite, strict=True):
+            if not is_finite:
+                weights = f"The first weight not finite is {variable.path}"
                 break
-            for variable, value in copies:
-                variable.assign(value)
+        for variable, value in self._finite:
+            variable.assign(value)
             restored = "The model has the last finite weights"
-        raise FloatingPointError(f"{when}. {weights}. {restored}.")
-
-
-def _not_finite(copies):
-    """The paths of the variables whose values are not finite."""
-    arrays = [(v.path, keras.ops.convert_to_numpy(copy)) for v, copy in copies]
-    return [path for path, array in arrays if not np.isfinite(array).all()]
+        raise FloatingPointError(f"{when}{named}. {weights}. {restored}.")
