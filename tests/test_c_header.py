@@ -19,6 +19,7 @@ from test_headers_compile import COMPILERS
 from test_headers_compile import chain
 from test_headers_compile import header
 from test_streaming_step import MODELS
+from test_streaming_step import REFUSED as NO_STEPS
 from test_streaming_step import blocks_of
 from test_streaming_step import causal
 from test_streaming_step import some_input
@@ -305,7 +306,15 @@ REFUSED = {
     "'gates'.*axis must be that of the features": lambda: chain(
         layers.GRU(3, recurrent_activation=layers.Softmax(0, name="gates"))
     ),
+    "'early'.*to compute each time step": lambda: chain(
+        layers.Conv1D(4, 3, padding="same", name="early"), rin()
+    ),
+    "'by_step'.*to compute each time step": lambda: chain(
+        layers.Rescaling(np.ones((5, 2)), name="by_step"), rin(), shape=(5, 2)
+    ),
 }
+IN_C = ("must have names", "used twice")  # each call has states of its own
+OTHERS = [r for r in NO_STEPS if not any(reason in r for reason in IN_C)]
 
 
 @pytest.mark.each_backend
@@ -314,6 +323,21 @@ def test_a_model_without_a_form_in_c_is_refused(message, tmp_path):
     with pytest.raises(ValueError, match=message):
         header(REFUSED[message](), tmp_path, stepwise=(MyDense,))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("reason", OTHERS)
+def test_a_model_that_has_no_steps_is_refused(reason, tmp_path):
+    words = "|".join([reason, "is not supported", "its mask is not"])
+    with pytest.raises(ValueError, match=words):
+        header(NO_STEPS[reason](), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_layer_that_is_called_twice_has_two_states(rng, tmp_path):
+    twice = RIN(2, return_sequences=True, name="x")
+    model = chain(twice, layers.Dense(2), twice, layers.Dense(2, name="y"))
+    x = rng.normal(size=(2, 9, 2)).astype("float32")
+    assert_near(run_c(header(model, tmp_path), x)[0], model, x)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])

@@ -48,7 +48,7 @@ RUNS = {
 TYPES = {
     "float32": ("float32", "float32", 1e-5),
     "float16": ("float16", "float32", 2e-3),
-    "int16": ("int8", "int16", 48 / 32_767),
+    "int16": ("int8", "int16", 64 / 32_767),
     "int8": ("int8", "int8", 8 / 127),
 }
 
@@ -102,10 +102,6 @@ def test_a_chain_in_litert_and_for_microcontrollers(format, seed, tmp_path):
     write = functools.partial(
         write_and_run, model, "litert", tmp_path, x, **options
     )
-    if (format, seed) == ("int8", 19):  # its output is always 0
-        with pytest.raises(ValueError, match="the file does not run"):
-            write()
-        return
     assert_near(write(), model, x, tolerance)
     run = functools.partial(run_micro, tmp_path / "step.tflite", x)
     has_softplus = "softplus" in str(model.get_config())

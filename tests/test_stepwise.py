@@ -94,7 +94,8 @@ def outputs(model, x, stepwise=()):
 def test_a_layer_that_is_accepted_sees_one_step_at_a_time(rng, layer, shape):
     dtype = "int32" if isinstance(layer, layers.Embedding) else "float32"
     inputs = keras.Input((STEPS, *shape), dtype=dtype)
-    h = layer([inputs, 1 + inputs] if isinstance(layer, PAIRS) else inputs)
+    other = layers.Rescaling(1.0, 1.0, name="other")(inputs)
+    h = layer([inputs, other] if isinstance(layer, PAIRS) else inputs)
     h = ops.expand_dims(h, 2) if h.ndim == 2 else h
     h = layers.TimeDistributed(layers.Flatten())(h) if h.ndim > 3 else h
     model = keras.Model(inputs, RIN(2, return_sequences=True)(h))

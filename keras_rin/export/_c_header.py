@@ -1,10 +1,12 @@
 """A model of sequences as a C header, which computes one time step."""
 
 import re
+from typing import Any
 
 import keras
 
 from keras_rin._layer_walk.functional_calls import record_calls
+from keras_rin.export._c_cells import Cell
 from keras_rin.export._c_cells import cell_operations
 from keras_rin.export._c_layers import Convolution
 from keras_rin.export._c_layers import Embedding
@@ -15,16 +17,22 @@ from keras_rin.export._c_program import PRIVATE
 from keras_rin.export._c_program import Program
 from keras_rin.export._header_text import plain
 from keras_rin.export._header_text import write_header
+from keras_rin.export._step_checks import calls_its_cell_alone
+from keras_rin.export._step_checks import check_call
+from keras_rin.export._step_checks import check_model
+from keras_rin.export._step_checks import check_states
+from keras_rin.export._step_checks import is_graph
+from keras_rin.export._stepwise import is_causal
 from keras_rin.export._stepwise import tensors_of
-from keras_rin.export._streaming_step import calls_its_cell_alone
-from keras_rin.export._streaming_step import is_graph
 from keras_rin.export._streaming_step import steps_at_once
 
+STATEFUL = Cell, Convolution
 
-def write_c_header(model, path, weights):
+
+def write_c_header(model, path, options):
     """Writes the header; returns a name, bytes of weights and of states."""
-    program = Program(prefix_of(path), weights)
-    operations = chain_operations(model)[0]
+    program = Program(prefix_of(path), options.weights)
+    operations = Chain(model).operations
     x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
     y_size = _write_step(program, operations, x_size)
     steps = steps_at_once(model)
@@ -57,58 +65,74 @@ def prefix_of(path):
     return path.stem
 
 
-def chain_operations(model, is_masked=False):
-    """The operations of a chain of layers, and whether its output is masked.
+class Chain:
+    """The operations of a chain of layers, which are added call by call.
 
-    As in Keras, a layer gets the mask of its call or, if that has none, the
-    one that came with its input, `is_masked`, and passes on the latter.
+    `is_masked` is whether the output so far has a mask, `in_time` whether it
+    is a sequence, of which a step takes as many as `steps`.
     """
-    (tensor,), calls, (y,) = record_calls(model)
-    for layer, *_ in calls:  # before an error names the operation of a mask
-        is_nested = isinstance(layer, keras.Model) and is_graph(layer)
-        is_known = is_nested or calls_its_cell_alone(layer)
-        if isinstance(layer, keras.Layer) and not is_known:
-            check_class(layer)
-    tokens, masks, operations = tensor, [None], []
-    for layer, args, kwargs, outputs in calls:
-        if _is_mask_of(tokens, layer, args):
-            masks += outputs
-            continue
-        sources, mask = tensors_of(args), kwargs.get("mask")
-        refuse(
-            layer,
-            {
-                "it must read the output of the layer before it, alone": (
-                    len(sources) != 1 or sources[0] is not tensor
-                ),
-                "it is called with `training=True`": kwargs.get("training"),
-                "its mask is not that of an Embedding of the model's input; do "
-                "not call the step for masked steps": all(
-                    mask is not known for known in masks
-                ),
-            },
-        )
-        layer_is_masked = is_masked or mask is not None
+
+    def __init__(self, model):
+        check_model(model)
+        self.operations: list[Any] = []
+        self.is_masked, self.in_time = False, True
+        self.steps = steps_at_once(model)
+        self._add_model(model)
+        states = [o for o in self.operations if isinstance(o, STATEFUL)]
+        check_states(model, states)
+
+    def _add_model(self, model):
+        """As in Keras, a layer gets the mask of its call or, if that has none,
+        the one that came with its input, and passes on the latter.
+        """
+        (tensor,), calls, (y,) = record_calls(model)
+        for layer, *_ in calls:  # before an error names a mask's operation
+            is_nested = isinstance(layer, keras.Model) and is_graph(layer)
+            is_known = is_nested or calls_its_cell_alone(layer)
+            if isinstance(layer, keras.Layer) and not is_known:
+                check_class(layer)
+        tokens, masks = tensor, [None]
+        for layer, args, kwargs, outputs in calls:
+            if _is_mask_of(tokens, layer, args):
+                masks += outputs
+                continue
+            mask = kwargs.get("mask")
+            is_another = all(mask is not known for known in masks)
+            sources = tensors_of(args)
+            refuse(
+                layer,
+                {
+                    "it must read the output of the layer before it, alone": (
+                        len(sources) != 1 or sources[0] is not tensor
+                    ),
+                    "it is called with `training=True`": kwargs.get("training"),
+                    "its mask is not that of an Embedding of the model's "
+                    "input; do not call the step for masked steps": is_another,
+                },
+            )
+            self._add_call(layer, args, kwargs)
+            tensor = outputs[0]
+        if tensor is not y:
+            raise ValueError(
+                "In C the output of a model must be that of its last layer. "
+                f"Received: a model with the output {model.outputs[0]}"
+            )
+
+    def _add_call(self, layer, args, kwargs):
+        is_masked, has_mask = self.is_masked, kwargs.get("mask") is not None
+        if self.in_time or isinstance(layer, keras.layers.RNN):
+            check_call(layer, args, kwargs, [self.in_time], self.steps)
         if isinstance(layer, keras.Model):
-            new, is_masked = chain_operations(layer, layer_is_masked)
-        else:
-            new = _operations_of_call(layer, layer_is_masked, sources[0].ndim)
-            is_masked = _output_is_masked(layer, is_masked)
-        operations += new
-        tensor = outputs[0]
-    if tensor is not y:
-        raise ValueError(
-            "In C the output of a model must be that of its last layer. "
-            f"Received: a model with the output {model.outputs[0]}"
-        )
-    return operations, is_masked
-
-
-def _output_is_masked(layer, is_masked):
-    if isinstance(layer, keras.layers.Embedding):
-        return layer.mask_zero
-    returns_steps = getattr(layer, "return_sequences", True)
-    return is_masked and layer.supports_masking and returns_steps
+            self.is_masked = is_masked or has_mask
+            return self._add_model(layer)
+        rank = tensors_of(args)[0].ndim
+        self.operations += _operations(layer, is_masked or has_mask, rank)
+        returns_steps = getattr(layer, "return_sequences", True)
+        self.in_time = self.in_time and returns_steps
+        self.is_masked = is_masked and layer.supports_masking and returns_steps
+        if isinstance(layer, keras.layers.Embedding):
+            self.is_masked = layer.mask_zero
+        self.steps //= layer.strides[0] if is_causal(layer) else 1
 
 
 def _is_mask_of(tokens, layer, args):
@@ -120,7 +144,7 @@ def _is_mask_of(tokens, layer, args):
     return is_comparison and args[0] is tokens and is_with_zero
 
 
-def _operations_of_call(layer, is_masked, rank):
+def _operations(layer, is_masked, rank):
     if isinstance(layer, keras.layers.RNN):
         has_zeros = is_masked and layer.zero_output_for_mask
         refuse(

@@ -1,34 +1,24 @@
 """Models of sequences, in files that also take one time step."""
 
-import math
 import os
 import pathlib
+import types
 import typing
 from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_rin.export import _litert
 from keras_rin.export._bill import Cost
 from keras_rin.export._bill import bill
 from keras_rin.export._bill import cost_lines
 from keras_rin.export._bill import flash_of
 from keras_rin.export._c_header import write_c_header
 from keras_rin.export._integer_header import write_integer_header
+from keras_rin.export._litert import write_litert
 from keras_rin.export._onnx import write_onnx
 from keras_rin.export._saved_model import write_saved_model
-from keras_rin.export._streaming_step import streaming_step
-
-# Types of weights and of states, and the ending of the path.
-FORMATS: dict[str, tuple] = {
-    "tf_saved_model": (("float32",), ("float32",), ""),
-    "litert": (_litert.WEIGHTS, _litert.STATES, ".tflite"),
-    "onnx": (("float32",), ("float32",), ".onnx"),
-    "c": (("float32", "int8"), ("float32", "int16"), ".h"),
-}
 
 
 class StreamingFile(typing.NamedTuple):
@@ -156,53 +146,60 @@ def export_streaming(
             f"`format` must be one of {tuple(FORMATS)}. "
             f"Received: format={format!r}"
         )
-    _check_options(format, str(path), weights, states)
-    in_integers = format == "c" and states == "int16"
-    _check_integers(in_integers, weights, calibration)
+    options = types.SimpleNamespace(
+        stepwise=stepwise,
+        weights=weights,
+        states=states,
+        step_only=step_only,
+        calibration=calibration,
+        attributes=converter,
+    )
+    _check_options(format, str(path), options)
+    write = FORMATS[format][0]
     path = pathlib.Path(path)
-    step = streaming_step(model, stepwise)
-    if in_integers:
-        contents, *sizes = write_integer_header(
-            model, path, calibration, **converter
-        )
-    elif format == "c":
-        contents, *sizes = write_c_header(model, path, weights, **converter)
-    elif format == "onnx":
-        contents, *sizes = write_onnx(step, path, **converter)
-    elif format == "litert":
-        contents, *sizes = _litert.write_litert(
-            model, step, path, weights, states, step_only, converter
-        )
-    else:
-        contents, *sizes = write_saved_model(
-            model, step, path, step_only, **converter
-        )
-    if format != "c":
-        sizes.append(_state_bytes(step))
+    contents, weight_bytes, state_bytes = write(model, path, options)
     if verbose:
         print(f"Wrote {path}: {contents}.")
-    return StreamingFile(path, *sizes)
+    return StreamingFile(path, weight_bytes, state_bytes)
 
 
-def _state_bytes(step):
-    """Of one stream."""
-    return sum(
-        math.prod(tensor.shape[1:]) * np.dtype(tensor.dtype).itemsize
-        for name, tensor in step.input.items()
-        if name != "x"
-    )
+def _write_header(model, path, options):
+    in_integers = options.states == "int16"
+    write = write_integer_header if in_integers else write_c_header
+    return write(model, path, options)
 
 
-def _check_options(format, path, weights, states):
-    *types, ending = FORMATS[format]
+# A writer, which returns a text and the bytes of weights and of states; the
+# types of both, and the ending of the path.
+FORMATS: dict[str, tuple] = {
+    "tf_saved_model": (write_saved_model, ("float32",), ("float32",), ""),
+    "litert": (
+        write_litert,
+        ("float32", "float16", "int8"),
+        ("float32", "int16", "int8"),
+        ".tflite",
+    ),
+    "onnx": (write_onnx, ("float32",), ("float32",), ".onnx"),
+    "c": (_write_header, ("float32", "int8"), ("float32", "int16"), ".h"),
+}
+
+
+def _check_options(format, path, options):
+    _, *supported_types, ending = FORMATS[format]
+    given = options.weights, options.states
     for name, value, supported in zip(
-        ("weights", "states"), (weights, states), types, strict=True
+        ("weights", "states"), given, supported_types, strict=True
     ):
         if value not in supported:
             raise ValueError(
                 f"`{name}` must be one of {supported} in the format "
                 f"{format!r}. Received: {name}={value!r}"
             )
+    if options.attributes and format != "litert":
+        raise TypeError(
+            f"The format {format!r} has no other options. "
+            f"Received: {[*options.attributes]}"
+        )
     for other, (*_, reserved) in FORMATS.items():
         is_taken = reserved and path.endswith(reserved)
         if format == "tf_saved_model" and is_taken:
@@ -217,15 +214,13 @@ def _check_options(format, path, weights, states):
             f"The format {format!r} needs the TensorFlow backend and a path "
             f"ending in {ending}. Received: path={path!r} on {backend}"
         )
-
-
-def _check_integers(in_integers, weights, calibration):
-    if in_integers and weights != "int8":
+    in_integers = format == "c" and options.states == "int16"
+    if in_integers and options.weights != "int8":
         raise ValueError(
             '`states="int16"` in C needs `weights="int8"`. '
-            f"Received: weights={weights!r}"
+            f"Received: weights={options.weights!r}"
         )
-    if calibration is not None and not in_integers:
+    if options.calibration is not None and not in_integers:
         raise ValueError(
             '`calibration` is for `format="c"` with `states="int16"`; LiteRT '
             "takes a `representative_dataset`. Received: an argument"

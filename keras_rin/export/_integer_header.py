@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_rin.export._c_functions import INTEGER_FUNCTIONS
 from keras_rin.export._c_functions import functions_of
-from keras_rin.export._c_header import chain_operations
+from keras_rin.export._c_header import Chain
 from keras_rin.export._c_header import prefix_of
 from keras_rin.export._c_program import Program
 from keras_rin.export._header_text import plain
@@ -97,11 +97,11 @@ class IntegerProgram(Program):
         return sums + super().memory
 
 
-def write_integer_header(model, path, calibration):
+def write_integer_header(model, path, options):
     """Writes the header; returns a name, bytes of weights and of states."""
     program = IntegerProgram(prefix_of(path))
-    operations, has_softmax = joined_operations(chain_operations(model)[0])
-    counts = _counts(model, calibration)
+    operations, has_softmax = joined_operations(Chain(model).operations)
+    counts = _counts(model, options.calibration)
     y = write_operations(program, operations, counts)
     low, high = (
         textwrap.fill(", ".join(str(int(value)) for value in limits), 76)

@@ -13,20 +13,23 @@ from keras_rin.export._serve import specs
 from keras_rin.export._step_file import check_dtypes
 from keras_rin.export._step_file import check_names
 from keras_rin.export._step_file import refusal
+from keras_rin.export._step_file import state_bytes
 from keras_rin.export._step_file import write_described
+from keras_rin.export._streaming_step import streaming_step
 
-WEIGHTS = ("float32", "float16", "int8")
-STATES = ("float32", "int16", "int8")
 OF_INTERFACE = {"inference_input_type", "inference_output_type"}
 
 
-def write_litert(model, step, path, weights, states, step_only, attributes):
+def write_litert(model, path, options):
     """Writes the file, a step alone with its description.
 
-    Returns a text, and the bytes of the file.
+    Returns a text, and the bytes of the file and of the states.
     """
     import tensorflow as tf
 
+    step = streaming_step(model, options.stepwise)
+    weights, states = options.weights, options.states
+    step_only, attributes = options.step_only, options.attributes
     check_names("LiteRT", sorted(step.input), r"\w*", ("self", *keyword.kwlist))
     is_integer = weights == "int8" and "representative_dataset" in attributes
     if states != "float32" and not is_integer:
@@ -78,11 +81,12 @@ def write_litert(model, step, path, weights, states, step_only, attributes):
     if not step_only:
         with _files.replacing(path, "The LiteRT file") as new:
             new.write_bytes(content)
-        return f"serve(x), and {inputs}", len(content)
+        return f"serve(x), and {inputs}", len(content), state_bytes(step)
     name = write_described(
         path, content, "The LiteRT file", *_entries(content), format="litert"
     )
-    return f"{inputs}, described in {name}", len(content)
+    inputs += f", described in {name}"
+    return inputs, len(content), state_bytes(step)
 
 
 def _attributes_of(weights, states):

@@ -5,15 +5,19 @@ import keras
 from keras_rin.export._step_file import check_dtypes
 from keras_rin.export._step_file import check_names
 from keras_rin.export._step_file import refusal
+from keras_rin.export._step_file import state_bytes
 from keras_rin.export._step_file import write_described
+from keras_rin.export._streaming_step import streaming_step
 
 OPSET = 15
 NEW = "new_"
 DTYPES = ("float32", "float16", "float64")
 
 
-def write_onnx(step, path):
-    """Writes the step and its description; returns a text, and its bytes.
+def write_onnx(model, path, options):
+    """Writes the step and its description.
+
+    Returns a text, and the bytes of the file and of the states.
 
     ONNX has one set of names for inputs and outputs, so a new state is called
     `new_` and the name of the state.
@@ -21,6 +25,7 @@ def write_onnx(step, path):
     import onnx
     import tf2onnx
 
+    step = streaming_step(model, options.stepwise)
     new_names = {name: f"{NEW}{name}" for name in step.output} | {"y": "y"}
     check_names("ONNX", list(step.input), r"[\w.-]*", new_names.values())
     content, captured = _convert(step, new_names, tf2onnx)
@@ -44,7 +49,7 @@ def write_onnx(step, path):
     )
     inputs = ", ".join(value.name for value in content.graph.input)
     text = f"step of {inputs}, in opset {OPSET}, described in {name}"
-    return text, len(content_bytes)
+    return text, len(content_bytes), state_bytes(step)
 
 
 def _convert(step, names, tf2onnx):

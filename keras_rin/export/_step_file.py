@@ -1,10 +1,12 @@
 """A file of one time step: what it cannot hold, and its description in JSON."""
 
 import json
+import math
 import pathlib
 import re
 
 import keras
+import numpy as np
 
 from keras_rin import _files
 from keras_rin import _version
@@ -35,6 +37,15 @@ def write_described(
         new.write_bytes(content)
         new_described.write_text(text + "\n", encoding="utf-8")
     return described.name
+
+
+def state_bytes(step):
+    """The bytes of the hidden states of one stream."""
+    return sum(
+        math.prod(tensor.shape[1:]) * np.dtype(tensor.dtype).itemsize
+        for name, tensor in step.input.items()
+        if name != "x"
+    )
 
 
 def check_names(format, names, pattern, taken=()):

@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 
 import keras
-import numpy as np
 from keras import ops
 
-from keras_rin._cell_descriptions import description_of
 from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin._layer_walk.layers import recurrent_layers
 from keras_rin.export._cell_step import CellStep
 from keras_rin.export._cell_step import ConvolutionStep
+from keras_rin.export._step_checks import check_call
+from keras_rin.export._step_checks import check_model
+from keras_rin.export._step_checks import check_states
+from keras_rin.export._step_checks import is_graph
 from keras_rin.export._stepwise import is_causal
-from keras_rin.export._stepwise import is_stepwise
 from keras_rin.export._stepwise import refuse
 from keras_rin.export._stepwise import tensors_of
 
@@ -65,19 +66,10 @@ def streaming_step(
     True
     """
     stepwise = (stepwise,) if isinstance(stepwise, type) else tuple(stepwise)
-    if not is_graph(model):
-        raise ValueError(
-            "`model` must be a Sequential or functional model that is built, "
-            "with one input and one output and the `call` of Keras. "
-            f"Received: model={model!r}"
-        )
+    check_model(model)
     steps = steps_at_once(model)
     step_model, in_time = _step_model(model, stepwise, steps)
-    if not step_model.input[1]:
-        raise ValueError(
-            "`model` must have a recurrent layer. "
-            f"Received: a model with {model.layers}"
-        )
+    check_states(model, step_model.input[1])
     shape = model.inputs[0].shape
     block = (steps, *shape[2:]) if steps > 1 else shape[2:]
     x = _input((shape[0], *block), model.inputs[0].dtype, "x")
@@ -91,23 +83,6 @@ def streaming_step(
     return keras.Model(
         {"x": x, **states}, {"y": y, **new_states}, name=f"{model.name}_step"
     )
-
-
-def is_graph(model):
-    """Whether a model consists of its layers, from one input to one output."""
-    counts = [len(getattr(model, ends, ())) for ends in ("inputs", "outputs")]
-    return counts == [1, 1] and type(model).call.__module__.startswith("keras.")
-
-
-def calls_its_cell_alone(layer):
-    """Whether a recurrent layer is known to call its cell once a time step."""
-    if not isinstance(layer, keras.layers.RNN):
-        return False
-    if type(layer).__module__.startswith("keras."):
-        return True
-    row = description_of(layer.cell)
-    name = keras.saving.get_registered_name(type(layer))
-    return row is not None and row.layer == name
 
 
 def steps_at_once(model):
@@ -177,49 +152,15 @@ class _Step:
         in_time = [self.is_in_time(tensor) for tensor in tensors]
         if not any(in_time) and not _has_states(layer):
             return layer(*args, **kwargs)
+        steps = tensors[0].shape[1]
+        check_call(layer, args, kwargs, in_time, steps, self._stepwise)
         if isinstance(layer, keras.layers.RNN):
-            return self._call_recurrent(layer, in_time, *args, **kwargs)
-        self._check_call(layer, in_time, **kwargs)
+            return self._call_recurrent(layer, *args, **kwargs)
         if isinstance(layer, keras.Model) and is_graph(layer):
             return self._call_model(layer, *args, **kwargs)
-        self._check_stepwise(layer, args, kwargs)
         if is_causal(layer):
             return self._mark(self._call_convolution(layer, *args))
         return self._mark(layer(*args, **kwargs))
-
-    def _check_call(
-        self, layer, in_time, training=None, mask=None, state=None, **kwargs
-    ):
-        masks = [m for m in keras.tree.flatten(mask) if m is not None]
-        refuse(
-            layer,
-            {
-                "it is given an initial state": state is not None,
-                "its input is no longer a sequence": not any(in_time),
-                "it combines a sequence with a value that is known only after "
-                "the last step": not all(in_time),
-                "it is called with `training=True`": training,
-                "its mask is a constant": len(masks) > len(tensors_of(masks)),
-            },
-        )
-
-    def _check_stepwise(self, layer, args, kwargs):
-        if isinstance(layer, self._stepwise):
-            return
-        tensors = tensors_of(args)
-        options = set(kwargs)
-        if isinstance(layer, keras.Layer):
-            options -= {"training", "mask"}
-        is_known = tensors and is_stepwise(layer, args, tensors[0].ndim)
-        refuse(
-            layer,
-            {
-                f"{type(layer).__name__}, as it is used here, is not known to "
-                "compute each time step from that step alone; if it does, put "
-                "it into `keras.layers.TimeDistributed`, or name its class in "
-                "`stepwise`": options or not is_known,
-            },
-        )
 
     def _mark(self, y):
         self._in_time += keras.tree.flatten(y)
@@ -264,10 +205,8 @@ class _Step:
         return self._mark(y) if in_time else y
 
     def _call_recurrent(
-        self, layer, in_time, x, initial_state=None, mask=None, training=None
+        self, layer, x, initial_state=None, mask=None, training=None
     ):
-        self._check_call(layer, in_time, training, mask, initial_state)
-        self._check_recurrent(layer, steps=x.shape[1])
         initial = layer.get_initial_state(batch_size=1)
         flat = keras.tree.flatten(initial)
         names = [layer.name]
@@ -280,28 +219,3 @@ class _Step:
         self.new_states |= zip(names, new_states, strict=True)
         y = self._mark(y) if layer.return_sequences else y
         return [y, *new_states] if layer.return_state else y
-
-    def _check_recurrent(self, layer, steps):
-        is_named = isinstance(layer, self._stepwise)
-        states = keras.tree.flatten(layer.get_initial_state(batch_size=1))
-        refuse(
-            layer,
-            {
-                "it processes the sequence backwards": layer.go_backwards,
-                "all strides must be those of convolutions that it is behind": (
-                    steps != 1
-                ),
-                "it adds noise in inference": (
-                    getattr(layer, "inference_noise", False)
-                    and getattr(layer, "noise", 0) > 0
-                ),
-                "its state is its own; copy the weights to one with "
-                "`stateful=False`": layer.stateful,
-                f"{type(layer).__name__} may do more than call its cell at "
-                "each time step; if it does not, name the class in "
-                "`stepwise`": not (is_named or calls_its_cell_alone(layer)),
-                "its initial state is not 0": any(
-                    np.any(ops.convert_to_numpy(state)) for state in states
-                ),
-            },
-        )
