@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_rin import _cell_descriptions
+from keras_rin.diagnostics import state_trajectories
 from keras_rin.export import _c_layers
 from keras_rin.export._integer_sums import LARGEST_SUM
 from keras_rin.export._integer_sums import Q15
@@ -87,29 +88,16 @@ def dense(program, operation, signal, is_last):
     return Signal(place, values, exponent)
 
 
-def _steps(signal, operation, step, states=1):
-    """The first state at each step, and the largest of each, from zeros."""
-    driven = signal.values @ operation.kernel.T
-    if operation.bias is not None:
-        driven += operation.bias
-    state = [np.zeros((len(driven), operation.units))] * states
-    first, largest = [], np.zeros(states)
-    for t in range(driven.shape[1]):
-        state = step(driven[:, t], *state)
-        first.append(state[0])
-        largest = np.maximum(largest, [np.abs(s).max() for s in state])
-    return np.stack(first, axis=1), largest
+def _states(operation, signal):
+    """All states `(sequences, steps, states)` along the calibration."""
+    cell = operation.cell
+    return state_trajectories(cell, signal.values, dtype="float64")[:, 1:]
 
 
 def simple_cell(program, operation, signal, is_last):
     name, units = _function(operation), operation.units
     is_offset = bool(operation.row.offsets)
-    matrix = operation.recurrent_kernel + is_offset * np.eye(units)
-
-    def step(driven, h):
-        return (FUNCTIONS[name](driven + h @ matrix.T),)
-
-    values, _ = _steps(signal, operation, step)
+    values = _states(operation, signal)
     exponent = Q15 if name in GATES else exponent_for(operation, values)
     bits = 0 if name in GATES else _fraction(operation, signal, exponent)
     h = program.state_of(f"{operation.name}_h", units, exponent, name in GATES)
@@ -149,18 +137,7 @@ def gru_cell(program, operation, signal, is_last):
         recurrent_bias = recurrent[2 * units :]
         operation.bias[: 2 * units] += recurrent[: 2 * units]
 
-    def step(driven, h):
-        gate, reset = np.split(
-            FUNCTIONS["sigmoid"](driven[:, : 2 * units] + h @ gates.T), 2, 1
-        )
-        if resets_after:
-            recurrent = reset * (h @ candidate.T + recurrent_bias)
-        else:
-            recurrent = (reset * h) @ candidate.T
-        new = np.tanh(driven[:, 2 * units :] + recurrent)
-        return (gate * h + (1 - gate) * new,)
-
-    values, _ = _steps(signal, operation, step)
+    values = _states(operation, signal)
     h = program.state_of(f"{operation.name}_h", units, Q15, True)
     read = Signal(h, values, Q15)
     z = program.sums((3 + resets_after) * units)
@@ -187,14 +164,9 @@ def lstm_cell(program, operation, signal, is_last):
     units, matrix = operation.units, operation.recurrent_kernel
     _check_gates(operation)
 
-    def step(driven, h, c):
-        z = np.split(driven + h @ matrix.T, 4, axis=1)
-        gate, forget, output = (FUNCTIONS["sigmoid"](z[n]) for n in (0, 1, 3))
-        c = forget * c + gate * np.tanh(z[2])
-        return output * np.tanh(c), c
-
-    values, (_, largest) = _steps(signal, operation, step, states=2)
-    halvings = max(exponent_for(operation, largest) - Q15, 0)
+    values, cells = np.split(_states(operation, signal), 2, axis=2)
+    largest = np.abs(cells).max()
+    halvings = max(exponent_for(operation, cells) - Q15, 0)
     refuse(operation, {f"its c reaches {largest:.3g}": halvings > 8})
     h = program.state_of(f"{operation.name}_h", units, Q15, True)
     c = program.state_of(f"{operation.name}_c", units, Q15 + halvings)
@@ -211,14 +183,11 @@ def min_gru_cell(program, operation, signal, is_last):
     name, units = _function(operation), operation.units
     is_other = _function(operation, "gate_activation") != "sigmoid"
     refuse(operation, {"it has another gate than sigmoid": is_other})
-    candidates = []
-
-    def step(driven, h):
-        gate, candidate = np.split(driven, 2, axis=1)
-        candidates.append(FUNCTIONS[name](candidate))
-        return (h + FUNCTIONS["sigmoid"](gate) * (candidates[-1] - h),)
-
-    values, _ = _steps(signal, operation, step)
+    values = _states(operation, signal)
+    driven = signal.values @ operation.kernel[units:].T
+    if operation.bias is not None:
+        driven += operation.bias[units:]
+    candidates = FUNCTIONS[name](driven)
     is_within_1 = name in GATES
     exponent = Q15 if is_within_1 else exponent_for(operation, candidates)
     h = program.state_of(f"{operation.name}_h", units, exponent, is_within_1)
