@@ -29,6 +29,7 @@ def small(monkeypatch, tmp_path):
     for name, (layer, _, rates) in [*_search.LAYERS.items()]:
         monkeypatch.setitem(_search.LAYERS, name, (layer, (200, 3), rates))
     monkeypatch.setattr(_search, "EPOCHS", 2)
+    monkeypatch.setattr(_search, "LONGER", 3)
     monkeypatch.setattr(_search, "UPDATES", 3)
 
 
@@ -157,17 +158,24 @@ def test_settling_is_counted_from_each_change():
     [
         ([0.9, 0.8], "A network pays: it has an accuracy of 0.850 (0.800 to"),
         ([0.9, 0.6], "These rows do not show that a network is needed"),
-        ([0.6, 0.7], "No network is needed: .* regression 0.700"),
+        ([0.6, 0.7], "No network is needed for the accuracy: .* settles in 20"),
     ],
 )
 def test_the_verdict_compares_with_the_best_baseline(accuracies, sentence):
+    steps = "steps to settle"
     baselines = [
-        {"name": "most frequent class", "accuracy": 0.5},
-        {"name": "regression", "accuracy": 0.7},
+        {"name": "most frequent class", "accuracy": 0.5, steps: np.inf},
+        {"name": "regression", "accuracy": 0.7, steps: 80.5},
     ]
-    networks = [{"name": "seed", "accuracy": of} for of in accuracies]
+    networks = [
+        {"accuracy": of, steps: settled}
+        for of, settled in zip(accuracies, (18, 22), strict=True)
+    ]
     text = stream_verdict([*networks, {"name": "diverged"}], baselines)
     assert re.match(sentence.replace("(", r"\("), text), text
+    assert "regression 0.700. After a change" in text
+    baselines[1][steps] = np.inf  # after most changes never
+    assert "After" not in stream_verdict(networks, baselines)
 
 
 @pytest.fixture
@@ -175,8 +183,8 @@ def trainings(monkeypatch):
     """Those that are made, each without an update."""
     made = []
 
-    def train(search, layer, units, rate, seed, *parts):
-        made.append((layer, units, rate, seed, *parts))
+    def train(search, epochs, layer, units, rate, seed, *parts):
+        made.append((epochs, layer, units, rate, seed, *parts))
         keras.utils.set_random_seed(seed)
         return search.build(layer, units)
 
@@ -245,9 +253,9 @@ def test_a_stopped_search_goes_on(trainings, monkeypatch, capsys):
     *searched, last = trainings
     assert len(searched) == len(set(searched)) == 6
     # Two hundred units do not fit.
-    assert {of[1] for of in searched} == {3}
-    assert {of[4:] for of in searched} == {("train",)}
-    assert last[3:] == (0, "train", "validate")
+    assert {of[2] for of in searched} == {3}
+    assert {(of[0], *of[5:]) for of in searched} == {(2, "train")}
+    assert (last[0], *last[4:]) == (3, 0, "train", "validate")
     assert "most frequent class" in capsys.readouterr().out
 
 

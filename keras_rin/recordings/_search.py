@@ -15,7 +15,8 @@ from keras_rin.recordings._training import BATCH
 from keras_rin.recordings._training import Trainer
 from keras_rin.recordings._verdict import stream_score
 
-EPOCHS, UPDATES = 24, 25  # of a training, and of an epoch
+UPDATES = 25  # of an epoch
+EPOCHS, LONGER = 24, 96  # of a training to choose, and of the best network
 RATES = 3
 DIVERGED = -1  # the answer of outputs that are not finite
 # The layer, units of about 2,000, 1,000 and 350 weights for ten inputs and
@@ -115,21 +116,23 @@ class Search:
 
     def _validate(self, layer, units, rate):
         """The accuracy on the validation rows."""
-        model = self._train(layer, units, rate, self.seeds[0], "train")
+        case = layer, units, rate, self.seeds[0]
+        model = self._train(EPOCHS, *case, "train")
         x, y = self.log.rows("validate")
         return float(np.mean(answers(model, x) == y))
 
     def _test(self, layer, units, rate, seed, _):
         """The scores on the test rows; the weights are kept."""
-        model = self._train(layer, units, rate, seed, "train", "validate")
+        case = layer, units, rate, seed
+        model = self._train(LONGER, *case, "train", "validate")
         x, y = self.log.rows("test")
         name, of_test = f"{layer}({units}), seed {seed}", answers(model, x)
         if (of_test == DIVERGED).any():
             return {"name": f"{name}, diverged"}
-        model.save_weights(self.runs.weights(layer, units, rate, seed, "test"))
+        model.save_weights(self.runs.weights(*case, "test"))
         return {"name": name} | stream_score(of_test, y)
 
-    def _train(self, layer, units, rate, seed, *parts):
+    def _train(self, epochs, layer, units, rate, seed, *parts):
         """The model, after a training on parts of the log."""
         if layer not in self.trainers:
             loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -143,7 +146,7 @@ class Search:
 
         limit = (self.end - time.monotonic()) / (self.bar.total - self.bar.n)
         trainer = self.trainers[layer]
-        trainer.fit(batch, rate, seed, EPOCHS, max(1e-9, limit))
+        trainer.fit(batch, rate, seed, epochs, max(1e-9, limit))
         return trainer.model
 
 

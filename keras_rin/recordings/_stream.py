@@ -89,9 +89,9 @@ def train_stream(
 
     A MinGRU, a GRU and a RIN, as large as `flash` permits and of about 2,000
     weights at most, are trained on joined windows with a loss at every step,
-    and compared on validation rows. The best network is trained again, and
-    tested on rows of groups, or of the end of the log, that no training has
-    seen. A search that was stopped resumes.
+    and compared on validation rows. The best network is trained again, four
+    times as long, and tested on rows of groups, or of the end of the log, that
+    no training has seen. A search that was stopped resumes.
 
     Args:
         log: A CSV or Parquet file, or a DataFrame, with a label in each row;

@@ -126,14 +126,21 @@ def _difference(first, second):
 def stream_verdict(networks, baselines):
     """Whether a network is needed, from rows of the table of a stream."""
     best = max(baselines, key=lambda row: row["accuracy"])
-    of_seeds = [row["accuracy"] for row in networks if "accuracy" in row]
+    finite = [row for row in networks if "accuracy" in row]
+    of_seeds = [row["accuracy"] for row in finite]
     low, mean, high = min(of_seeds), np.mean(of_seeds), max(of_seeds)
     text = (
-        f"an accuracy of {mean:.3f} ({low:.3f} to {high:.3f} over seeds), "
-        f"{best['name']} {best['accuracy']:.3f}"
+        f"it has an accuracy of {mean:.3f} ({low:.3f} to {high:.3f} over "
+        f"seeds), {best['name']} {best['accuracy']:.3f}."
     )
+    steps = np.median([row["steps to settle"] for row in finite])
+    if np.isfinite([steps, best["steps to settle"]]).all():
+        text += (
+            f" After a change it settles in {steps:g} steps, {best['name']} in "
+            f"{best['steps to settle']:g}."
+        )
     if low > best["accuracy"]:
-        return f"A network pays: it has {text}."
+        return f"A network pays: {text}"
     if mean <= best["accuracy"]:
-        return f"No network is needed: it has {text}."
-    return f"These rows do not show that a network is needed: it has {text}."
+        return f"No network is needed for the accuracy: {text}"
+    return f"These rows do not show that a network is needed: {text}"
