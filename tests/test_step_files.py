@@ -1,6 +1,7 @@
 """Files of one time step, in the interpreters that run them, against Keras."""
 
 import itertools
+import json
 import os
 import pathlib
 
@@ -204,6 +205,24 @@ def test_a_model_or_data_without_scales_is_refused(
     with pytest.raises(ValueError, match=message):
         export_streaming(model, path, "litert", False, **options)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_saved_model_needs_neither_keras_nor_the_package(
+    run_script, tmp_path
+):
+    model = above(layers.Dense(2))
+    export_streaming(model, tmp_path / "folder", verbose=False)
+    printed = run_script(
+        """
+import sys
+sys.modules["keras_rin"] = sys.modules["keras"] = None  # cannot be imported
+import numpy, tensorflow
+served = tensorflow.saved_model.load(sys.argv[1])
+print(served.serve(numpy.ones((1, 5, 2), "float32")).numpy().tolist())
+""",
+        tmp_path / "folder",
+    )
+    assert_near(np.array(json.loads(printed)), model, np.ones((1, 5, 2)))
 
 
 @pytest.mark.parametrize("format", PATHS)
