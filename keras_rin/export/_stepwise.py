@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from keras_rin import layers as ours
+from keras_rin import layers as rin_layers
 from keras_rin._layer_walk.layers import layers_within
 
 TIME = 1  # the axis of time, after that of the batch
@@ -125,9 +125,9 @@ def _table(names_by_rule):
     }
 
 
-# Of Keras, which may lack some of them, and of ours.
+# Of Keras, which may lack some of them, and of this package.
 LAYERS = {
-    getattr(ours, name, None) or getattr(keras.layers, name, None): rule
+    getattr(rin_layers, name, None) or getattr(keras.layers, name, None): rule
     for name, rule in _table(
         {
             _always: """
