@@ -233,6 +233,12 @@ def test_the_header_has_the_printed_accuracy(is_trained, tmp_path, request):
     of_model = np.mean(np.array(result.classes)[answers] == frame["activity"])
     first = result.table[result.table["name"].str.endswith("seed 0")]
     assert abs(of_model - first["accuracy"].item()) < 1e-9
+    report = (tmp_path / "runs/stream/report.md").read_text()
+    matrix = re.findall(r"^\| \S+ \| (\d+) \| (\d+) \|$", report, re.M)
+    matrix = np.array(matrix, int)
+    assert np.trace(matrix) / matrix.sum() == of_model
+    assert result.verdict in report
+    assert (tmp_path / "runs/stream/stream.png").stat().st_size > 5_000
 
 
 def test_a_stopped_search_goes_on(trainings, monkeypatch, capsys):

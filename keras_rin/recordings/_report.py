@@ -6,8 +6,10 @@ import pathlib
 import keras
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
+DRAWN = 5_000  # rows of a stream
 PROGRAM = '''"""Answers for recordings in files: python predict.py FILE..."""
 
 import pathlib
@@ -96,18 +98,18 @@ def _of_model(best, data, rows):
     text += "large values count: `predict` rounds its inputs to float32."
     if not data.classes:
         return [text]
-    numbers = np.arange(len(data.classes))
-    counts = confusion_matrix(
-        data.y[rows], answers.argmax(axis=1), labels=numbers
-    )
-    matrix = pd.DataFrame(counts, columns=data.classes)
-    matrix.insert(0, "true \\ answer", data.classes, allow_duplicates=True)
-    return [text, _markdown(matrix)]
+    matrix = _confusion(data.classes, data.y[rows], answers.argmax(axis=1))
+    return [text, matrix]
+
+
+def _confusion(classes, y, answers):
+    counts = confusion_matrix(y, answers, labels=np.arange(len(classes)))
+    matrix = pd.DataFrame(counts, columns=classes)
+    matrix.insert(0, "true \\ answer", classes, allow_duplicates=True)
+    return _markdown(matrix)
 
 
 def _draw(entries, path):
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(6, 0.5 + 0.4 * len(entries)), layout="tight")
     axes = figure.subplots()
     for row, scores in enumerate(entries.values()):
@@ -116,4 +118,47 @@ def _draw(entries, path):
     axes.set_yticks(range(len(entries)), [*entries])
     axes.invert_yaxis()
     axes.set_xlabel("score on the test recordings, a point for each seed")
+    figure.savefig(path)
+
+
+def write_stream(stream, log, answers, folder):
+    """Writes report and results of a stream, with answers to the test rows."""
+    write_results(
+        folder,
+        channels=log.channels,
+        classes=log.classes,
+        tested=log.tested,
+        header=stream.form,
+        table=stream.table,
+        networks=stream.networks,
+        verdict=stream.verdict,
+    )
+    _, y = log.rows("test")
+    _draw_stream(log.classes, y, answers, folder / "stream.png")
+    sections = [
+        "# Stream",
+        _lines(log.summary),
+        "Networks, by their accuracy on the validation rows:",
+        _markdown(stream.networks),
+        "On the test rows:",
+        _markdown(stream.table),
+        _lines(stream.verdict),
+        "![Answers along the test rows](stream.png)",
+        _confusion(log.classes, y, answers),
+        _lines(f"{stream.header}\n{stream.check}"),
+    ]
+    report = "\n\n".join(sections)
+    (folder / "report.md").write_text(report + "\n", encoding="utf-8")
+
+
+def _draw_stream(classes, y, answers, path):
+    rows = np.arange(0, len(y), len(y) // DRAWN + 1)
+    figure = Figure(figsize=(8, 1 + 0.3 * len(classes)), layout="tight")
+    axes = figure.subplots()
+    axes.plot(rows, y[rows], "s", color="0.8", label="class")
+    axes.plot(rows, answers[rows], ".", markersize=2, label="answer")
+    axes.set_yticks(range(len(classes)), classes)
+    axes.invert_yaxis()
+    axes.set_xlabel("row of the test")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     figure.savefig(path)

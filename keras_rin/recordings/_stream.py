@@ -15,9 +15,10 @@ from keras_rin.recordings import _baselines
 from keras_rin.recordings import _device
 from keras_rin.recordings import _log
 from keras_rin.recordings._read import read
-from keras_rin.recordings._report import write_results
+from keras_rin.recordings._report import write_stream
 from keras_rin.recordings._runs import Runs
 from keras_rin.recordings._search import Search
+from keras_rin.recordings._search import answers
 from keras_rin.recordings._verdict import stream_score
 from keras_rin.recordings._verdict import stream_verdict
 
@@ -63,7 +64,8 @@ class Stream(typing.NamedTuple):
                 self.verdict,
                 f"{self.header}\n{self.check}",
                 f"{self.header.path} is the header. main.c beside it reads "
-                "rows as in the log, and prints the class of each.",
+                "rows as in the log, and prints the class of each; report.md "
+                "has a picture of the answers.",
             ]
         )
 
@@ -155,16 +157,8 @@ def train_stream(
         check,
     )
     model.save(folder / "model.keras")
-    write_results(
-        folder,
-        channels=rows.channels,
-        classes=rows.classes,
-        tested=rows.tested,
-        header=form,
-        table=result.table,
-        networks=result.networks,
-        verdict=result.verdict,
-    )
+    x_test, _ = rows.rows("test")
+    write_stream(result, rows, answers(model, x_test), folder)
     return result
 
 
