@@ -265,6 +265,25 @@ def test_a_stopped_search_goes_on(trainings, monkeypatch, capsys):
     assert "most frequent class" in capsys.readouterr().out
 
 
+def test_rates_are_tried_until_the_best_is_between_others(monkeypatch):
+    """RIN begins at 0.01 and its neighbors; here 0.1 and 0.001 are best."""
+
+    def validate(search, layer, units, rate):
+        made.append((layer, rate))
+        return -abs(np.log(rate / best)) if layer == "RIN" else -9
+
+    monkeypatch.setattr(_search.Search, "_validate", validate)
+    monkeypatch.setattr(
+        _search.Search, "_test", lambda *_: {"name": "diverged"}
+    )
+    for best, last in ((0.1, [0.1, 0.3]), (0.001, [0.001])):
+        made = []
+        with pytest.raises(ValueError, match="Every training diverged"):
+            recordings.train_stream(log(), window=32, output=f"rate {best}")
+        assert len(made) == 6 + len(last)
+        assert made[6:] == [("RIN", rate) for rate in last]
+
+
 def test_a_training_ends_with_its_time_or_where_it_diverges():
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])

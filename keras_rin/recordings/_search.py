@@ -17,19 +17,19 @@ from keras_rin.recordings._verdict import stream_score
 
 UPDATES = 25  # of an epoch
 EPOCHS, LONGER = 24, 96  # of a training to choose, and of the best network
-RATES = 3
+RATES = 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0
 DIVERGED = -1  # the answer of outputs that are not finite
 # The layer, units of about 2,000, 1,000 and 350 weights for ten inputs and
-# outputs, and `RATES` learning rates to choose from, the usual first.
+# outputs, and the usual learning rate.
 LAYERS: dict = {
-    "MinGRU": (MinGRU, (95, 47, 16), (0.03, 0.1, 0.3)),
-    "GRU": (keras.layers.GRU, (21, 14, 7), (0.03, 0.01, 0.1)),
+    "MinGRU": (MinGRU, (95, 47, 16), 0.1),
+    "GRU": (keras.layers.GRU, (21, 14, 7), 0.03),
     "RIN": (
         functools.partial(
             RIN, recurrent_initializer=Offset(keras.initializers.Identity(0.95))
         ),
         (38, 24, 12),
-        (0.01, 0.003, 0.03),
+        0.01,
     ),
 }
 
@@ -85,13 +85,17 @@ class Search:
         """What was tried, the best first, its model, and scores by seed."""
         with tqdm(desc="sizes of headers", unit="run") as self.bar:
             units = self.largest(flash)
+            usual = {layer: RATES.index(LAYERS[layer][2]) for layer in units}
             cases = [
-                (layer, number, LAYERS[layer][2][n])
-                for n in range(RATES)
+                (layer, number, RATES[usual[layer] + n])
+                for n in (0, -1, 1)
                 for layer, number in units.items()
             ]
             self.bar.reset(len(cases) + len(self.seeds))
             made = self._made(self._validate, cases)
+            while (case := _next_to_best(made)) and time.monotonic() < self.end:
+                self.bar.total += 1
+                made |= self._made(self._validate, [case])
             tried = sorted(made.items(), key=lambda item: -item[1])
             best = tried[0][0]
             tests = [(*best, seed, "test") for seed in self.seeds]
@@ -148,6 +152,16 @@ class Search:
         trainer = self.trainers[layer]
         trainer.fit(batch, rate, seed, epochs, max(1e-9, limit))
         return trainer.model
+
+
+def _next_to_best(made):
+    """The best network with a rate beside its own that was not tried."""
+    layer, units, rate = max(made, key=made.get)
+    number = RATES.index(rate)
+    cases = [
+        (layer, units, rate) for rate in RATES[max(0, number - 1) : number + 2]
+    ]
+    return next((case for case in cases if case not in made), None)
 
 
 def answers(model, x):
