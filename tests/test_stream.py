@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from keras_rin import recordings
+from keras_rin.recordings import _baselines
 from keras_rin.recordings import _command
 from keras_rin.recordings import _log
 from keras_rin.recordings import _search
@@ -153,6 +154,17 @@ def test_settling_is_counted_from_each_change():
     assert stream_score(answers, y)["steps to settle"] == (30 + 5) / 2
 
 
+def test_validation_chooses_the_window_of_the_regression(monkeypatch):
+    def regression(log, window, tested, *parts):
+        _, y = log.rows(tested)
+        is_right = window == (16 if tested == "validate" else 32)
+        return y if is_right else 1 - y, y
+
+    monkeypatch.setattr(_baselines, "_regression", regression)
+    _, row = _baselines.of_stream(rows_of(log()), 32)
+    assert row["name"].endswith("last 16 rows") and row["accuracy"] == 0
+
+
 @pytest.mark.parametrize(
     ("accuracies", "sentence"),
     [
@@ -202,10 +214,10 @@ def test_the_header_has_the_printed_accuracy(is_trained, tmp_path, request):
     path = tmp_path / "log.csv"
     log().to_csv(path, index=False)
     result = recordings.train_stream(path, window=32, seeds=2)
-    assert [*result.table["name"][:2]] == [
-        "most frequent class",
-        "logistic regression on the last 32 rows",
-    ]
+    names = (
+        "most frequent class logistic regression on the last (32|16|8|4) rows"
+    )
+    assert re.fullmatch(names, " ".join(result.table["name"][:2]))
     command = [
         "gcc",
         "-Iruns/stream",

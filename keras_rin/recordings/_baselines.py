@@ -76,19 +76,34 @@ def _mini_rocket(data, rows, seed):
 
 
 def of_stream(log, window):
-    """The most frequent class, and a regression on a sliding window."""
-    x, y = log.rows("train", "validate")
-    x_test, y_test = log.rows("test")
+    """The most frequent class, and a regression on a sliding window.
+
+    The validation rows choose this window or a half, quarter or eighth of it.
+    """
+    _, y = log.rows("train", "validate")
+    _, y_test = log.rows("test")
     most = np.full(len(y_test), np.bincount(y).argmax())
-    regression = make_pipeline(StandardScaler(), LogisticRegression())
-    every = slice(None, None, max(1, len(y) // 10_000))
-    regression.fit(_sliding(x, window)[every], y[every])
-    named = f"logistic regression on the last {window} rows"
+    validated = {}
+    for size in sorted({max(2, window // 2**n) for n in range(4)}):
+        answers, y_validate = _regression(log, size, "validate", "train")
+        validated[size] = np.mean(answers == y_validate)
+    best = max(validated, key=lambda size: validated[size])
+    answers, _ = _regression(log, best, "test", "train", "validate")
+    named = f"logistic regression on the last {best} rows"
     return [
         {"name": "most frequent class"} | stream_score(most, y_test),
-        {"name": named}
-        | stream_score(regression.predict(_sliding(x_test, window)), y_test),
+        {"name": named} | stream_score(answers, y_test),
     ]
+
+
+def _regression(log, window, tested, *parts):
+    """Answers for the rows of a part, and their classes."""
+    (x, y), (x_tested, y_tested) = log.rows(*parts), log.rows(tested)
+    regression = LogisticRegression(max_iter=2000)
+    regression = make_pipeline(StandardScaler(), regression)
+    every = slice(None, None, max(1, len(y) // 10_000))
+    regression.fit(_sliding(x, window)[every], y[every])
+    return regression.predict(_sliding(x_tested, window)), y_tested
 
 
 def _sliding(x, window):
