@@ -20,7 +20,9 @@ PROGRAMS = {  # that a study runs
 }
 # Packages that a study needs besides those of the tests.
 PACKAGES = {"archive/classifiers": "numba"}
-PACKAGES |= dict.fromkeys(["devices/streams", "devices/integers"], "seglearn")
+PACKAGES |= dict.fromkeys(
+    ["devices/streams", "devices/integers", "devices/windows"], "seglearn"
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
