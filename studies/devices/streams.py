@@ -333,7 +333,7 @@ def tables(results):
 
 def draw(results):
     """Accuracy on streams of people left out, by weights: mean of the runs,
-    and a line to the worst one.
+    and a line to the worst one. Dashed: a logistic regression on a window.
     """
     panels = groups(rows_of(results, "test"), "size")
     figure, axes = pictures.subplots(
@@ -356,8 +356,20 @@ def draw(results):
         panel.set_yticks(range(len(runs)), [run["layer"] for run in runs])
         panel.set_title(f"about {size:,} weights", loc="left", fontsize=10)
         panel.grid(axis="x", linewidth=0.3)
-    panel.set_xlabel("accuracy")
+        panel.axvline(accuracy_of_regression(), color="0.5", linestyle="--")
+    panel.set_xlabel("accuracy; dashed: logistic regression on a window")
     return figure
+
+
+def accuracy_of_regression():
+    """That of `windows`, which is measured on these streams."""
+    results = record.read(record.STUDIES / "devices" / "results_windows.json")
+    (accuracies,) = (
+        run["accuracies"]
+        for run in results["runs"]
+        if run["classifier"] == "logistic regression"
+    )
+    return np.mean(accuracies)
 
 
 PICTURES = {"streams.svg": draw}
