@@ -194,6 +194,7 @@ def test_the_folder_has_the_model_that_was_scored(
     report = (output / "report.md").read_text()
     assert "It answers every test recording as it was scored" in report
     assert "| RIN |" in report and "scores.png" in report
+    assert ("keras-rin stream" in report) == (y is Y)  # of classes alone
     np.savez(tmp_path / "new.npz", x=np.array(X[::2]))
     monkeypatch.setattr(sys, "argv", ["predict.py", str(tmp_path / "new.npz")])
     runpy.run_path(str(output / "predict.py"))

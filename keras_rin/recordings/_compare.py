@@ -61,7 +61,7 @@ class Comparison(typing.NamedTuple):
             text += (
                 f"\n{self.output} has report.md, model.keras and predict.py."
             )
-        return f"{text}\n{FOR_STREAMS}"
+        return text
 
 
 def compare(
@@ -117,6 +117,8 @@ def compare(
     if message:
         text += f"\n{message}"
     best = job.best()
+    if best is not None and data.classes:
+        text += f"\n{FOR_STREAMS}"
     table = pd.DataFrame([job.row(*entry) for entry in entries.items()])
     table = table.convert_dtypes()
     folder = None if output is None else str(output)
