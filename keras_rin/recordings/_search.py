@@ -17,12 +17,12 @@ from keras_rin.recordings._verdict import stream_score
 
 UPDATES = 25  # of an epoch
 EPOCHS, LONGER = 24, 96  # of a training to choose, and of the best network
-RATES = 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0
+RATES = 0.001, 0.003, 0.01, 0.03, 0.1, 0.3
 DIVERGED = -1  # the answer of outputs that are not finite
 # The layer, units of about 2,000, 1,000 and 350 weights for ten inputs and
 # outputs, and the usual learning rate.
 LAYERS: dict = {
-    "MinGRU": (MinGRU, (95, 47, 16), 0.1),
+    "MinGRU": (MinGRU, (95, 47, 16), 0.03),
     "GRU": (keras.layers.GRU, (21, 14, 7), 0.03),
     "RIN": (
         functools.partial(

@@ -246,5 +246,5 @@ PICTURES = {
     "rungs.svg": rungs_figure,
     "layers.svg": layers_figure,
 }
-SMALLEST = {"seeds": {"RIN": 1}, "tests": {5: 4, 10: 4}}
+SMALLEST = {"seeds": {"RIN": 1, "GRU": 1}, "tests": {5: 4, 10: 4}}
 SMALLEST["ladder"] = (5, 4, 2, 1e-3), (10, 4, 2, 1e-4)
