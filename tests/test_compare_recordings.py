@@ -114,14 +114,14 @@ def test_baselines_are_those_of_a_constant_and_of_what_is_summarized():
     x = [np.full((9, 1), n) + rng.normal(0, 0.1, (9, 1)) for n in range(40)]
     rows = np.arange(0, 40, 2), np.arange(1, 40, 2)
     y = np.array([f.mean() for f in x])
-    found = recordings.read({"x": x, "y": y})
-    scores = _baselines.scores(found, rows, 0)
+    recorded = recordings.read({"x": x, "y": y})
+    scores = _baselines.scores(recorded, rows, 0)
     test = y[rows[1]]
     expected = 1 - (test - y[rows[0]].mean()) ** 2 / test.var()
     np.testing.assert_allclose(scores["mean"][0], expected)
     assert scores["summary, ridge regression"].mean() > 0.999
-    found = recordings.read({"x": x, "y": np.arange(40) < 30})
-    scores = _baselines.scores(found, rows, 0)
+    recorded = recordings.read({"x": x, "y": np.arange(40) < 30})
+    scores = _baselines.scores(recorded, rows, 0)
     assert scores["most frequent class"].mean() == 0.75
     assert scores["summary, logistic regression"].mean() > 0.8
 

@@ -117,11 +117,11 @@ def test_a_header_in_integers_answers_as_keras(name, rng, tmp_path):
 
 
 def constants(path):
-    found = re.findall(
+    matches = re.findall(
         r"_private_(\w+)\[\d+\] \w+_PLACE = {([^}]+)}", path.read_text()
     )
     return {
-        name: np.array(values.split(","), "int64") for name, values in found
+        name: np.array(values.split(","), "int64") for name, values in matches
     }
 
 

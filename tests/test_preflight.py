@@ -228,9 +228,9 @@ def test_tokens_are_read_behind_their_embedding():
     table = keras.layers.Embedding(10, 8)
     model = keras.Sequential([keras.Input([40]), table, RIN(3)])
     model.compile("sgd", "mse")
-    y, read = np.ones((64, 3)), table(tokens[:32])
+    y, embedded = np.ones((64, 3)), table(tokens[:32])
     (layer,) = preflight(model, tokens, y).layers
-    expected = np.mean(read, axis=(0, 1))
+    expected = np.mean(embedded, axis=(0, 1))
     np.testing.assert_allclose(layer.input_mean, expected, rtol=1e-4, atol=1e-6)
 
 

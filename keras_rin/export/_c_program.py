@@ -104,8 +104,8 @@ class Program:
             part = values[:, first : first + WIDEST]
             size = part.shape[1]
             self.codes = max(size, self.codes)
-            read = f"{x} + {first}" if first else x
-            product = self.matrix(name, part), read, f"*{self.phase}"
+            place = f"{x} + {first}" if first else x
+            product = self.matrix(name, part), place, f"*{self.phase}"
             self.call("add_product_int8", *product, "codes", size, z, rows)
 
     def set_vector(self, name, values, z, size):

@@ -101,11 +101,11 @@ def simple_cell(program, operation, signal, is_last):
     exponent = Q15 if name in GATES else exponent_for(operation, values)
     bits = 0 if name in GATES else _fraction(operation, signal, exponent)
     h = program.state_of(f"{operation.name}_h", units, exponent, name in GATES)
-    read = Signal(h, values, exponent)
+    hidden = Signal(h, values, exponent)
     z = program.sums(units)
     sums = Sums(program, operation, z, exponent - bits)
     sums.project(signal)
-    sums.add_product("recurrent_kernel", operation.recurrent_kernel, read)
+    sums.add_product("recurrent_kernel", operation.recurrent_kernel, hidden)
     if is_offset:
         program.call("add_state", h, 2**bits, z, units)
     _activate(program, name, z, units)
@@ -114,7 +114,7 @@ def simple_cell(program, operation, signal, is_last):
         program.call("drop_fraction", z, phase, bits, h, units)
     else:
         program.call("saturate", z, h, units)
-    return _state_output(program, read, is_last)
+    return _state_output(program, hidden, is_last)
 
 
 def _fraction(operation, signal, exponent):
@@ -139,23 +139,23 @@ def gru_cell(program, operation, signal, is_last):
 
     values = _states(operation, signal)
     h = program.state_of(f"{operation.name}_h", units, Q15, True)
-    read = Signal(h, values, Q15)
+    hidden = Signal(h, values, Q15)
     z = program.sums((3 + resets_after) * units)
     sums = Sums(program, operation, z, Q15)
     sums.project(signal)
-    sums.add_product("recurrent_gates", gates, read)
+    sums.add_product("recurrent_gates", gates, hidden)
     parts = [f"{z} + {number * units}" for number in range(4)]
     if resets_after:
         recurrent = Sums(program, operation, parts[3], Q15, LARGEST_RESET_SUM)
         recurrent.set("recurrent_bias", recurrent_bias)
-        recurrent.add_product("recurrent_candidate", candidate, read)
+        recurrent.add_product("recurrent_candidate", candidate, hidden)
         program.call("reset_sums", parts[1], parts[3], parts[2], units)
     else:
         x = program.buffer(units, signal.place)
         program.call("reset_state", parts[1], h, x, units)
         sums.z = parts[2]
-        read = dataclasses.replace(read, place=x)
-        sums.add_product("recurrent_candidate", candidate, read)
+        hidden = dataclasses.replace(hidden, place=x)
+        sums.add_product("recurrent_candidate", candidate, hidden)
     program.call("interpolate", z, parts[2], h, units)
     return _state_output(program, Signal(h, values, Q15), is_last)
 
@@ -170,12 +170,12 @@ def lstm_cell(program, operation, signal, is_last):
     refuse(operation, {f"its c reaches {largest:.3g}": halvings > 8})
     h = program.state_of(f"{operation.name}_h", units, Q15, True)
     c = program.state_of(f"{operation.name}_c", units, Q15 + halvings)
-    read = Signal(h, values, Q15)
+    hidden = Signal(h, values, Q15)
     sums = Sums(program, operation, program.sums(4 * units), Q15)
     sums.project(signal)
-    sums.add_product("recurrent_kernel", matrix, read)
+    sums.add_product("recurrent_kernel", matrix, hidden)
     program.call("remember", sums.z, halvings, c, h, units)
-    return _state_output(program, read, is_last)
+    return _state_output(program, hidden, is_last)
 
 
 def min_gru_cell(program, operation, signal, is_last):

@@ -93,12 +93,12 @@ def steps_at_once(model):
     inputs, calls, _ = record_calls(model)
     steps = {id(inputs[0]): 1}  # of the sequences
     for layer, args, _, outputs in calls:
-        read = [steps[id(x)] for x in tensors_of(args) if id(x) in steps]
-        if read and getattr(layer, "return_sequences", True):
+        of_inputs = [steps[id(x)] for x in tensors_of(args) if id(x) in steps]
+        if of_inputs and getattr(layer, "return_sequences", True):
             is_model = isinstance(layer, keras.Model) and is_graph(layer)
-            own = steps_at_once(layer) if is_model else 1
-            own = layer.strides[0] if is_causal(layer) else own
-            steps |= dict.fromkeys(map(id, outputs), max(read) * own)
+            strides = steps_at_once(layer) if is_model else 1
+            strides = layer.strides[0] if is_causal(layer) else strides
+            steps |= dict.fromkeys(map(id, outputs), max(of_inputs) * strides)
     return max(steps.values())
 
 

@@ -138,12 +138,12 @@ def can_compile() -> bool:
 def answers(folder, x, classes):
     """The number of the class that `main.c` prints for each row."""
     compiler = next(filter(shutil.which, COMPILERS))
-    with tempfile.TemporaryDirectory() as made:
-        program = Path(made, "program")
+    with tempfile.TemporaryDirectory() as temporary:
+        program = Path(temporary, "program")
         command = [compiler, "-O2", "-std=c99", "-I", folder, "-o", program]
         subprocess.run([*command, Path(folder, "main.c"), "-lm"], check=True)
-        np.savetxt(Path(made, "x"), x, "%.9g")
-        with open(Path(made, "x"), "rb") as rows:
+        np.savetxt(Path(temporary, "x"), x, "%.9g")
+        with open(Path(temporary, "x"), "rb") as rows:
             names = subprocess.check_output([program], stdin=rows)
     number = {name: n for n, name in enumerate(classes)}
     return np.array([number[of] for of in names.decode().splitlines()])

@@ -142,19 +142,19 @@ def _mixed(y, rng):
     return order
 
 
-def _checked(x, y, change, part, classes, names, read, tested, left_out):
+def _checked(x, y, change, part, classes, names, summary, tested, left_out):
     if len(classes) < 2:
-        raise ValueError(f"{read} There is one class alone: {classes[0]}.")
+        raise ValueError(f"{summary} There is one class alone: {classes[0]}.")
     if missing := set(y) - set(y[part == "train"]):
         raise ValueError(
-            f"{read} No training row is {classes[min(missing)]!r}: name other "
-            "groups by --group, or collect more of it."
+            f"{summary} No training row is {classes[min(missing)]!r}: name "
+            "other groups by --group, or collect more of it."
         )
     counts = np.bincount(y, minlength=len(classes))
     items = zip(classes, counts, strict=True)
     of_groups = f" of {', '.join(tested)}" if tested else ""
     lines = [
-        read,
+        summary,
         f"Channels: {', '.join(map(str, names))}.",
         f"Classes: {', '.join(f'{of} ({n:,} rows)' for of, n in items)}.",
         f"Tested on {(part == 'test').sum():,} rows{of_groups}.",

@@ -40,8 +40,8 @@ class Scale:
 
     def __init__(self, x, rows, kind):
         self.layers = []
-        for own in (False, True)[: 2 if kind == "own" else 1]:
-            if own:
+        for is_own in (False, True)[: 2 if kind == "own" else 1]:
+            if is_own:
                 x = [_own_scale(of) for of in x]
                 self.layers.append(OwnScale(dtype=precise_dtype()))
             scaler = StandardScaler().fit(np.concatenate([x[n] for n in rows]))

@@ -67,8 +67,8 @@ def measure(
     make = functools.partial(run, runs, seeds, updates, test)
     parts = "test", "header"
     keys = [(*network, part) for network in networks for part in parts]
-    made = runs.complete(keys, make)
-    return {"runs": [run for run in made if run["part"] == "header"]}
+    completed = runs.complete(keys, make)
+    return {"runs": [run for run in completed if run["part"] == "header"]}
 
 
 def run(runs, seeds, updates, test, layer, size, part):

@@ -121,8 +121,8 @@ def measure(
         for layer, size in networks
         for part in ("rates", "test")
     ]
-    made = runs.complete(keys, make)
-    return {"runs": [run | {"trained": None} for run in made]}
+    completed = runs.complete(keys, make)
+    return {"runs": [run | {"trained": None} for run in completed]}
 
 
 def run(runs, seeds, updates, test, layer, size, part):

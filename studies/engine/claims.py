@@ -67,8 +67,10 @@ def _claim(study, statement, values):
     missing = [name for name in ("compare", "within") if test[name] is None]
     if missing and not test["finding"]:
         raise ValueError(f"no `{missing[0]}` or `finding` for “{statement}”")
-    found = _find if test["finding"] else _compare
-    return Claim(statement, study.protocol.name, **values, **found(study, test))
+    decide = _find if test["finding"] else _compare
+    return Claim(
+        statement, study.protocol.name, **values, **decide(study, test)
+    )
 
 
 def _find(study, test):

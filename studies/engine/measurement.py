@@ -154,8 +154,8 @@ def programs():
 
 def claims_of_programs():
     """The claims of all programs, from their stored results."""
-    every = map(Measurement.load, programs())
-    return [claim for made in every for claim in made.claims(made.folder)]
+    measurements = map(Measurement.load, programs())
+    return [claim for of in measurements for claim in of.claims(of.folder)]
 
 
 def _caption(draw):

@@ -73,8 +73,9 @@ def layer(call, **arguments):
 @functools.cache
 def config(call):
     """All that determines a layer, also by default, as JSON."""
-    made = layer(call)
-    config = {"class_name": type(made).__name__, "config": made.get_config()}
+    example = layer(call)
+    config = {"class_name": type(example).__name__}
+    config["config"] = example.get_config()
     return json.dumps(_without_names(config), sort_keys=True)
 
 

@@ -43,14 +43,14 @@ def compare(first, second, expect, within, condition=""):
     margin = min(within, MATTERS * max(np.mean(first), np.mean(second)))
     if expect == "better":
         p_value = min(1.0, 2 * _p_below(differences, 0))  # two-sided
-        found = answer(yes=high < 0, no=low > -margin)
+        answered = answer(yes=high < 0, no=low > -margin)
     else:
         both = differences, -differences
         p_value = max(_p_below(values, margin) for values in both)
-        found = answer(yes=p_value < ALPHA, no=low > 0 or high < 0)
+        answered = answer(yes=p_value < ALPHA, no=low > 0 or high < 0)
     if min(np.median(first), np.median(second)) > LEARNED:
-        p_value, found = 1.0, UNSOLVED
-    return Part(condition, mean_of(differences), found, p_value)
+        p_value, answered = 1.0, UNSOLVED
+    return Part(condition, mean_of(differences), answered, p_value)
 
 
 def answer(yes, no):

@@ -87,10 +87,10 @@ def power_over_product(results, normalise):
 
 
 def powers_outgrow_products(results):
-    low, found = power_over_product(results, normalise=False)
-    return verdicts.Part(*found, verdicts.answer(yes=low > 1, no=True))
+    low, measured = power_over_product(results, normalise=False)
+    return verdicts.Part(*measured, verdicts.answer(yes=low > 1, no=True))
 
 
 def own_radius_removes_the_difference(results):
-    low, found = power_over_product(results, normalise=True)
-    return verdicts.Part(*found, verdicts.answer(yes=low <= 1, no=True))
+    low, measured = power_over_product(results, normalise=True)
+    return verdicts.Part(*measured, verdicts.answer(yes=low <= 1, no=True))

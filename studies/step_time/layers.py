@@ -140,8 +140,8 @@ def cell(times):
 def ratio_table(medians):
     """How many times as long one step takes as another, over all sizes."""
     rows = []
-    for name, (one, other) in RATIOS.items():
-        ratios = medians[one] / medians[other]
+    for name, (first, second) in RATIOS.items():
+        ratios = medians[first] / medians[second]
         row = [name, f"{ratios.median():.2f}", f"{ratios.max():.2f}"]
         rows.append([*row, f"{(ratios > 1).sum()} of {len(ratios)}"])
     header = ["ratio of step times", "median", "largest", "above 1"]

@@ -51,9 +51,11 @@ NARROW = """[layers]
 """
 
 
-@pytest.mark.parametrize("what, kept", [("name", 6), ("layer", 6), ("run", 0)])
+@pytest.mark.parametrize(
+    "what, remaining", [("name", 6), ("layer", 6), ("run", 0)]
+)
 def test_runs_of_what_is_another_now_are_none_of_the_protocol(
-    tmp_path, monkeypatch, what, kept
+    tmp_path, monkeypatch, what, remaining
 ):
     """Another layer of a name, default of a layer or of a hyperparameter."""
     text = small.TOML.replace('"RIN"', '"RIN, chain + identity"')
@@ -68,8 +70,8 @@ def test_runs_of_what_is_another_now_are_none_of_the_protocol(
     models.config.cache_clear()
     study = load(small.read(tmp_path, text))
     models.config.cache_clear()
-    assert len(study.missing(study.protocol.settings)) == 12 - kept
-    assert len(study.runs) == (12 if what == "run" else kept)
+    assert len(study.missing(study.protocol.settings)) == 12 - remaining
+    assert len(study.runs) == (12 if what == "run" else remaining)
 
 
 @pytest.mark.parametrize(
