@@ -103,6 +103,17 @@ def test_the_error_says_what_is_finite_and_what_is_not():
         fit(model, *data(1, np.inf), RestoreOnNaN())
 
 
+@pytest.mark.filterwarnings("ignore:.*does not have any trainable weights")
+@pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="Keras needs a gradient there"
+)
+def test_a_model_may_have_no_weights():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Rescaling(2.0)])
+    model.compile("sgd", "mse", run_eagerly=EAGER)
+    x, _ = data()
+    fit(model, x, x, RestoreOnNaN())
+
+
 def loss_that_sees_no_nan(y, answer):
     """As below a ReLU on some processors."""
     seen = keras.ops.where(keras.ops.isnan(answer), 0, answer)

@@ -56,7 +56,8 @@ class RestoreOnNaN(keras.callbacks.Callback):
         """Copies the weights, or raises the error; a step may log no loss."""
         variables = self.model.weights + hidden_states(self.model)
         are_finite = [ops.all(ops.isfinite(v)) for v in variables]
-        if np.isfinite(loss or 0) and ops.all(ops.stack(are_finite)):
+        all_finite = not variables or ops.all(ops.stack(are_finite))
+        if np.isfinite(loss or 0) and all_finite:
             self._finite = [(v, ops.copy(v)) for v in variables]
             return
         named = "" if loss is None else f": the loss is {loss}"
