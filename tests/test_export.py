@@ -209,6 +209,15 @@ NO_PREFIX = """rin.c math.h 3rin.h my-rin.h r\u00fcn.h _rin.h a_private.h
     private_a.h""".split()
 
 
+@pytest.mark.parametrize("name, format", [("m.h", "c"), ("m", FOLDER)])
+def test_attributes_of_a_converter_are_for_litert(
+    model, tmp_path, name, format
+):
+    with pytest.raises(TypeError, match="no other options.*'wings'"):
+        export_streaming(model, tmp_path / name, format, False, wings=2)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("name", "format", "options", "message"),
     [

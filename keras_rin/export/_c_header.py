@@ -32,10 +32,10 @@ STATEFUL = Cell, Convolution
 def write_c_header(model, path, options):
     """Writes the header; returns a name, bytes of weights and of states."""
     program = Program(prefix_of(path), options.weights)
-    operations = Chain(model).operations
+    chain = Chain(model)
+    operations, steps = chain.operations, chain.steps_at_once
     x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
     y_size = _write_step(program, operations, x_size)
-    steps = steps_at_once(model)
     x = f"{steps} steps of the input" if steps > 1 else "one step of the input"
     x += ", in the units of the model's input"
     if isinstance(operations[0], Embedding):
@@ -69,20 +69,23 @@ class Chain:
     """The operations of a chain of layers, which are added call by call.
 
     `is_masked` is whether the output so far has a mask, `in_time` whether it
-    is a sequence, of which a step takes as many as `steps`.
+    is a sequence, of which a step takes as many as `steps`, and of the input
+    `steps_at_once`.
     """
 
     def __init__(self, model):
         check_model(model)
         self.operations: list[Any] = []
         self.is_masked, self.in_time = False, True
-        self.steps = steps_at_once(model)
+        self.steps = self.steps_at_once = steps_at_once(model)
         self._add_model(model)
         states = [o for o in self.operations if isinstance(o, STATEFUL)]
         check_states(model, states)
 
     def _add_model(self, model):
-        """As in Keras, a layer gets the mask of its call or, if that has none,
+        """Adds its calls.
+
+        As in Keras, a layer gets the mask of its call or, if that has none,
         the one that came with its input, and passes on the latter.
         """
         (tensor,), calls, (y,) = record_calls(model)

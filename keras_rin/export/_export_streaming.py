@@ -125,6 +125,7 @@ def export_streaming(
             path or a form of the model; `streaming_step` refuses the model;
             `serve` would not answer as the model does; a
             `representative_dataset` gives no scales.
+        TypeError: The format takes no such argument.
         ImportError: The package that writes the format is not installed.
         OSError: A file cannot be written. What was there is unchanged.
 
