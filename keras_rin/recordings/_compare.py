@@ -28,11 +28,11 @@ from keras_rin.recordings._verdict import score
 from keras_rin.recordings._verdict import verdict
 
 PARTS = 4  # of which one is held out, and one of the rest validates
+COMPILING = 0.25  # of the time, after which no other preparation is tried
 FOR_STREAMS = (
     "There is no C header: what learned whole recordings is wrong in an "
     "endless stream, for which keras-rin stream DATA --join trains a network."
 )
-COMPILING = 0.25  # of the time, after which no other preparation is tried
 
 
 class Comparison(typing.NamedTuple):
@@ -56,12 +56,8 @@ class Comparison(typing.NamedTuple):
 
     def __repr__(self) -> str:
         text = self.table.to_string(index=False, float_format="{:.3f}".format)
-        text += f"\n\n{self.verdict}"
-        if self.output:
-            text += (
-                f"\n{self.output} has report.md, model.keras and predict.py."
-            )
-        return text
+        end = f"\n{self.output} has report.md, model.keras and predict.py."
+        return f"{text}\n\n{self.verdict}{end if self.output else ''}"
 
 
 def compare(

@@ -52,8 +52,7 @@ def write(result, data, rows, entries, best):
         program = PROGRAM.format(classes=data.classes, options=data.options)
         (folder / "predict.py").write_text(program, encoding="utf-8")
         sections += _of_model(best, data, rows[1])
-    report = "\n\n".join(sections)
-    (folder / "report.md").write_text(report + "\n", encoding="utf-8")
+    _write_report(folder, sections)
 
 
 def write_results(folder, **results):
@@ -63,6 +62,11 @@ def write_results(folder, **results):
             results[name] = json.loads(value.to_json(orient="records"))
     text = json.dumps(results, indent=1)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _write_report(folder, sections):
+    report = "\n\n".join(sections)
+    (folder / "report.md").write_text(report + "\n", encoding="utf-8")
 
 
 def _lines(text):
@@ -98,8 +102,8 @@ def _of_model(best, data, rows):
     text += "large values count: `predict` rounds its inputs to float32."
     if not data.classes:
         return [text]
-    matrix = _confusion(data.classes, data.y[rows], answers.argmax(axis=1))
-    return [text, matrix]
+    answers = answers.argmax(axis=1)
+    return [text, _confusion(data.classes, data.y[rows], answers)]
 
 
 def _confusion(classes, y, answers):
@@ -147,8 +151,7 @@ def write_stream(stream, log, answers, folder):
         _confusion(log.classes, y, answers),
         _lines(f"{stream.header}\n{stream.check}"),
     ]
-    report = "\n\n".join(sections)
-    (folder / "report.md").write_text(report + "\n", encoding="utf-8")
+    _write_report(folder, sections)
 
 
 def _draw_stream(classes, y, answers, path):

@@ -92,14 +92,16 @@ class Search:
                 for layer, number in units.items()
             ]
             self.bar.reset(len(cases) + len(self.seeds))
-            made = self._made(self._validate, cases)
-            while (case := _next_to_best(made)) and time.monotonic() < self.end:
+            accuracies = self._results(self._validate, cases)
+            while case := _next_to_best(accuracies):
+                if time.monotonic() > self.end:
+                    break
                 self.bar.total += 1
-                made |= self._made(self._validate, [case])
-            tried = sorted(made.items(), key=lambda item: -item[1])
+                accuracies |= self._results(self._validate, [case])
+            tried = sorted(accuracies.items(), key=lambda item: -item[1])
             best = tried[0][0]
             tests = [(*best, seed, "test") for seed in self.seeds]
-            scores = self._made(self._test, tests)
+            scores = self._results(self._test, tests)
         finite = [case for case in scores if "accuracy" in scores[case]]
         if not finite:
             raise ValueError("Every training diverged: try another --seed.")
@@ -107,7 +109,7 @@ class Search:
         model.load_weights(self.runs.weights(*finite[0]))
         return tried, model, [*scores.values()]
 
-    def _made(self, function, cases):
+    def _results(self, function, cases):
         """The results of cases, the first one and as many as there is time."""
         results: dict = {}
         for case in cases:
@@ -154,14 +156,13 @@ class Search:
         return trainer.model
 
 
-def _next_to_best(made):
+def _next_to_best(accuracies):
     """The best network with a rate beside its own that was not tried."""
-    layer, units, rate = max(made, key=made.get)
+    layer, units, rate = max(accuracies, key=accuracies.get)
     number = RATES.index(rate)
-    cases = [
-        (layer, units, rate) for rate in RATES[max(0, number - 1) : number + 2]
-    ]
-    return next((case for case in cases if case not in made), None)
+    neighbors = RATES[max(0, number - 1) : number + 2]
+    cases = ((layer, units, neighbor) for neighbor in neighbors)
+    return next((case for case in cases if case not in accuracies), None)
 
 
 def answers(model, x):

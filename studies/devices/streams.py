@@ -339,6 +339,7 @@ def draw(results):
     and a line to the worst one. Dashed: a logistic regression on a window.
     """
     panels = groups(rows_of(results, "test"), "size")
+    regression = accuracy_of_regression()
     figure, axes = pictures.subplots(
         5,
         0.6 + 0.28 * sum(map(len, panels.values())),
@@ -359,7 +360,7 @@ def draw(results):
         panel.set_yticks(range(len(runs)), [run["layer"] for run in runs])
         panel.set_title(f"about {size:,} weights", loc="left", fontsize=10)
         panel.grid(axis="x", linewidth=0.3)
-        panel.axvline(accuracy_of_regression(), color="0.5", linestyle="--")
+        panel.axvline(regression, color="0.5", linestyle="--")
     panel.set_xlabel("accuracy; dashed: logistic regression on a window")
     return figure
 
