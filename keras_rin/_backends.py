@@ -1,6 +1,7 @@
 """Operations of a backend that the fused recurrence needs."""
 
 import functools
+from typing import Any
 
 import keras
 from keras import ops
@@ -60,7 +61,7 @@ def _can_compile(inputs):
     """
     import tensorflow as tf
 
-    if tf.executing_eagerly() or inputs[0].shape[1] is None:
+    if tf.executing_eagerly() or None in inputs[0].shape[1:-1]:
         return False
     return not _is_instrumented()
 
@@ -120,10 +121,13 @@ def default_unroll():
     return UNROLL_ON_GPU if jax.default_backend() == "gpu" else 1
 
 
-def scan(step, carry, length, reverse=False, unroll=1):
-    """`carry, output = step(carry, t)` for all t; returns carry and outputs."""
+def scan(step, carry, length, reverse=False, unroll=1, outputs=None):
+    """`carry, output = step(carry, t)` for all t; returns carry and outputs.
+
+    An output is a tensor or, with `outputs`, a tuple of so many.
+    """
     if keras.backend.backend() == "tensorflow":
-        return _tensorflow_scan(step, carry, length, reverse)
+        return _tensorflow_scan(step, carry, length, reverse, outputs)
     if keras.backend.backend() == "torch":
         return _torch_scan(step, carry, length, reverse)
     if length == 1:  # without a loop
@@ -134,28 +138,76 @@ def scan(step, carry, length, reverse=False, unroll=1):
 
 
 def _torch_scan(step, carry, length, reverse):
-    outputs = None
+    arrays: Any = None
     for t in reversed(range(length)) if reverse else range(length):
         carry, output = step(carry, t)
-        if outputs is None:
-            outputs = output.new_empty((length, *output.shape))
-        outputs[t] = output
-    return carry, outputs
+        if arrays is None:
+            arrays = keras.tree.map_structure(
+                lambda value: value.new_empty((length, *value.shape)), output
+            )
+        pairs = zip(*map(keras.tree.flatten, (arrays, output)), strict=True)
+        for array, value in pairs:
+            array[t] = value
+    return carry, arrays
 
 
-def _tensorflow_scan(step, carry, length, reverse):
+def _tensorflow_scan(step, carry, length, reverse, outputs):
     """Sets no `maximum_iterations`, so that XLA finds the trip count."""
     import tensorflow as tf
 
-    def body(i, carry, outputs):
+    def body(i, carry, arrays):
         t = length - 1 - i if reverse else i
         carry, output = step(carry, t)
-        return i + 1, carry, outputs.write(t, output)
+        output = output if outputs else (output,)
+        pairs = zip(arrays, output, strict=True)
+        return i + 1, carry, tuple(array.write(t, o) for array, o in pairs)
 
-    outputs = tf.TensorArray(tf.nest.flatten(carry)[0].dtype, length)
-    loop = 0, carry, outputs
-    _, carry, outputs = tf.while_loop(lambda i, *_: i < length, body, loop)
-    return carry, outputs.stack()
+    dtype = tf.nest.flatten(carry)[0].dtype
+    arrays = tuple(tf.TensorArray(dtype, length) for _ in range(outputs or 1))
+    loop = 0, carry, arrays
+    _, carry, arrays = tf.while_loop(lambda i, *_: i < length, body, loop)
+    stacked = tuple(array.stack() for array in arrays)
+    return carry, stacked if outputs else stacked[0]
+
+
+def differentiable(function):
+    """A function of tensors with a gradient of its own.
+
+    `function` returns a tuple of outputs, and a function from the gradients
+    with respect to these, a tuple, to those with respect to the tensors.
+    """
+    if keras.backend.backend() == "torch":
+        return _torch_differentiable(function)
+
+    @ops.custom_gradient
+    def with_gradient(*tensors):
+        outputs, pull_back = function(*tensors)
+
+        def gradients(*upstream):
+            # JAX passes one tuple.
+            is_nested = isinstance(upstream[0], tuple)
+            return pull_back(upstream[0] if is_nested else upstream)
+
+        return outputs, gradients
+
+    return with_gradient
+
+
+def _torch_differentiable(function):
+    """That of Keras has functions of one output."""
+    import torch
+
+    class WithGradient(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *tensors):
+            outputs, ctx.pull_back = function(*tensors)
+            return outputs
+
+        @staticmethod
+        def backward(ctx, *upstream):
+            return tuple(ctx.pull_back(upstream))
+
+    return WithGradient.apply
 
 
 def runs_cudnn(x):

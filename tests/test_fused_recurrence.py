@@ -12,7 +12,7 @@ from references import Power
 from references import assert_same
 from references import to_numpy
 
-from keras_rin import _recurrence
+from keras_rin._recurrence import fused
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
@@ -279,7 +279,7 @@ def test_on_a_gpu_torch_runs_its_own_loop(
         return loop(*arguments, **options)
 
     monkeypatch.setattr(torch, f"rnn_{activation}", recorded)
-    monkeypatch.setattr(_recurrence, "runs_cudnn", lambda x: True)
+    monkeypatch.setattr(fused, "runs_cudnn", lambda x: True)
     layer = new_rin(activation=activation, return_sequences=return_sequences)
     assert_is_simple_rnn(layer, **masked(mask))
     assert names == [activation] * calls

@@ -4,22 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras import ops
 from keras.constraints import Constraint
 from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
-from keras_rin import _arguments
-from keras_rin._recurrence import identity_recurrence
 from keras_rin.layers._conversion import convert_layer
-from keras_rin.layers._fused_support import unsupported_options
-from keras_rin.layers._fused_support import uses_fused_recurrence
+from keras_rin.layers._fused_layer import FusedLayer
 from keras_rin.layers._rin_cell import RINCell
-from keras_rin.layers._sequence_layer import CellLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
-class RIN(CellLayer):
+class RIN(FusedLayer):
     """Recurrent Identity Network, a drop-in for `keras.layers.SimpleRNN`.
 
     h_t = activation(x_t W + h_{t-1} + h_{t-1} U + b)
@@ -135,7 +130,7 @@ class RIN(CellLayer):
         problem in plain recurrent networks (arXiv 1801.06105).
     """
 
-    CELL, OPTIONS = RINCell, ("fused", "recompute")
+    CELL = FUSED_CELL = RINCell
 
     def __init__(
         self,
@@ -167,86 +162,6 @@ class RIN(CellLayer):
         **kwargs: Any,
     ):
         super().__init__("rin_cell", locals(), kwargs)
-        self.fused, self.recompute = fused, bool(recompute)
-        if not (fused == "auto" or isinstance(fused, bool)):
-            raise ValueError(
-                '`fused` must be "auto", True or False. '
-                f"Received: fused={fused!r}"
-            )
-        name = "recompute" if recompute else "fused"
-        if (fused is True or recompute) and (
-            options := unsupported_options(self)
-        ):
-            raise ValueError(
-                f"`{name}=True` does not support {' and '.join(options)}."
-            )
-
-    def call(self, sequences, initial_state=None, mask=None, training=False):
-        self._check_call(sequences, initial_state, mask)
-        return super().call(sequences, initial_state, mask, training)
-
-    def _check_call(self, sequences, initial_state, mask):
-        batch, time, _ = sequences.shape
-        if mask is not None:
-            _arguments.check_shape("mask", ops.shape(mask), (batch, time))
-            if self.unroll and self.zero_output_for_mask:
-                raise ValueError(
-                    f"{self.name} with `zero_output_for_mask=True` takes a "
-                    "mask only with `unroll=False`: the unrolled loop of Keras "
-                    "sets the outputs of other time steps to zero."
-                )
-        if initial_state is not None:
-            states = keras.tree.flatten(initial_state)
-            if len(states) != 1:
-                raise ValueError(
-                    "`initial_state` must be one tensor, or a list of one. "
-                    f"Received: {len(states)} tensors"
-                )
-            shape = ops.shape(states[0])
-            _arguments.check_shape("initial_state", shape, (batch, self.units))
-
-    def inner_loop(self, sequences, initial_state, mask, training=False):
-        if not uses_fused_recurrence(self, sequences, training):
-            return super().inner_loop(sequences, initial_state, mask, training)
-        x = self._in_processing_order(sequences)
-        dropout_mask = self.cell.get_dropout_mask(x[:, 0])
-        if training and dropout_mask is not None:
-            x = x * dropout_mask[:, None]
-        if mask is not None:
-            mask = self._in_processing_order(ops.cast(mask, "bool"))
-        states = identity_recurrence(
-            x,
-            self.cell.kernel,
-            self.cell.bias if self.use_bias else ops.zeros(self.units, x.dtype),
-            ops.cast(initial_state[0], x.dtype),
-            self.cell.recurrent_kernel,
-            self.cell.activation,
-            mask=mask,
-            return_sequences=self.return_sequences,
-            recompute=self.recompute,
-        )
-        outputs = self._masked_outputs(states, mask)
-        if not self.return_sequences:
-            return outputs, outputs, [states]
-        return outputs[:, -1], outputs, [states[:, -1]]
-
-    def _in_processing_order(self, sequences):
-        return ops.flip(sequences, 1) if self.go_backwards else sequences
-
-    def _masked_outputs(self, states, mask):
-        """The outputs, with those of Keras at masked time steps."""
-        if mask is None:
-            return states
-        if self.zero_output_for_mask:
-            has_output = mask
-        elif keras.backend.backend() == "jax":
-            return states
-        else:
-            # Keras returns zeros up to the first step that is not masked.
-            has_output = ops.cumsum(ops.cast(mask, "int32"), axis=1) > 0
-        if not self.return_sequences:
-            has_output = has_output[:, -1]
-        return ops.where(has_output[..., None], states, 0)
 
     @classmethod
     def from_simple_rnn(

@@ -9,6 +9,7 @@ from keras.initializers import Initializer
 
 from keras_rin import _arguments
 from keras_rin.layers._conversion import convert_layer
+from keras_rin.layers._dropout import apply_dropout
 from keras_rin.layers._offset_options import warn_about_effective_options
 from keras_rin.layers._saved_weights import MarkedOffset
 
@@ -131,19 +132,9 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
     def call(self, inputs, states, training=False):
         is_list = isinstance(states, (list, tuple))
         h = states[0] if is_list else states
-        x, dropped_h = self._apply_dropout(inputs, h, training)
+        x, dropped_h = apply_dropout(self, inputs, h, training)
         recurrent_input = h + ops.matmul(dropped_h, self.recurrent_kernel)
         z = ops.matmul(x, self.kernel)
         z = z + self.bias if self.use_bias else z
         h = self.activation(z + recurrent_input)
         return h, [h] if is_list else h
-
-    def _apply_dropout(self, x, h, training):
-        """The inputs and the state, in training with dropout."""
-        x_dropout_mask = self.get_dropout_mask(x)
-        h_dropout_mask = self.get_recurrent_dropout_mask(h)
-        if training and x_dropout_mask is not None:
-            x = x * x_dropout_mask
-        if training and h_dropout_mask is not None:
-            h = h * h_dropout_mask
-        return x, h

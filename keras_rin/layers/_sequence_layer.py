@@ -69,6 +69,8 @@ class CellLayer(SequenceLayer):
     def __init_subclass__(cls, **options):
         """Each option of the cell is a property, such as `rin.units`."""
         super().__init_subclass__(**options)
+        if not hasattr(cls, "CELL"):  # a base class
+            return
         cell, base, *_ = (c for c in cls.CELL.__mro__ if "__init__" in vars(c))
         names = _names(cell)
         if "options" in names:  # which it passes on

@@ -1,0 +1,1 @@
+"""The fused recurrences, of `RIN` and `ResidualRNN`."""

@@ -1,0 +1,53 @@
+"""The hidden states of a fused recurrence, piece by piece."""
+
+from keras import ops
+
+from keras_rin._backends import scan
+from keras_rin._backends import where
+from keras_rin._recurrence.operands import projected_piece
+from keras_rin._recurrence.operands import scan_steps
+from keras_rin._recurrence.operands import unmasked_steps
+
+
+def forward(phi, operands, margin, stores_all):
+    """The hidden states, `(pieces, steps, batch, units)`, and the activity.
+
+    Without `stores_all` the last ones of the pieces, `(pieces, batch, units)`,
+    without a margin no activity.
+    """
+
+    def run(carry, p):
+        carry, states = run_piece(phi, operands, carry, p, margin)
+        return carry, states if stores_all else carry[0]
+
+    batch, pieces, *_ = ops.shape(operands.x)
+    carry: tuple = (operands.initial_state,)
+    if margin is not None:
+        carry += (ops.zeros((batch,), "float32"),)
+    (_, *activity), states = scan(run, carry, pieces)
+    return states, *activity
+
+
+def run_piece(phi, operands, carry, p, margin=None):
+    """The last state of piece p and the activity, and all its states."""
+    z = projected_piece(operands, p)
+    output_kernel, unmasked = (
+        operands.output_kernel,
+        unmasked_steps(operands, p),
+    )
+    has_mask = unmasked is not None
+
+    def step(carry, i):
+        h, *activity = carry
+        a = operands.argument(z[i], h)
+        new_h = phi(a)
+        if output_kernel is not None:
+            new_h = h + new_h @ output_kernel
+        if margin is not None:
+            near = ops.cast(ops.relu(a + margin), "float32")
+            near = where(unmasked[i], near, 0.0) if has_mask else near
+            activity = [activity[0] + ops.sum(near, axis=-1)]
+        h = where(unmasked[i], new_h, h) if has_mask else new_h
+        return (h, *activity), h
+
+    return scan_steps(step, carry, ops.shape(z)[0])

@@ -1,0 +1,105 @@
+"""The tensors of a fused recurrence, and the pieces of their sequences."""
+
+from typing import Any
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_rin._backends import default_unroll
+from keras_rin._backends import scan
+
+
+class Operands(NamedTuple):
+    """The tensors of a recurrence, in the order of their gradients."""
+
+    x: Any  # (batch, time, features), or (batch, pieces, steps, features)
+    kernel: Any  # W (features, inner units)
+    bias: Any  # b (inner units,)
+    initial_state: Any  # h_0 (batch, units)
+    recurrent_kernel: Any  # U (units, inner units)
+    output_kernel: Any = None  # V (inner units, units)
+    mask: Any = None  # as x without features; it has no gradient
+
+    def tensors(self):
+        return [tensor for tensor in self if tensor is not None]
+
+    def replaced(self, tensors):
+        """These operands with other tensors in place of those there are."""
+        values = self._asdict().items()
+        names = [name for name, tensor in values if tensor is not None]
+        return self._replace(**dict(zip(names, tensors, strict=True)))
+
+    def argument(self, z, h):
+        """a_t of z = x_t W + b and of the state before."""
+        if self.output_kernel is None:
+            return z + h + h @ self.recurrent_kernel
+        return z + h @ self.recurrent_kernel
+
+
+def in_pieces(operands, pieces, missing):
+    """The operands, with x and the mask in pieces of equal length.
+
+    With `missing` masked time steps at the end, unless it is `None`.
+    """
+    x, mask = operands.x, operands.mask
+    batch, time, features = ops.shape(x)
+    if missing is not None:
+        mask = ops.ones((batch, time), "bool") if mask is None else mask
+        x = ops.pad(x, ((0, 0), (0, missing), (0, 0)))
+        mask = ops.pad(mask, ((0, 0), (0, missing)))
+        time = time + missing
+    # TensorFlow may know the batch size of one tensor and not of another, and
+    # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
+    cut = batch, pieces, time // pieces
+    units = operands.recurrent_kernel.shape[0]
+    operands = operands._replace(
+        x=ops.reshape(x, (*cut, features)),
+        initial_state=ops.reshape(operands.initial_state, (batch, units)),
+        mask=None if mask is None else ops.reshape(mask, cut),
+    )
+    # Custom gradients of TensorFlow take no variables.
+    return operands.replaced([ops.copy(t) for t in operands.tensors()])
+
+
+def cut_piece(sequence, p):
+    """Piece p of a sequence `(batch, pieces, steps, ...)`, time axis first."""
+    return ops.swapaxes(sequence[:, p], 0, 1)
+
+
+def projected_piece(operands, p):
+    """z = x W + b of piece p, `(steps, batch, inner units)`."""
+    return project(cut_piece(operands.x, p), operands.kernel) + operands.bias
+
+
+def unmasked_steps(operands, p) -> Any:
+    """Where piece p is not masked, `(steps, batch, 1)`, or `None`."""
+    if operands.mask is None:
+        return None
+    return cut_piece(operands.mask, p)[..., None]
+
+
+def join_pieces(pieces):
+    """The sequence `(batch, time, ...)` of its pieces, time axis first."""
+    count, steps, *rest = ops.shape(pieces)
+    return ops.swapaxes(ops.reshape(pieces, (count * steps, *rest)), 0, 1)
+
+
+def project(sequence, matrix):
+    """Multiplies all steps of a sequence by a matrix at once."""
+    flat = ops.reshape(sequence, (-1, matrix.shape[0]))
+    shape = (*ops.shape(sequence)[:-1], matrix.shape[1])
+    return ops.reshape(flat @ matrix, shape)
+
+
+def sum_of_products(left, right):
+    """The sum over time and batch of the outer products of two sequences."""
+    left = ops.reshape(left, (-1, left.shape[-1]))
+    return ops.transpose(left) @ ops.reshape(right, (-1, right.shape[-1]))
+
+
+def has_more_units_than_features(kernel):
+    return kernel.shape[0] < kernel.shape[1]
+
+
+def scan_steps(step, carry, steps, **options):
+    return scan(step, carry, steps, unroll=default_unroll(), **options)
