@@ -9,6 +9,8 @@ from keras_rin.layers._rate_rnn import RateRNN
 from keras_rin.layers._rate_rnn_cell import RateRNNCell
 from keras_rin.layers._residual_conv2d import ResidualConv2D
 from keras_rin.layers._residual_dense import ResidualDense
+from keras_rin.layers._residual_rnn import ResidualRNN
+from keras_rin.layers._residual_rnn_cell import ResidualRNNCell
 from keras_rin.layers._rin import RIN
 from keras_rin.layers._rin_cell import RINCell
 
@@ -24,4 +26,6 @@ __all__ = [
     "RateRNNCell",
     "ResidualConv2D",
     "ResidualDense",
+    "ResidualRNN",
+    "ResidualRNNCell",
 ]
