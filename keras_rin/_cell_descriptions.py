@@ -34,8 +34,9 @@ class CellDescription:
     Attributes:
         step: Function of a writer and the cell, as above.
         gates: The names of the parts of `kernel` and of `recurrent_kernel`.
+        gate_size: The attribute that has the number of values of a gate.
         states: The names of the states. The first one is the output.
-        scratch: The names of other values of a step, as many as units each.
+        scratch: The names of other values of a step, as many as in a gate.
         matrices: The weights of further recurrent matrices, by name.
         offsets: The weights that are stored as offsets from the identity.
         is_centered: Whether x W + b is a drive that `adapt` can center.
@@ -45,6 +46,7 @@ class CellDescription:
 
     step: Callable[[Any, Any], None]
     gates: tuple[str, ...] = ("recurrent",)
+    gate_size: str = "units"
     states: tuple[str, ...] = ("h",)
     scratch: tuple[str, ...] = ()
     matrices: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -137,6 +139,14 @@ def min_gru(writer, cell):
     writer.call("add", "candidate", "h")
 
 
+def residual_step(writer, cell):
+    """h += activation(x W + h U + b) V."""
+    writer.project()
+    writer.add_product("h")
+    writer.activate("inner")
+    writer.add_product("inner", "output_kernel", to="h")
+
+
 # By the registered name of the class. Another cell is added as a row here.
 DESCRIPTIONS = {
     "SimpleRNNCell": CellDescription(transition, is_centered=True),
@@ -159,6 +169,12 @@ DESCRIPTIONS = {
     ),
     "keras_rin>RateRNNCell": CellDescription(
         rate_step, scratch=("rate", "decay"), layer="keras_rin>RateRNN"
+    ),
+    "keras_rin>ResidualRNNCell": CellDescription(
+        residual_step,
+        gates=("inner",),
+        gate_size="inner_units",
+        layer="keras_rin>ResidualRNN",
     ),
     "keras_rin>DeepTransitionRINCell": CellDescription(
         two_transitions,

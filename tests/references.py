@@ -63,6 +63,17 @@ def rin_step(activation, stored=1.0):
     return step
 
 
+def residual_step(activation):
+    """h_t of the weights, x_t and h, of a ResidualRNN."""
+
+    def step(weights, x, h):
+        kernel, recurrent, output, bias = weights
+        z = x @ kernel + h @ recurrent + bias
+        return h + ACTIVATIONS[activation](z) @ output
+
+    return step
+
+
 def numpy_states(step, weights, x, h, mask=None):
     """The states (batch, time, units), step by step in float64."""
     states = []

@@ -22,6 +22,8 @@ from keras_rin.layers import RateRNN
 from keras_rin.layers import RateRNNCell
 from keras_rin.layers import ResidualConv2D
 from keras_rin.layers import ResidualDense
+from keras_rin.layers import ResidualRNN
+from keras_rin.layers import ResidualRNNCell
 from keras_rin.layers import RINCell
 
 EVERYTHING = {  # that a residual layer takes
@@ -113,6 +115,27 @@ LAYERS = {
         *((5, 3), (5, 4), 1),
     ),
     "RNN(MinGRUCell)": (around(partial(MinGRUCell, 4)), (5, 3), (4,), 2),
+    "ResidualRNN": (partial(ResidualRNN, 4, 6), (5, 3), (4,), 4),
+    "ResidualRNN with everything": (
+        partial(
+            ResidualRNN,
+            *(4, 6),
+            **OF_A_CELL_WITHOUT_DROPOUT,
+            output_initializer="he_normal",
+            output_regularizer="l2",
+            output_constraint="max_norm",
+            penalty=0.1,
+            margin=0.2,
+            dropout=0.1,
+            recurrent_dropout=0.2,
+            **OF_A_SEQUENCE,
+        ),
+        *((5, 3), (5, 4), 3),
+    ),
+    "RNN(ResidualRNNCell)": (
+        around(partial(ResidualRNNCell, 4, 6)),
+        *((5, 3), (4,), 4),
+    ),
     "NoisyRNN": (
         around(partial(RINCell, 4), NoisyRNN, stddev=0),
         *((5, 3), (4,), 3),
@@ -280,6 +303,7 @@ def test_a_mask_goes_through_what_works_on_the_features(layer):
     [
         *ON_FEATURES,
         *(RIN(4), RIN(4, dropout=0.5), MinGRU(4), MinGRU(4, dropout=0.5)),
+        *(ResidualRNN(4, 6), ResidualRNN(4, 6, dropout=0.5)),
         ResidualConv2D(4),
     ],
     ids=type,

@@ -11,6 +11,7 @@ from references import assert_same
 from references import built
 from references import numpy_states
 from references import outputs_of_steps
+from references import residual_step
 from references import rin_step
 from references import to_numpy
 from references import weights64
@@ -63,6 +64,14 @@ LAYERS = {
         deep_transition_step,
     ),
     "MinGRU": (layers.MinGRU, min_gru_step),
+    "ResidualRNN": (
+        partial(layers.ResidualRNN, inner_units=7, activation="tanh"),
+        residual_step("tanh"),
+    ),
+    "ResidualRNNCell": (
+        rnn(partial(layers.ResidualRNNCell, inner_units=3)),
+        residual_step("relu"),
+    ),
     "RateRNN": (RATE, rate_step("tanh")),
     "RateRNNCell": (
         rnn(partial(layers.RateRNNCell, tau=5.0, dt=0.5)),

@@ -9,6 +9,8 @@ from keras_rin.diagnostics._fixed_points import fixed_points
 from keras_rin.diagnostics._gradients import gradient_norms
 from keras_rin.diagnostics._hidden_chain import HiddenChain
 from keras_rin.diagnostics._hidden_chain import hidden_chain
+from keras_rin.diagnostics._holds import Holds
+from keras_rin.diagnostics._holds import holds
 from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
 from keras_rin.diagnostics._lyapunov import lyapunov_spectrum
 from keras_rin.diagnostics._nonnormality import henrici_departure
@@ -25,6 +27,7 @@ from keras_rin.diagnostics._trajectories import state_trajectories
 __all__ = [
     "FixedPoints",
     "HiddenChain",
+    "Holds",
     "LyapunovSpectrum",
     "Preflight",
     "PreflightLayer",
@@ -33,6 +36,7 @@ __all__ = [
     "gradient_norms",
     "henrici_departure",
     "hidden_chain",
+    "holds",
     "lyapunov_spectrum",
     "numerical_radius",
     "optimal_input_vector",

@@ -27,8 +27,9 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
         `keras_rin.layers.DeepTransitionRINCell`; else `"gate_0"` and so on.
 
     Raises:
-        ValueError: If the layer has no recurrent kernel, several cells, or
-            no weights yet.
+        ValueError: If the layer has no recurrent kernel, several cells, no
+            weights yet, or a matrix that depends on the state, as a
+            `keras_rin.layers.ResidualRNN`.
 
     Example:
 
@@ -40,6 +41,13 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
            [0., 0., 1.]])
     """
     cell = _cells.built_cell(layer)
+    row = inherited_description(cell)
+    if row and row.gate_size != "units":
+        raise ValueError(
+            f"{layer.name} has no matrix that acts on the state at every step: "
+            "it depends on the inner units that are active. See "
+            f"`state_jacobians`. Received: layer={layer}"
+        )
     kernel = getattr(cell, "recurrent_kernel", None)
     shape = () if kernel is None else tuple(kernel.shape)
     if len(shape) != 2 or shape[1] % shape[0]:
@@ -48,7 +56,6 @@ def recurrent_matrices(layer: keras.Layer) -> dict[str, np.ndarray]:
             "gates * units), in an attribute `recurrent_kernel`. Received: "
             f"layer={layer}, {f'of shape {shape}' if shape else 'without one'}"
         )
-    row = inherited_description(cell)
     count = shape[1] // shape[0]
     names = [f"gate_{k}" for k in range(count)] if count > 1 else ["recurrent"]
     if row and len(row.gates) == count:

@@ -18,13 +18,14 @@ class Cell(Operation):
         self.cell, self.name, self.is_masked = cell, name, is_masked
         self.row = description_of(cell)
         self.units = keras.tree.flatten(cell.state_size)[0]
+        self.gate_size = getattr(cell, self.row.gate_size)
 
     def write(self, program, x, size, is_last):
         self._program, self._x = program, x
         names = [*self.row.gates, *self.row.scratch]
-        z = program.buffer(len(names) * self.units, x)
+        z = program.buffer(len(names) * self.gate_size, x)
         self._values = {
-            name: f"{z} + {n * self.units}" if n else z
+            name: f"{z} + {n * self.gate_size}" if n else z
             for n, name in enumerate(names)
         }
         for state in self.row.states:
@@ -76,7 +77,7 @@ class Cell(Operation):
 
     def activate(self, to, attribute="activation"):
         activation = activation_of(self.cell, attribute, self.name)
-        activation.apply(self._program, self._values[to], self.units)
+        activation.apply(self._program, self._values[to], self.gate_size)
 
     def call(self, function, *names):
         values = [self._values[name] for name in names]

@@ -200,6 +200,44 @@ def min_gru_cell(program, operation, signal, is_last):
     return _state_output(program, Signal(h, values, exponent), is_last)
 
 
+def residual_cell(program, operation, signal, is_last):
+    """What the inner units add to the state, which else keeps its bits."""
+    name, units = _function(operation), operation.units
+    values = _states(operation, signal)
+    before = np.pad(values[:, :-1], ((0, 0), (1, 0), (0, 0)))
+    inner = signal.values @ operation.kernel.T
+    inner = inner + before @ operation.recurrent_kernel.T
+    if operation.bias is not None:
+        inner += operation.bias
+    inner = FUNCTIONS[name](inner)
+    exponent = exponent_for(operation, values)
+    inner_exponent = Q15 if name in GATES else exponent_for(operation, inner)
+    h = program.state_of(f"{operation.name}_h", units, exponent)
+    hidden = Signal(h, values, exponent)
+
+    size = len(operation.kernel)
+    z = program.sums(max(size, units))
+    sums = Sums(program, operation, z, inner_exponent)
+    sums.project(signal)
+    sums.add_product("recurrent_kernel", operation.recurrent_kernel, hidden)
+    _activate(program, name, z, size)
+    place = program.buffer(size, signal.place)
+    program.call("saturate", z, place, size)
+
+    output_kernel = operation.output_kernel
+    largest = np.abs(output_kernel).sum(axis=1).max()
+    largest = np.ldexp(largest, 16 + inner_exponent - exponent) + 2**16
+    bits = int(np.clip(np.log2(LARGEST_SUM / largest), 0, 8))
+    sums = Sums(program, operation, z, exponent - bits)
+    sums.bound += 2.0 ** (15 + bits)
+    program.call("scale_state", h, 2**bits, z, units)
+    signal = Signal(place, inner, inner_exponent)
+    sums.add_product("output_kernel", output_kernel, signal)
+    phase = f"{program.phase} >> {8 - bits}"
+    program.call("drop_fraction", z, phase, bits, h, units)
+    return _state_output(program, hidden, is_last)
+
+
 def _check_gates(operation):
     functions = _function(operation), _function(operation, "gate_activation")
     is_other = functions != ("tanh", "sigmoid")
@@ -219,6 +257,7 @@ WRITERS = {  # by the class of the operation, or by the step of its cell
     _cell_descriptions.gru: gru_cell,
     _cell_descriptions.lstm: lstm_cell,
     _cell_descriptions.min_gru: min_gru_cell,
+    _cell_descriptions.residual_step: residual_cell,
 }
 
 
@@ -233,9 +272,9 @@ def _read_cell(operation):
     cell, name = operation.cell, operation.name
     operation.kernel = _c_layers.weight_of(cell, "kernel").T
     operation.bias = _c_layers.bias_of(cell)
-    if hasattr(cell, "recurrent_kernel"):
-        kernel = _c_layers.weight_of(cell, "recurrent_kernel").T
-        operation.recurrent_kernel = kernel
+    for weight in ("recurrent_kernel", "output_kernel"):
+        if hasattr(cell, weight):
+            setattr(operation, weight, _c_layers.weight_of(cell, weight).T)
     operation.activation = _c_layers.activation_of(cell, name=name)
     if hasattr(cell, "recurrent_activation"):
         operation.gate_activation = _c_layers.activation_of(

@@ -61,6 +61,12 @@ static inline void $add_state(const int16_t h[], int32_t factor, int32_t z[], in
         z[i] += h[i] * factor;
 }
 
+static inline void $scale_state(const int16_t h[], int32_t factor, int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = h[i] * factor;
+}
+
 static inline int32_t $relu_at(int32_t x)
 {
     return x < 0 ? 0 : x;

@@ -151,7 +151,8 @@ class ResidualRNN(FusedLayer):
         arguments = sequences, initial_state, mask, training
         if self._margin(training) is None:
             return super()._generic_loop(*arguments)
-        activity = ops.zeros((ops.shape(sequences)[0], 1), "float32")
+        shape = ops.shape(sequences)[0], 1
+        activity = ops.zeros(shape, self.compute_dtype)
         *outputs, (h, activity) = super()._generic_loop(
             sequences, [*initial_state, activity], mask, training
         )

@@ -129,7 +129,7 @@ class ResidualRNNCell(keras.layers.SimpleRNNCell):
         a = a + self.bias if self.use_bias else a
         h = h + ops.matmul(self.activation(a), self.output_kernel)
         if activity:  # of `ResidualRNN`, in a loop of Keras
-            near = ops.cast(ops.relu(a + self.margin), activity[0].dtype)
+            near = ops.relu(a + self.margin)
             activity = [activity[0] + ops.sum(near, axis=-1, keepdims=True)]
         return h, [h, *activity] if is_list else h
 
