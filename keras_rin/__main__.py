@@ -1,15 +1,8 @@
-"""`python -m keras_rin` is the command `keras-rin`."""
+"""`python -m keras_rin` is the command `keras-rin`, after loading Keras."""
 
-import logging
 import sys
 
-from keras_rin.recordings._command import main
-
-
-def run():
-    logging.getLogger("tensorflow").setLevel("ERROR")
-    return main()
-
+from keras_rin_command import run
 
 if __name__ == "__main__":
     sys.exit(run())

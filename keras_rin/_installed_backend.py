@@ -1,8 +1,8 @@
 """What has to happen before Keras is imported, which takes seconds."""
 
+import importlib
 import importlib.util
 import os
-import pathlib
 import sys
 
 
@@ -14,15 +14,15 @@ def choose_backend():
             os.environ["KERAS_BACKEND"] = "jax"
 
 
-def announce_command():
-    """The command says that it began, and shows no log of TensorFlow."""
-    is_script = pathlib.Path(*sys.argv[:1]).stem == "keras-rin"
-    if is_script or "-m keras_rin" in " ".join(sys.orig_argv):
+def load_package():
+    """Loads Keras and the package where the command postponed it, and says so.
+
+    See `keras_rin_command`. Anywhere else the package is loaded already.
+    """
+    package = sys.modules["keras_rin"]
+    if not hasattr(package, "__version__"):
         print("keras-rin: loading Keras", flush=True)
-        # TensorFlow logs to file descriptor 2. Python's messages get their own.
-        sys.stderr = open(os.dup(2), "w", buffering=1, closefd=False)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        importlib.reload(package)
 
 
 choose_backend()
-announce_command()

@@ -1,11 +1,9 @@
 """The comparison of layers on recordings: scores, verdict and files."""
 
 import json
-import os
 import pathlib
 import re
 import runpy
-import subprocess
 import sys
 
 import keras
@@ -308,14 +306,3 @@ def test_each_argument_is_a_flag(capsys):
         main(["recordings", "--help"])
     flags = set(re.findall(r"^  --([\w-]+)", capsys.readouterr().out, re.M))
     assert {"time", "allow-pickle", "no-labelled", "minutes", "output"} <= flags
-
-
-@pytest.mark.one_backend
-def test_the_command_begins_before_keras_is_loaded(tmp_path):
-    (tmp_path / "keras.py").write_text("raise SystemExit('Keras')")
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    command = [sys.executable, "-m", "keras_rin", "stream", "log.csv"]
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, env=environment, capture_output=True)
-    assert done.stdout.strip() == b"keras-rin: loading Keras"
-    assert done.stderr.strip() == b"Keras"
