@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from references import assert_same
@@ -8,6 +9,7 @@ from scipy import integrate
 
 from keras_rin.layers import NoisyRNN
 from keras_rin.layers import RateRNN
+from keras_rin.layers import RateRNNCell
 from keras_rin.layers import RINCell
 
 
@@ -59,3 +61,21 @@ def test_a_noisy_rnn_has_the_same_switch():
     assert not to_numpy(layer(x)).any()
     assert to_numpy(layer(x, training=True)).all()
     assert NoisyRNN.from_config(layer.get_config()).inference_noise is False
+
+
+@pytest.mark.parametrize("features", [2, 4, 3 + 5])
+def test_a_cell_takes_the_features_for_which_it_was_built(features):
+    """It took more: the columns of the noise of a RateRNN."""
+    layer = keras.layers.RNN(RateRNNCell(5, tau=5.0, name="cell"))
+    layer(np.ones((2, 6, 3)))
+    with pytest.raises(ValueError, match="cell was built for .* 3 features"):
+        layer(np.ones((2, 6, features)))
+
+
+def test_a_cell_has_the_initial_state_of_a_keras_cell():
+    (state,) = RateRNNCell(5, tau=5.0, dtype="float16").get_initial_state(2)
+    (expected,) = keras.layers.SimpleRNNCell(
+        5, dtype="float16"
+    ).get_initial_state(2)
+    assert state.dtype == expected.dtype
+    assert_same(state, expected)

@@ -4,6 +4,8 @@ import keras
 from keras.initializers import Initializer
 
 from keras_rin.initializers import _effective
+from keras_rin.initializers._serialization import lost_arguments
+from keras_rin.initializers._serialization import serialize
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -22,6 +24,10 @@ class Offset(keras.initializers.Initializer):
         initializer: Initializer of the effective matrix V: a Keras
             initializer, its name or its config. Defaults to `"orthogonal"`.
 
+    Raises:
+        ValueError: If the config of the initializer would not bring back its
+            arguments, so that a copy of the layer had other values.
+
     Example:
 
     >>> initializer = keras_rin.initializers.Offset("identity")
@@ -38,7 +44,7 @@ class Offset(keras.initializers.Initializer):
         return _effective.draw(self.initializer, shape, dtype, identity)
 
     def get_config(self):
-        return {"initializer": keras.initializers.serialize(self.initializer)}
+        return {"initializer": serialize(self.initializer)}
 
 
 def checked_initializer(initializer):
@@ -47,5 +53,12 @@ def checked_initializer(initializer):
         raise ValueError(
             "`initializer` must be a Keras initializer, its name or its "
             "config. Received: initializer=None"
+        )
+    if lost := lost_arguments(instance):
+        kind = type(instance).__name__
+        raise ValueError(
+            f"The config of {kind} lacks {', '.join(lost)}: a copy of a layer "
+            "(Bidirectional, clone_model, a saved file) would begin with other "
+            f"values. Give {kind} a method `get_config` that returns them."
         )
     return instance

@@ -9,6 +9,8 @@ from keras_rin import _arguments
 from keras_rin.initializers import _effective
 from keras_rin.initializers._offset import Offset
 from keras_rin.initializers._offset import checked_initializer
+from keras_rin.initializers._serialization import complete_config
+from keras_rin.initializers._serialization import serialize
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -34,7 +36,8 @@ class PerGate(keras.initializers.Initializer):
         gates: Positive integer, number of gates in the kernel. Defaults to 4.
 
     Raises:
-        ValueError: If an initializer does not support the shape of a gate.
+        ValueError: If an initializer does not support the shape of a gate, or
+            its config would not bring back its arguments.
 
     Example:
 
@@ -86,9 +89,7 @@ class PerGate(keras.initializers.Initializer):
         return ops.concatenate(kernels, axis=-1)
 
     def get_config(self):
-        config = keras.tree.map_structure(
-            keras.initializers.serialize, self.initializer
-        )
+        config = keras.tree.map_structure(serialize, self.initializer)
         return {"initializer": config, "gates": self.gates}
 
 
@@ -105,7 +106,7 @@ def reseeded(initializer, part):
             lambda gate: reseeded(gate, part), initializer.initializer
         )
         return PerGate(gates, initializer.gates)
-    config: dict = getattr(initializer, "get_config", dict)()
+    config = complete_config(initializer) or {}
     if "seed" not in config or isinstance(config["seed"], dict):
         return initializer  # not random, or its seed generator advances
     if part and isinstance(config["seed"], int):

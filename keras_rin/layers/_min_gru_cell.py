@@ -10,6 +10,7 @@ from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
+from keras_rin.initializers._serialization import with_initializers
 
 # What a layer of Keras takes, of whatever class.
 OTHER_OPTIONS = {"name", "dtype", "trainable", "autocast"}
@@ -161,4 +162,5 @@ class MinGRUCell(keras.layers.GRUCell):
         config = super().get_config()
         for name in RECURRENT_OPTIONS:
             del config[name]
+        config = with_initializers(self, config)
         return {**config, "gate_bias": self.gate_bias}

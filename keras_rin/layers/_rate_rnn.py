@@ -93,6 +93,7 @@ class RateRNN(CellLayer):
     ):
         super().__init__("rate_rnn_cell", locals(), kwargs)
         self.noise = _arguments.finite_number("noise", noise, at_least=0)
+        self.cell.noise_columns = self.cell.units if self.noise else 0
         self.inference_noise = bool(inference_noise)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)

@@ -12,6 +12,7 @@ from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
 from keras_rin.initializers._per_gate import reseeded
+from keras_rin.initializers._serialization import with_initializers
 from keras_rin.layers._residual_branch import KINDS
 
 OPTIONS = {
@@ -36,10 +37,19 @@ class RateRNNCell(keras.layers.Layer):
             All arguments are those of `RateRNN`.
 
     Call arguments:
-        inputs: Tensor of shape `(batch, features)`. What `RateRNN` passes
-            beside the features is added to the state.
+        inputs: Tensor of shape `(batch, features)`. The cell of a `RateRNN`
+            with noise takes `(batch, features + units)` too, and adds the last
+            columns to the state.
         states: Tensor of shape `(batch, units)`, or a list that contains it.
         training: Not used.
+
+    Returns:
+        The output h_t `(batch, units)` and the new hidden state, which is the
+        same tensor, in a list if `states` is a list.
+
+    Raises:
+        ValueError: If an argument is not as in `RateRNN`, or the number of
+            features is another than that for which the cell was built.
 
     Example:
 
@@ -47,6 +57,8 @@ class RateRNNCell(keras.layers.Layer):
     >>> tuple(layer(np.ones((32, 10, 4))).shape)
     (32, 8)
     """
+
+    noise_columns = 0  # of the inputs, beside the features
 
     def __init__(
         self,
@@ -121,10 +133,19 @@ class RateRNNCell(keras.layers.Layer):
         )
         return ops.matmul(left, ops.transpose(right)) / self.units
 
+    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+        """The state before the first time step: zeros `(batch_size, units)`."""
+        return [ops.zeros((batch_size, self.units), self.compute_dtype)]
+
     def call(self, inputs, states, training=False):
         is_list = isinstance(states, (list, tuple))
         h = states[0] if is_list else states
         features = self.kernel.shape[0]
+        if inputs.shape[-1] not in (features, features + self.noise_columns):
+            raise ValueError(
+                f"{self.name} was built for inputs of {features} features. "
+                f"Received: inputs of shape {tuple(inputs.shape)}"
+            )
         new = ops.matmul(inputs[..., :features], self.kernel)
         new = new + self._recurrent_drive(self.activation(h))
         new = new + self.bias if self.use_bias else new
@@ -144,6 +165,7 @@ class RateRNNCell(keras.layers.Layer):
             name: module.serialize(getattr(self, name))
             for name, module in OPTIONS.items()
         }
+        options = with_initializers(self, options)
         return {
             **super().get_config(),
             "units": self.units,

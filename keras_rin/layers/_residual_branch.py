@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_rin.initializers import SmallVarianceNormal
+from keras_rin.initializers._serialization import with_initializers
 
 KINDS = {
     "initializer": keras.initializers,
@@ -56,6 +57,7 @@ class ResidualLayer(keras.layers.Layer):
             for weight in self.WEIGHTS
             for kind in KINDS
         }
+        options = with_initializers(self, options)
         options |= {name: getattr(self, name) for name in self.SIZES}
         return {**super().get_config(), **options}
 

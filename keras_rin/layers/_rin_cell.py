@@ -8,6 +8,7 @@ from keras import ops
 from keras.initializers import Initializer
 
 from keras_rin import _arguments
+from keras_rin.initializers._serialization import with_initializers
 from keras_rin.layers._conversion import convert_layer
 from keras_rin.layers._dropout import apply_dropout
 from keras_rin.layers._offset_options import warn_about_effective_options
@@ -138,3 +139,6 @@ class RINCell(MarkedOffset, keras.layers.SimpleRNNCell):
         z = z + self.bias if self.use_bias else z
         h = self.activation(z + recurrent_input)
         return h, [h] if is_list else h
+
+    def get_config(self):
+        return with_initializers(self, super().get_config())
