@@ -1,6 +1,7 @@
 """Identity-parametrized and non-normal layers for Keras 3."""
 
 from keras_rin import _installed_backend  # noqa: F401  before Keras
+from keras_rin import _removed_classes  # noqa: F401  of files
 from keras_rin import callbacks
 from keras_rin import constraints
 from keras_rin import constructions

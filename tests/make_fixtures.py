@@ -3,11 +3,14 @@
     python tests/make_fixtures.py
 
 Run once for a release, on TensorFlow: the files go to tests/fixtures/VERSION,
-each model beside an input and what it answered. What is there stays as it is,
-for it has to load ever after.
+each model beside an input and what it answered. The last line printed goes into
+tests/test_saved_files.py: the folder is never changed again, for every later
+version has to load it.
 """
 
+import hashlib
 import pathlib
+import sys
 
 import keras
 import numpy as np
@@ -105,14 +108,19 @@ MODELS = (
 )
 
 
-def main():
-    folder = FOLDER / keras_rin.__version__
-    folder.mkdir(parents=True, exist_ok=True)
+def digest(folder):
+    """The SHA-256 of names and contents of the files of a folder."""
+    sums = hashlib.sha256()
+    for file in sorted(folder.iterdir()):
+        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        sums.update(f"{content}  {file.name}\n".encode())
+    return sums.hexdigest()
+
+
+def main(folder):
+    folder.mkdir(parents=True)
     for make in MODELS:
         file = folder / f"{make.__name__}.keras"
-        if file.exists():
-            print(f"{file} is there and stays.")
-            continue
         keras.utils.set_random_seed(0)
         model = make()
         shape = [size or 5 for size in model.input_shape[1:]]
@@ -121,7 +129,10 @@ def main():
         y = model.predict(x, verbose=0)
         np.savez(file.with_suffix(".npz"), x=x, y=y)
         print(f"{file}: {file.stat().st_size:,} bytes")
+    print(f'    "{folder.name}": "{digest(folder)}",')
 
 
 if __name__ == "__main__":
-    main()
+    if ".dev" in keras_rin.__version__:
+        sys.exit(f"{keras_rin.__version__} is not the version of a release")
+    main(FOLDER / keras_rin.__version__)

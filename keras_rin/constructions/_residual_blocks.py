@@ -54,6 +54,9 @@ class ResidualDenseStack(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
+        if "width" in config:  # of version 0.1.0
+            config = {**config, "units": config["width"]}
+            del config["width"]
         names = {"name", "trainable", "dtype", *SIZES}
         others = {
             name: value

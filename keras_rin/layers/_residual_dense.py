@@ -79,6 +79,12 @@ class ResidualDense(ResidualBranch):
             (features, self.units), (self.units, features), (self.units,)
         )
 
+    @classmethod
+    def from_config(cls, config):
+        """Files of version 0.1.0 call the units `width`."""
+        names = {"width": "units"}
+        return cls(**{names.get(k, k): value for k, value in config.items()})
+
     def call(self, x):
         x = ops.cast(x, self.compute_dtype)  # integers too
         hidden = ops.matmul(x, self.kernel)
