@@ -3,7 +3,8 @@
     python tests/make_fixtures.py
 
 Run once for a release, on TensorFlow: the files go to tests/fixtures/VERSION,
-each model beside an input and what it answered. The last line printed goes into
+each model beside an input and what it answered, and the public names to
+tests/names/VERSION.txt. The last line printed goes into
 tests/test_saved_files.py: the folder is never changed again, for every later
 version has to load it.
 """
@@ -14,12 +15,14 @@ import sys
 
 import keras
 import numpy as np
+from public_objects import OBJECTS
 
 import keras_rin
 from keras_rin import initializers
 from keras_rin import layers
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
+NAMES = pathlib.Path(__file__).parent / "names"
 SEQUENCE, VECTOR, IMAGE = (None, 3), (4,), (4, 4, 2)
 
 
@@ -136,3 +139,6 @@ if __name__ == "__main__":
     if ".dev" in keras_rin.__version__:
         sys.exit(f"{keras_rin.__version__} is not the version of a release")
     main(FOLDER / keras_rin.__version__)
+    names = [name.removeprefix("keras_rin.") for name in OBJECTS]
+    text = "\n".join(sorted(names)) + "\n"
+    (NAMES / f"{keras_rin.__version__}.txt").write_text(text)

@@ -3,6 +3,7 @@
 import ast
 import doctest
 import inspect
+import operator
 import pathlib
 import re
 
@@ -127,6 +128,28 @@ def test_the_changelog_has_this_version():
     version = keras_rin.__version__
     version = "Unreleased" if ".dev" in version else version
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def resolves(name):
+    try:
+        return bool(operator.attrgetter(name)(keras_rin))
+    except AttributeError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "file", [*(ROOT / "tests" / "names").iterdir()], ids=lambda file: file.stem
+)
+def test_a_name_of_a_release_stays_or_a_table_says_what_to_use(file):
+    """In CHANGELOG.md, `| 0.1.0 | 0.2.0 |` and its rows."""
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    header = re.escape(f"| {file.stem} |")
+    rows = re.search(rf"^{header}.*\n((?:\|.*\n)*)", changelog, re.M)[1]
+    left = "\n".join(row.split("|")[1] for row in rows.splitlines())
+    for name in file.read_text().split():
+        module, _, last = name.rpartition(".")
+        gone = last if resolves(module) or not module else f"({module}|{last})"
+        assert resolves(name) or re.search(rf"\b{gone}\b", left), name
 
 
 def documented_methods(item):
