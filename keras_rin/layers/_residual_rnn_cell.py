@@ -10,6 +10,7 @@ from keras.initializers import Initializer
 from keras.regularizers import Regularizer
 
 from keras_rin import _arguments
+from keras_rin.initializers._serialization import with_initializers
 from keras_rin.layers._dropout import apply_dropout
 
 # A tenth of the usual standard deviation, as 1 / sqrt(rows): the state moves
@@ -134,12 +135,10 @@ class ResidualRNNCell(keras.layers.SimpleRNNCell):
         return h, [h, *activity] if is_list else h
 
     def get_config(self):
-        return {
+        config = {
             **super().get_config(),
             "inner_units": self.inner_units,
-            "output_initializer": keras.initializers.serialize(
-                self.output_initializer
-            ),
+            "output_initializer": None,
             "output_regularizer": keras.regularizers.serialize(
                 self.output_regularizer
             ),
@@ -147,6 +146,7 @@ class ResidualRNNCell(keras.layers.SimpleRNNCell):
                 self.output_constraint
             ),
         }
+        return with_initializers(self, config)
 
 
 def _small_variance():
