@@ -113,8 +113,8 @@ def test_outputs_are_the_formula_step_by_step(rng, name, mask, order):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("name", ["RateRNN", "rank 2"])
-def test_rates_are_computed_in_streams_and_in_c(rng, name, tmp_path):
+@pytest.mark.parametrize("name", ["RateRNN", "rank 2", "ResidualRNN"])
+def test_steps_are_computed_in_streams_and_in_c(rng, name, tmp_path):
     """The chains of `test_every_format.py` have the other layers."""
     make, step = LAYERS[name]
     layer, weights = drawn(rng, make, return_sequences=True)

@@ -13,6 +13,7 @@ from references import numpy_states
 from references import residual_step
 from references import to_numpy
 from references import weights64
+from step_files import write_and_run
 
 from keras_rin import diagnostics
 from keras_rin.layers import ResidualRNN
@@ -223,6 +224,56 @@ def test_silent_steps_change_no_bit(rng, steps):
     (inputs, initial) = keras.Input((None, 2)), keras.Input((8,))
     model = keras.Model([inputs, initial], layer(inputs, initial_state=initial))
     np.testing.assert_array_equal(model.predict([x, h], verbose=0), h)
+
+
+def counter():
+    """Counts the events of channel 1, an input of 1000 there, in quarters."""
+    layer = ResidualRNN(2, 3, return_sequences=True)
+    layers = [keras.layers.Rescaling(0.001), layer, keras.layers.Dense(1)]
+    model = keras.Sequential([keras.Input((None, 2)), *layers])
+    kernel, output = np.zeros((2, 3)), np.zeros((3, 2))
+    kernel[1, 0], output[0, 0] = 1.0, 0.5
+    kernel[0, 1], output[1, 1] = 0.5, 1.0  # never above 0
+    bias = np.array([-0.5, -0.6, -1.0])
+    layer.set_weights([kernel, np.zeros((2, 3)), output, bias])
+    model.layers[-1].set_weights([np.ones((2, 1)), np.zeros(1)])
+    return model
+
+
+def drawn_events(rng, steps, events):
+    x = rng.integers(0, 1000, size=(1, steps, 2)).astype("int16")
+    x[..., 1] = 0
+    x[0, rng.choice(steps, events, replace=False), 1] = 1000
+    return x, np.cumsum(x[0, :, 1] > 0) * 0.25
+
+
+@pytest.mark.runtime
+@pytest.mark.one_backend
+def test_a_million_steps_in_integers_change_no_bit_without_an_event(
+    rng, tmp_path
+):
+    model = counter()
+    calibration, _ = drawn_events(rng, 2_000, 60)
+    x, expected = drawn_events(rng, 1_000_000, 40)
+    options = {"weights": "int8", "states": "int16"}
+    y = write_and_run(
+        *(model, "c", tmp_path, x), calibration=calibration, **options
+    )[0, :, 0]
+    changes = np.flatnonzero(np.diff(y))
+    np.testing.assert_array_equal(changes, np.flatnonzero(np.diff(expected)))
+    (unit,) = set(np.round(y[expected > 0] / expected[expected > 0], -2))
+    np.testing.assert_allclose(y / unit, expected, atol=0.01)
+
+
+@pytest.mark.runtime
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="exported from there")
+@pytest.mark.parametrize("format", ["tf_saved_model", "litert", "onnx"])
+def test_a_step_is_computed_in_every_format(rng, format, tmp_path):
+    layer = drawn(return_sequences=True, activation="tanh")
+    model = keras.Sequential([keras.Input((None, 2)), layer])
+    x = rng.normal(size=(2, 9, 2)).astype("float32")
+    expected, _ = numpy_run(weights64(layer), x, np.zeros((2, 4)), None, "tanh")
+    assert_same(write_and_run(model, format, tmp_path, x), expected)
 
 
 @pytest.mark.one_backend
