@@ -1,5 +1,6 @@
 """Measures of recurrent matrices and of recurrent layers."""
 
+from keras_rin.diagnostics._complementarity import SearchEvidence
 from keras_rin.diagnostics._fisher_memory import fisher_memory_curve
 from keras_rin.diagnostics._fisher_memory import optimal_input_vector
 from keras_rin.diagnostics._fisher_memory import spatial_memory_matrix
@@ -31,6 +32,7 @@ __all__ = [
     "LyapunovSpectrum",
     "Preflight",
     "PreflightLayer",
+    "SearchEvidence",
     "fisher_memory_curve",
     "fixed_points",
     "gradient_norms",

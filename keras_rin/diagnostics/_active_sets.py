@@ -1,23 +1,25 @@
-"""All fixed points of h = relu(h V + c), from all sets of active units.
+"""All fixed points of h = relu(h V + c), from their sets of active units.
 
 The points of a set A have h_A (I - V_AA) = c_A with h_A >= 0; the other units
-are 0, which their arguments h_A V_A,rest + c_rest must not exceed.
+are 0, which their arguments h_A V_A,rest + c_rest must not exceed. Of few units
+all sets are solved; of more, those that branch and bound leaves.
 """
 
 import itertools
 import typing
 from typing import Any
 
-import keras
 import numpy as np
 import scipy
 
+from keras_rin.diagnostics._complementarity import Search
+from keras_rin.diagnostics._complementarity import network_problem
 from keras_rin.diagnostics._polyhedra import Polyhedron
 from keras_rin.diagnostics._spectrum import ROUNDING
 
-LARGEST = 22  # units: 2^22 systems take a minute or two
+ENUMERATED = 14  # units: 2^14 systems take a second
 SYSTEMS = 2**12  # solved at a time
-LONG = 2**17  # systems that take seconds, and show a progress bar
+FEW_POLYHEDRA = 2**4  # of more, branch and bound joins those of sets
 POLYHEDRA = 2**6  # each takes linear programs, ten seconds for all
 
 
@@ -55,28 +57,77 @@ class Network(typing.NamedTuple):
         return identity - self.matrix[units[..., :, None], units[..., None, :]]
 
 
-def all_fixed_points(network):
-    """A `Solution` for each isolated fixed point and each continuum."""
-    isolated: list[Solution] = []
-    polyhedra: list[Polyhedron] = []
-    count = 2**network.units
-    verbose = int(count >= LONG)
-    bar = keras.utils.Progbar(count, verbose=verbose, unit_name="set")
-    for units in _sets(network.units):
-        solutions, singular_sets = _solve(network, units)
-        isolated += solutions
+class Pieces:
+    """Isolated fixed points and polyhedra of them, set by set."""
+
+    def __init__(self, network):
+        self.network = network
+        self.isolated: list[Solution] = []
+        self.polyhedra: list[Polyhedron] = []
+
+    def add(self, units):
+        """Solves sets of one size, `(sets, size)`. Whether one has a point."""
+        solutions, singular_sets = _solve(self.network, units)
+        polyhedra = []
         for singular_set in singular_sets:
-            solutions, polyhedron = _solve_singular(network, singular_set)
-            isolated += solutions
+            points, polyhedron = _solve_singular(self.network, singular_set)
+            solutions += points
             polyhedra += polyhedron
-            if len(polyhedra) > POLYHEDRA:
-                raise ValueError(
-                    f"`complete=True` takes at most {POLYHEDRA} sets of active "
-                    "units with a continuum. Received: a layer with more, such "
-                    "as one whose effective recurrent matrix is the identity"
-                )
-        bar.add(len(units))
-    return _joined(network, _distinct(isolated), polyhedra)
+        self.isolated += solutions
+        self.polyhedra += polyhedra
+        return bool(solutions or polyhedra)
+
+    def accept(self, is_active, is_border):
+        """Adds the points of a set, as `Search` asks for it.
+
+        Not those of a set beside a point that is not exactly on its border.
+        """
+        before = len(self.isolated)
+        if not self.add(np.flatnonzero(is_active)[None]):
+            return False
+        new = self.isolated[before:]
+        return all(not (is_border & ~point.is_border).any() for point in new)
+
+    def solutions(self):
+        """A `Solution` for each isolated fixed point and each continuum."""
+        if len(self.polyhedra) > POLYHEDRA:
+            raise ValueError(
+                f"`complete=True` takes at most {POLYHEDRA} sets of active "
+                "units with a continuum. Received: a layer with "
+                f"{len(self.polyhedra)}"
+            )
+        return _joined(self.network, _distinct(self.isolated), self.polyhedra)
+
+
+def all_fixed_points(network, seconds=None):
+    """A `Solution` for each fixed point and each continuum.
+
+    And how many sets were solved, or the `SearchEvidence`.
+    """
+    if network.units <= ENUMERATED:
+        pieces = enumerated(network)
+        if len(pieces.polyhedra) <= FEW_POLYHEDRA:
+            return pieces.solutions(), 2**network.units, None
+    pieces, evidence = searched(network, seconds)
+    return pieces.solutions(), 0, evidence
+
+
+def enumerated(network):
+    """The `Pieces` of all sets; it stops where they are too many continua."""
+    pieces = Pieces(network)
+    for units in _sets(network.units):
+        pieces.add(units)
+        if len(pieces.polyhedra) > FEW_POLYHEDRA:
+            break
+    return pieces
+
+
+def searched(network, seconds=None):
+    """The `Pieces` that branch and bound finds, and its evidence."""
+    pieces = Pieces(network)
+    problem = network_problem(network.matrix, network.drive)
+    search = Search(problem, pieces.accept, network.tolerance, seconds)
+    return pieces, search.run()
 
 
 def _sets(units):

@@ -14,6 +14,7 @@ from keras_rin._layer_walk.layers import feature_count
 from keras_rin.diagnostics import _active_sets
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _spectrum
+from keras_rin.diagnostics._complementarity import SearchEvidence
 from keras_rin.diagnostics._fixed_point_search import Search
 from keras_rin.diagnostics._fixed_point_search import minus_identity
 from keras_rin.diagnostics._fixed_point_search import speed_scale
@@ -50,7 +51,11 @@ class FixedPoints(typing.NamedTuple):
             that did not converge.
         unconverged_speeds: Array `(searches,)`, the speeds there.
         sets: Integer, how many sets of active units were solved, with
-            `complete=True`: these are all fixed points. Else 0.
+            `complete=True` and up to 14 units: these are all fixed points.
+            Else 0.
+        evidence: A `SearchEvidence`, with `complete=True` and more units: what
+            the search did, and whether these are all fixed points. Else
+            `None`.
     """
 
     states: np.ndarray
@@ -66,6 +71,7 @@ class FixedPoints(typing.NamedTuple):
     unconverged_states: np.ndarray
     unconverged_speeds: np.ndarray
     sets: int = 0
+    evidence: SearchEvidence | None = None
 
     @property
     def stable(self) -> np.ndarray:
@@ -91,6 +97,8 @@ class FixedPoints(typing.NamedTuple):
         text = ", ".join(points) or "no fixed point"
         if self.sets:
             return f"{text}; all of them, from {self.sets:,} active sets"
+        if self.evidence:
+            return f"{text}; {self.evidence}"
         converged = self.searches.sum()
         searches = converged + len(self.unconverged_speeds)
         return f"{text}; {converged} of {searches} searches converged"
@@ -124,6 +132,7 @@ def fixed_points(
     distance: float = 1e-4,
     iterations: int = 100,
     modulus_tolerance: float = 1e-6,
+    seconds: float | None = None,
 ) -> FixedPoints:
     """The fixed points of a recurrent layer under a constant input.
 
@@ -150,16 +159,26 @@ def fixed_points(
     (initial states) * state^3 * iterations.
 
     `complete=True` finds all fixed points of a SimpleRNN, RIN or RateRNN with
-    ReLU, in place of the search: for each set A of active units it solves
+    ReLU, in place of the search. They solve a linear complementarity problem,
 
-    h_A (I - V_AA) = c_A, c = x W + b
+    a - b = a V + c with a, b >= 0 and a_i b_i = 0, c = x W + b
 
-    and keeps h if h_A >= 0 and the argument of every other unit is at most 0.
+    of a rate a and of b, by how much an argument is below 0. For a set A of
+    active units this is h_A (I - V_AA) = c_A, where h_A >= 0 and the argument
+    of every other unit is at most 0. All 2^units sets are solved for up to 14
+    units. Beyond, branch and bound solves those that remain: a linear program
+    closes a branch in which no state is left, so a search that ends is a proof
+    that there is no other fixed point. Its time depends on the network: some
+    with 64 units take seconds, some with 40 too long. `seconds` or Ctrl-C end
+    the search with what it has found, and the result says how many branches
+    are open. `highspy` (`pip install "keras-rin[proofs]"`) makes it 20 to 40
+    times as fast.
+
     Where I - V_AA has a singular value of at most `modulus_tolerance`, the
     solutions are a continuum, with its ends among the members, or none; an
-    unbounded one is cut off at ten times its size. A unit whose argument is 0
-    counts as a neutral direction, because J is different on its two sides. The
-    cost is 2^units linear systems: 22 units take a minute or two.
+    unbounded one is cut off at ten times the size of its nearest point. A unit
+    whose argument is 0 counts as a neutral direction, because J is different
+    on its two sides.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
@@ -180,6 +199,8 @@ def fixed_points(
             100.
         modulus_tolerance: Number from 0 to 1, how far from 1 the modulus of a
             neutral eigenvalue is at most. Defaults to 1e-6, for float32.
+        seconds: Positive number, after which a search with `complete=True`
+            ends with what it has found. Defaults to `None`: when it is done.
 
     Returns:
         A `FixedPoints`, a named tuple.
@@ -187,8 +208,7 @@ def fixed_points(
     Raises:
         ValueError: As in `state_trajectories`; if an argument is not as above,
             or F not finite at an initial state; with `complete=True`, if the
-            layer is not of that kind, has more than 22 units, or continua in
-            more than 64 sets.
+            layer is not of that kind, or has continua in more than 64 sets.
 
     Example:
 
@@ -218,7 +238,8 @@ def fixed_points(
     Reference:
         Sussillo and Barak, 2013, Opening the black box. For sets of active
         units: Eisenmann, Monfared, Goring and Durstewitz, 2023, Bifurcations
-        and loss jumps in RNN training (arXiv 2310.17561).
+        and loss jumps in RNN training (arXiv 2310.17561). For the problem:
+        Cottle, Pang and Stone, 1992, The linear complementarity problem.
     """
     cell = _cells.built_cell(layer)
     _cells.check_weights(cell)
@@ -229,13 +250,15 @@ def fixed_points(
     distance = number("distance", distance, tiny)
     modulus_tolerance = number("modulus_tolerance", modulus_tolerance, 0, 1)
     iterations = _arguments.integer("iterations", iterations)
+    if seconds is not None:
+        seconds = number("seconds", seconds, 0)
     if complete is (initial_states is not None):
         raise ValueError(
             "Pass either `initial_states` or `complete=True`. Received: "
             f"initial_states={initial_states!r}, complete={complete!r}"
         )
     if complete:
-        return _all_points(cell, x, modulus_tolerance)
+        return _all_points(cell, x, modulus_tolerance, seconds)
     with state_map(cell, "float64") as step:
         search = Search(step, x, tolerance, iterations)
         states = search.checked_states(initial_states)
@@ -269,12 +292,13 @@ def _points_found(search, initial_states, distance, modulus_tolerance):
     return _fixed_points(points, *unconverged)
 
 
-def _all_points(cell, x, modulus_tolerance):
+def _all_points(cell, x, modulus_tolerance, seconds):
     """All fixed points of a cell with ReLU, from its sets of active units."""
     matrix, drive, is_rate_network = _threshold_linear(cell, x)
     network = _active_sets.Network(matrix, drive, modulus_tolerance)
+    solutions, sets, evidence = _active_sets.all_fixed_points(network, seconds)
     points = []
-    for solution in _active_sets.all_fixed_points(network):
+    for solution in solutions:
         states = solution.states
         residual = np.maximum(network.arguments(states[0]), 0) - states[0]
         jacobian = solution.is_active[:, None] * matrix.T
@@ -293,7 +317,7 @@ def _all_points(cell, x, modulus_tolerance):
             | {"searches": 0}
         )
     nothing = np.zeros((0, len(drive))), np.zeros(0)
-    return _fixed_points(points, *nothing, sets=2 ** len(drive))
+    return _fixed_points(points, *nothing, sets, evidence)
 
 
 def _threshold_linear(cell, x):
@@ -306,13 +330,6 @@ def _threshold_linear(cell, x):
             "`complete=True` takes a SimpleRNN, RIN or RateRNN with ReLU. "
             "Received: "
             f"layer={cell}"
-        )
-    if cell.units > _active_sets.LARGEST:
-        raise ValueError(
-            f"`complete=True` solves 2^units linear systems, for "
-            f"{_active_sets.LARGEST} units in a minute or two, and takes no "
-            "more units: pass `initial_states` to search. Received: "
-            f"{cell.units} units, 2^{cell.units} = {2**cell.units:,} systems"
         )
     drive = x @ _cells.float64(cell.kernel)
     if cell.bias is not None:
@@ -338,7 +355,9 @@ def _directions(jacobian, tolerance):
     }
 
 
-def _fixed_points(points, unconverged_states, unconverged_speeds, sets=0):
+def _fixed_points(
+    points, unconverged_states, unconverged_speeds, sets=0, evidence=None
+):
     """The points in the order of the result, each a dict of its fields."""
     order = "expanding", "neutral", "dimension"
     points = sorted(points, key=operator.itemgetter(*order))
@@ -363,6 +382,7 @@ def _fixed_points(points, unconverged_states, unconverged_speeds, sets=0):
         unconverged_states=unconverged_states,
         unconverged_speeds=unconverged_speeds,
         sets=sets,
+        evidence=evidence,
     )
 
 

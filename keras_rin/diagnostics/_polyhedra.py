@@ -22,13 +22,18 @@ class Polyhedron:
         self._origin[units] = origin
         self._directions = np.zeros((self._count, network.units))
         self._directions[:, units] = directions
-        self._far = FAR * max(network.scale, np.abs(origin).max())
-        self.slack = max(SMALL, network.tolerance) * self._far
         # Rows a z <= b: the states are at least 0, the arguments at most 0.
         slopes = (self._directions @ network.matrix).T
         limits = -network.arguments(self._origin)
         self._states = np.column_stack([-self._directions.T, self._origin])
         self._arguments = np.column_stack([slopes, limits])
+        size = max(network.scale, np.abs(origin).max())
+        self._far = np.inf
+        nearest = self._furthest(-self._directions.sum(axis=1))
+        if nearest is not None:  # the smallest sum of units, all at least 0
+            size = max(size, np.abs(nearest).max())
+        self._far = FAR * size
+        self.slack = max(SMALL, network.tolerance) * self._far
         self.states, self.dimension = self._spanning_states()
 
     def contains(self, states):
