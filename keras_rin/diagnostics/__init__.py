@@ -1,5 +1,7 @@
 """Measures of recurrent matrices and of recurrent layers."""
 
+from keras_rin.diagnostics._certificates import Certificate
+from keras_rin.diagnostics._certificates import certificate
 from keras_rin.diagnostics._complementarity import SearchEvidence
 from keras_rin.diagnostics._fisher_memory import fisher_memory_curve
 from keras_rin.diagnostics._fisher_memory import optimal_input_vector
@@ -26,6 +28,7 @@ from keras_rin.diagnostics._trajectories import state_jacobians
 from keras_rin.diagnostics._trajectories import state_trajectories
 
 __all__ = [
+    "Certificate",
     "FixedPoints",
     "HiddenChain",
     "Holds",
@@ -33,6 +36,7 @@ __all__ = [
     "Preflight",
     "PreflightLayer",
     "SearchEvidence",
+    "certificate",
     "fisher_memory_curve",
     "fixed_points",
     "gradient_norms",

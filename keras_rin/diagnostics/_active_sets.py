@@ -115,7 +115,7 @@ def all_fixed_points(network, seconds=None):
 def enumerated(network):
     """The `Pieces` of all sets; it stops where they are too many continua."""
     pieces = Pieces(network)
-    for units in _sets(network.units):
+    for units in active_sets(network.units):
         pieces.add(units)
         if len(pieces.polyhedra) > FEW_POLYHEDRA:
             break
@@ -130,7 +130,7 @@ def searched(network, seconds=None):
     return pieces, search.run()
 
 
-def _sets(units):
+def active_sets(units):
     """Arrays `(sets, size)` of indices, all sets of one size after another."""
     for size in range(units + 1):
         sets = itertools.combinations(range(units), size)

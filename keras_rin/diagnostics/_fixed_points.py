@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
-from keras_rin import _cell_descriptions
 from keras_rin._layer_walk.layers import feature_count
 from keras_rin.diagnostics import _active_sets
 from keras_rin.diagnostics import _cells
@@ -18,8 +17,8 @@ from keras_rin.diagnostics._complementarity import SearchEvidence
 from keras_rin.diagnostics._fixed_point_search import Search
 from keras_rin.diagnostics._fixed_point_search import minus_identity
 from keras_rin.diagnostics._fixed_point_search import speed_scale
-from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
 from keras_rin.diagnostics._state_map import state_map
+from keras_rin.diagnostics._threshold_linear import threshold_linear
 
 # Searches end at various distances from a degenerate root. Points within this
 # multiple of `distance` are therefore a single root and no continuum.
@@ -292,21 +291,20 @@ def _points_found(search, initial_states, distance, modulus_tolerance):
     return _fixed_points(points, *unconverged)
 
 
-def _all_points(cell, x, modulus_tolerance, seconds):
-    """All fixed points of a cell with ReLU, from its sets of active units."""
-    matrix, drive, is_rate_network = _threshold_linear(cell, x)
-    network = _active_sets.Network(matrix, drive, modulus_tolerance)
-    solutions, sets, evidence = _active_sets.all_fixed_points(network, seconds)
+def _all_points(layer, x, modulus_tolerance, seconds):
+    """All fixed points of a layer with ReLU, from its sets of active units."""
+    network = threshold_linear(layer, "`complete=True`")
+    drive = network.drive(x)
+    rates = _active_sets.Network(network.matrix, drive, modulus_tolerance)
+    solutions, sets, evidence = _active_sets.all_fixed_points(rates, seconds)
     points = []
     for solution in solutions:
-        states = solution.states
-        residual = np.maximum(network.arguments(states[0]), 0) - states[0]
-        jacobian = solution.is_active[:, None] * matrix.T
-        if is_rate_network:  # the solution is of rates, the state of currents
-            leak, identity = cell.dt / cell.tau, np.eye(len(drive))
-            jacobian = matrix.T * solution.is_active - identity
-            jacobian = identity + leak * jacobian
-            states, residual = network.arguments(states), leak * residual
+        members = solution.states
+        residual = np.maximum(rates.arguments(members[0]), 0) - members[0]
+        if network.leak is not None:
+            residual = network.leak * residual
+        states = network.states(members, drive)
+        jacobian = network.jacobian(solution.is_active)
         point = _directions(jacobian, modulus_tolerance)
         # On a border of linear pieces J is that of one side alone.
         point["neutral"] += np.count_nonzero(solution.is_border)
@@ -316,26 +314,8 @@ def _all_points(cell, x, modulus_tolerance, seconds):
             | {"members": states, "dimension": solution.dimension}
             | {"searches": 0}
         )
-    nothing = np.zeros((0, len(drive))), np.zeros(0)
+    nothing = np.zeros((0, network.units)), np.zeros(0)
     return _fixed_points(points, *nothing, sets, evidence)
-
-
-def _threshold_linear(cell, x):
-    """V and c of h = relu(h V + c), and whether h are rates of the state."""
-    has_relu = getattr(cell, "activation", None) is keras.activations.relu
-    row = _cell_descriptions.description_of(cell)
-    steps = _cell_descriptions.transition, _cell_descriptions.rate_step
-    if not (has_relu and row and row.step in steps):
-        raise ValueError(
-            "`complete=True` takes a SimpleRNN, RIN or RateRNN with ReLU. "
-            "Received: "
-            f"layer={cell}"
-        )
-    drive = x @ _cells.float64(cell.kernel)
-    if cell.bias is not None:
-        drive = drive + _cells.float64(cell.bias)
-    matrix = recurrent_matrices(cell)["recurrent"]
-    return matrix, drive, row.step is _cell_descriptions.rate_step
 
 
 def _directions(jacobian, tolerance):

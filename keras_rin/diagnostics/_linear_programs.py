@@ -10,7 +10,7 @@ import scipy
 try:
     import highspy
 except ImportError:  # the extra `proofs`
-    highspy = None
+    highspy = None  # type: ignore[assignment]
 
 TOLERANCE = 1e-9  # by how much a solution may violate a row or a bound
 OPTIONS = {

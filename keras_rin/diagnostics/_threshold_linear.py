@@ -1,0 +1,71 @@
+"""Layers with ReLU, as networks h = relu(h V + c) of rates."""
+
+import typing
+
+import keras
+import numpy as np
+
+from keras_rin import _arguments
+from keras_rin import _cell_descriptions
+from keras_rin._layer_walk.layers import feature_count
+from keras_rin.diagnostics import _cells
+from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
+
+
+class ThresholdLinear(typing.NamedTuple):
+    """V, W, b and the leak: s = (1 - leak) s + leak (relu(s) V + c).
+
+    Of a SimpleRNN or RIN, where the leak is `None`, s = relu(s V + c).
+    """
+
+    cell: keras.layers.Layer
+    matrix: np.ndarray
+    kernel: np.ndarray
+    bias: np.ndarray
+    leak: float | None
+
+    @property
+    def units(self):
+        return len(self.bias)
+
+    def drive(self, x, name="x"):
+        """c = x W + b, of zeros if `x` is `None`."""
+        features = feature_count(self.cell) or 1
+        x = np.zeros(features) if x is None else x
+        return _arguments.vector(name, x, features) @ self.kernel + self.bias
+
+    def states(self, rates, drive):
+        """The states of fixed points, a row each, from their rates."""
+        return rates if self.leak is None else rates @ self.matrix + drive
+
+    def jacobian(self, is_active):
+        """J_ij = d F_i / d s_j where these units are active, or matrices."""
+        if self.leak is None:
+            return is_active[..., :, None] * self.matrix.T
+        identity = np.eye(self.units)
+        slopes = self.matrix.T * is_active[..., None, :]
+        return identity + self.leak * (slopes - identity)
+
+
+def threshold_linear(layer, name) -> ThresholdLinear:
+    """The network of a layer; `name` is what asks for it."""
+    cell = _cells.built_cell(layer)
+    _cells.check_weights(cell)
+    has_relu = getattr(cell, "activation", None) is keras.activations.relu
+    row = _cell_descriptions.description_of(cell)
+    steps = _cell_descriptions.transition, _cell_descriptions.rate_step
+    if not (has_relu and row and row.step in steps):
+        raise ValueError(
+            f"{name} takes a SimpleRNN, RIN or RateRNN with ReLU. Received: "
+            f"layer={cell}"
+        )
+    matrix = recurrent_matrices(cell)["recurrent"]
+    bias = np.zeros(len(matrix))
+    is_rate_network = row.step is _cell_descriptions.rate_step
+    return ThresholdLinear(
+        cell=cell,
+        matrix=matrix,
+        kernel=_cells.float64(cell.kernel),
+        bias=bias if cell.bias is None else _cells.float64(cell.bias),
+        leak=cell.dt / cell.tau if is_rate_network else None,
+    )
