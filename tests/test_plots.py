@@ -42,7 +42,15 @@ KINDS = [
     "source, 2 unstable (1)",
     "continuum of dimension 1 (1)",
 ]
+CYCLES = diagnostics.Cycles(*diagnostics.Cycles._fields)._replace(
+    states=np.sin(np.arange(18)).reshape(2, 3, 3),
+    multipliers=np.zeros((2, 3)),
+    neutral=np.array([0, 0]),
+    expanding=np.array([0, 1]),
+    dimension=np.array([0, 0]),
+)
 PLOTS = {
+    "cycles": CYCLES,
     "memory_curves": {"chain": [1, 0.5], "identity": [0.2, 0.1]},
     "eigenvalues": 0.5 * np.eye(3, k=1),
     "hidden_chain": CHAIN,
@@ -89,6 +97,18 @@ REFUSED = [
     ("fixed_points", '`ax` must .*="3d"', POINTS, {"components": 3}),
     ("fixed_points", r"project\(states\)", POINTS, {"project": np.eye(3)}),
     ("fixed_points", "`color_by` .* shape", POINTS, {"color_by": [1, 2]}),
+    (
+        "cycles",
+        "must have a cycle",
+        CYCLES._replace(
+            states=np.zeros((0, 3, 3)),
+            multipliers=np.zeros((0, 3)),
+            neutral=np.zeros(0, int),
+            expanding=np.zeros(0, int),
+            dimension=np.zeros(0, int),
+        ),
+    ),
+    ("cycles", r"project\(states\)", CYCLES, {"project": np.eye(3)}),
     ("eigenvalues", "must be a square matrix", np.ones((2, 3))),
     ("eigenvalues", r"matrix\['a'\]` must be a square", {"a": np.ones(3)}),
     ("eigenvalues", "`recurrent_matrix` must be a non-empty dict", {}),
@@ -308,3 +328,16 @@ def test_states_of_one_number_are_drawn_on_a_line():
     lines = drawn_lines(plots.plot_fixed_points(points))
     x, y = np.hstack([lines[kind] for kind in KINDS])
     assert np.ptp(x) == pytest.approx(1) and not y.any()
+
+
+def test_a_cycle_is_a_closed_line_dashed_where_it_is_not_stable():
+    figure = plots.plot_cycles(CYCLES, project=np.eye(3)[:, :2])
+    stable, unstable = figure.axes[0].get_lines()
+    for line, states in zip((stable, unstable), CYCLES.states, strict=True):
+        expected = [*states[:, :2], states[0, :2]]
+        np.testing.assert_array_equal(line.get_xydata(), expected)
+    assert (stable.get_linestyle(), unstable.get_linestyle()) == ("-", "--")
+    assert list(drawn_lines(figure)) == [
+        "stable (1), of period 3",
+        "unstable or neutral (1), of period 3",
+    ]

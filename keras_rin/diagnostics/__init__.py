@@ -3,6 +3,8 @@
 from keras_rin.diagnostics._certificates import Certificate
 from keras_rin.diagnostics._certificates import certificate
 from keras_rin.diagnostics._complementarity import SearchEvidence
+from keras_rin.diagnostics._cycles import Cycles
+from keras_rin.diagnostics._cycles import cycles
 from keras_rin.diagnostics._fisher_memory import fisher_memory_curve
 from keras_rin.diagnostics._fisher_memory import optimal_input_vector
 from keras_rin.diagnostics._fisher_memory import spatial_memory_matrix
@@ -29,6 +31,7 @@ from keras_rin.diagnostics._trajectories import state_trajectories
 
 __all__ = [
     "Certificate",
+    "Cycles",
     "FixedPoints",
     "HiddenChain",
     "Holds",
@@ -37,6 +40,7 @@ __all__ = [
     "PreflightLayer",
     "SearchEvidence",
     "certificate",
+    "cycles",
     "fisher_memory_curve",
     "fixed_points",
     "gradient_norms",

@@ -87,13 +87,8 @@ class FixedPoints(typing.NamedTuple):
         return list(map(_kind, *columns))
 
     def __repr__(self):
-        counts = np.array([self.expanding, self.dimension]).tolist()
-        kinds = zip(self.kinds, *counts, strict=True)
-        points = [
-            _count_of_kind(number, *kind)
-            for kind, number in collections.Counter(kinds).items()
-        ]
-        text = ", ".join(points) or "no fixed point"
+        columns = self.expanding, self.neutral, self.contracting, self.dimension
+        text = counts_of_kinds(*columns) or "no fixed point"
         if self.sets:
             return f"{text}; all of them, from {self.sets:,} active sets"
         if self.evidence:
@@ -109,6 +104,17 @@ def _kind(expanding, neutral, contracting, dimension):
     if expanding:
         return "saddle" if neutral or contracting else "source"
     return "neutral" if neutral else "stable"
+
+
+def counts_of_kinds(expanding, neutral, contracting, dimension):
+    """The words for how many points there are of each kind, "" for none."""
+    columns = expanding, neutral, contracting, dimension
+    kinds = map(_kind, *columns)
+    counts = collections.Counter(
+        zip(kinds, expanding.tolist(), dimension.tolist(), strict=True)
+    )
+    words = (_count_of_kind(number, *kind) for kind, number in counts.items())
+    return ", ".join(words)
 
 
 def _count_of_kind(number, kind, expanding, dimension):
@@ -249,8 +255,7 @@ def fixed_points(
     distance = number("distance", distance, tiny)
     modulus_tolerance = number("modulus_tolerance", modulus_tolerance, 0, 1)
     iterations = _arguments.integer("iterations", iterations)
-    if seconds is not None:
-        seconds = number("seconds", seconds, 0)
+    seconds = checked_seconds(seconds)
     if complete is (initial_states is not None):
         raise ValueError(
             "Pass either `initial_states` or `complete=True`. Received: "
@@ -262,6 +267,13 @@ def fixed_points(
         search = Search(step, x, tolerance, iterations)
         states = search.checked_states(initial_states)
         return _points_found(search, states, distance, modulus_tolerance)
+
+
+def checked_seconds(seconds):
+    """A limit of time, `None` if there is none."""
+    if seconds is None:
+        return None
+    return _arguments.finite_number("seconds", seconds, 0)
 
 
 def _points_found(search, initial_states, distance, modulus_tolerance):
@@ -284,7 +296,7 @@ def _points_found(search, initial_states, distance, modulus_tolerance):
         # themselves.
         dimension = max(1, int(flat.sum())) if len(members) > 1 else 0
         points.append(
-            _directions(jacobians[k], tolerance)
+            directions(jacobians[k], tolerance)
             | {"states": states[k], "speeds": speeds[k], "members": members}
             | {"dimension": dimension, "searches": searches[group].sum()}
         )
@@ -305,7 +317,7 @@ def _all_points(layer, x, modulus_tolerance, seconds):
             residual = network.leak * residual
         states = network.states(members, drive)
         jacobian = network.jacobian(solution.is_active)
-        point = _directions(jacobian, modulus_tolerance)
+        point = directions(jacobian, modulus_tolerance)
         # On a border of linear pieces J is that of one side alone.
         point["neutral"] += np.count_nonzero(solution.is_border)
         points.append(
@@ -318,7 +330,7 @@ def _all_points(layer, x, modulus_tolerance, seconds):
     return _fixed_points(points, *nothing, sets, evidence)
 
 
-def _directions(jacobian, tolerance):
+def directions(jacobian, tolerance):
     """The Jacobian of a point, its eigenvalues, and how many are of a kind."""
     smallest = np.linalg.svdvals(minus_identity(jacobian))[-1]
     # Rounding leaves a state s uncertain by eps |s| over the smallest singular

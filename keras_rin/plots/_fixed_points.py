@@ -75,7 +75,7 @@ def plot_fixed_points(
         color_by = _arguments.finite_array("color_by", color_by)
         _arguments.check_shape("color_by", color_by.shape, (len(lines),))
     states = np.concatenate([*lines, *fixed_points.members])
-    projection = _projection(project, states, components)
+    projection = projection_of(project, states, components)
     shape = projection(states[:1]).shape
     _arguments.check_shape("project(states)", shape, (1, components))
     name = "principal component" if project is None else "projection"
@@ -100,7 +100,7 @@ def plot_fixed_points(
     return axes.figure
 
 
-def _projection(project, states, components):
+def projection_of(project, states, components):
     """A function from states to coordinates."""
     if project is None:
         center = states.mean(axis=0)
