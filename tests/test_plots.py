@@ -49,7 +49,16 @@ CYCLES = diagnostics.Cycles(*diagnostics.Cycles._fields)._replace(
     expanding=np.array([0, 1]),
     dimension=np.array([0, 0]),
 )
+BRANCHES = diagnostics.Branches(*diagnostics.Branches._fields)._replace(
+    intervals=np.array([[0, 0.5], [0.2, 0.5]]),
+    states=np.sin(np.arange(12)).reshape(2, 2, 3),
+    neutral=np.array([0, 0]),
+    expanding=np.array([0, 1]),
+    ends=[("limit", "fold"), ("persistence", "fold")],
+)
+NO_BRANCHES = BRANCHES._replace(ends=[], evidence=None)
 PLOTS = {
+    "branches": BRANCHES,
     "cycles": CYCLES,
     "memory_curves": {"chain": [1, 0.5], "identity": [0.2, 0.1]},
     "eigenvalues": 0.5 * np.eye(3, k=1),
@@ -108,6 +117,8 @@ REFUSED = [
             dimension=np.zeros(0, int),
         ),
     ),
+    ("branches", "must have a piece", NO_BRANCHES),
+    ("branches", r"project\(states\)", BRANCHES, {"project": np.eye(3)}),
     ("cycles", r"project\(states\)", CYCLES, {"project": np.eye(3)}),
     ("eigenvalues", "must be a square matrix", np.ones((2, 3))),
     ("eigenvalues", r"matrix\['a'\]` must be a square", {"a": np.ones(3)}),
@@ -341,3 +352,16 @@ def test_a_cycle_is_a_closed_line_dashed_where_it_is_not_stable():
         "stable (1), of period 3",
         "unstable or neutral (1), of period 3",
     ]
+
+
+def test_a_bifurcation_diagram_has_dashed_pieces_and_folds():
+    figure = plots.plot_branches(BRANCHES, project=np.eye(3)[:, :1])
+    lines = drawn_lines(figure)
+    assert list(lines) == ["stable", "unstable or neutral", "fold"]
+    values = BRANCHES.states[..., 0]
+    for k, name in enumerate(["stable", "unstable or neutral"]):
+        expected = [BRANCHES.intervals[k], values[k]]
+        np.testing.assert_array_equal(lines[name], expected)
+    np.testing.assert_array_equal(lines["fold"], [[0.5] * 2, values[:, 1]])
+    styles = [line.get_linestyle() for line in figure.axes[0].get_lines()]
+    assert styles == ["-", "--", "None"]

@@ -1,5 +1,7 @@
 """Measures of recurrent matrices and of recurrent layers."""
 
+from keras_rin.diagnostics._branches import Branches
+from keras_rin.diagnostics._branches import fixed_point_branches
 from keras_rin.diagnostics._certificates import Certificate
 from keras_rin.diagnostics._certificates import certificate
 from keras_rin.diagnostics._complementarity import SearchEvidence
@@ -30,6 +32,7 @@ from keras_rin.diagnostics._trajectories import state_jacobians
 from keras_rin.diagnostics._trajectories import state_trajectories
 
 __all__ = [
+    "Branches",
     "Certificate",
     "Cycles",
     "FixedPoints",
@@ -42,6 +45,7 @@ __all__ = [
     "certificate",
     "cycles",
     "fisher_memory_curve",
+    "fixed_point_branches",
     "fixed_points",
     "gradient_norms",
     "henrici_departure",

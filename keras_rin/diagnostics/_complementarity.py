@@ -215,6 +215,15 @@ class Search:
         # Undecided by the solver: each pair may have either sign.
         return np.nan_to_num(largest, nan=1.0)
 
+    def range_of_last(self, is_off, is_on):
+        """The smallest and the largest last entry of y in a branch, or None."""
+        lower, upper = self._bounds(is_off, is_on)
+        last = np.append(np.zeros(len(lower) - 1), 1.0)
+        points = [self._minimize(sign * last, lower, upper) for sign in (1, -1)]
+        if any(point is None for point in points):
+            return None
+        return [point[-1] for point in points]
+
     def _minimize(self, cost, lower, upper):
         self._count += 1
         return self._programs.minimize(cost, lower, upper)

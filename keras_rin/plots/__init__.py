@@ -7,6 +7,7 @@ initializer in all plots. A `ValueError` names data of another type or shape and
 an empty dict.
 """
 
+from keras_rin.plots._branches import plot_branches
 from keras_rin.plots._branches import plot_cycles
 from keras_rin.plots._curves import plot_gradient_norms
 from keras_rin.plots._curves import plot_hidden_chain
@@ -20,6 +21,7 @@ from keras_rin.plots._planes import plot_jacobian_spectra
 
 __all__ = [
     "STYLES",
+    "plot_branches",
     "plot_cycles",
     "plot_eigenvalues",
     "plot_fixed_points",
