@@ -198,7 +198,8 @@ def _solve_singular(network, units):
     if is_flat.any() and unmet <= network.tolerance * scale:
         polyhedron = Polyhedron(network, units, origin, right[is_flat])
         return [], [polyhedron] if len(polyhedron.states) else []
-    if values[-1] <= ROUNDING * len(units) * max(1, values[0]):
+    # A hundred times as far as rounding takes a singular value of 0.
+    if values[-1] <= 100 * ROUNDING * len(units) * max(1, values[0]):
         return [], []  # no solution: the hyperplanes are parallel
     active = (projections / values) @ right
     return _fixed_points(

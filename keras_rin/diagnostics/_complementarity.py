@@ -64,7 +64,7 @@ class SearchEvidence(typing.NamedTuple):
 
     Attributes:
         nodes: Integer, the nodes of the search: each fixes some units to be
-            active or inactive.
+            active or inactive. Of a low-rank network, the boxes.
         programs: Integer, how many linear programs were solved.
         open_branches: Integer, how many branches are left. 0 is a proof that
             there is no other solution; else `seconds` or Ctrl-C ended it.
@@ -128,7 +128,7 @@ class Search:
 
     def run(self) -> SearchEvidence:
         """Searches, and says what was done. Ctrl-C ends it as `seconds` do."""
-        nodes, closed, progress = 0, 0.0, _Progress(self._limit)
+        nodes, closed, progress = 0, 0.0, Progress(self._limit)
         try:
             while self._stack and progress.goes_on(closed):
                 is_off, is_on = self._stack[-1]
@@ -229,7 +229,7 @@ class Search:
         return self._programs.minimize(cost, lower, upper)
 
 
-class _Progress:
+class Progress:
     """A bar of the share that is closed, and the limit of time."""
 
     def __init__(self, limit):

@@ -17,6 +17,8 @@ from keras_rin.diagnostics._complementarity import SearchEvidence
 from keras_rin.diagnostics._fixed_point_search import Search
 from keras_rin.diagnostics._fixed_point_search import minus_identity
 from keras_rin.diagnostics._fixed_point_search import speed_scale
+from keras_rin.diagnostics._low_rank import LARGEST_RANK
+from keras_rin.diagnostics._low_rank import low_rank_fixed_points
 from keras_rin.diagnostics._state_map import state_map
 from keras_rin.diagnostics._threshold_linear import threshold_linear
 
@@ -308,7 +310,16 @@ def _all_points(layer, x, modulus_tolerance, seconds):
     network = threshold_linear(layer, "`complete=True`")
     drive = network.drive(x)
     rates = _active_sets.Network(network.matrix, drive, modulus_tolerance)
-    solutions, sets, evidence = _active_sets.all_fixed_points(rates, seconds)
+    rank = 0 if network.factors is None else network.factors[0].shape[1]
+    if 0 < rank <= LARGEST_RANK and network.units > _active_sets.ENUMERATED:
+        pieces, evidence = low_rank_fixed_points(
+            rates, *network.factors, seconds
+        )
+        solutions, sets = pieces.solutions(), 0
+    else:
+        solutions, sets, evidence = _active_sets.all_fixed_points(
+            rates, seconds
+        )
     points = []
     for solution in solutions:
         members = solution.states

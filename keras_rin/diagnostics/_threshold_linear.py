@@ -23,6 +23,7 @@ class ThresholdLinear(typing.NamedTuple):
     kernel: np.ndarray
     bias: np.ndarray
     leak: float | None
+    factors: tuple[np.ndarray, np.ndarray] | None  # N and M of V = N M'
 
     @property
     def units(self):
@@ -59,7 +60,15 @@ def threshold_linear(layer, name) -> ThresholdLinear:
             f"{name} takes a SimpleRNN, RIN or RateRNN with ReLU. Received: "
             f"layer={cell}"
         )
-    matrix = recurrent_matrices(cell)["recurrent"]
+    factors = None
+    if getattr(cell, "rank", None):
+        left, right = map(
+            _cells.float64, (cell.left_vectors, cell.right_vectors)
+        )
+        factors = left / cell.units, right
+        matrix = factors[0] @ right.T  # the cell rounds it to its dtype
+    else:
+        matrix = recurrent_matrices(cell)["recurrent"]
     bias = np.zeros(len(matrix))
     is_rate_network = row.step is _cell_descriptions.rate_step
     return ThresholdLinear(
@@ -68,4 +77,5 @@ def threshold_linear(layer, name) -> ThresholdLinear:
         kernel=_cells.float64(cell.kernel),
         bias=bias if cell.bias is None else _cells.float64(cell.bias),
         leak=cell.dt / cell.tau if is_rate_network else None,
+        factors=factors,
     )
