@@ -234,16 +234,26 @@ def test_two_rare_increments_among_10_000_steps_add_up(rng, tmp_path):
     np.testing.assert_allclose(y, np.ravel(sums[4:]), atol=0.01)
 
 
-def test_a_gate_almost_closed_arrives_at_its_candidate(tmp_path):
-    """h_t = 1 - (1 - z)^t, for changes below half a unit of the state."""
-    layer, steps = MinGRU(1, return_sequences=True), 10_000
-    model = keras.Sequential([keras.Input((None, 1)), layer])
-    layer.set_weights([np.zeros((1, 2)), np.array([-7.0, 1.0])])
-    path = tmp_path / "rin.h"
-    header(model, path, np.array([[[-1], [1]]]))
-    y = run_c(path, np.zeros((1, steps, 1)))[0][0, :, 0] * scale_of(path)
-    expected = 1 - (1 - 1 / (1 + np.exp(7))) ** np.arange(1, steps + 1)
-    assert np.abs(y - expected).max() < 0.02
+@pytest.mark.parametrize(
+    "features", [300, pytest.param(40_000, marks=pytest.mark.exhaustive)]
+)
+def test_codes_have_8_bits_however_many_inputs_there_are(
+    features, rng, tmp_path
+):
+    """A product of more than 258 columns is a sum of several."""
+    x, path = counts(rng, 2, 30, features), tmp_path / "rin.h"
+    model = model_of([rin(4, "tanh", use_bias=False), layers.Dense(7)], x)
+    kernel = model.layers[1].cell.kernel
+    kernel.assign(kernel / np.sqrt(features))
+    header(model, path, x)
+    codes = [v for n, v in constants(path).items() if "_kernel" in n]
+    codes = [values for values in codes if len(values) > 28]
+    assert len(codes) == -(-features // 258)
+    assert all(abs(values).max() > 63 for values in codes)
+    y = run_c(path, x, SANITIZED)[0] * scale_of(path)
+    expected = model.predict(x, verbose=0)
+    assert np.abs(y - expected).max() < 0.04 * np.ptp(expected)
+    run_c(path, extremes(9, features), SANITIZED)
 
 
 def test_tanh_and_sigmoid_are_off_by_two_in_32768(tmp_path):
@@ -291,10 +301,41 @@ REFUSED = {
         layers.Dense(2, "elu", name="elu"),
         RIN(2),
     ],
+    "'six'.*activation 'relu6' is not": lambda: [
+        layers.Dense(2),
+        layers.Activation("relu6", name="six"),
+        RIN(2),
+    ],
+    "'limit'.*activation has a limit": lambda: [
+        layers.Dense(2),
+        layers.ReLU(6.0, name="limit"),
+        RIN(2),
+    ],
+    "'slope'.*activation has a limit, a slope": lambda: [
+        RIN(2, layers.LeakyReLU(), name="slope")
+    ],
+    "'cell'.*activation 'softmax' is not": lambda: [
+        layers.SimpleRNN(2, "softmax", name="cell")
+    ],
     "other gates than sigmoid and tanh": lambda: [layers.GRU(2, "relu")],
     "no layer with weights follows": lambda: [RIN(2), layers.Rescaling(2)],
     "its values are always 0": lambda: [RIN(2, kernel_initializer="zeros")],
-    "a sum may reach": lambda: [layers.Rescaling(1e5), layers.GRU(2)],
+    "a sum may reach.*column [0-5], counted from 0": lambda: [
+        layers.Rescaling(1e5),
+        layers.GRU(2),
+    ],
+    r"'scale'.*variance of the channels \(2, 5\)": lambda: [
+        layers.Normalization(
+            mean=[0.0] * 6, variance=[1, 1, 0] * 2, name="scale"
+        ),
+        RIN(2),
+    ],
+    "'bn.*a weight is not finite": lambda: [
+        layers.BatchNormalization(
+            beta_initializer=keras.initializers.Constant(np.nan), name="bn"
+        ),
+        RIN(2),
+    ],
 }
 
 

@@ -131,6 +131,8 @@ ACTIVATION_LAYERS = {
 class Affine(InPlace):
     """z = (x - mean) factor + offset, value by value."""
 
+    constant: tuple[int, ...] = ()  # channels that never change
+
     def __init__(self, layer, mean=0.0, factor=1.0, offset=0.0):
         self.name = layer.name
         self.vectors = (
@@ -286,7 +288,10 @@ def _normalization(layer):
     deviation = np.maximum(np.sqrt(variance), keras.config.epsilon())
     if layer.invert:
         return Affine(layer, factor=deviation, offset=mean)
-    return Affine(layer, mean, 1 / deviation)
+    operation = Affine(layer, mean, 1 / deviation)
+    is_constant = np.ravel(variance) == 0
+    operation.constant = tuple(map(int, np.flatnonzero(is_constant)))
+    return operation
 
 
 def _batch_normalization(layer):

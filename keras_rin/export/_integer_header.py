@@ -14,6 +14,8 @@ from keras_rin.export._header_text import write_header
 from keras_rin.export._integer_steps import joined_operations
 from keras_rin.export._integer_steps import write_operations
 
+# Increments of a phase: the odd number nearest to the golden ratio of all.
+PHASES = {8: ("phase", 157), 15: ("fine_phase", 20_251)}
 _NOTES = """
 1 in y is {name}_output_scale; {name}_answer(y) is the largest of them.
 The counts of the calibration, from
@@ -62,12 +64,13 @@ class IntegerProgram(Program):
     def comment(self, text):
         self.write(f"/* {plain(text)} */")
 
-    @property
-    def phase(self):
-        """A state that each step changes, from 0 to 255."""
-        if not any(name == "phase" for name, _ in self.states):
-            self.call("advance", self.state_of("phase", 1, 0, True))
-        return "*state->phase"
+    def phase(self, bits):
+        """A state that each step changes, of 8 or 15 bits."""
+        name, increment = PHASES[bits]
+        if not any(name == field for field, _ in self.states):
+            phase = self.state_of(name, 1, 0, True)
+            self.call("advance", phase, increment, 2**bits - 1)
+        return f"*state->{name}"
 
     def sums(self, size):
         """Working memory of 32 bits, which no other operation reads."""

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_rin import _cell_descriptions
@@ -18,6 +19,7 @@ from keras_rin.export._integer_sums import Q15
 from keras_rin.export._integer_sums import Signal
 from keras_rin.export._integer_sums import Sums
 from keras_rin.export._integer_sums import exponent_for
+from keras_rin.export._integer_sums import parts_of
 from keras_rin.export._integer_sums import refuse
 from keras_rin.export._integer_sums import rounded_rows
 
@@ -32,11 +34,19 @@ GATES = ("tanh", "sigmoid")
 
 
 def _function(operation, attribute="activation"):
-    """The name of an activation."""
+    """The name of an activation, of a cell or a layer or a layer of its own."""
     activation = getattr(operation, attribute)
-    ((name, *parameters),) = activation.calls or (("linear",),)
-    is_unknown = name not in FUNCTIONS or bool(parameters)
-    refuse(operation, {f"its activation {name!r} is not supported": is_unknown})
+    (name, *parameters), *others = activation.calls or (("linear",),)
+    has_parameters = bool(parameters or others)
+    layer = activation if hasattr(activation, "name") else operation
+    refuse(
+        layer,
+        {
+            "its activation has a limit, a slope or a threshold, which is not "
+            "supported": has_parameters,
+            f"its activation {name!r} is not supported": name not in FUNCTIONS,
+        },
+    )
     return name
 
 
@@ -47,7 +57,15 @@ def _activate(program, name, z, size):
 
 def fold(program, operation, signal, is_last):
     """The weights of the next layer contain it."""
-    refuse(operation, {"no layer with weights follows it": is_last})
+    refuse(
+        operation,
+        {
+            "no layer with weights follows it": is_last,
+            f"the variance of the channels {operation.constant}, counted from "
+            "0, is 0, as their data never change; take them out of the input, "
+            "or set their variance to 1": operation.constant,
+        },
+    )
     factor, offset = np.ones(signal.size), np.zeros(signal.size)
     for function, _, values, _ in operation.vectors:
         if function == "add":
@@ -74,7 +92,7 @@ def dense(program, operation, signal, is_last):
     if name in GATES:
         exponent = Q15
     elif is_last:
-        exponent = signal.exponent + rounded_rows(kernel)[1].max() + 1
+        exponent = signal.exponent + 1 + _largest_exponent(kernel)
     else:
         exponent = exponent_for(operation, values)
     size = operation.size
@@ -86,6 +104,11 @@ def dense(program, operation, signal, is_last):
         place = program.buffer(size, signal.place)
         program.call("saturate", z, place, size)
     return Signal(place, values, exponent)
+
+
+def _largest_exponent(kernel):
+    parts = [kernel[:, columns] for columns in parts_of(kernel)]
+    return max(rounded_rows(part)[1].max() for part in parts)
 
 
 def _states(operation, signal):
@@ -110,7 +133,7 @@ def simple_cell(program, operation, signal, is_last):
         program.call("add_state", h, 2**bits, z, units)
     _activate(program, name, z, units)
     if bits:
-        phase = f"{program.phase} >> {8 - bits}"
+        phase = f"{program.phase(8)} >> {8 - bits}"
         program.call("drop_fraction", z, phase, bits, h, units)
     else:
         program.call("saturate", z, h, units)
@@ -127,16 +150,16 @@ def _fraction(operation, signal, exponent):
 
 
 def gru_cell(program, operation, signal, is_last):
-    units, matrix = operation.units, operation.recurrent_kernel
+    units = operation.units
     _check_gates(operation)
-    gates, candidate = np.split(matrix, [2 * units])
     resets_after = operation.cell.reset_after
     recurrent_bias = np.zeros(units)
     if operation.bias is not None and resets_after:
         operation.bias, recurrent = operation.bias
         recurrent_bias = recurrent[2 * units :]
         operation.bias[: 2 * units] += recurrent[: 2 * units]
-
+    _negate(operation, slice(units))  # 1 - the update gate is how far h moves
+    gates, candidate = np.split(operation.recurrent_kernel, [2 * units])
     values = _states(operation, signal)
     h = program.state_of(f"{operation.name}_h", units, Q15, True)
     hidden = Signal(h, values, Q15)
@@ -156,14 +179,14 @@ def gru_cell(program, operation, signal, is_last):
         sums.z = parts[2]
         hidden = dataclasses.replace(hidden, place=x)
         sums.add_product("recurrent_candidate", candidate, hidden)
-    program.call("interpolate", z, parts[2], h, units)
+    program.call("tanh", parts[2], units)
+    program.call("approach", z, parts[2], program.phase(15), h, units)
     return _state_output(program, Signal(h, values, Q15), is_last)
 
 
 def lstm_cell(program, operation, signal, is_last):
-    units, matrix = operation.units, operation.recurrent_kernel
+    units = operation.units
     _check_gates(operation)
-
     values, cells = np.split(_states(operation, signal), 2, axis=2)
     largest = np.abs(cells).max()
     halvings = max(exponent_for(operation, cells) - Q15, 0)
@@ -171,10 +194,11 @@ def lstm_cell(program, operation, signal, is_last):
     h = program.state_of(f"{operation.name}_h", units, Q15, True)
     c = program.state_of(f"{operation.name}_c", units, Q15 + halvings)
     hidden = Signal(h, values, Q15)
+    _negate(operation, slice(units, 2 * units))  # 1 - the forget gate
     sums = Sums(program, operation, program.sums(4 * units), Q15)
     sums.project(signal)
-    sums.add_product("recurrent_kernel", matrix, hidden)
-    program.call("remember", sums.z, halvings, c, h, units)
+    sums.add_product("recurrent_kernel", operation.recurrent_kernel, hidden)
+    program.call("remember", sums.z, halvings, program.phase(15), c, h, units)
     return _state_output(program, hidden, is_last)
 
 
@@ -196,7 +220,7 @@ def min_gru_cell(program, operation, signal, is_last):
     sums.project(signal)
     candidate = f"{sums.z} + {units}"
     _activate(program, name, candidate, units)
-    program.call("approach", sums.z, candidate, program.phase, h, units)
+    program.call("approach", sums.z, candidate, program.phase(15), h, units)
     return _state_output(program, Signal(h, values, exponent), is_last)
 
 
@@ -233,9 +257,17 @@ def residual_cell(program, operation, signal, is_last):
     program.call("scale_state", h, 2**bits, z, units)
     signal = Signal(place, inner, inner_exponent)
     sums.add_product("output_kernel", output_kernel, signal)
-    phase = f"{program.phase} >> {8 - bits}"
+    phase = f"{program.phase(8)} >> {8 - bits}"
     program.call("drop_fraction", z, phase, bits, h, units)
     return _state_output(program, hidden, is_last)
+
+
+def _negate(operation, rows):
+    """1 - sigmoid(z) is sigmoid(-z), which is fine where it is small."""
+    for name in ("kernel", "recurrent_kernel", "bias"):
+        weight = getattr(operation, name)
+        if weight is not None:
+            weight[rows] *= -1
 
 
 def _check_gates(operation):
@@ -301,13 +333,13 @@ def joined_operations(operations):
         refuse(operation, {f"{kind} is not supported there": is_unknown})
         if hasattr(operation, "cell"):
             _read_cell(operation)
-        values = vars(operation).values()
-        weights = [of for of in values if isinstance(of, np.ndarray)]
-        is_finite = all(np.isfinite(of).all() for of in weights)
+        values = keras.tree.flatten(list(vars(operation).values()))
+        weights = [value for value in values if isinstance(value, np.ndarray)]
+        is_finite = all(np.isfinite(weight).all() for weight in weights)
         refuse(operation, {"a weight is not finite": not is_finite})
         joined.append(operation)
-    activation = getattr(joined[-1], "activation", _c_layers.Activation())
-    has_softmax = activation.calls == (("softmax",),)
+    is_dense = type(joined[-1]) is _c_layers.Dense
+    has_softmax = is_dense and joined[-1].activation.calls == (("softmax",),)
     if has_softmax:
         joined[-1].activation = _c_layers.Activation()
     return joined, has_softmax

@@ -10,6 +10,9 @@ from keras_rin.export._stepwise import refuse as _refuse
 
 refuse = functools.partial(_refuse, cannot="has no form in integers")
 
+LARGEST_CODE = 127
+# So many products of a code and 16 bits are below 2^30.
+WIDEST = 2**15 // LARGEST_CODE
 Q15 = -15  # the exponent of gates and of tanh, whose values are within 1
 LARGEST_SUM = 2**30
 
@@ -55,59 +58,74 @@ class Sums:
         bias = self.operation.kernel @ offset
         if self.operation.bias is not None:
             bias += self.operation.bias
-        codes, exponents = self._rounded(kernel, signal.exponent)
-        scale = np.ldexp(1.0, exponents + self.exponent - signal.exponent)
-        error = kernel - scale[:, None] * codes
-        self.set("bias", bias + error @ signal.numbers.mean(axis=(0, 1)))
+        error = np.zeros_like(kernel)
+        for columns in parts_of(kernel):
+            codes, exponents = self._rounded(kernel, columns, signal)
+            exponents = exponents + self.exponent - signal.exponent
+            scale = np.ldexp(1.0, exponents)[:, None]
+            error[:, columns] = kernel[:, columns] - scale * codes
+        bias += error @ signal.numbers.mean(axis=(0, 1))
+        self.set("bias", bias, column=np.abs(kernel).max(axis=0).argmax())
         self.add_product("kernel", kernel, signal)
 
-    def set(self, role, values):
+    def set(self, role, values, column=None):
         codes = np.round(np.ldexp(values, -self.exponent))
-        self._check(np.abs(codes).max())
+        self._check(np.abs(codes).max(), column)
         constant = self.program.integers(32, self._name(role), codes)
         self.program.call("set", constant, self.z, len(codes))
 
     def add_product(self, role, matrix, signal):
-        codes, exponents = self._rounded(matrix, signal.exponent)
-        largest = np.abs(codes).sum(axis=1) * 2.0**15
-        self._check(np.ldexp(largest, exponents).max() + 1)
-        name, (rows, columns) = self._name(role), codes.shape
-        self.program.call(
-            "add_product",
-            self.program.integers(8, name, codes),
-            self.program.integers(8, f"{name}_shifts", -exponents - 1),
-            signal.place,
-            columns,
-            self.z,
-            rows,
-        )
+        for columns in parts_of(matrix):
+            codes, exponents = self._rounded(matrix, columns, signal)
+            sizes = np.ldexp(np.abs(codes) * 2.0**15, exponents[:, None])
+            largest = sizes.max(axis=0).argmax() + columns.start
+            self._check(sizes.sum(axis=1).max() + 1, largest)
+            name, (rows, count) = self._name(role), codes.shape
+            first = f" + {columns.start}" if columns.start else ""
+            self.program.call(
+                "add_product",
+                self.program.integers(8, name, codes),
+                self.program.integers(8, f"{name}_shifts", -exponents - 1),
+                f"{signal.place}{first}",
+                count,
+                self.z,
+                rows,
+            )
 
-    def _rounded(self, matrix, exponent):
-        exponent = exponent - np.reshape(self.exponent, (-1, 1))
-        return rounded_rows(np.ldexp(matrix, exponent))
+    def _rounded(self, matrix, columns, signal):
+        exponent = signal.exponent - np.reshape(self.exponent, (-1, 1))
+        return rounded_rows(np.ldexp(matrix[:, columns], exponent))
 
     def _name(self, role):
         return f"{self.operation.name}_{role}"
 
-    def _check(self, bound):
+    def _check(self, bound, column=None):
         self.bound += bound
+        source = ""
+        if column is not None:
+            source = f", most of it from column {column}, counted from 0"
         refuse(
             self.operation,
             {
                 "its weights are so large, or the range of what it reads is so "
                 f"small, that a sum may reach {self.bound:.3g} of the integers "
-                f"below {self.limit:.3g}": self.bound >= self.limit
+                f"below {self.limit:.3g}{source}": self.bound >= self.limit
             },
         )
 
 
-def rounded_rows(matrix):
-    """Codes of 8 bits and exponents: a row is its codes times 2**exponent.
+def parts_of(matrix):
+    """Columns whose products with 16 bits have a sum of 31 bits."""
+    count = matrix.shape[1]
+    return [
+        slice(first, min(first + WIDEST, count))
+        for first in range(0, count, WIDEST)
+    ]
 
-    No sum of the codes of a row times 16 bits exceeds 31 bits.
-    """
-    largest_code = min(127, 2**15 // matrix.shape[1])
-    largest = np.abs(matrix).max(axis=1) / largest_code
+
+def rounded_rows(matrix):
+    """Codes of 8 bits and exponents: a row is its codes times 2**exponent."""
+    largest = np.abs(matrix).max(axis=1) / LARGEST_CODE
     exponents = np.ceil(np.log2(np.maximum(largest, 2.0**-31))).astype(int)
     codes = np.round(np.ldexp(matrix, -exponents[:, None])).astype(int)
     return codes, exponents

@@ -78,10 +78,11 @@ static inline void $saturate(const int32_t z[], int16_t h[], int n)
         h[i] = $int16(z[i]);
 }
 
-/* Another phase of 8 bits at each step. */
-static inline void $advance(int16_t phase[])
+/* Another phase at each step, as many as the mask; a few in a row are spread
+over all. */
+static inline void $advance(int16_t phase[], uint16_t increment, uint16_t mask)
 {
-    phase[0] = (phase[0] + 157) & 255;
+    phase[0] = (int16_t)((uint16_t)(phase[0] + increment) & mask);
 }
 
 /* h = z without its fraction of some bits, to which the phase is added: what is
@@ -109,7 +110,7 @@ static inline void $add_product(const int8_t matrix[], const int8_t shifts[],
 
 /* tanh x, where 32768 stands for 1, off by at most 2: Taylor's third order at
 the nearest of 0, 1/4, 1/2 ..., so that tanh x is x near 0. With s = 1 - t t
-the derivatives are s, -2 s t and 2 s (2 - 3 s). */
+the derivatives are s, -2 s t and 2 s (2 - 3 s). From 5.375 on it is 1. */
 static inline int32_t $tanh_at(int32_t x)
 {
     static const int16_t tanh_a[] $PLACE = {
@@ -118,7 +119,7 @@ static inline int32_t $tanh_at(int32_t x)
         32760, 32763, 32765, 32766
     };
     const int32_t size = x < 0 ? -x : x, nearest = (size + 4096) >> 13;
-    int32_t y = 32767;
+    int32_t y = 32768;
     if (nearest < 22) {
         const int32_t t = $read_int16(tanh_a + nearest);
         const int32_t d = size - nearest * 8192, s = 32768 - ((t * t) >> 15);
@@ -153,38 +154,40 @@ static inline void $reset_sums(const int32_t reset[], const int32_t sums[],
         candidate[i] += $times($sigmoid_at(reset[i]), sums[i]);
 }
 
-/* The state of a GRU: h = gate h + (1 - gate) candidate. */
-static inline void $interpolate(const int32_t gate[],
-        const int32_t candidate[], int16_t h[], int n)
+/* sigmoid(x) d, of at most 17 bits, where 1 is 2^30. A gate below 2^-10 is
+2^-8 e^y with y = x + 8 log 2, and of s = sigmoid(y) e^y is s + s^2 + s^3 ...,
+so that it has 8 bits more. */
+static inline int32_t $gated(int32_t x, int32_t d)
 {
-    for (int i = 0; i < n; i++) {
-        const int32_t c = $tanh_at(candidate[i]);
-        h[i] = $int16(c + $times($sigmoid_at(gate[i]), h[i] - c));
-    }
+    if (x >= -227130)
+        return $sigmoid_at(x) * d;
+    const int32_t s = $sigmoid_at(x + 181704), square = (s * s) >> 15;
+    return ((s + square + ((s * square) >> 15)) * d) >> 8;
 }
 
-/* The state of a minimal GRU: h += gate (candidate - h), with the phase as in
-drop_fraction. It stays between h and the candidate, and the product below 2^31. */
+/* The state of a GRU or a minimal GRU: h += sigmoid(gate) (candidate - h), with
+a phase of 15 bits as in drop_fraction. It stays between h and the candidate,
+and the sum below 2^31. */
 static inline void $approach(const int32_t gate[], const int32_t candidate[],
-        int phase, int16_t h[], int n)
+        int16_t phase, int16_t h[], int n)
 {
     for (int i = 0; i < n; i++) {
         const int32_t difference = $int16(candidate[i]) - (int32_t)h[i];
-        const int32_t change = $sigmoid_at(gate[i]) * difference;
-        h[i] = (int16_t)(h[i] + ((change + (int32_t)phase * 128) >> 15));
+        const int32_t change = $gated(gate[i], difference);
+        h[i] = (int16_t)(h[i] + ((change + phase) >> 15));
     }
 }
 
-/* The states of an LSTM, from the sums of its gates. In c, 1 is 32768, halved
-some times. */
-static inline void $remember(const int32_t z[], int halvings, int16_t c[],
-        int16_t h[], int n)
+/* The states of an LSTM, from the sums of its gates, that of `forget` with the
+other sign. In c, 1 is 32768, halved some times; the phase has 15 bits, and the
+sums stay below 2^31. */
+static inline void $remember(const int32_t z[], int halvings, int16_t phase,
+        int16_t c[], int16_t h[], int n)
 {
     for (int i = 0; i < n; i++, z++) {
-        const int32_t input = $sigmoid_at(z[0]), forget = $sigmoid_at(z[n]);
-        const int32_t candidate = $times(input, $tanh_at(z[2 * n]));
-        const int32_t kept = $times(forget, (int32_t)c[i] * 256);
-        c[i] = $int16((kept + candidate * (256 >> halvings) + 128) >> 8);
+        const int32_t rest = c[i] * (int32_t)32768 - $gated(z[n], c[i]);
+        const int32_t input = $gated(z[0], $tanh_at(z[2 * n])) >> halvings;
+        c[i] = $int16((rest + input + phase) >> 15);
         const int32_t y = $tanh_at((int32_t)c[i] * ((int32_t)1 << halvings));
         h[i] = $int16($times($sigmoid_at(z[3 * n]), y));
     }
