@@ -7,6 +7,8 @@ from references import Averaging
 from references import assert_same
 from scipy.stats import entropy
 
+from keras_rin.diagnostics import Preflight
+from keras_rin.diagnostics import PreflightLayer
 from keras_rin.diagnostics import gradient_norms
 from keras_rin.diagnostics import preflight
 from keras_rin.diagnostics import state_trajectories
@@ -171,6 +173,28 @@ def test_clipping_is_found_inside_another_optimizer_too(make, is_clipped, data):
     report = preflight(model, data[0][:4, :3], data[1][:4])
     assert report.is_clipped == is_clipped
     assert ("not clipped" in str(report)) != is_clipped
+    assert ("global_clipnorm" in str(report)) != is_clipped
+
+
+ADVICE = {  # by what is measured: mean, state norms, gradient norms, clipped
+    "": (0.05, [0, 1, 1.4], [0.5, 1, 1], True),
+    "center them": (0.5, [0, 1, 1.4], [0.5, 1, 1], True),
+    "expands less": (0.05, [0, 1, 4], [0.5, 1, 1], True),
+    "leaves the range": (0.05, [0, 1, np.inf], [0.5, 1, 1], True),
+    "shorter sequences": (0.05, [0, 1, 1.4], [1e-3, 1, 1], True),
+    "global_clipnorm": (0.05, [0, 1, 1.4], [0.5, 1, 1], False),
+}
+
+
+@pytest.mark.parametrize("advice", ADVICE)
+def test_advice_is_printed_where_it_applies(advice):
+    mean, states, gradients, is_clipped = ADVICE[advice]
+    arrays = map(np.array, ([mean], [1.0], states, gradients))
+    layer = PreflightLayer("rin", *arrays)
+    text = str(Preflight((layer,), 1.0, None, 1.0, is_clipped))
+    for other in filter(None, ADVICE):
+        is_same = {advice, other} == {"expands less", "leaves the range"}
+        assert (other in text) == (other == advice or is_same)
 
 
 def growth_of(x, **options):

@@ -18,14 +18,17 @@ from keras_rin.diagnostics._first_batch import first_rows
 from keras_rin.diagnostics._gradients import gradient_norms
 from keras_rin.diagnostics._trajectories import state_trajectories
 
-ADVICE = """\
+NOT_CENTERED = """\
 Means that are not small beside the deviations accumulate in the hidden
-state, which grows like T: center them with `keras_rin.adapt(model, x)`.
+state, which grows like T: center them with `keras_rin.adapt(model, x)`."""
+EXPANDING = """\
 A state that grows faster than T expands by itself, and one that is not finite
-leaves the range of its dtype: choose an initializer that expands less.
+leaves the range of its dtype: choose an initializer that expands less."""
+VANISHING = """\
 Where the gradient at step 0 is near 0, the first time step hardly changes the
 last state: choose another layer, or begin with shorter sequences. Training
-can open the gates of a layer that has some.
+can open the gates of a layer that has some."""
+NOT_CLIPPED = """\
 Adam remembers a large first gradient: pass `global_clipnorm=1.0` to it."""
 
 
@@ -93,7 +96,23 @@ class Preflight(typing.NamedTuple):
                 f"like T^{layer.growth:.2f}",
                 f"  gradient norm, step 0 {layer.gradient_norms[0]:.2g}",
             ]
-        return "\n".join([*lines, "", ADVICE])
+        return "\n".join([*lines, "", *self._advice()]).rstrip()
+
+    def _advice(self):
+        """What to do, where it applies."""
+        layers = self.layers
+        applies = {
+            NOT_CENTERED: any(
+                np.any(np.abs(layer.input_mean) > 0.1 * layer.input_std)
+                for layer in layers
+            ),
+            EXPANDING: any(not layer.growth < 1.2 for layer in layers),
+            VANISHING: any(
+                not layer.gradient_norms[0] > 0.01 for layer in layers
+            ),
+            NOT_CLIPPED: not self.is_clipped,
+        }
+        return [text for text, holds in applies.items() if holds]
 
 
 def preflight(
@@ -102,7 +121,7 @@ def preflight(
     """Measures a recurrent model on one batch, before it is trained.
 
     One batch is seen forward and backward, and nothing changes. Printed, the
-    result says what to do about each number: the loss beside the baseline, the
+    result says what to do where it applies: the loss beside the baseline, the
     means of what each recurrent layer reads, the growth of its hidden state,
     how much the first time step changes the last state, and the norm of the
     first gradient with whether the optimizer clips it.

@@ -51,15 +51,32 @@ def write_c_header(model, path, options):
     return write_header(program, model, path, *sizes, **parts)
 
 
+# What C, POSIX and the libraries of compilers include, whose headers a file of
+# the same name would take the place of.
+TAKEN = """
+    aio alloca argz ar assert complex cpio cpuid ctype dirent dlfcn elf endian
+    envlock envz err errno error execinfo fcntl features fenv float fmtmsg
+    fnmatch fstab ftw gconv getopt glob grp iconv ifaddrs inttypes iso646
+    langinfo libgen libintl limits link locale malloc math mcheck memory mntent
+    monetary mqueue ndbm netdb newlib nl_types nss obstack paths poll printf
+    pthread pty pwd reent regex regexp resolv sched search semaphore setjmp
+    sgtty shadow signal spawn stab stdalign stdarg stdatomic stdbit stdbool
+    stdckdint stddef stdfix stdint stdio stdio_ext stdlib stdnoreturn string
+    strings stropts syscall sysexits syslimits syslog tar termio termios
+    tgmath thread_db threads time trace ttyent uchar ucontext ulimit unctrl
+    unistd unwind utime utmp utmpx values varargs wait wchar wctype wordexp
+    xlocale
+""".split()
+
+
 def prefix_of(path):
     is_prefix = re.fullmatch(r"[a-zA-Z]\w*\.h", path.name, re.ASCII)
-    is_of_c = path.stem in ("math", "stdint")
-    is_taken = is_of_c or PRIVATE in path.stem.split("_")
+    is_taken = path.stem.lower() in TAKEN or PRIVATE in path.stem.split("_")
     if is_taken or not is_prefix:
         raise ValueError(
             "The path of a C header must end in .h. Its stem is the prefix of "
             "all names: a letter, followed by letters, digits and underscores, "
-            f"without the word {PRIVATE!r}, and no header of C. "
+            f"without the word {PRIVATE!r}, and no header of the library of C. "
             f"Received: path={str(path)!r}"
         )
     return path.stem

@@ -88,7 +88,8 @@ class Program:
     def memory(self):
         """Types, names and sizes of arrays within a step."""
         codes = [("short", "codes", self.codes)] if self.codes else []
-        return [(self.x_type, *of) for of in self.buffers.items()] + codes
+        buffers = [(self.x_type, *item) for item in self.buffers.items()]
+        return buffers + codes
 
     @property
     def stack_bytes(self):

@@ -10,11 +10,9 @@ from typing import Any
 import keras
 from numpy.typing import ArrayLike
 
-from keras_rin.export._bill import Cost
-from keras_rin.export._bill import bill
-from keras_rin.export._bill import cost_lines
-from keras_rin.export._bill import flash_of
 from keras_rin.export._c_header import write_c_header
+from keras_rin.export._cost import Cost
+from keras_rin.export._cost import cost_of
 from keras_rin.export._integer_header import write_integer_header
 from keras_rin.export._litert import write_litert
 from keras_rin.export._onnx import write_onnx
@@ -22,7 +20,7 @@ from keras_rin.export._saved_model import write_saved_model
 
 
 class StreamingFile(typing.NamedTuple):
-    """What `export_streaming` returns; of a C header it prints the costs.
+    """What `export_streaming` returns.
 
     Attributes:
         path: `pathlib.Path`, the file or folder that was written.
@@ -30,40 +28,35 @@ class StreamingFile(typing.NamedTuple):
             those of the file or folder.
         state_bytes: Integer, the bytes of the hidden states of one stream, as
             `streaming_step` takes them; 4 more in C with int8 weights.
-        code_bytes: Integer, the bytes of flash beside the weights of a C header
-            on a Cortex-M4F, compiled when it is read. `None` if
-            `arm-none-eabi-gcc` is not installed.
     """
 
     path: pathlib.Path
     weight_bytes: int
     state_bytes: int
 
-    @property
-    def code_bytes(self) -> int | None:
-        is_header = self.path.suffix == ".h"
-        flash = flash_of(self.path, "Cortex-M4F") if is_header else None
-        return flash and flash - self.weight_bytes
+    def cost(self, processor: str = "Cortex-M0+") -> Cost:
+        """What a C header takes of a processor, before it is flashed.
 
-    def bill(self) -> dict[str, Cost | None]:
-        """What a C header takes of each processor, before it is flashed.
+        The header is compiled for it, and run in an emulator, where Debian's
+        packages for these are installed.
 
-        The header is compiled for a Cortex-M0+, a Cortex-M4F and the
-        ATmega328P of an Arduino Uno, and run in emulators, where Debian's
-        packages for them are installed, which the printed file names.
+        Args:
+            processor: String, `"Cortex-M0+"`, `"Cortex-M4F"` or the
+                `"ATmega328P"` of an Arduino Uno.
 
         Returns:
-            By name of the processor, a `Cost`, with `flash` and `ram` in bytes
-            and, `per_step`, instructions, or the cycles of an AVR; `None`
-            without the compiler. A processor whose compiler has no arrays of
-            such a size is left out. Empty for other formats.
+            A `Cost`, which prints as a line, with `flash` and `ram` in bytes
+            and `per_step`, instructions, or the cycles of an AVR; or with the
+            `problem` for which it was not measured.
+
+        Raises:
+            ValueError: There is no such processor.
         """
-        return bill(self.path) if self.path.suffix == ".h" else {}
+        return cost_of(self.path, processor)
 
     def __str__(self):
         sizes = f"{self.weight_bytes:,} bytes of weights or file, "
-        sizes += f"{self.state_bytes:,} of hidden states"
-        return f"{self.path}: {sizes}\n{cost_lines(self.bill())}".rstrip()
+        return f"{self.path}: {sizes}{self.state_bytes:,} of hidden states"
 
 
 def export_streaming(

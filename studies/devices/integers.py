@@ -4,7 +4,7 @@ The trained networks of [streams](#streams), 15 runs each, become C headers
 in floats, with int8 weights, and in integers alone, which are compiled with
 gcc and read the same test streams, in counts of 1 / 1,024. The calibration of
 a header in integers are streams of the people to train on. An answer is the
-largest output of a step. `StreamingFile.bill` gives the cost of the first
+largest output of a step. `StreamingFile.cost` gives the cost of the first
 run's header: flash and RAM as compiled with `-Os`, instructions in QEMU,
 cycles in simavr. An `—` is more than the processor has.
 """
@@ -37,6 +37,7 @@ FORMS = {
     "int8 weights": {"weights": "int8"},
     "integers": {"weights": "int8", "states": "int16"},
 }
+PROCESSORS = "Cortex-M0+", "Cortex-M4F", "ATmega328P"
 NUMBERS = "flash", "ram", "per_step"
 RUN = """
 #include "rin.h"
@@ -84,7 +85,7 @@ def run(runs, seeds, updates, test, layer, size, part):
 
 
 def compared(tested, layer, seeds, test):
-    """Answers of the headers of each run, and the bills of the first run."""
+    """Answers of the headers of each run, and the costs of the first run."""
     results = {"units": tested["units"], "weights": tested["weights"]}
     results |= {"right": [], "same": [], "costs": {}}
     for number, trained in enumerate(tested["trained"]):
@@ -154,8 +155,8 @@ def answers_of(path, x):
 def costs_of(file):
     costs = {
         processor: {name: getattr(cost, name) for name in NUMBERS}
-        for processor, cost in file.bill().items()
-        if cost
+        for processor in PROCESSORS
+        if not (cost := file.cost(processor)).problem
     }
     return {"state": file.state_bytes, "processors": costs}
 
@@ -184,8 +185,7 @@ def cost_rows(results):
     for run in rows_of(results):
         for form, costs in run["costs"].items():
             m0, m4, avr = (
-                costs["processors"].get(name, {})
-                for name in ("Cortex-M0+", "Cortex-M4F", "ATmega328P")
+                costs["processors"].get(name, {}) for name in PROCESSORS
             )
             numbers = (
                 m0.get("flash"),

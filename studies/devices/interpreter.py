@@ -79,7 +79,7 @@ def measure(largest=2**16):
         written = export_streaming(
             model, header, "c", calibration=counts, **types
         )
-        bill = written.bill()
+        m0 = written.cost("Cortex-M0+")
         export_streaming(
             model,
             file,
@@ -92,11 +92,9 @@ def measure(largest=2**16):
         run = sys.executable, "-c", RUN, file, f"{largest}"
         invoke = instructions(run, "tflite::micro::MicroInterpreter::Invoke()")
         step = instructions([compiled(header)], "step")
-    m0 = bill["Cortex-M0+"]
     return {
         "tflite-micro": {"file": size, "ram": arena, "instructions": invoke},
-        "header": m0
-        and {"file": m0.flash, "ram": m0.ram, "instructions": step},
+        "header": {"file": m0.flash, "ram": m0.ram, "instructions": step},
     }
 
 

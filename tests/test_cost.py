@@ -80,42 +80,88 @@ def test_an_emulated_uno_answers_as_the_computer(name, rng, tmp_path):
 
 # Of a step at most: instructions on a Cortex-M0+, cycles on an ATmega328P, and
 # bytes of flash on the former and of states.
-BILLS = {
+LIMITS = {
     "RIN": (4_800, 32_000, 800, 30),
     "GRU": (79_398 / 3, 80_000, 1_300, 16),
     "MinGRU": (5_500, 52_000, 1_050, 34),
 }
+PROGRAMS = "arm-none-eabi-gcc", "qemu-system-arm", "avr-gcc"
 
 
-@pytest.mark.parametrize("name", BILLS)
-def test_the_bill_of_a_header_in_integers(name, rng, tmp_path, monkeypatch):
-    x = counts(rng)
-    written = header(model_of(MODELS[name](), x), tmp_path / "rin.h", x)
-    instructions, cycles, flash, state = BILLS[name]
-    for program in ("arm-none-eabi-gcc", "qemu-system-arm", "avr-gcc"):
+@pytest.fixture
+def programs():
+    for program in PROGRAMS:
         if not shutil.which(program):
             pytest.skip(f"needs {program}")
-    bill = written.bill()
-    m0, uno = bill["Cortex-M0+"], bill["ATmega328P"]
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.usefixtures("programs")
+def test_the_cost_of_a_header_in_integers(name, rng, tmp_path):
+    x = counts(rng)
+    written = header(model_of(MODELS[name](), x), tmp_path / "rin.h", x)
+    instructions, cycles, flash, state = LIMITS[name]
+    m0, uno = map(written.cost, ("Cortex-M0+", "ATmega328P"))
     assert written.weight_bytes < m0.flash <= flash
     assert written.state_bytes <= state
-    assert bill["Cortex-M4F"].per_step < m0.per_step <= instructions
+    m4 = written.cost("Cortex-M4F")
+    assert m4.per_step < m0.per_step <= instructions
     assert uno.per_step <= cycles and uno.ram < 2_048
-    assert f"a step {m0.per_step:,} instructions" in str(written)
-    monkeypatch.setenv("PATH", "")
-    assert set(written.bill().values()) == {None}
-    assert "ATmega328P: needs gcc-avr avr-libc simavr" in str(written)
+    assert m0.problem is None
+    assert f"Cortex-M0+: flash {m0.flash:,} bytes beside memset" in str(m0)
+    assert f"a step {m0.per_step:,} instructions" in str(m0)
+
+
+def written_in_floats(tmp_path, units=4):
+    layer = RIN(units, return_sequences=True)
+    model = keras.Sequential([keras.Input((None, 6)), layer])
+    return model, export_streaming(model, tmp_path / "rin.h", "c", False)
 
 
 @pytest.mark.parametrize("units", [25, 110])
-def test_the_bill_of_a_network_beyond_an_uno(units, tmp_path):
+@pytest.mark.usefixtures("programs")
+def test_the_cost_of_a_network_beyond_an_uno(units, tmp_path):
     """First beyond its memory, then with an array beyond its compiler."""
-    if not shutil.which("avr-gcc"):
-        pytest.skip("needs avr-gcc")
-    layer = RIN(units, return_sequences=True)
-    model = keras.Sequential([keras.Input((None, 6)), layer])
-    bill = export_streaming(model, tmp_path / "rin.h", "c", False).bill()
-    assert ("ATmega328P" in bill) == (units == 25)
+    model, written = written_in_floats(tmp_path, units)
+    uno = written.cost("ATmega328P")
+    assert uno.per_step is None
     if units == 25:
-        uno = bill["ATmega328P"]
-        assert uno.ram > 4 * model.count_params() and uno.per_step is None
+        assert uno.ram > 4 * model.count_params()
+    else:
+        assert uno.flash is None
+        assert "not measured: " in str(uno) and "is too large" in str(uno)
+
+
+def test_a_compiler_without_its_library_is_a_problem(tmp_path, monkeypatch):
+    written = written_in_floats(tmp_path)[1]
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    compiler = folder / "arm-none-eabi-gcc"
+    reason = "program.c:3:10: fatal error: string.h: No such file or directory"
+    compiler.write_text(f"#!/bin/sh\necho In file >&2\necho '{reason}' >&2\n")
+    with compiler.open("a") as script:
+        script.write("echo compilation terminated. >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    cost = written.cost("Cortex-M0+")
+    assert str(cost) == f"Cortex-M0+: not measured: {reason}"
+    assert cost[1:4] == (None, None, None)
+    monkeypatch.setenv("PATH", "")
+    needed = "gcc-avr avr-libc simavr of Debian"
+    assert needed in str(written.cost("ATmega328P"))
+    with pytest.raises(ValueError, match="Cortex-M4F.*Received.*'M7'"):
+        written.cost("M7")
+
+
+def test_a_file_is_printed_without_a_compiler(tmp_path, monkeypatch):
+    """After it was moved, too; its cost is not measured then."""
+    written = written_in_floats(tmp_path)[1]
+    monkeypatch.setattr(subprocess, "run", None)
+    monkeypatch.setattr(subprocess, "check_output", None)
+    for _ in range(2):
+        assert f"{written.weight_bytes} bytes of weights" in str(written)
+        assert "rin.h" in repr(written)
+        written.path.unlink(missing_ok=True)
+    monkeypatch.undo()
+    if shutil.which("arm-none-eabi-gcc"):
+        assert "rin.h" in written.cost().problem
