@@ -1,7 +1,6 @@
 """What Keras does not say about a recurrent cell: one row for each.
 
-A step is a function of a writer: `export` passes one that writes C, and
-`diagnostics` one that computes each unit by itself, for derivatives. Operands
+A step is a function of a writer: `export` passes one that writes C. Operands
 are names of gates, of scratch and of states:
 
     project(apart=None)      gates = x W + b. Where b has a row for x and one

@@ -129,7 +129,7 @@ def test_masked_time_steps_leave_the_state_as_it_is(rng, kind, go_backwards):
     ],
 )
 def test_a_cell_of_keras_is_as_a_class_of_ones_own(rng, kind, options):
-    """The second has no closed form, but automatic derivatives."""
+    """Weights and options are those of the cell that it extends."""
     cell, subclass = (
         built(cell_class(5, **options))
         for cell_class in (kind, type("Own", (kind,), {}))

@@ -209,7 +209,7 @@ def _growth(step, states, x, lengths, basis):
 
 def _tangent_map(step, states, x, count):
     """A function of a step k and directions that returns J_k times these."""
-    if not step.gated and 2 * count < step.size:
+    if 2 * count < step.size:
 
         def grow(k, directions):
             rows = slice(len(directions))

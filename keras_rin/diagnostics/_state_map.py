@@ -13,9 +13,8 @@ from keras_rin._backends import scan
 from keras_rin._layer_walk.layers import layers_within
 from keras_rin._layer_walk.undisturbed import undisturbed
 from keras_rin.diagnostics import _autodiff
-from keras_rin.diagnostics._closed_form_jacobians import gated_cell
 
-# The size of a temporary array; a call has a few of them for each gate.
+# The size of a temporary array; a call has a few of them.
 VALUES = 2**22
 
 
@@ -89,7 +88,6 @@ class StateMap:
     def __init__(self, cell, dtype):
         self.name, self.dtype, self.size = cell.name, dtype, sum(sizes(cell))
         self.cell, self._step = cell, flat_step(cell)
-        self.gated = gated_cell(cell, dtype)
         self._compiled = {}
 
     def next(self, states, inputs):
@@ -103,10 +101,6 @@ class StateMap:
 
     def jacobians(self, states, inputs):
         """J_ij = d F_i / d s_j, `(rows, state, state)`."""
-        if self.gated:
-            count = self.gated.gates + self.gated.states
-            (slopes,) = self._run(self._slopes, count, states, inputs)
-            return self.gated.jacobians(slopes)
         return self._run(self._jacobians, self.size, states, inputs)[0]
 
     def trajectory(self, initial_states, x, unmasked):
@@ -175,9 +169,6 @@ class StateMap:
         _, norms = scan(step_back, g, time, reverse=True)
         norms = ops.concatenate([norms, last[None]])
         return [ops.swapaxes(norms, 0, 1)]
-
-    def _slopes(self, states, inputs):
-        return [self.gated.slopes(states, inputs)]
 
     def _jacobians(self, states, inputs):
         return [_autodiff.jacobians(self._step, states, inputs)]

@@ -80,10 +80,8 @@ def state_jacobians(
     transpose of its recurrent kernel, for a linear RIN that of V = U + I. The
     gradient of a loss runs back through J_T^T ... J_1^T.
 
-    In closed form for SimpleRNN, RIN, GRU and LSTM, at a cost of order batch
-    time state^2; by automatic differentiation for any other cell, at one of
-    order batch time state^3. The result has batch time state^2 numbers, which
-    `lyapunov_spectrum` does not store.
+    Automatic differentiation costs of order batch time state^3. The result has
+    batch time state^2 numbers, which `lyapunov_spectrum` does not store.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
