@@ -12,21 +12,24 @@ _FUNCTION = re.compile(
 _AT = re.compile(
     r"static inline (float|int32_t) \$(\w+)_at\(\1 x((?:, float \w+)*)\)"
 )
-_LOOP = """\
-static inline void ${name}({c_type} z[], int n{parameters})
-{{
-    for (int i = 0; i < n; i++)
-        z[i] = ${name}_at(z[i]{arguments});
-}}
-"""
+
+
+def c_text(name):
+    """The text of a file of C in this folder."""
+    return pathlib.Path(__file__).with_name(name).read_text("ascii")
+
+
+def c_template(name):
+    """That of a file of which fields are filled."""
+    return string.Template(c_text(name))
 
 
 def _functions(name):
     """The functions of a file, and their loops."""
-    text = pathlib.Path(__file__).with_name(name).read_text("ascii")
+    text, loop = c_text(name), c_template("loop.c")
     functions = {match[1]: match[0] for match in _FUNCTION.finditer(text)}
     return functions | {
-        name: _LOOP.format(
+        name: loop.substitute(
             name=name,
             c_type=c_type,
             parameters=parameters,

@@ -3,10 +3,12 @@
 import pathlib
 import re
 import shutil
-import string
 import subprocess
 import tempfile
 from typing import NamedTuple
+
+from keras_rin.export._c_functions import c_template
+from keras_rin.export._c_functions import c_text
 
 STEPS = 20
 
@@ -94,8 +96,8 @@ PROCESSORS = {
 }
 
 
-def cost_of(path: pathlib.Path, name: str) -> Cost:
-    """The cost on a processor, or what was in the way."""
+def cost_of(header, name: str) -> Cost:
+    """The cost of a `Header` on a processor, or what was in the way."""
     if name not in PROCESSORS:
         raise ValueError(
             f"`processor` must be one of {tuple(PROCESSORS)}. "
@@ -109,7 +111,7 @@ def cost_of(path: pathlib.Path, name: str) -> Cost:
     else:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                numbers = _numbers(processor, path, pathlib.Path(folder))
+                numbers = _numbers(processor, header, pathlib.Path(folder))
             except subprocess.CalledProcessError as error:
                 problem = _first_error(error)
     return Cost(name, *numbers, processor.unit, processor.megahertz, problem)
@@ -121,20 +123,20 @@ def _first_error(error):
     return next((line for line in lines if "error" in line), lines[-1])
 
 
-def _memory(processor, path, folder):
+def _memory(processor, header, folder):
     """Flash and RAM of a program, and by how much the header makes it grow."""
-    without = _compile(processor, path, folder)
-    memory = _compile(processor, path, folder, "-DNETWORK")
+    without = _compile(processor, header, folder)
+    memory = _compile(processor, header, folder, "-DNETWORK")
     return memory, [a - b for a, b in zip(memory, without, strict=True)]
 
 
-def _numbers(processor, path, folder):
+def _numbers(processor, header, folder):
     """Flash, RAM and what a step takes, or None."""
-    memory, (flash, ram) = _memory(processor, path, folder)
+    memory, (flash, ram) = _memory(processor, header, folder)
     has_room = all(a < b for a, b in zip(memory, processor.limits, strict=True))
     emulator, count = processor.emulator.split(), None
     if has_room and shutil.which(emulator[0]):
-        _compile(processor, path, folder, "-DNETWORK", f"-DSTEPS={STEPS}")
+        _compile(processor, header, folder, "-DNETWORK", f"-DSTEPS={STEPS}")
         printed = subprocess.run(
             [*emulator, folder / "program.elf"],
             capture_output=True,
@@ -145,15 +147,15 @@ def _numbers(processor, path, folder):
     return flash, ram, count
 
 
-def _compile(processor, path, folder, *options):
+def _compile(processor, header, folder, *options):
     """Bytes of flash and of RAM, with the stack of the program's functions."""
     source, program = folder / "program.c", folder / "program.elf"
-    program_text = string.Template(_text("cost_program.c"))
-    text = program_text.substitute(name=path.stem)
-    source.write_text(_text(processor.source) + text)
+    text = c_template("cost_program.c").substitute(name=header.name)
+    source.write_text(c_text(processor.source) + text)
+    header.write_into(folder)
     gcc = f"{processor.compiler} -std=gnu99 -Os -fstack-usage -fdata-sections "
     gcc += "-ffunction-sections -Wl,--gc-sections"
-    command = [*gcc.split(), *options, "-I", path.resolve().parent, source]
+    command = [*gcc.split(), *options, source]
     subprocess.run(
         [*command, "-lm", "-o", program],
         check=True,
@@ -166,7 +168,3 @@ def _compile(processor, path, folder, *options):
     usage = "".join(file.read_text() for file in folder.glob("*.su"))
     stack = sum(map(int, re.findall(r"\t(\d+)\t", usage)))
     return text + data, data + bss + stack
-
-
-def _text(name):
-    return pathlib.Path(__file__).with_name(name).read_text("ascii")

@@ -11,8 +11,7 @@ import keras
 from numpy.typing import ArrayLike
 
 from keras_rin.export._c_header import write_c_header
-from keras_rin.export._cost import Cost
-from keras_rin.export._cost import cost_of
+from keras_rin.export._header import Header
 from keras_rin.export._integer_header import write_integer_header
 from keras_rin.export._litert import write_litert
 from keras_rin.export._onnx import write_onnx
@@ -20,42 +19,21 @@ from keras_rin.export._saved_model import write_saved_model
 
 
 class StreamingFile(typing.NamedTuple):
-    """What `export_streaming` returns.
+    """What `export_streaming` returns, but for a C header.
 
     Attributes:
         path: `pathlib.Path`, the file or folder that was written.
-        weight_bytes: Integer, the bytes of the weights in a C header, else
-            those of the file or folder.
+        weight_bytes: Integer, the bytes of the file or folder.
         state_bytes: Integer, the bytes of the hidden states of one stream, as
-            `streaming_step` takes them; 4 more in C with int8 weights.
+            `streaming_step` takes them.
     """
 
     path: pathlib.Path
     weight_bytes: int
     state_bytes: int
 
-    def cost(self, processor: str = "Cortex-M0+") -> Cost:
-        """What a C header takes of a processor, before it is flashed.
-
-        The header is compiled for it, and run in an emulator, where Debian's
-        packages for these are installed.
-
-        Args:
-            processor: String, `"Cortex-M0+"`, `"Cortex-M4F"` or the
-                `"ATmega328P"` of an Arduino Uno.
-
-        Returns:
-            A `Cost`, which prints as a line, with `flash` and `ram` in bytes
-            and `per_step`, instructions, or the cycles of an AVR; or with the
-            `problem` for which it was not measured.
-
-        Raises:
-            ValueError: There is no such processor.
-        """
-        return cost_of(self.path, processor)
-
     def __str__(self):
-        sizes = f"{self.weight_bytes:,} bytes of weights or file, "
+        sizes = f"{self.weight_bytes:,} bytes, "
         return f"{self.path}: {sizes}{self.state_bytes:,} of hidden states"
 
 
@@ -70,7 +48,7 @@ def export_streaming(
     step_only: bool = False,
     calibration: "ArrayLike | None" = None,
     **converter: Any,
-) -> StreamingFile:
+) -> StreamingFile | Header:
     """Writes a model that answers to whole sequences and to single steps.
 
     The file needs neither keras_rin nor Keras where it is used. A SavedModel
@@ -111,7 +89,8 @@ def export_streaming(
             the step alone.
 
     Returns:
-        A `StreamingFile`: the path and what it takes in bytes.
+        A `StreamingFile`: the path and what it takes in bytes; of a C header a
+        `Header`.
 
     Raises:
         ValueError: The format lacks an option, the backend, the ending of the
@@ -154,6 +133,8 @@ def export_streaming(
     contents, weight_bytes, state_bytes = write(model, path, options)
     if verbose:
         print(f"Wrote {path}: {contents}.")
+    if format == "c":
+        return Header(path)
     return StreamingFile(path, weight_bytes, state_bytes)
 
 

@@ -6,59 +6,7 @@ import keras
 
 from keras_rin import _files
 from keras_rin import _version
-
-_HEADER = """\
-/*
-One time step of the Keras model {model!r}, in C99 and C++.
-
-Made by keras_rin {version} with Keras {keras} on {backend}.
-
-x[{inputs}]: {x}.
-y[{outputs}]: {y}. It must not overlap x.
-{notes}
-Within a namespace of C++, include its headers before the namespace.
-
-Flash: {flash:,} bytes for the {weights} weights, and the code.
-RAM: {ram:,} bytes for each {name}_state; {stack:,} bytes of stack in a step.
-
-Example:
-
-    #include "{name}.h"
-    static {name}_state state;
-    static {x_type} x[{name}_inputs];
-    static {y_type} y[{name}_outputs];
-    {name}_reset(&state);
-    while (read_input(x)) {{ {name}_step(&state, x, y); use_output(y); }}
-*/
-
-#ifndef {private}_H
-#define {private}_H
-{before}
-enum {{ {name}_inputs = {inputs}, {name}_outputs = {outputs} }};
-
-/* The hidden states: one for each stream. */
-typedef struct {{
-{states}
-}} {name}_state;
-
-{constants}
-{functions}
-/* Sets the hidden states to 0, as before the first step of a sequence. */
-static inline void {name}_reset({name}_state *state)
-{{
-{reset}
-}}
-
-/* Reads one time step x, updates the hidden states and writes y. */
-static inline void {name}_step({name}_state *state, const {x_type} x[],
-        {y_type} y[])
-{{
-{memory}
-{step}
-}}
-{after}
-#endif
-"""
+from keras_rin.export._c_functions import c_template
 
 
 def write_header(
@@ -70,10 +18,10 @@ def write_header(
     stands `before` and `after` the step.
     """
     program.use("zero")
-    text = _HEADER.format(
+    text = c_template("header.c").substitute(
         name=program.prefix,
         private=program.private,
-        model=plain(model.name),
+        model=repr(plain(model.name)),
         version=_version.__version__,
         keras=keras.__version__,
         backend=keras.backend.backend(),
@@ -82,9 +30,9 @@ def write_header(
         weights="float32" if program.weights == "float32" else "int8",
         x_type=program.x_type,
         y_type=program.y_type,
-        flash=program.flash_bytes,
-        ram=program.state_bytes,
-        stack=program.stack_bytes,
+        flash=f"{program.flash_bytes:,}",
+        ram=f"{program.state_bytes:,}",
+        stack=f"{program.stack_bytes:,}",
         states="\n".join(
             f"    {program.x_type} {name}[{size}];{program.notes.get(name, '')}"
             for name, size in program.states

@@ -5,6 +5,7 @@ import textwrap
 import numpy as np
 
 from keras_rin.export._c_functions import INTEGER_FUNCTIONS
+from keras_rin.export._c_functions import c_template
 from keras_rin.export._c_functions import functions_of
 from keras_rin.export._c_header import Chain
 from keras_rin.export._c_header import prefix_of
@@ -22,28 +23,6 @@ The counts of the calibration, from
 {low}
 to
 {high}
-"""
-_BEFORE = """\
-#include <stdint.h>
-#ifdef __AVR__
-#include <avr/pgmspace.h>
-#define {private}_PLACE PROGMEM
-#else
-#define {private}_PLACE
-#endif
-
-/* What 1 in y stands for, for the computer that compares. */
-#define {name}_output_scale {scale!r}
-"""
-_AFTER = """
-/* The index of the largest of the outputs. */
-static inline int {name}_answer(const int32_t y[])
-{{
-    int largest = 0;
-    for (int i = 1; i < {name}_outputs; i++)
-        largest = y[i] > y[largest] ? i : largest;
-    return largest;
-}}
 """
 
 
@@ -122,8 +101,10 @@ def write_integer_header(model, path, options):
         x="one step of the input, as the sensor counts",
         y=f"{output} after this step",
         notes=_NOTES.format(low=low, high=high, **names),
-        before=_BEFORE.format(scale=scale, **names),
-        after=_AFTER.format(**names),
+        before=c_template("integer_before.c").substitute(
+            scale=repr(scale), **names
+        ),
+        after=c_template("integer_after.c").substitute(names),
     )
 
 

@@ -62,7 +62,7 @@ static int16_t count(float value, float unit)
 
 
 def write(model, log, form, folder, steps=None):
-    """Writes `rin.h` and `main.c` into a folder; returns the header's file.
+    """Writes `rin.h` and `main.c` into a folder; returns the header.
 
     Integers are calibrated with the first steps to train on, or all.
     """
@@ -85,9 +85,9 @@ def write(model, log, form, folder, steps=None):
     names = ", ".join(json.dumps(of, ensure_ascii=False) for of in log.classes)
     text = text.replace("CLASSES", names).replace("VALUE", value)
     path = Path(folder, "rin.h")
-    file = export.export_streaming(model, path, "c", False, **options)
+    export.export_streaming(model, path, "c", False, **options)
     Path(folder, "main.c").write_text(text.replace("UNITS", units))
-    return file
+    return export.Header(path)
 
 
 def sizes(model, log):
@@ -103,13 +103,13 @@ def sizes(model, log):
 
 
 def check(model, log, form, header):
-    """What `check_header` says of the test rows."""
+    """What `Header.compare` says of the test rows."""
     x, _ = log.rows("test")
     if form == "integers":
         unit = units_of(log.rows("train", "validate")[0])
         model = _reading_counts(model, unit)
         x = np.clip(np.round(x / unit), -(2**15), 2**15 - 1)
-    return export.check_header(model, header, x[None])
+    return export.Header(header).compare(model, x[None])
 
 
 def units_of(x):

@@ -40,8 +40,8 @@ class Stream(typing.NamedTuple):
         model: The trained Keras model, which reads rows as in the log.
         classes: List of strings, the names of the classes in order.
         form: String, the form of the header that is in the folder.
-        header: `keras_rin.export.StreamingFile` of the header.
-        check: String, what `check_header` says of the test rows.
+        header: `keras_rin.export.Header`.
+        check: String, what `Header.compare` says of the test rows.
     """
 
     table: pd.DataFrame
@@ -50,7 +50,7 @@ class Stream(typing.NamedTuple):
     model: keras.Model
     classes: list
     form: str
-    header: export.StreamingFile
+    header: export.Header
     check: str
 
     def __repr__(self) -> str:

@@ -4,15 +4,13 @@ The trained networks of [streams](#streams), 15 runs each, become C headers
 in floats, with int8 weights, and in integers alone, which are compiled with
 gcc and read the same test streams, in counts of 1 / 1,024. The calibration of
 a header in integers are streams of the people to train on. An answer is the
-largest output of a step. `StreamingFile.cost` gives the cost of the first
+largest output of a step. `Header.cost` gives the cost of the first
 run's header: flash and RAM as compiled with `-Os`, instructions in QEMU,
 cycles in simavr. An `—` is more than the processor has.
 """
 
-import ctypes
 import functools
 import pathlib
-import subprocess
 import tempfile
 
 import keras
@@ -39,22 +37,6 @@ FORMS = {
 }
 PROCESSORS = "Cortex-M0+", "Cortex-M4F", "ATmega328P"
 NUMBERS = "flash", "ram", "per_step"
-RUN = """
-#include "rin.h"
-#ifdef rin_output_scale /* in integers */
-typedef int16_t input;
-typedef int32_t output;
-#else
-typedef float input, output;
-#endif
-void run(const input *x, output *y, long steps)
-{
-    static rin_state state;
-    rin_reset(&state);
-    for (long t = 0; t < steps; t++, x += rin_inputs, y += rin_outputs)
-        rin_step(&state, x, y);
-}
-"""
 
 
 def measure(
@@ -102,10 +84,10 @@ def compared(tested, layer, seeds, test):
                 options = options | {"calibration": np.round(seen / COUNT)}
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, "rin.h")
-                file = export_streaming(model, path, "c", False, **options)
-                answers[form] = answers_of(path, np.round(x / COUNT))
+                header = export_streaming(model, path, "c", False, **options)
+                answers[form] = answers_of(header, np.round(x / COUNT))
                 if number == 0:
-                    results["costs"][form] = costs_of(file)
+                    results["costs"][form] = costs_of(header)
         right = {f: round(np.mean(a == y), 5) for f, a in answers.items()}
         same = {
             form: round(np.mean(of == answers["float32"]), 5)
@@ -135,30 +117,18 @@ def trained_model(layer, units, trained, people):
     return model
 
 
-def answers_of(path, x):
+def answers_of(header, x):
     """The largest output of each step, `(streams, steps)`."""
-    is_integer = "rin_output_scale" in path.read_text()
-    types = ("int16", "int32") if is_integer else ("float32", "float32")
-    library = path.with_name("rin.so")
-    gcc = ["gcc", "-O2", "-shared", "-fPIC", "-I", path.parent, "-x", "c", "-"]
-    subprocess.run([*gcc, "-o", library, "-lm"], input=RUN.encode(), check=True)
-    step = ctypes.CDLL(str(library)).run
-    answers = []
-    for stream in x.astype(types[0]):
-        y = np.empty((len(stream), watch.CLASSES), types[1])
-        pointers = (of.ctypes.data_as(ctypes.c_void_p) for of in (stream, y))
-        step(*pointers, ctypes.c_long(len(stream)))
-        answers.append(y.argmax(axis=-1))
-    return np.stack(answers)
+    return header.predict(x).argmax(axis=-1)
 
 
-def costs_of(file):
+def costs_of(header):
     costs = {
         processor: {name: getattr(cost, name) for name in NUMBERS}
         for processor in PROCESSORS
-        if not (cost := file.cost(processor)).problem
+        if not (cost := header.cost(processor)).problem
     }
-    return {"state": file.state_bytes, "processors": costs}
+    return {"state": header.state_bytes, "processors": costs}
 
 
 def answer_rows(results):

@@ -6,7 +6,6 @@ dictionary of `y` and the new states.
 
 import contextlib
 import pathlib
-import subprocess
 import tempfile
 import time
 
@@ -68,19 +67,3 @@ def stream(step, states, x):
         microseconds.append(1e6 * (time.perf_counter() - start))
         outputs.append(states.pop("y")[0])
     return np.stack(outputs), microseconds
-
-
-def c_program(header, streams):
-    """A function of x `(streams, steps, inputs)`: the outputs of a C header."""
-    program = header.with_name("stream")
-    command = ["gcc", "-O2", "-std=c99", f"-DSTREAMS={streams}"]
-    command += ["-I", header.parent, pathlib.Path(__file__).parent / "stream.c"]
-    subprocess.run([*command, "-o", program, "-lm"], check=True)
-
-    def run(x):
-        data = x.swapaxes(0, 1).astype("float32").tobytes()
-        output = subprocess.check_output([program], input=data)
-        y = np.frombuffer(output, "float32")
-        return y.reshape(x.shape[1], len(x), -1).swapaxes(0, 1)
-
-    return run

@@ -17,6 +17,7 @@ from step_files import assert_near
 from step_files import run
 from step_files import run_c
 
+from keras_rin.export import Header
 from keras_rin.export import check_header
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
@@ -50,13 +51,13 @@ def test_a_header_is_compared_with_its_model(make, weights, rng, path):
     export_streaming(model, path, "c", False, weights=weights)
     x = rng.integers(5, size=(4, 30, *model.inputs[0].shape[2:]))
     largest = {"float32": 1e-5, "int8": 0.2}[weights]
-    assert check_header(model, path, x)[0] < largest
+    assert Header(path).compare(model, x)[0] < largest
     for weight in model.weights:  # the header is that of other weights
         weight.assign(weight + 0.3 * rng.normal(size=weight.shape))
     y = run_c(path, x)[0]
     expected = model.predict(x, verbose=0)
     y = y if y.ndim == expected.ndim else y[:, -1]
-    difference, agreement = check_header(model, path, x)
+    difference, agreement = Header(path).compare(model, x)
     np.testing.assert_allclose(difference, abs(y - expected).max())
     assert agreement == np.mean(y.argmax(-1) == expected.argmax(-1)) < 1
 
@@ -84,7 +85,7 @@ def test_a_right_header_of_any_model_is_called_right(make, steps, rng, path):
     model = make()
     export_streaming(model, path, "c", False)
     x = rng.normal(size=(3, steps, 2))
-    difference, agreement = check_header(model, path, x)
+    difference, agreement = Header(path).compare(model, x)
     assert difference < 1e-5 and agreement == 1
 
 
@@ -92,7 +93,7 @@ def test_fewer_samples_than_a_step_reads_are_refused(path):
     model = strided()
     export_streaming(model, path, "c", False)
     with pytest.raises(ValueError, match="at least 3.*Received.*2, 2"):
-        check_header(model, path, np.ones((1, 2, 2)))
+        Header(path).compare(model, np.ones((1, 2, 2)))
 
 
 @pytest.mark.parametrize("activation", ["softmax", "linear"])
@@ -107,7 +108,7 @@ def test_a_header_in_integers_is_compared(activation, rng, path):
     x = rng.integers(-256, 257, size=(4, 300, 2))
     options = {"weights": "int8", "states": "int16", "calibration": x}
     export_streaming(model, path, "c", False, **options)
-    check = check_header(model, path, x)
+    check = Header(path).compare(model, x)
     y = run_c(path, x)[0].astype("float64")
     if activation == "softmax":
         y *= float(re.search(r"output_scale (\S+)", path.read_text())[1])
@@ -122,13 +123,44 @@ def test_a_header_in_integers_is_compared(activation, rng, path):
     assert check.saturated == check.outside == 0
     assert "Warning" not in str(check)
     assert f"{check.agreement:.2%} of the answers" in str(check)
-    wide = check_header(model, path, 100 * x)
+    wide = Header(path).compare(model, 100 * x)
     assert wide.outside == np.mean(abs(100 * x).max(axis=-1) > 256)
     assert 0.1 < wide.saturated < 1
     for line in ("leave the range of the calib", "unlike the model"):
         assert line in str(wide)
     with pytest.raises(ValueError, match="whole numbers from -32768 to 32767"):
-        check_header(model, path, x / 3)
+        Header(path).compare(model, x / 3)
+
+
+@pytest.mark.parametrize("make", [strided, of_tokens])
+def test_an_opened_header_predicts_every_step(make, rng, path):
+    """After it was moved and called otherwise, and compiled once."""
+    model = make()
+    export_streaming(model, path, "c", False)
+    moved = path.rename(path.with_name("moved.h"))
+    header = Header(moved)
+    moved.unlink()
+    x = rng.integers(5, size=(4, 31, *model.inputs[0].shape[2:]))
+    steps = 31 if make is of_tokens else 10
+    for _ in range(2):
+        y = header.predict(x)
+        assert y.shape == (4, steps, 3 if make is of_tokens else 4)
+        expected = model.predict(x[:, : 31 // steps * steps], verbose=0)
+        np.testing.assert_allclose(y[:, -1], expected, atol=1e-5)
+    with pytest.raises(ValueError, match=r"\(batch, time, ...\).*\(4, 31, 7\)"):
+        header.predict(np.ones((4, 31, 7)))
+    assert "moved.h" in repr(header) and "moved.h: " in str(header)
+
+
+def test_a_file_that_is_no_header_is_refused(path):
+    path.write_text("#define rin_inputs 3\n")
+    with pytest.raises(ValueError, match="header of keras_rin.*rin.h"):
+        Header(path)
+
+
+def test_the_name_of_before_says_what_took_its_place(path):
+    with pytest.raises(NotImplementedError, match=r"Header\(path\).compare"):
+        check_header(of_numbers(), path, np.ones((2, 5, 2)))
 
 
 @pytest.mark.parametrize("missing", ["rin.h", "cc"])
@@ -138,7 +170,7 @@ def test_a_missing_header_or_compiler_is_named(missing, path, monkeypatch):
         export_streaming(model, path, "c", False)
         monkeypatch.setenv("PATH", "")
     with pytest.raises(FileNotFoundError, match=missing):
-        check_header(model, path, np.ones((2, 5, 2)))
+        Header(path).compare(model, np.ones((2, 5, 2)))
 
 
 @pytest.mark.exhaustive
