@@ -326,6 +326,12 @@ def draw_dynamics():
     return {"rates": names["rates"], "sweep": names["sweep"]}
 
 
+def draw_recurrent_identity():
+    """Two pictures of gradients before training."""
+    _, names = run("docs/recurrent_identity.md")
+    return {"gradients": names["gradients"], "reach": names["reach"]}
+
+
 PICTURES = {
     "dynamics": draw_dynamics,
     "tasks": draw_tasks,
@@ -334,9 +340,8 @@ PICTURES = {
     "pulse": draw_pulse,
     "sizes": draw_sizes,
     "cube": draw_cube,
-    "gradients": of_page("README.md"),
     "memory": of_page("docs/nonnormal.md"),
-    "reach": of_page("docs/recurrent_identity.md"),
+    "reach": draw_recurrent_identity,
     "directions": of_page("docs/identity_in_depth.md"),
     "tutorial": draw_tutorial,
 }

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_rin import _arguments
+from keras_rin import _extras
 
 # One style for each layer and initialization in every picture, in colors
 # that differ without red or green and are read on white and on black.
@@ -35,7 +36,8 @@ def axes(ax, *labels) -> Any:
         import matplotlib.pyplot
     except ImportError as error:
         raise ImportError(
-            "keras_rin.plots needs matplotlib: pip install 'keras-rin[plots]'."
+            "keras_rin.plots needs matplotlib: "
+            f"{_extras.install_command('plots')}"
         ) from error
 
     if ax is None:  # a figure without pyplot cannot be shown

@@ -358,6 +358,7 @@ def draw(results):
             panel.plot([min(values), np.mean(values)], [place] * 2, color=color)
             panel.plot(np.mean(values), place, "o", color=color)
         panel.set_yticks(range(len(runs)), [run["layer"] for run in runs])
+        panel.set_ylim(-0.6, len(runs) - 0.4)  # the frame cuts no dot
         panel.set_title(f"about {size:,} weights", loc="left", fontsize=10)
         panel.grid(axis="x", linewidth=0.3)
         panel.axvline(regression, color="0.5", linestyle="--")
