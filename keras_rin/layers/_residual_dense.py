@@ -80,7 +80,7 @@ class ResidualDense(ResidualBranch):
         )
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "ResidualDense":
         """Files of version 0.1.0 call the units `width`."""
         names = {"width": "units"}
         return cls(**{names.get(k, k): value for k, value in config.items()})
