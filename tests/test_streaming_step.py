@@ -181,9 +181,9 @@ MARKS = {
 }
 
 
-def assert_steps_are_the_sequence(model, x, tolerance=1e-4, of=None):
-    of = of or model
-    y = outputs_of_steps(streaming_step(of), blocks_of(of, x))
+def assert_steps_are_the_sequence(model, x, tolerance=1e-4, stepped=None):
+    stepped = stepped or model
+    y = outputs_of_steps(streaming_step(stepped), blocks_of(stepped, x))
     assert_near(y, model, x, tolerance)
 
 
@@ -209,7 +209,7 @@ def test_a_loaded_model_may_have_any_names(rng, tmp_path):
     keras.backend.clear_session()
     loaded = keras.models.load_model(tmp_path / "model.keras")
     x = some_input(rng, model, 2, 5)
-    assert_steps_are_the_sequence(model, x, of=loaded)
+    assert_steps_are_the_sequence(model, x, stepped=loaded)
 
 
 def test_the_weights_are_those_of_the_model():

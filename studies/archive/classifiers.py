@@ -45,7 +45,10 @@ def classify(name, classifiers):
         classifier.fit(x, train.y)
         return float(np.mean(classifier.predict(x_test) == test.y))
 
-    accuracies = {of: [*map(accuracy, estimators[of])] for of in classifiers}
+    accuracies = {
+        classifier: [*map(accuracy, estimators[classifier])]
+        for classifier in classifiers
+    }
     return {"data": name} | accuracies
 
 
@@ -58,11 +61,18 @@ def as_sktime_reads(x, steps):
 def tables(results):
     classifiers = results["classifiers"]
     rows = [
-        [name, f"{np.mean([np.mean(of[name]) for of in classifiers]):.3f}"]
-        + [spread(of[name]) for of in classifiers]
+        [
+            name,
+            f"{np.mean([np.mean(row[name]) for row in classifiers]):.3f}",
+        ]
+        + [spread(row[name]) for row in classifiers]
         for name in list(classifiers[0])[1:]
     ]
-    header = ["classifier", "mean", *(of["data"] for of in classifiers)]
+    header = [
+        "classifier",
+        "mean",
+        *(row["data"] for row in classifiers),
+    ]
     caption = (
         "Accuracy on the test set (median, lowest to highest of the seeds)"
     )

@@ -149,9 +149,9 @@ def accuracies(name, layer, updates, choices, seeds):
 def best_choice(choices):
     """The smallest rate within a standard error of the highest mean."""
     every = [
-        {"scale": of["part"], **choice}
-        for of in choices
-        for choice in of["choices"]
+        {"scale": scale["part"], **choice}
+        for scale in choices
+        for choice in scale["choices"]
     ]
     means = [np.mean(choice["folds"]) for choice in every]
     folds = every[np.argmax(means)]["folds"]
@@ -164,14 +164,14 @@ def best_choice(choices):
 def scaled(name, scale):
     """Recordings to train and to test on, of equal length, in one scale."""
     parts = data.read(name)
-    steps = max(of.x.shape[1] for of in parts)
+    steps = max(part.x.shape[1] for part in parts)
     x = [
-        np.pad(of.x, ((0, 0), (0, steps - of.x.shape[1]), (0, 0)))
-        for of in parts
+        np.pad(part.x, ((0, 0), (0, steps - part.x.shape[1]), (0, 0)))
+        for part in parts
     ]
     if scale == "own":
-        x = by_own_deviation(x, [of.lengths for of in parts])
-    return [of._replace(x=new) for of, new in zip(parts, x, strict=True)]
+        x = by_own_deviation(x, [part.lengths for part in parts])
+    return [part._replace(x=new) for part, new in zip(parts, x, strict=True)]
 
 
 def by_own_deviation(x, lengths):
@@ -189,8 +189,10 @@ def by_own_deviation(x, lengths):
         logarithms.append(np.log(deviation) * np.ones_like(recordings))
     mean, deviation = logarithms[0].mean((0, 1)), logarithms[0].std((0, 1))
     return [
-        np.concatenate([wave, (of - mean) / deviation], -1).astype("float32")
-        for wave, of in zip(waves, logarithms, strict=True)
+        np.concatenate([wave, (logarithm - mean) / deviation], -1).astype(
+            "float32"
+        )
+        for wave, logarithm in zip(waves, logarithms, strict=True)
     ]
 
 
@@ -336,8 +338,12 @@ def time_table(milliseconds):
 
 
 def best_fold(run, rolled):
-    of = [of["folds"] for of in run["choices"] if of["rolled"] == rolled]
-    return f"{np.mean(of, axis=1).max():.3f}"
+    folds = [
+        choice["folds"]
+        for choice in run["choices"]
+        if choice["rolled"] == rolled
+    ]
+    return f"{np.mean(folds, axis=1).max():.3f}"
 
 
 TESTED = {

@@ -25,8 +25,8 @@ def lower_over_tasks(study, where):
     if not first.keys() & second.keys() >= tasks:
         return []
     accuracies = " vs. ".join(
-        f"{np.concatenate([of[t].accuracies for t in tasks]).mean():.1%}"
-        for of in (first, second)
+        f"{np.concatenate([outcome[t].accuracies for t in tasks]).mean():.1%}"
+        for outcome in (first, second)
     )
     part = verdicts.difference(
         [second[task].median_test_loss for task in tasks],

@@ -46,7 +46,7 @@ from keras_rin.layers import RIN
 
 BATCH, UPDATES, SEEDS = 16, 600, 5
 SIZES = (350, 1000, 2000)  # weights, each a byte
-PARTS = 3  # of the people to train on, one of which chooses the rate
+FOLDS = 3  # of the people to train on, one of which chooses the rate
 DIFFERENCES = (
     ("minGRU, bias -3", "RIN, 0.95 I"),
     ("minGRU, bias -3", "RIN"),
@@ -160,7 +160,7 @@ def validated(layer, size, rates, updates, test):
     """Accuracies of each rate, by fold."""
     cases = []
     for rate, fold in itertools.product(rates, watch.FOLDS):
-        left_out = watch.others(fold)[::PARTS]
+        left_out = watch.others(fold)[::FOLDS]
         cases.append((rate, watch.others(fold + left_out), left_out, 0))
     results = train(layer, size, cases, updates, (2, test[1]))
     return np.reshape(results["accuracies"], (len(rates), -1)).tolist()
@@ -233,18 +233,19 @@ def train(layer, size, cases, updates, test):
     for n, of_test in enumerate(left_out):
         x, y = watch.streams(of_test, *test)
         x = (x - mean[n]) / deviation[n]
-        right = np.asarray(answer([of[n] for of in weights], x)) == y
+        right = np.asarray(answer([weight[n] for weight in weights], x)) == y
         settle = watch.steps_to_settle(right, y)
         scores.append(
             (right.mean(), np.median(settle), np.isinf(settle).mean())
         )
     names = "accuracies", "settle", "never"
-    for name, of in zip(names, zip(*scores, strict=True), strict=True):
+    for name, values in zip(names, zip(*scores, strict=True), strict=True):
         results[name] = [
-            round(float(v), 5) if np.isfinite(v) else None for v in of
+            round(float(v), 5) if np.isfinite(v) else None for v in values
         ]
     results["trained"] = [
-        [np.ravel(of[n]).tolist() for of in weights] for n in range(len(cases))
+        [np.ravel(weight[n]).tolist() for weight in weights]
+        for n in range(len(cases))
     ]
     return results
 
@@ -346,7 +347,7 @@ def draw(results):
         len(panels),
         sharex=True,
         squeeze=False,
-        height_ratios=[len(of) for of in panels.values()],
+        height_ratios=[len(rows) for rows in panels.values()],
     )
     for panel, (size, runs) in zip(axes[:, 0], panels.items(), strict=True):
         runs = sorted(

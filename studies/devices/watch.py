@@ -95,8 +95,10 @@ def steps_to_settle(right, y):
     steps = []
     for of_stream, labels in zip(right, y, strict=True):
         changes = np.flatnonzero(np.diff(labels)) + 1
-        for of in np.split(of_stream, changes)[1:]:
-            runs = np.convolve(of, np.ones(SETTLED, int), "valid") == SETTLED
+        for stretch in np.split(of_stream, changes)[1:]:
+            runs = (
+                np.convolve(stretch, np.ones(SETTLED, int), "valid") == SETTLED
+            )
             steps.append(int(runs.argmax()) if runs.any() else np.inf)
     return np.array(steps)
 

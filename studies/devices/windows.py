@@ -48,7 +48,7 @@ def run(name, windows, test):
     """Window, size and scores of each fold."""
     folds = []
     for fold in watch.FOLDS:
-        left_out = watch.others(fold)[:: streams.PARTS]
+        left_out = watch.others(fold)[:: streams.FOLDS]
         people = watch.others(fold + left_out)
         accuracies = [
             scores(name, window, people, left_out, (2, test[1]))["accuracies"]
@@ -128,7 +128,7 @@ def network_rows():
 
 def classifier_rows(results):
     for run in results["runs"]:
-        settle = [np.inf if of is None else of for of in run["settle"]]
+        settle = [np.inf if steps is None else steps for steps in run["settle"]]
         yield [
             run["classifier"],
             ", ".join(map(str, run["windows"])),

@@ -155,7 +155,11 @@ def programs():
 def claims_of_programs():
     """The claims of all programs, from their stored results."""
     measurements = map(Measurement.load, programs())
-    return [claim for of in measurements for claim in of.claims(of.folder)]
+    return [
+        claim
+        for measurement in measurements
+        for claim in measurement.claims(measurement.folder)
+    ]
 
 
 def _caption(draw):

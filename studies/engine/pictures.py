@@ -79,7 +79,9 @@ def _models(study):
     all_losses = list(itertools.chain(*losses))
     for axes, (title, panel) in zip(rows[:, 0], panels, strict=True):
         best = [(label, outcome.best) for label, outcome in panel]
-        for label, trial in sorted(best, key=lambda of: of[1].median_test_loss):
+        for label, trial in sorted(
+            best, key=lambda pair: pair[1].median_test_loss
+        ):
             losses = list(trial.test_losses.values())
             axes.plot(losses, [label] * len(losses), "|", color="grey")
             axes.plot(trial.median_test_loss, label, "o", color=color(label))

@@ -125,7 +125,7 @@ class Trial:
         """{matrix: its Henrici departures before training, and after}"""
         stored = [r.henrici_departure for r in self.runs if r.henrici_departure]
         return {
-            matrix: [[of[when][matrix] for of in stored] for when in WHEN]
+            matrix: [[run[when][matrix] for run in stored] for when in WHEN]
             for matrix in (stored[0]["after"] if stored else [])
         }
 
@@ -197,7 +197,9 @@ class Study:
 
         trials = grouped(sorted(runs, key=lambda run: run.seed), values)
         seeds = len(self.protocol["seeds"])
-        return [Trial(*of) for of in trials.items() if len(of[1]) >= seeds]
+        return [
+            Trial(*trial) for trial in trials.items() if len(trial[1]) >= seeds
+        ]
 
     def outcome(self, variant):
         """Of one variant, None if its runs are not complete."""

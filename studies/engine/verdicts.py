@@ -37,7 +37,9 @@ def compare(first, second, expect, within, condition=""):
     an advantage as large as the margin is excluded.
     """
     seeds = sorted(first.keys() & second.keys())
-    first, second = (np.array([of[s] for s in seeds]) for of in (first, second))
+    first, second = (
+        np.array([values[s] for s in seeds]) for values in (first, second)
+    )
     differences = first - second
     low, high = mean_interval(differences)
     margin = min(within, MATTERS * max(np.mean(first), np.mean(second)))

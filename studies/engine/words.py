@@ -101,5 +101,5 @@ def _differs(variants, name):
 
 def _with_values(variants, names):
     """Those of the first variant first."""
-    used = (n for of in variants for n in names if of[n] is not None)
+    used = (n for variant in variants for n in names if variant[n] is not None)
     return list(dict.fromkeys(used))

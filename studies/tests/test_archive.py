@@ -16,11 +16,16 @@ def test_the_smallest_rate_within_a_standard_error_is_chosen(folds, chosen):
     """Of the best one, and of scales at this rate the one with more right."""
     rates = 0.001, 0.003, 0.01
     choices = [
-        {"rate": rate, "rolled": False, "folds": of}
-        for rate, of in zip(rates, folds, strict=True)
+        {"rate": rate, "rolled": False, "folds": fold}
+        for rate, fold in zip(rates, folds, strict=True)
     ]
-    worse = [{**of, "folds": [0.99 * n for n in of["folds"]]} for of in choices]
+    worse = [
+        {**choice, "folds": [0.99 * n for n in choice["folds"]]}
+        for choice in choices
+    ]
     parts = {"own": worse, "set": choices[::-1]}
-    best = best_choice([{"part": n, "choices": of} for n, of in parts.items()])
+    best = best_choice(
+        [{"part": name, "choices": rows} for name, rows in parts.items()]
+    )
     expected = {"scale": "set", **choices[chosen]}
     assert best == expected

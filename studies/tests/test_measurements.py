@@ -109,7 +109,9 @@ def test_results_pictures_and_page_are_written_of_each_variant(squares):
     assert text.startswith(title + "**What is n^2?**\n\nBy mult")
     three, five = text.split("### Five\n")
     assert "Recorded by `python " in three and "keras " in three
-    assert [len(re.findall(r"^\| \d", of, re.M)) for of in (three, five)] == [
+    assert [
+        len(re.findall(r"^\| \d", text, re.M)) for text in (three, five)
+    ] == [
         3,
         5,
     ]
