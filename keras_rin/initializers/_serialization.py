@@ -19,7 +19,7 @@ def complete_config(initializer):
     config = initializer.get_config()
     added = {
         name: getattr(initializer, name)
-        for name in _arguments(initializer) - config.keys()
+        for name in _arguments(initializer).keys() - config.keys()
         if isinstance(getattr(initializer, name, initializer), PLAIN)
     }
     if added:
@@ -30,17 +30,21 @@ def complete_config(initializer):
 
 def lost_arguments(initializer):
     """The arguments that even the complete config does not bring back."""
-    return sorted(
-        _arguments(initializer) - (complete_config(initializer) or {}).keys()
-    )
+    config = complete_config(initializer) or {}
+    return sorted(_arguments(initializer).keys() - config.keys())
 
 
 def serialize(initializer):
-    """`keras.initializers.serialize`, with the complete config."""
+    """`keras.initializers.serialize`, with arguments that it would lose."""
     serialized = keras.initializers.serialize(initializer)
-    if config := complete_config(initializer):
-        config |= serialized["config"]  # whose nested objects are serialized
-        return {**serialized, "config": config}
+    defaults = _arguments(initializer)
+    lost = {
+        name: value
+        for name, value in (complete_config(initializer) or {}).items()
+        if name not in serialized["config"] and value != defaults[name]
+    }
+    if lost:
+        serialized["config"] = {**serialized["config"], **lost}
     return serialized
 
 
@@ -51,10 +55,10 @@ def with_initializers(layer, config):
 
 
 def _arguments(initializer):
-    """Those that Keras passes from the config, of a class that has no other."""
+    """{argument: its default} of what Keras passes from the config."""
     from_config = getattr(type(initializer), "from_config", None)
     if getattr(from_config, "__func__", None) is not KERAS_FROM_CONFIG:
-        return set()
+        return {}  # the class knows what its config means
     parameters = inspect.signature(type(initializer)).parameters.values()
     variadic = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    return {p.name for p in parameters if p.kind not in variadic}
+    return {p.name: p.default for p in parameters if p.kind not in variadic}
