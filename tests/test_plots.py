@@ -1,5 +1,6 @@
 import sys
 
+import keras
 import matplotlib.pyplot
 import numpy as np
 import pytest
@@ -36,11 +37,11 @@ POINTS = diagnostics.FixedPoints(*diagnostics.FixedPoints._fields)._replace(
     members=np.split(np.sin(np.arange(18)).reshape(6, 3), range(1, 5)),
 )
 KINDS = [
-    "neutral in 1 (1)",
-    "stable (1)",
-    "saddle, 1 unstable (1)",
-    "source, 2 unstable (1)",
-    "continuum of dimension 1 (1)",
+    "1 neutral",
+    "1 stable",
+    "1 saddle (1 expanding direction)",
+    "1 source",
+    "1 continuum of dimension 1",
 ]
 CYCLES = diagnostics.Cycles(*diagnostics.Cycles._fields)._replace(
     states=np.sin(np.arange(18)).reshape(2, 3, 3),
@@ -299,6 +300,7 @@ def test_trajectories_are_colored_by_time_or_a_number_for_each(by):
     options = {"project": np.eye(3)[:, ::2], "color_by": by}
     axes, *bars = plots.plot_fixed_points(POINTS, FLAT, **options).axes
     assert [list(bar.get_yticks()) for bar in bars] == [[1, 3, 4]] * bool(by)
+    assert [bar.get_ylabel() for bar in bars] == ["trajectory"] * bool(by)
     ends = [path.vertices for path in axes.collections[0].get_paths()]
     steps = np.stack([FLAT[:, :-1, ::2], FLAT[:, 1:, ::2]], axis=2)
     np.testing.assert_array_equal(ends, np.concatenate(steps))
@@ -365,3 +367,65 @@ def test_a_bifurcation_diagram_has_dashed_pieces_and_folds():
     np.testing.assert_array_equal(lines["fold"], [[0.5] * 2, values[:, 1]])
     styles = [line.get_linestyle() for line in figure.axes[0].get_lines()]
     assert styles == ["-", "--", "None"]
+
+
+def rotation_map():
+    """A layer that turns its plane and shrinks what is beside it."""
+    layer = keras.layers.SimpleRNN(3, activation=None)
+    layer.build((None, None, 1))
+    matrix = np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 0.5]])
+    layer.set_weights([np.ones((1, 3)), matrix, np.zeros(3)])
+    return layer
+
+
+@pytest.mark.parametrize(
+    "plane", [2 * np.eye(3)[:2], [[1, 0, 0], [-1, 0, 0], [0, 1, 0]]]
+)
+def test_a_flow_has_the_speed_and_the_points_of_its_plane(plane):
+    """|F(s) - s| = sqrt(2) |s| in a plane that turns by a right angle."""
+    members = [np.zeros((1, 3)), np.array([[0.0, 0, 1]]), np.eye(3)[:1]]
+    points = POINTS._replace(
+        states=np.concatenate(members),
+        contracting=np.array([3, 3, 2]),
+        neutral=np.array([0, 0, 0]),
+        expanding=np.array([0, 0, 1]),
+        dimension=np.zeros(3, int),
+        members=members,
+    )
+    options = {"fixed_points": points, "extent": 2.0, "points": 5}
+    figure = plots.plot_flow(rotation_map(), plane, **options)
+    axes, bar = figure.axes
+    assert bar.get_ylabel() == "speed |F(s, x) - s|"
+    mesh = axes.collections[0]
+    x, y = np.moveaxis(np.asarray(mesh.get_coordinates()), -1, 0)
+    # Three points have their mean in the middle, and so have fixed points.
+    corners = plane if len(plane) == 3 else np.concatenate(members)
+    middle = np.mean(corners, axis=0)
+    turned = np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 0.5]])
+    basis = (
+        np.eye(3)[:2] if len(plane) == 2 else np.array([[-1, 0, 0], [0, 1, 0]])
+    )
+    states = middle + np.stack([x.ravel(), y.ravel()], axis=1) @ basis
+    speeds = np.linalg.norm(states @ turned - states, axis=1)
+    np.testing.assert_allclose(mesh.get_array().ravel(), speeds, atol=1e-12)
+    lines = drawn_lines(figure)
+    assert list(lines) == (
+        ["1 stable", "1 saddle (1 expanding direction)"]
+        if len(plane) == 3
+        else []
+    )
+
+
+@pytest.mark.parametrize(
+    "plane, options, message",
+    [
+        ([[1, 0, 0], [2, 0, 0]], {}, "must span a plane"),
+        ([[1, 0, 0]], {}, "`plane` must have the shape"),
+        (np.eye(3)[:2], {"x": [1.0, 2.0]}, "`x` must have"),
+        (np.eye(3)[:2], {"extent": 0.0}, "`extent` must"),
+        (np.eye(4)[:2], {}, "must have the shape"),
+    ],
+)
+def test_what_is_no_plane_is_refused(plane, options, message):
+    with pytest.raises(ValueError, match=message):
+        plots.plot_flow(rotation_map(), plane, **options)

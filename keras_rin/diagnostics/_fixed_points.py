@@ -115,11 +115,11 @@ def counts_of_kinds(expanding, neutral, contracting, dimension):
     counts = collections.Counter(
         zip(kinds, expanding.tolist(), dimension.tolist(), strict=True)
     )
-    words = (_count_of_kind(number, *kind) for kind, number in counts.items())
+    words = (count_of_kind(number, *kind) for kind, number in counts.items())
     return ", ".join(words)
 
 
-def _count_of_kind(number, kind, expanding, dimension):
+def count_of_kind(number, kind, expanding, dimension):
     """The words for a number of points of one kind."""
     directions = f" ({expanding} expanding direction{'s' * (expanding > 1)})"
     name = kind + "s" * (number > 1 and kind in ("saddle", "source"))

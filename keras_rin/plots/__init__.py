@@ -16,6 +16,7 @@ from keras_rin.plots._curves import plot_lyapunov_spectra
 from keras_rin.plots._curves import plot_memory_curves
 from keras_rin.plots._drawing import STYLES
 from keras_rin.plots._fixed_points import plot_fixed_points
+from keras_rin.plots._flow import plot_flow
 from keras_rin.plots._planes import plot_eigenvalues
 from keras_rin.plots._planes import plot_jacobian_spectra
 
@@ -25,6 +26,7 @@ __all__ = [
     "plot_cycles",
     "plot_eigenvalues",
     "plot_fixed_points",
+    "plot_flow",
     "plot_gradient_norms",
     "plot_hidden_chain",
     "plot_jacobian_spectra",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin.diagnostics import FixedPoints
+from keras_rin.diagnostics._fixed_points import count_of_kind
 from keras_rin.plots import _drawing
 
 if TYPE_CHECKING:
@@ -30,13 +31,15 @@ def plot_fixed_points(
     components: int = 2,
     modes: bool = True,
     color_by: "ArrayLike | None" = None,
+    color_label: str = "trajectory",
     ax: "Axes | None" = None,
 ) -> "Figure":
     """Plots fixed points in two or three dimensions, among trajectories.
 
-    Stable points are filled circles, points with expanding directions, which
-    the legend calls unstable, open markers by their number, points with neutral
-    directions alone plus signs, and members of a continuum dots.
+    Stable points are filled circles, points with expanding directions open
+    markers by their number, points with neutral directions alone plus signs,
+    and members of a continuum dots. The legend has the words that the result
+    prints.
 
     Args:
         fixed_points: The result of `keras_rin.diagnostics.fixed_points`.
@@ -55,6 +58,7 @@ def plot_fixed_points(
         color_by: Array `(batch,)` of a number for each trajectory, such as
             its class, from dark to light, with a color bar. Defaults to
             `None`: the time step, without one.
+        color_label: The label of the color bar. Defaults to `"trajectory"`.
         ax: A matplotlib `Axes`, for three components with
             `projection="3d"`. Defaults to `None`.
     """
@@ -85,19 +89,23 @@ def plot_fixed_points(
         lines = np.array([projection(line) for line in lines])
         drawn = _draw_trajectories(axes, lines, color_by)
         if color_by is not None:
-            _add_color_bar(axes, drawn, np.unique(color_by))
+            _add_color_bar(axes, drawn, np.unique(color_by), color_label)
     if modes:
         for mode in _modes(fixed_points, np.ptp(states, axis=0).max()):
             style = {"color": UNSTABLE, "linewidth": 1.2, "zorder": 2}
             axes.plot(*projection(mode).T, "-", **style)
-    for kind, members in _members_by_kind(fixed_points):
+    draw_points(axes, fixed_points, projection)
+    return axes.figure
+
+
+def draw_points(axes, fixed_points, projection, is_drawn=None):
+    """The marks of fixed points, of some of them alone, with a legend."""
+    for kind, members in _members_by_kind(fixed_points, is_drawn):
         style = _style(axes, *kind)
-        style["label"] = f"{kind[-1]} ({len(members)})"
+        style["label"] = _label(len(members), *kind)
         coordinates = projection(np.concatenate(members)).T
         axes.plot(*coordinates, linestyle="none", zorder=3, **style)
-    if fixed_points.members:
         _drawing.legend_below(axes, ncols=2)
-    return axes.figure
 
 
 def projection_of(project, states, components):
@@ -142,12 +150,12 @@ def _draw_trajectories(axes, lines, color_by):
     return collection
 
 
-def _add_color_bar(axes, collection, values):
+def _add_color_bar(axes, collection, values, label):
     from matplotlib.cm import ScalarMappable
 
     # The lines may be nearly transparent.
     opaque = ScalarMappable(collection.norm, collection.cmap)
-    bar = axes.figure.colorbar(opaque, ax=axes, pad=0.02)
+    bar = axes.figure.colorbar(opaque, ax=axes, pad=0.02, label=label)
     if len(values) <= FEW:
         bar.set_ticks(values)
 
@@ -163,23 +171,23 @@ def _modes(fixed_points, extent):
             yield state + extent * MODE * vector / np.linalg.norm(vector)
 
 
-def _members_by_kind(fixed_points):
+def _members_by_kind(fixed_points, is_drawn=None):
     """Pairs of a kind of points and a list of their members, sorted."""
-    names = "dimension", "expanding", "neutral", "kinds", "members"
+    names = "dimension", "expanding", "kinds", "members"
     fields = (getattr(fixed_points, name) for name in names)
     points = collections.defaultdict(list)
-    for *counts, members in zip(*fields, strict=True):
-        points[_kind_of_point(*counts)].append(members)
+    for k, (dimension, expanding, *rest) in enumerate(
+        zip(*fields, strict=True)
+    ):
+        kind, members = rest
+        if is_drawn is None or is_drawn[k]:
+            points[int(dimension), int(expanding), kind].append(members)
     return sorted(points.items())
 
 
-def _kind_of_point(dimension, expanding, neutral, name):
-    """The dimension of a continuum, expanding directions, and the name."""
-    details = {"continuum": f"of dimension {dimension}"}
-    details["neutral"] = f"in {neutral}"
-    name = f"{name} {details.get(name, '')}".rstrip()
-    name += f", {expanding} unstable" if expanding else ""
-    return dimension, expanding, name
+def _label(count, dimension, expanding, name):
+    """What the line of the result says of points of one kind."""
+    return count_of_kind(count, name, expanding, dimension)
 
 
 def _style(axes, dimension, expanding, name):
