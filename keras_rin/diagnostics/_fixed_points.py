@@ -313,7 +313,7 @@ def _all_points(layer, x, modulus_tolerance, seconds):
     rank = 0 if network.factors is None else network.factors[0].shape[1]
     if 0 < rank <= LARGEST_RANK and network.units > _active_sets.ENUMERATED:
         pieces, evidence = low_rank_fixed_points(
-            rates, *network.factors, seconds
+            rates, network.factors, seconds
         )
         solutions, sets = pieces.solutions(), 0
     else:

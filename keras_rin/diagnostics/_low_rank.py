@@ -33,15 +33,15 @@ class _Chart(typing.NamedTuple):
     upper: np.ndarray
 
 
-def low_rank_fixed_points(network, left, right, seconds=None):
+def low_rank_fixed_points(network, factors, seconds=None):
     """The `Pieces` of a network with V = N M', and their `SearchEvidence`.
 
     Args:
         network: The `Network` of V and c.
-        left, right: N and M, arrays `(units, rank)`.
+        factors: N and M, arrays `(units, rank)`.
         seconds: As in `fixed_points`.
     """
-    search = _Boxes(network, left, right)
+    search = _Boxes(network, *factors)
     progress = Progress(seconds)
     try:
         while search.queue and progress.goes_on(search.closed):
@@ -127,7 +127,7 @@ class _Boxes:
             self._solve(chart, middle[k], radius[k], is_on[k], undecided[k])
         going_on = is_kept & ~is_decided
         is_tiny = going_on & (new_radius.max(axis=1) <= SMALLEST)
-        self.tiny += np.count_nonzero(is_tiny)
+        self.tiny += int(np.count_nonzero(is_tiny))
         going_on &= ~is_tiny
         halves = self._halved(
             chart, new[going_on], new_radius[going_on], radius[going_on]
