@@ -80,9 +80,8 @@ class ResidualDense(ResidualBranch):
         )
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "ResidualDense":
-        """Files of version 0.1.0 call the units `width`."""
-        names = {"width": "units"}
+    def from_config(cls, config):
+        names = {"width": "units"}  # in files of version 0.1.0
         return cls(**{names.get(k, k): value for k, value in config.items()})
 
     def call(self, x):
