@@ -66,9 +66,7 @@ def network_files(name, compiled):
     model = keras.saving.load_model(FOLDER / name / "network.keras")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        keras_rin.export.export_streaming(
-            model, folder / "network.h", format="c", verbose=False
-        )
+        keras_rin.export.export_c(model, folder / "network.h")
         if compiled:
             command = CLANG.format(folder=folder, here=FOLDER)
             subprocess.run(command.split(), check=True)

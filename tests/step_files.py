@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_rin.export import export_streaming
+from keras_rin import export
 
 BOARD = pathlib.Path(__file__).with_name("board")
 ON_BOARD = [BOARD / "boot.c", "-T", BOARD / "cortex_m.ld"]
@@ -36,7 +36,7 @@ def described(path):
 def run_by_description(description, x, set_input, invoke, get_output):
     """The outputs of an interpreter that knows no names, along x (time, ...).
 
-    It gets nothing but the order of inputs and outputs, and codes for integers.
+    It gets nothing but the order of inputs and outputs.
     """
     inputs = {entry["name"]: entry for entry in description["inputs"]}
     outputs, order = description["outputs"], list(inputs)
@@ -47,34 +47,19 @@ def run_by_description(description, x, set_input, invoke, get_output):
             set_input(order.index(name), value)
     y = []
     for values in x:
-        set_input(order.index("x"), _codes(values[None], inputs["x"]))
+        set_input(order.index("x"), values[None])
         invoke()
         results = [get_output(at) for at in range(len(outputs))]
         taken = {"x"}
-        for entry, code in zip(outputs, results, strict=True):
-            value = _values(code, entry)
+        for entry, value in zip(outputs, results, strict=True):
             if entry["name"] == "y":
                 y.append(value[0])
             else:
                 name = entry["next"]
-                set_input(order.index(name), _codes(value, inputs[name]))
+                set_input(order.index(name), value)
                 taken.add(name)
         assert taken == set(order)
     return np.stack(y)
-
-
-def _codes(values, entry):
-    if "scale" not in entry:
-        return values
-    limits = np.iinfo(entry["dtype"])
-    codes = np.round(values / entry["scale"]) + entry["zero_point"]
-    return np.clip(codes, limits.min, limits.max).astype(entry["dtype"])
-
-
-def _values(codes, entry):
-    if "scale" not in entry:
-        return codes
-    return entry["scale"] * (codes.astype("float32") - entry["zero_point"])
 
 
 def run_litert(path, x):
@@ -178,13 +163,26 @@ def run_c(path, x, compiler=("gcc", "-std=c99"), options=(), emulator=()):
     return y.reshape(2, steps, streams, -1).swapaxes(1, 2)
 
 
+WRITERS = {
+    "c": export.export_c,
+    "litert": export.export_litert,
+    "onnx": export.export_onnx,
+    "tf_saved_model": export.export_saved_model,
+}
+
+
+def write(model, path, format="c", **options):
+    """Writes a file of a format, and returns what the function does."""
+    return WRITERS[format](model, path, **options)
+
+
 def write_and_run(model, format, folder, x, **options):
     """The outputs of a file for x (streams, time, ...)."""
     names = {"c": "rin.h", "litert": "step.tflite", "onnx": "step.onnx"}
     path = folder / names.get(format, "streaming")
     if format in ("tf_saved_model", "litert"):
         options["step_only"] = True
-    export_streaming(model, path, format, verbose=False, **options)
+    write(model, path, format, **options)
     if format == "c":
         first, second = run_c(path, x)
         np.testing.assert_array_equal(first, second)

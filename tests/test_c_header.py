@@ -94,7 +94,7 @@ def test_two_streams_of_5000_steps_equal_keras(
     x = rng.normal(size=(2, 5_000, 2)) * np.sqrt(variance) + mean
     x = x.astype("float32")
     on_board = (ON_BOARD, QEMU.split()) if target != "gcc" else ()
-    path = header(model, tmp_path, weights=weights)
+    path = header(model, tmp_path, arithmetic=weights)
     y, again = run_c(path, x, COMPILERS[target].split(), *on_board)
     np.testing.assert_array_equal(y, again)
     tolerance = 1e-5
@@ -159,7 +159,7 @@ def test_products_of_integers_keep_what_floats_do(rng, tmp_path):
         600, kernel_initializer="zeros", bias_initializer="ones"
     )
     model = chain(rin(), wide, layers.Dense(2, kernel_initializer="ones"))
-    path = header(model, tmp_path, weights="int8")
+    path = header(model, tmp_path, arithmetic="int8")
     x = rng.normal(size=(3, 4, 2)).astype("float32")
     on_board = (COMPILERS["m4"].split(), ON_BOARD, QEMU.split())
     np.testing.assert_allclose(run_c(path, x, *on_board), 600, rtol=1e-3)
@@ -180,7 +180,7 @@ def test_no_rounding_of_integers_adds_up_in_silence(rng, tmp_path):
     model = chain(layers.RNN(cell, return_sequences=True), shape=(None, 1))
     model.set_weights([states[None], offset])
     x = np.eye(1, steps)[:, :, None]  # 1, and 0 ever after
-    y = run_c(header(model, tmp_path, weights="int8"), x)[0, 0]
+    y = run_c(header(model, tmp_path, arithmetic="int8"), x)[0, 0]
     # A product of floats is off by up to 1e-3 as well.
     assert abs(y - states).max() < 2e-3 * abs(states).max()
 
@@ -199,7 +199,7 @@ def test_a_product_of_integers_has_any_number_of_columns(rng, tmp_path):
     dense.set_weights([codes / 64])
     x = rng.normal(size=(1, 1, columns)).astype("float32")
     x[0, 0, 9] = 20.0
-    y = run_c(header(model, tmp_path, weights="int8"), x)[0, 0]
+    y = run_c(header(model, tmp_path, arithmetic="int8"), x)[0, 0]
     expected = x[0].astype("float64") @ codes / 64
     np.testing.assert_allclose(y, expected, atol=2e-4 * abs(expected).max())
 
@@ -225,7 +225,7 @@ def test_a_softmax_along_the_features(rng, tmp_path):
 def test_a_causal_convolution(name, weights, rng, tmp_path):
     model = MODELS[name]()
     x = some_input(rng, model, batch=2, time=12)
-    path = header(model, tmp_path, weights=weights)
+    path = header(model, tmp_path, arithmetic=weights)
     y = run_c(path, blocks_of(model, x))[0]
     if weights == "int8":
         round_weights(model)
@@ -321,7 +321,7 @@ OTHERS = [r for r in NO_STEPS if not any(reason in r for reason in IN_C)]
 @pytest.mark.parametrize("message", REFUSED)
 def test_a_model_without_a_form_in_c_is_refused(message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        header(REFUSED[message](), tmp_path, stepwise=(MyDense,))
+        header(REFUSED[message](), tmp_path)
     assert not list(tmp_path.iterdir())
 
 

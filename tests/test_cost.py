@@ -16,7 +16,7 @@ from test_integer_header import extremes
 from test_integer_header import header
 from test_integer_header import model_of
 
-from keras_rin.export import export_streaming
+from keras_rin.export import export_c
 from keras_rin.layers import RIN
 
 pytestmark = [pytest.mark.one_backend, pytest.mark.runtime]
@@ -115,7 +115,7 @@ def test_the_cost_of_a_header_in_integers(name, rng, tmp_path):
 def written_in_floats(tmp_path, units=4):
     layer = RIN(units, return_sequences=True)
     model = keras.Sequential([keras.Input((None, 6)), layer])
-    return model, export_streaming(model, tmp_path / "rin.h", "c", False)
+    return model, export_c(model, tmp_path / "rin.h")
 
 
 @pytest.mark.parametrize("units", [25, 110])

@@ -27,8 +27,8 @@ DEFAULT_SEEDS = {
     "onnx": (3, 12),
     "float32": (9,),
     "float16": (4,),
-    "int16": (3,),
-    "int8": (12,),
+    "integer16": (3,),
+    "integer8": (12,),
 }
 NOT_IN_ONNX = {"celu": "Expm1", "gelu": "Erfc"}
 SAVES = importlib.util.find_spec("tensorflow") and (
@@ -43,13 +43,13 @@ RUNS = {
 }
 
 
-# In LiteRT, by their names above: the types of weights and states, and by how
-# much 60 steps may be off, as a part of the largest output.
-TYPES = {
-    "float32": ("float32", "float32", 1e-5),
-    "float16": ("float16", "float32", 2e-3),
-    "int16": ("int8", "int16", 64 / 32_767),
-    "int8": ("int8", "int8", 8 / 127),
+# By how much 60 steps may be off in an arithmetic of LiteRT, as a part of the
+# largest output.
+TOLERANCES = {
+    "float32": 1e-5,
+    "float16": 2e-3,
+    "integer16": 64 / 32_767,
+    "integer8": 8 / 127,
 }
 
 
@@ -82,8 +82,8 @@ def test_a_chain_is_a_file(format, seed, tmp_path):
         assert not list(tmp_path.iterdir())
     else:
         is_rounded = format == "c" and seed % 2
-        weights = "int8" if is_rounded else "float32"
-        y = write_and_run(model, format, tmp_path, x, weights=weights)
+        options = {"arithmetic": "int8"} if is_rounded else {}
+        y = write_and_run(model, format, tmp_path, x, **options)
         if is_rounded:
             round_weights(model)
         # Products of 8 bits round what they read to 16.
@@ -91,21 +91,21 @@ def test_a_chain_is_a_file(format, seed, tmp_path):
 
 
 @pytest.mark.one_backend
-@chains(*TYPES)
+@chains(*TOLERANCES)
 def test_a_chain_in_litert_and_for_microcontrollers(format, seed, tmp_path):
     model, x = random_chain(seed, **IN_INTEGERS)
-    weights, states, tolerance = TYPES[format]
-    options = {"weights": weights, "states": states}
-    if weights == "int8":
+    tolerance, is_integer = TOLERANCES[format], format.startswith("integer")
+    options = {"arithmetic": format}
+    if is_integer:
         round_weights(model)
-        options["representative_dataset"] = x
+        options["calibration"] = x
     write = functools.partial(
         write_and_run, model, "litert", tmp_path, x, **options
     )
     assert_near(write(), model, x, tolerance)
     run = functools.partial(run_micro, tmp_path / "step.tflite", x)
     has_softplus = "softplus" in str(model.get_config())
-    if weights == "float16" or (weights == "int8" and has_softplus):
+    if format == "float16" or (is_integer and has_softplus):
         with pytest.raises(RuntimeError, match="failed to allocate"):
             run()
     else:

@@ -10,10 +10,14 @@ from cases import needs_keras
 from references import assert_same
 from step_files import assert_near
 from step_files import run_micro
+from step_files import write
 from step_files import write_and_run
 from test_layer_contract import LAYERS
 
-from keras_rin.export import export_streaming
+from keras_rin.export import export_c
+from keras_rin.export import export_litert
+from keras_rin.export import export_onnx
+from keras_rin.export import export_saved_model
 from keras_rin.layers import RIN
 from keras_rin.models import residual_convnet
 
@@ -159,10 +163,12 @@ def model():
     ],
 )
 def test_a_file_serves_and_steps(
-    model, rng, tmp_path, capfd, format, name, batch, time
+    model, rng, tmp_path, format, name, batch, time
 ):
-    export_streaming(model, tmp_path / name, format)
-    assert "step of x, rin, lstm_0, lstm_1" in capfd.readouterr().out
+    written = write(model, tmp_path / name, format)
+    assert f"{name}: serve(x), and step of x, rin, lstm_0, lstm_1; " in str(
+        written
+    )
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
     x = rng.normal(size=(batch, time, 2)).astype("float32")
     expected = model.predict(x, verbose=0)
@@ -180,7 +186,7 @@ def test_a_saved_step_refuses_a_state_of_another_batch_size(tmp_path):
     import tensorflow as tf
 
     model = keras.Sequential([keras.Input((None, 2)), RIN(4, name="rin")])
-    export_streaming(model, tmp_path, verbose=False, step_only=True)
+    export_saved_model(model, tmp_path, step_only=True)
     served = tf.saved_model.load(tmp_path)
     assert not hasattr(served, "serve")
     for batch in (1, 10):
@@ -194,8 +200,8 @@ def test_large_matrices_of_8_bits_with_states_of_floats(rng, tmp_path):
     wide = keras.Sequential([keras.Input((None, 64)), RIN(128, "tanh")])
     x = rng.normal(size=(1, 20, 64)).astype("float32")
     sizes, path = [], tmp_path / "step.tflite"
-    for weights in ("float32", "int8"):
-        y = write_and_run(wide, "litert", tmp_path, x, weights=weights)
+    for arithmetic in ("float32", "int8"):
+        y = write_and_run(wide, "litert", tmp_path, x, arithmetic=arithmetic)
         assert_near(y, wide, x, tolerance=0.05)
         sizes.append(path.stat().st_size)
     assert sizes[1] < 0.5 * sizes[0]
@@ -203,51 +209,37 @@ def test_large_matrices_of_8_bits_with_states_of_floats(rng, tmp_path):
         run_micro(path, x)
 
 
-INT16 = {"weights": "int8", "states": "int16"}
-FOLDER, X = "tf_saved_model", np.arange(40).reshape(1, 20, 2)
+X = np.arange(40).reshape(1, 20, 2)
 NO_PREFIX = """rin.c math.h 3rin.h my-rin.h r\u00fcn.h _rin.h a_private.h
     private_a.h""".split()
+REFUSED = [
+    (export_saved_model, "m.tflite", {}, "call `export_litert`"),
+    (export_saved_model, "m.onnx", {}, "call `export_onnx`"),
+    (export_saved_model, "m.h", {}, "call `export_c`"),
+    (export_litert, "m", {}, "ending in .tflite"),
+    (export_onnx, "m", {}, "ending in .onnx"),
+    (export_c, "m.h", {"arithmetic": "int4"}, "`arithmetic` must be one of"),
+    (export_c, "m.h", {"calibration": X}, "`calibration` is for"),
+    (export_c, "m.h", {"arithmetic": "integer"}, "calibration=None"),
+    *(
+        (export_c, name, {}, f"stem is the prefix.*{name}")
+        for name in NO_PREFIX
+    ),
+    *(
+        pytest.param(export_litert, "m.tflite", *case, marks=ON_TENSORFLOW)
+        for case in (
+            ({"arithmetic": "int16"}, "`arithmetic` must be one of"),
+            ({"calibration": X}, "`calibration` is for"),
+            ({"arithmetic": "integer8"}, "needs `calibration`.*shape .0,"),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize("name, format", [("m.h", "c"), ("m", FOLDER)])
-def test_attributes_of_a_converter_are_for_litert(
-    model, tmp_path, name, format
-):
-    with pytest.raises(TypeError, match="no other options.*'wings'"):
-        export_streaming(model, tmp_path / name, format, False, wings=2)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("name", "format", "options", "message"),
-    [
-        ("m", "gguf", {}, "`format` must be one of"),
-        ("m", "litert", {}, "tflite"),
-        ("m", "onnx", {}, "onnx|ONNX"),
-        ("m", FOLDER, {"weights": "int8"}, "the format 'tf_saved_model"),
-        ("m.tflite", FOLDER, {}, "pass format="),
-        ("m.onnx", FOLDER, {}, "pass format="),
-        ("m.h", FOLDER, {}, "pass format='c'"),
-        ("m.onnx", "onnx", {"states": "int8"}, "in the format 'onnx'"),
-        ("m.h", "c", {"weights": "int4"}, "`weights` must be one of"),
-        ("m.h", "c", {"states": "int8"}, "in the format 'c'"),
-        ("m.h", "c", {"calibration": X}, "`calibration` is for"),
-        ("m.h", "c", {"states": "int16"}, "weights='float32'"),
-        *((name, "c", {}, f"stem is the prefix.*{name}") for name in NO_PREFIX),
-        *(
-            pytest.param("m.tflite", "litert", *case, marks=ON_TENSORFLOW)
-            for case in (
-                ({"wings": 2}, "no attribute 'wings'"),
-                (INT16, "a `representative_dataset`"),
-                ({"states": "int8"}, "needs weights='int8'"),
-                ({"weights": "int8", "optimizations": []}, "set.*'optimizatio"),
-            )
-        ),
-    ],
-)
-def test_options_that_a_format_lacks_are_refused(
-    model, tmp_path, name, format, options, message
+@pytest.mark.parametrize(("export", "name", "options", "message"), REFUSED)
+def test_what_a_function_cannot_write_is_refused(
+    model, tmp_path, export, name, options, message
 ):
     with pytest.raises(ValueError, match=message):
-        export_streaming(model, tmp_path / name, format, False, **options)
+        export(model, tmp_path / name, **options)
     assert not list(tmp_path.iterdir())

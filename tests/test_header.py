@@ -19,6 +19,7 @@ from step_files import run_c
 
 from keras_rin.export import Header
 from keras_rin.export import check_header
+from keras_rin.export import export_c
 from keras_rin.export import export_streaming
 from keras_rin.layers import RIN
 
@@ -48,7 +49,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 def test_a_header_is_compared_with_its_model(make, weights, rng, path):
     model = make()
-    export_streaming(model, path, "c", False, weights=weights)
+    export_c(model, path, weights)
     x = rng.integers(5, size=(4, 30, *model.inputs[0].shape[2:]))
     largest = {"float32": 1e-5, "int8": 0.2}[weights]
     assert Header(path).compare(model, x)[0] < largest
@@ -83,7 +84,7 @@ def in_a_dictionary():
 def test_a_right_header_of_any_model_is_called_right(make, steps, rng, path):
     """Of strides that do not divide the steps, and of outputs with names."""
     model = make()
-    export_streaming(model, path, "c", False)
+    export_c(model, path)
     x = rng.normal(size=(3, steps, 2))
     difference, agreement = Header(path).compare(model, x)
     assert difference < 1e-5 and agreement == 1
@@ -91,7 +92,7 @@ def test_a_right_header_of_any_model_is_called_right(make, steps, rng, path):
 
 def test_fewer_samples_than_a_step_reads_are_refused(path):
     model = strided()
-    export_streaming(model, path, "c", False)
+    export_c(model, path)
     with pytest.raises(ValueError, match="at least 3.*Received.*2, 2"):
         Header(path).compare(model, np.ones((1, 2, 2)))
 
@@ -106,8 +107,8 @@ def test_a_header_in_integers_is_compared(activation, rng, path):
     )
     rin.set_weights([*rin.get_weights()[:1], -0.1 * np.eye(6), np.zeros(6)])
     x = rng.integers(-256, 257, size=(4, 300, 2))
-    options = {"weights": "int8", "states": "int16", "calibration": x}
-    export_streaming(model, path, "c", False, **options)
+    options = {"arithmetic": "integer", "calibration": x}
+    export_c(model, path, **options)
     check = Header(path).compare(model, x)
     y = run_c(path, x)[0].astype("float64")
     if activation == "softmax":
@@ -136,7 +137,7 @@ def test_a_header_in_integers_is_compared(activation, rng, path):
 def test_an_opened_header_predicts_every_step(make, rng, path):
     """After it was moved and called otherwise, and compiled once."""
     model = make()
-    export_streaming(model, path, "c", False)
+    export_c(model, path)
     moved = path.rename(path.with_name("moved.h"))
     header = Header(moved)
     moved.unlink()
@@ -158,7 +159,11 @@ def test_a_file_that_is_no_header_is_refused(path):
         Header(path)
 
 
-def test_the_name_of_before_says_what_took_its_place(path):
+def test_names_of_before_say_what_took_their_place(path):
+    with pytest.raises(NotImplementedError, match="export_c.*Received.*'c'"):
+        export_streaming(of_numbers(), path, "c", False, weights="int8")
+    with pytest.raises(NotImplementedError, match="export_saved_model"):
+        export_streaming(of_numbers(), path)
     with pytest.raises(NotImplementedError, match=r"Header\(path\).compare"):
         check_header(of_numbers(), path, np.ones((2, 5, 2)))
 
@@ -167,7 +172,7 @@ def test_the_name_of_before_says_what_took_its_place(path):
 def test_a_missing_header_or_compiler_is_named(missing, path, monkeypatch):
     model = of_numbers()
     if missing == "cc":
-        export_streaming(model, path, "c", False)
+        export_c(model, path)
         monkeypatch.setenv("PATH", "")
     with pytest.raises(FileNotFoundError, match=missing):
         Header(path).compare(model, np.ones((2, 5, 2)))
@@ -176,7 +181,7 @@ def test_a_missing_header_or_compiler_is_named(missing, path, monkeypatch):
 @pytest.mark.exhaustive
 def test_the_example_in_the_comment_runs(path):
     model = of_numbers(layers.Dense(1))
-    export_streaming(model, path, "c", False)
+    export_c(model, path)
     example = re.search(r"Example:\n\n(.*?)\*/", path.read_text(), re.S)[1]
     include, *statements = example.strip().splitlines()
     path.with_name("example.c").write_text(
@@ -196,11 +201,11 @@ def test_the_example_in_the_comment_runs(path):
 @pytest.mark.exhaustive
 def test_the_sketch_of_the_page_compiles(path):
     page = (ROOT / "docs" / "small_device.md").read_text()
-    options = {"weights": "int8", "states": "int16"}
+    options = {"arithmetic": "integer"}
     options["calibration"] = np.arange(8).reshape(1, 4, 2)
     above = [layers.Rescaling(0.1), *of_numbers().layers]
     model = keras.Sequential([keras.Input((None, 2)), *above])
-    export_streaming(model, path, "c", False, **options)
+    export_c(model, path, **options)
     path.with_name("sketch.cpp").write_text(
         "struct { void begin(long) {} void println(float) {} } Serial;\n"
         "enum { A0, A1 };\n"
@@ -227,8 +232,8 @@ def test_the_program_of_the_page_prints_answers(rng, tmp_path):
         ]
     )
     x = rng.integers(-9, 10, size=(1, 100, 2))
-    options = {"weights": "int8", "states": "int16", "calibration": x}
-    export_streaming(model, tmp_path / "rin.h", "c", False, **options)
+    options = {"arithmetic": "integer", "calibration": x}
+    export_c(model, tmp_path / "rin.h", **options)
     (tmp_path / "main.c").write_text(program)
     np.savetxt(tmp_path / "counts.txt", x[0], "%d")
     options = {"cwd": tmp_path, "text": True}

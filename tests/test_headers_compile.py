@@ -10,7 +10,7 @@ from step_files import ARM
 from step_files import M4F
 from step_files import run
 
-from keras_rin.export import export_streaming
+from keras_rin.export import export_c
 from keras_rin.layers import RIN
 
 pytestmark = [
@@ -44,7 +44,7 @@ def chain(*layers_, shape=(None, 2), dtype="float32"):
 
 def header(model, folder, name="rin", **options):
     path = folder / f"{name}.h"
-    export_streaming(model, path, format="c", verbose=False, **options)
+    export_c(model, path, **options)
     return path
 
 
@@ -83,7 +83,7 @@ def test_headers_compile_together_without_a_warning(compiler, tmp_path):
     """And need nothing but functions of `math.h`, and memcpy."""
     for seed, stem in enumerate(STEMS):
         weights = ["float32", "int8"][seed % 2]
-        header(random_chain(seed)[0], tmp_path, stem, weights=weights)
+        header(random_chain(seed)[0], tmp_path, stem, arithmetic=weights)
     command = f"{COMPILERS[compiler]} {STRICTER} {LEVELS[compiler]}"
     compile_object(tmp_path, command, *STEMS)
     needed = set(run(["nm", "-u", tmp_path / "headers.o"]).split())
@@ -104,7 +104,7 @@ def test_headers_compile_together_without_a_warning(compiler, tmp_path):
 )
 def test_what_once_did_not_compile(layer, tmp_path):
     for weights, stem in (("float32", "my_SCALED_net"), ("int8", "WEIGHTS")):
-        header(chain(layer, RIN(3)), tmp_path, stem, weights=weights)
+        header(chain(layer, RIN(3)), tmp_path, stem, arithmetic=weights)
         compile_object(tmp_path, f"gcc -std=c99 {STRICTER}", stem)
 
 
@@ -174,9 +174,9 @@ def test_the_bytes_on_a_cortex_m4(weights, tmp_path):
 
     Beside the weights is the table of tanh, of 19 floats.
     """
-    path, options = tmp_path / "rin.h", {"format": "c", "weights": weights}
+    path = tmp_path / "rin.h"
     model = chain(RIN(20, "tanh", return_sequences=True), layers.Dense(1))
-    written = export_streaming(model, path, verbose=False, **options)
+    written = export_c(model, path, weights)
     text = path.read_text()
     assert f"Flash: {written.weight_bytes:,} bytes" in text
     assert f"RAM: {written.state_bytes:,} bytes" in text

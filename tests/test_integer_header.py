@@ -14,7 +14,7 @@ from step_files import run_c
 from test_headers_compile import COMPILERS
 from test_headers_compile import compile_object
 
-from keras_rin.export import export_streaming
+from keras_rin.export import export_c
 from keras_rin.layers import RIN
 from keras_rin.layers import MinGRU
 from keras_rin.tasks import adding
@@ -89,10 +89,8 @@ def model_of(above, x):
     return model
 
 
-def header(model, path, calibration, **options):
-    options = {"weights": "int8", "states": "int16"} | options
-    options = {"format": "c", "calibration": calibration} | options
-    return export_streaming(model, path, verbose=False, **options)
+def header(model, path, calibration):
+    return export_c(model, path, "integer", calibration)
 
 
 def scale_of(path):

@@ -255,10 +255,8 @@ def test_a_million_steps_in_integers_change_no_bit_without_an_event(
     model = counter()
     calibration, _ = drawn_events(rng, 2_000, 60)
     x, expected = drawn_events(rng, 1_000_000, 40)
-    options = {"weights": "int8", "states": "int16"}
-    y = write_and_run(
-        *(model, "c", tmp_path, x), calibration=calibration, **options
-    )[0, :, 0]
+    options = {"arithmetic": "integer", "calibration": calibration}
+    y = write_and_run(model, "c", tmp_path, x, **options)[0, :, 0]
     changes = np.flatnonzero(np.diff(y))
     np.testing.assert_array_equal(changes, np.flatnonzero(np.diff(expected)))
     (unit,) = set(np.round(y[expected > 0] / expected[expected > 0], -2))

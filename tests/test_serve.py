@@ -6,11 +6,12 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
+from step_files import write
 from test_export import LOAD
 from test_export import ON_TENSORFLOW
 from test_export import WRITES
 
-from keras_rin.export import export_streaming
+from keras_rin.export import export_saved_model
 from keras_rin.layers import RIN
 
 pytestmark = pytest.mark.one_backend
@@ -57,10 +58,10 @@ def distributed():
 @pytest.mark.parametrize(("format", "name"), FORMATS)
 def test_an_open_number_of_steps_that_keras_confuses(format, name, tmp_path):
     with pytest.raises(ValueError, match="'each'.*step_only=True"):
-        export_streaming(stack(distributed()), tmp_path / name, format, False)
+        write(stack(distributed()), tmp_path / name, format)
     assert not list(tmp_path.iterdir())
     model = stack(distributed(), time=7)
-    export_streaming(model, tmp_path / name, format, False)
+    write(model, tmp_path / name, format)
     serve, _ = LOAD[format](tmp_path / name)
     x = np.random.default_rng(0).normal(size=(1, 7, 3)).astype("float32")
     y = model.predict(x, verbose=0)
@@ -78,9 +79,9 @@ def test_an_open_number_of_steps_that_keras_confuses(format, name, tmp_path):
     ],
 )
 def test_the_layer_is_named_or_the_model_that_has_it(make, layer, tmp_path):
-    options = {"stepwise": (Confused,), "verbose": False}
+    options = {"stepwise": (Confused,)}
     with pytest.raises(ValueError, match=f"layer '{layer}.*does not answer"):
-        export_streaming(make(), tmp_path, **options)
+        export_saved_model(make(), tmp_path, **options)
 
 
 def with_noise():
@@ -99,7 +100,7 @@ def with_noise():
     ],
 )
 def test_right_models_of_any_kind_are_written(make, tmp_path):
-    export_streaming(make(), tmp_path, verbose=False)
+    export_saved_model(make(), tmp_path)
     assert (tmp_path / "saved_model.pb").exists()
 
 
@@ -107,9 +108,8 @@ def test_right_models_of_any_kind_are_written(make, tmp_path):
 def test_the_bytes_are_those_of_the_files_written(tmp_path):
     (tmp_path / "notes").write_bytes(b"0" * 10**6)
     for output in (layers.Dense(2), layers.Dense(2, name="other")):
-        options = {"verbose": False, "step_only": True}
-        written = export_streaming(stack(output), tmp_path, **options)
-        assert written.weight_bytes < 10**6
+        written = export_saved_model(stack(output), tmp_path, step_only=True)
+        assert written.file_bytes < 10**6
 
 
 @WRITES
@@ -118,31 +118,8 @@ def test_an_output_in_a_dictionary_is_served(tmp_path):
 
     inputs = keras.Input((None, 3))
     model = keras.Model(inputs, {"answer": RIN(4)(inputs)})
-    export_streaming(model, tmp_path, verbose=False)
+    export_saved_model(model, tmp_path)
     served = tf.saved_model.load(tmp_path)
     answers = served.serve(np.ones((2, 5, 3), "float32"))
     y = model.predict(np.ones((2, 5, 3)), verbose=0)["answer"]
     np.testing.assert_allclose(answers["answer"], y, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.exhaustive
-@ON_TENSORFLOW
-def test_representative_data_in_any_form(rng, tmp_path):
-    import tensorflow as tf
-
-    x = rng.normal(size=(4, 20, 3)).astype("float32")
-    files, model = [], stack()
-    dataset = tf.data.Dataset.from_tensor_slices((x, np.zeros(4)))
-    for data in (
-        x,
-        (sequence for sequence in x),
-        lambda: iter(x[:, None]),
-        dataset,
-        dataset.batch(1),
-    ):
-        path = tmp_path / f"{len(files)}.tflite"
-        options = {"weights": "int8", "states": "int16"}
-        options["representative_dataset"] = data
-        export_streaming(model, path, "litert", False, **options)
-        files.append(path.read_bytes())
-    assert len(set(map(len, files))) == 1

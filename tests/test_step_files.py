@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from keras import layers
 from step_files import assert_near
-from step_files import described
+from step_files import write
 from step_files import write_and_run
 from test_export import ON_TENSORFLOW
 from test_streaming_step import MARKS
@@ -18,8 +18,9 @@ from test_streaming_step import MODELS
 from test_streaming_step import blocks_of
 from test_streaming_step import some_input
 
-from keras_rin.export import export_streaming
-from keras_rin.export import streaming_step
+from keras_rin.export import export_c
+from keras_rin.export import export_litert
+from keras_rin.export import export_saved_model
 from keras_rin.layers import RIN
 
 pytestmark = [ON_TENSORFLOW, pytest.mark.one_backend]
@@ -29,44 +30,6 @@ PATHS = {
     "onnx": "step.onnx",
     "tf_saved_model": "streaming",
 }
-
-
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"),
-    [("int8", 0.1), pytest.param("int16", 0.02, marks=pytest.mark.exhaustive)],
-)
-def test_the_scales_of_a_litert_file_of_integers(
-    dtype, tolerance, rng, tmp_path
-):
-    """Those along sequences, with which an application computes the codes."""
-    import tensorflow as tf
-
-    memory = layers.GRU(8, return_sequences=True, name="memory")
-    model = keras.Sequential([keras.Input((None, 3)), memory])
-    x = rng.normal(size=(2, 30, 3)).astype("float32")
-    step = streaming_step(model)
-
-    def samples():
-        for sequence in x:
-            memory = np.zeros((1, 8), "float32")
-            for values in sequence:
-                inputs = {"x": values[None], "memory": memory}
-                yield inputs
-                memory = step.predict_on_batch(inputs)["memory"]
-
-    descriptions = []
-    options = dict.fromkeys(
-        ["inference_input_type", "inference_output_type"], getattr(tf, dtype)
-    )
-    options |= {"weights": "int8", "states": dtype}
-    for dataset in (x, samples):
-        options["representative_dataset"] = dataset
-        y = write_and_run(model, "litert", tmp_path, x, **options)
-        assert_near(y, model, x, tolerance)
-        descriptions.append(described(tmp_path / PATHS["litert"]))
-    assert descriptions[0] == descriptions[1]
-    entry = next(e for e in descriptions[0]["inputs"] if e["name"] == "memory")
-    assert entry["dtype"] == dtype and entry["initial"] == entry["zero_point"]
 
 
 DEFAULT = [("litert", "stacked cells last"), ("onnx", "in a model")]
@@ -164,46 +127,49 @@ REFUSED = [
 def test_what_a_format_lacks_is_refused(format, make, message, tmp_path):
     options = {"stepwise": (Digamma,)}
     with pytest.raises(ValueError, match=message):
-        export_streaming(make(), tmp_path / PATHS[format], format, **options)
+        write(make(), tmp_path / PATHS[format], format, **options)
     assert not list(tmp_path.iterdir())
 
 
+X = np.ones((1, 5, 2))
+
+
 def rin():
-    return named("rin")
-
-
-def data(x=1.0, rin=1.0):
-    """One sample of the model above."""
-    return lambda: [{"x": np.full((1, 2), x), "rin": np.full((1, 2), rin)}]
+    model = named("rin")
+    model.set_weights([np.eye(2), np.zeros((2, 2)), np.zeros(2)])
+    return model
 
 
 @pytest.mark.parametrize(
-    ("states", "make", "dataset", "message"),
+    ("arithmetic", "make", "dataset", "message"),
     [
-        ("int16", lambda: above(layers.Dense(2, "elu")), None, "op: 'ELU'"),
-        ("int16", of_tokens, None, "states='int16', where .*ExpandDims"),
         (
-            "int8",
+            "integer16",
+            lambda: above(layers.Dense(2, "elu")),
+            None,
+            "op: 'ELU'",
+        ),
+        ("integer16", of_tokens, None, "'integer16', where .*ExpandDims"),
+        (
+            "integer8",
             lambda: above(layers.Activation("celu"), activation="sigmoid"),
             None,
             "more than half along",
         ),
-        ("int16", rin, data(rin=0.0), "1 samples, where 'rin' is always 0"),
-        ("int16", rin, data(x=np.nan), "'x' is always 0 or not finite"),
-        ("int16", rin, lambda: [], "0 samples"),
+        ("integer16", rin, -X, "along which 'rin' is always 0"),
+        ("integer16", rin, np.nan * X, "'x' is always 0 or not finite"),
+        ("integer16", rin, X[0], "an array of shape .5, 2"),
     ],
 )
 def test_a_model_or_data_without_scales_is_refused(
-    states, make, dataset, message, rng, tmp_path
+    arithmetic, make, dataset, message, rng, tmp_path
 ):
     model = make()
     if dataset is None:
         dataset = some_input(rng, model, 2, 30)
-    options = {"weights": "int8", "states": states}
-    options["representative_dataset"] = dataset
     path = tmp_path / PATHS["litert"]
     with pytest.raises(ValueError, match=message):
-        export_streaming(model, path, "litert", False, **options)
+        export_litert(model, path, arithmetic=arithmetic, calibration=dataset)
     assert not list(tmp_path.iterdir())
 
 
@@ -211,7 +177,7 @@ def test_a_saved_model_needs_neither_keras_nor_the_package(
     run_script, tmp_path
 ):
     model = above(layers.Dense(2))
-    export_streaming(model, tmp_path / "folder", verbose=False)
+    export_saved_model(model, tmp_path / "folder")
     printed = run_script(
         """
 import sys
@@ -232,10 +198,10 @@ def test_a_step_that_cannot_be_written_is_not_half_written(
     """`test_files.py` has every call that may fail."""
     name = PATHS[format]
 
-    def write(units, folder=tmp_path):
-        options = {} if format == "c" else {"step_only": True}
+    def write_step(units, folder=tmp_path):
+        options = {} if format in ("c", "onnx") else {"step_only": True}
         model = above(layers.Dense(units))
-        export_streaming(model, folder / name, format, False, **options)
+        write(model, folder / name, format, **options)
 
     def contents():
         paths = tmp_path.rglob("*")
@@ -243,8 +209,8 @@ def test_a_step_that_cannot_be_written_is_not_half_written(
 
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="cannot be written"):
-        write(2, tmp_path / "file")
-    write(2)
+        write_step(2, tmp_path / "file")
+    write_step(2)
     before = contents()
 
     def full(*args):
@@ -254,14 +220,14 @@ def test_a_step_that_cannot_be_written_is_not_half_written(
         with monkeypatch.context() as patch:
             patch.setattr(*fault, full)
             with pytest.raises(OSError, match="No space left.*is unchanged"):
-                write(3)
+                write_step(3)
         assert contents() == before
     description = tmp_path / f"{name}.json"
     if description.exists():
         description.unlink()
         description.mkdir()
         with pytest.raises(OSError, match="not a regular file.*json"):
-            write(3)
+            write_step(3)
         assert (tmp_path / name).read_bytes() == before[tmp_path / name]
 
 
@@ -270,11 +236,11 @@ def test_a_file_takes_the_place_of_a_file_alone(tmp_path):
     target, link = tmp_path / "disk" / "rin.h", tmp_path / "rin.h"
     link.symlink_to(target)
     for units in (2, 3):
-        export_streaming(above(layers.Dense(units)), link, "c", False)
+        export_c(above(layers.Dense(units)), link)
         assert link.is_symlink() and f"outputs = {units} " in target.read_text()
     for name, make in (("folder.h", os.mkdir), ("pipe.h", os.mkfifo)):
         make(tmp_path / name)
         with pytest.raises(OSError, match="not a regular file") as error:
-            export_streaming(named("rin"), tmp_path / name, "c", False)
+            export_c(named("rin"), tmp_path / name)
         assert error.value.filename == str(tmp_path / name)
         assert not (tmp_path / name).is_file()

@@ -1,11 +1,14 @@
 """Trained networks at work, where keras_rin is not installed."""
 
+from keras_rin.export import _removed
 from keras_rin.export._cost import Cost
-from keras_rin.export._export_streaming import StreamingFile
-from keras_rin.export._export_streaming import export_streaming
+from keras_rin.export._export_c import export_c
 from keras_rin.export._header import Header
 from keras_rin.export._header_check import HeaderCheck
-from keras_rin.export._removed import check_header as check_header
+from keras_rin.export._litert import export_litert
+from keras_rin.export._onnx import export_onnx
+from keras_rin.export._saved_model import export_saved_model
+from keras_rin.export._streaming_file import StreamingFile
 from keras_rin.export._streaming_step import streaming_step
 
 __all__ = [
@@ -13,6 +16,15 @@ __all__ = [
     "Header",
     "HeaderCheck",
     "StreamingFile",
-    "export_streaming",
+    "export_c",
+    "export_litert",
+    "export_onnx",
+    "export_saved_model",
     "streaming_step",
 ]
+
+
+def __getattr__(name):
+    if name in ("check_header", "export_streaming"):
+        return getattr(_removed, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

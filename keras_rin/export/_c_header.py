@@ -29,9 +29,9 @@ from keras_rin.export._streaming_step import steps_at_once
 STATEFUL = Cell, Convolution
 
 
-def write_c_header(model, path, options):
-    """Writes the header; returns a name, bytes of weights and of states."""
-    program = Program(prefix_of(path), options.weights)
+def write_c_header(model, path, weights):
+    """Writes the header in floats, with matrices of a type."""
+    program = Program(prefix_of(path), weights)
     chain = Chain(model)
     operations, steps = chain.operations, chain.steps_at_once
     x_size = model.inputs[0].shape[2] if model.inputs[0].ndim > 2 else 1
@@ -48,7 +48,7 @@ def write_c_header(model, path, options):
         "after": "",
     }
     sizes = steps * x_size, y_size
-    return write_header(program, model, path, *sizes, **parts)
+    write_header(program, model, path, *sizes, **parts)
 
 
 # What C, POSIX and the libraries of compilers include, whose headers a file of

@@ -80,7 +80,7 @@ def weight_of(layer, attribute):
     """A weight in float64."""
     is_quantized = getattr(layer, "quantization_mode", None)
     reason = "Keras has quantized it; export the model before, for 8-bit codes"
-    refuse(layer, {f'{reason} with `weights="int8"`': is_quantized})
+    refuse(layer, {f'{reason} with `arithmetic="int8"`': is_quantized})
     return ops.convert_to_numpy(getattr(layer, attribute)).astype("float64")
 
 

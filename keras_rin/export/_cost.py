@@ -97,7 +97,7 @@ PROCESSORS = {
 
 
 def cost_of(header, name: str) -> Cost:
-    """The cost of a `Header` on a processor, or what was in the way."""
+    """The cost of a `HeaderProgram` on a processor, or what was in the way."""
     if name not in PROCESSORS:
         raise ValueError(
             f"`processor` must be one of {tuple(PROCESSORS)}. "

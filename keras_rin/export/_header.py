@@ -1,31 +1,23 @@
 """A C header: run on this computer, compared with its model, measured."""
 
-import ctypes
-import math
 import os
 import pathlib
-import re
-import shutil
-import subprocess
-import tempfile
 
 import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_rin.export._c_functions import c_template
 from keras_rin.export._cost import Cost
 from keras_rin.export._cost import cost_of
 from keras_rin.export._header_check import HeaderCheck
 from keras_rin.export._header_check import checked
-
-COMPILERS = ("cc", "gcc", "clang")
+from keras_rin.export._header_program import HeaderProgram
 
 
 class Header:
     """A C header of one time step, on this computer.
 
-    `keras_rin.export.export_streaming` returns it, and `Header(path)` opens
+    `keras_rin.export.export_c` returns it, and `Header(path)` opens
     one that is there. Its text is read once: it may be moved afterwards.
 
     Args:
@@ -48,7 +40,7 @@ class Header:
     ...     [keras.Input((None, 2)), keras_rin.layers.RIN(4)]
     ... )
     >>> path = path.with_name("rin.h")
-    >>> header = keras_rin.export.export_streaming(model, path, "c", False)
+    >>> header = keras_rin.export.export_c(model, path)
     >>> difference, agreement = header.compare(model, np.ones((3, 10, 2)))
     >>> difference < 1e-5, agreement
     (True, 1.0)
@@ -58,27 +50,11 @@ class Header:
 
     def __init__(self, path: str | os.PathLike):
         self.path = pathlib.Path(path)
-        self._text = self.path.read_text("ascii")
-        match = re.search(
-            r"Flash: ([\d,]+) bytes.*RAM: ([\d,]+) bytes.*"
-            r"enum { (\w+)_inputs = (\d+), \w+_outputs = (\d+) }",
-            self._text,
-            re.S,
-        )
-        if match is None:
-            raise ValueError(
-                "`path` must be a C header of keras_rin. "
-                f"Received: path={str(path)!r}"
-            )
-        *sizes, self.name, inputs, outputs = match.groups()
-        self.weight_bytes, self.state_bytes = (
-            int(size.replace(",", "")) for size in sizes
-        )
-        self._inputs, self._outputs = int(inputs), int(outputs)
-        scale = re.search(r"_output_scale (\S+)", self._text)
-        self.in_integers = scale is not None
-        self._scale = float(scale[1]) if scale else 1.0
-        self._library: ctypes.CDLL | None = None
+        text = self.path.read_text("ascii")
+        self._program = HeaderProgram(text, path)
+        self.weight_bytes = self._program.weight_bytes
+        self.state_bytes = self._program.state_bytes
+        self.in_integers = self._program.in_integers
 
     def __repr__(self):
         return f"Header({str(self.path)!r})"
@@ -107,7 +83,7 @@ class Header:
             ValueError: x has another shape, or no counts.
             OSError: There is no compiler.
         """
-        return self.outputs_and_states(x)[0]
+        return self._program.outputs_and_states(x)[0]
 
     def compare(self, model: keras.Model, x: "ArrayLike") -> HeaderCheck:
         """Compares the header with the model that it was made of.
@@ -128,7 +104,7 @@ class Header:
             ValueError: The sequences are shorter than a step, or no counts.
             OSError: There is no compiler.
         """
-        return checked(self, model, x)
+        return checked(self._program, model, x)
 
     def cost(self, processor: str = "Cortex-M0+") -> Cost:
         """What it takes of a processor, before it is flashed.
@@ -148,76 +124,4 @@ class Header:
         Raises:
             ValueError: There is no such processor.
         """
-        return cost_of(self, processor)
-
-    @property
-    def state_fields(self):
-        """Of a header in integers, sizes of states and notes on them."""
-        pattern = r"int16_t \w+\[(\d+)\]; /\* .* is 1(.*) \*/"
-        return re.findall(pattern, self._text)
-
-    @property
-    def calibration(self):
-        """Of a header in integers, the least and the largest counts."""
-        pattern = r"calibration, from([-\d,\s]+)to([-\d,\s]+)"
-        (ranges,) = re.findall(pattern, self._text)
-        return (np.array(counts.split(","), "float64") for counts in ranges)
-
-    def write_into(self, folder):
-        """Writes the header as it was read, by its name."""
-        path = pathlib.Path(folder, f"{self.name}.h")
-        path.write_text(self._text, encoding="ascii")
-
-    def outputs_and_states(self, x):
-        """Outputs as `predict` gives them, and the bytes of all states."""
-        steps = self._steps(np.asarray(x))
-        batch, count, _ = steps.shape
-        dtype = "int32" if self.in_integers else "float32"
-        y = np.empty((batch, count, self._outputs), dtype)
-        states = np.empty(batch * count * self.state_bytes, "uint8")
-        self._library = self._library or self._compiled()
-        arrays = (steps, y, states)
-        pointers = (a.ctypes.data_as(ctypes.c_void_p) for a in arrays)
-        sizes = ctypes.c_long(batch), ctypes.c_long(count)
-        self._library.run(*pointers, *sizes)
-        if self.in_integers:
-            y = y * self._scale
-            if "what softmax reads" in self._text:
-                y = np.exp(y - y.max(axis=-1, keepdims=True))
-                y /= y.sum(axis=-1, keepdims=True)
-        return y, states
-
-    def _steps(self, x):
-        """x as the header reads it, `(batch, steps, inputs)`."""
-        features = math.prod(x.shape[2:])
-        if x.ndim < 2 or features < 1 or self._inputs % features:
-            raise ValueError(
-                "`x` must be of shape (batch, time, ...), of which a step "
-                f"reads {self._inputs} numbers. Received: x of shape {x.shape}"
-            )
-        dtype = "int16" if self.in_integers else "float32"
-        numbers = np.ascontiguousarray(x.astype(dtype))
-        if self.in_integers and np.any(numbers != x):
-            raise ValueError(
-                "A header in integers reads whole numbers from -32768 to "
-                f"32767. Received: x from {x.min()} to {x.max()}"
-            )
-        count = x.shape[1] * features // self._inputs
-        numbers = numbers.reshape(len(x), -1)[:, : count * self._inputs]
-        return np.ascontiguousarray(numbers).reshape(len(x), count, -1)
-
-    def _compiled(self):
-        compiler = next(filter(shutil.which, COMPILERS), None)
-        if compiler is None:
-            raise FileNotFoundError(
-                f"A compiler is needed, one of {COMPILERS}."
-            )
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            self.write_into(folder)
-            source = pathlib.Path(folder, "stream.c")
-            template = c_template("stream.c")
-            source.write_text(template.substitute(name=self.name))
-            library = source.with_name("stream.so")
-            command = f"{compiler} -O2 -shared -fPIC stream.c -o stream.so -lm"
-            subprocess.run(command.split(), cwd=folder, check=True)
-            return ctypes.CDLL(str(library))
+        return cost_of(self._program, processor)

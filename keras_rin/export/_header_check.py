@@ -52,13 +52,13 @@ class HeaderCheck(_Comparison):
             lines.append(
                 "Warning: the header in integers is unlike the model. If its "
                 "states hold small increments for long, use "
-                '`states="float32"`.'
+                '`arithmetic="int8"`.'
             )
         return "\n".join(lines)
 
 
-def checked(header, model, x) -> HeaderCheck:
-    """Compares the outputs of a `Header` with those of a model."""
+def checked(program, model, x) -> HeaderCheck:
+    """Compares the outputs of a `HeaderProgram` with those of a model."""
     x, samples = np.asarray(x), steps_at_once(model)
     shape = x.shape
     x = x[:, : x.shape[1] // samples * samples]
@@ -68,15 +68,15 @@ def checked(header, model, x) -> HeaderCheck:
             f"Received: x of shape {shape}"
         )
     (expected,) = keras.tree.flatten(model.predict(x, verbose=0))
-    y, states = header.outputs_and_states(x)
+    y, states = program.outputs_and_states(x)
     y = y if y.ndim == expected.ndim else y[:, -1]
     is_equal = y.argmax(axis=-1) == expected.argmax(axis=-1)
     difference = float(abs(y - expected).max())
     check = HeaderCheck(difference, float(is_equal.mean()))
     check.share = difference / (float(np.ptp(expected)) or 1.0)
-    if header.in_integers:
-        check.saturated = _saturated(header.state_fields, states)
-        low, high = header.calibration
+    if program.in_integers:
+        check.saturated = _saturated(program.state_fields, states)
+        low, high = program.calibration
         check.outside = float(((x < low) | (x > high)).any(axis=-1).mean())
     return check
 

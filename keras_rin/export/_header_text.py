@@ -12,7 +12,7 @@ from keras_rin.export._c_functions import c_template
 def write_header(
     program, model, path, inputs, outputs, notes="", after="", **parts
 ):
-    """Writes the header; returns a name, bytes of weights and of states.
+    """Writes the header.
 
     The parts are texts: `x` and `y` say what these are, `notes` more, and C
     stands `before` and `after` the step.
@@ -54,7 +54,6 @@ def write_header(
     )
     with _files.replacing(path, "The C header") as new:
         new.write_text(text, encoding="ascii")
-    return f"{path.stem}_step", program.flash_bytes, program.state_bytes
 
 
 def plain(text):

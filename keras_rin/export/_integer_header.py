@@ -79,11 +79,11 @@ class IntegerProgram(Program):
         return sums + super().memory
 
 
-def write_integer_header(model, path, options):
-    """Writes the header; returns a name, bytes of weights and of states."""
+def write_integer_header(model, path, calibration):
+    """Writes the header, with units from the calibration."""
     program = IntegerProgram(prefix_of(path))
     operations, has_softmax = joined_operations(Chain(model).operations)
-    counts = _counts(model, options.calibration)
+    counts = _counts(model, calibration)
     y = write_operations(program, operations, counts)
     low, high = (
         textwrap.fill(", ".join(str(int(value)) for value in limits), 76)
@@ -92,7 +92,7 @@ def write_integer_header(model, path, options):
     names = {"name": program.prefix, "private": program.private}
     scale = 2.0 ** int(y.exponent)
     output = "what softmax reads" if has_softmax else "the model's output"
-    return write_header(
+    write_header(
         program,
         model,
         path,
@@ -128,7 +128,7 @@ def _counts(model, calibration):
     else:
         return x.astype("float64")
     raise ValueError(
-        '`states="int16"` in C needs `calibration`, an array (sequences, '
+        '`arithmetic="integer"` needs `calibration`, an array (sequences, '
         f"steps, {features}) of what a sensor counts: different whole numbers "
         "from -32768 to 32767. Let the model begin with Normalization or "
         f"Rescaling of them. Received: calibration={problem}"

@@ -1,12 +1,18 @@
 """The step of a model as an ONNX file."""
 
+import os
+import pathlib
+from collections.abc import Sequence
+
 import keras
 
 from keras_rin.export._step_file import check_dtypes
 from keras_rin.export._step_file import check_names
+from keras_rin.export._step_file import check_path
 from keras_rin.export._step_file import refusal
 from keras_rin.export._step_file import state_bytes
 from keras_rin.export._step_file import write_described
+from keras_rin.export._streaming_file import StreamingFile
 from keras_rin.export._streaming_step import streaming_step
 
 OPSET = 15
@@ -14,18 +20,40 @@ NEW = "new_"
 DTYPES = ("float32", "float16", "float64")
 
 
-def write_onnx(model, path, options):
-    """Writes the step and its description.
+def export_onnx(
+    model: keras.Model,
+    path: str | os.PathLike,
+    *,
+    stepwise: Sequence[type] = (),
+) -> StreamingFile:
+    """Writes one time step of a model as an ONNX file, on TensorFlow.
 
-    Returns a text, and the bytes of the file and of the states.
+    The step is that of `keras_rin.export.streaming_step`. ONNX has one set of
+    names for inputs and outputs, so a new state is called `new_` and the name
+    of the state; a JSON file beside it lists them
+    [in order](../saving.md#onnx-of-one-step).
 
-    ONNX has one set of names for inputs and outputs, so a new state is called
-    `new_` and the name of the state.
+    Args:
+        model: As for `keras_rin.export.streaming_step`.
+        path: The file to write, `*.onnx`.
+        stepwise: As for `keras_rin.export.streaming_step`. Defaults to `()`.
+
+    Returns:
+        A `StreamingFile`, which prints what was written.
+
+    Raises:
+        ValueError: The path has another ending, the backend is not TensorFlow,
+            `streaming_step` refuses the model, or ONNX lacks a name, a dtype
+            or an operation of it.
+        ImportError: `tf2onnx` is not installed.
+        OSError: A file cannot be written. What was there is unchanged.
     """
+    path = pathlib.Path(path)
+    check_path("ONNX", path, ".onnx")
     import onnx
     import tf2onnx
 
-    step = streaming_step(model, options.stepwise)
+    step = streaming_step(model, stepwise)
     new_names = {name: f"{NEW}{name}" for name in step.output} | {"y": "y"}
     check_names("ONNX", list(step.input), r"[\w.-]*", new_names.values())
     content, captured = _convert(step, new_names, tf2onnx)
@@ -49,7 +77,7 @@ def write_onnx(model, path, options):
     )
     inputs = ", ".join(value.name for value in content.graph.input)
     text = f"step of {inputs}, in opset {OPSET}, described in {name}"
-    return text, len(content_bytes), state_bytes(step)
+    return StreamingFile(path, text, len(content_bytes), state_bytes(step))
 
 
 def _convert(step, names, tf2onnx):

@@ -23,7 +23,7 @@ def write_described(
     """
     for entry in inputs:
         if entry["name"] != "x":
-            entry["initial"] = entry.get("zero_point", 0)
+            entry["initial"] = 0
     for entry in outputs:
         if entry["name"] != "y":
             entry["next"] = entry["name"].removeprefix(prefix)
@@ -46,6 +46,31 @@ def state_bytes(step):
         for name, tensor in step.input.items()
         if name != "x"
     )
+
+
+def check_path(format, path, ending):
+    """Refuses another ending or backend than the format has."""
+    backend = keras.backend.backend()
+    if path.suffix != ending or backend != "tensorflow":
+        raise ValueError(
+            f"{format} needs the TensorFlow backend and a path ending in "
+            f"{ending}. Received: path={str(path)!r} on {backend}"
+        )
+
+
+def check_arithmetic(arithmetic, supported, calibration):
+    """Refuses an arithmetic that is unknown, or data that it does not read."""
+    if arithmetic not in supported:
+        raise ValueError(
+            f"`arithmetic` must be one of {supported}. "
+            f"Received: arithmetic={arithmetic!r}"
+        )
+    is_integer = arithmetic.startswith("integer")
+    if calibration is not None and not is_integer:
+        raise ValueError(
+            "`calibration` is for an arithmetic in integers. "
+            f"Received: an argument, and arithmetic={arithmetic!r}"
+        )
 
 
 def check_names(format, names, pattern, taken=()):

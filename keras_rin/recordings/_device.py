@@ -13,9 +13,9 @@ from keras_rin import export
 
 COMPILERS = "cc", "gcc", "clang"
 FORMS = {
-    "float32": {},
-    "int8 weights": {"weights": "int8"},
-    "integers": {"weights": "int8", "states": "int16"},
+    "float32": "float32",
+    "int8 weights": "int8",
+    "integers": "integer",
 }
 SEQUENCE = 4_000  # steps of calibration, of sequences side by side
 MAIN = """\
@@ -68,7 +68,7 @@ def write(model, log, form, folder, steps=None):
     """
     text = MAIN.replace("KIND", "float").replace("OUTPUT", "float")
     value, units = "value", ""
-    options: dict = dict(FORMS[form])
+    calibration = None
     if form == "integers":
         rows, _ = log.rows("train", "validate")
         unit = units_of(rows)
@@ -76,8 +76,7 @@ def write(model, log, form, folder, steps=None):
         counts = np.round(rows[:steps] / unit)
         length = min(len(counts), SEQUENCE)
         counts = counts[: len(counts) // length * length]
-        counts = counts.reshape(-1, length, len(unit))
-        options["calibration"] = counts
+        calibration = counts.reshape(-1, length, len(unit))
         text = MAIN.replace("KIND", "int16_t").replace("OUTPUT", "int32_t")
         value = "count(value, unit[i])"
         numbers = ", ".join(f"{of!r}f" for of in unit.tolist())
@@ -85,9 +84,9 @@ def write(model, log, form, folder, steps=None):
     names = ", ".join(json.dumps(of, ensure_ascii=False) for of in log.classes)
     text = text.replace("CLASSES", names).replace("VALUE", value)
     path = Path(folder, "rin.h")
-    export.export_streaming(model, path, "c", False, **options)
+    header = export.export_c(model, path, FORMS[form], calibration)
     Path(folder, "main.c").write_text(text.replace("UNITS", units))
-    return export.Header(path)
+    return header
 
 
 def sizes(model, log):

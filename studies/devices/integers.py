@@ -21,7 +21,7 @@ from devices import watch
 from engine import record
 from engine.measurement import Variant
 from engine.partial_runs import PartialRuns
-from keras_rin.export import export_streaming
+from keras_rin.export import export_c
 from keras_rin.layers import MinGRU
 
 COUNT = 2.0**-10  # of the sensor, in the units of the recordings
@@ -31,9 +31,9 @@ NETWORKS = tuple(
     if layer.startswith(("RIN", "SimpleRNN", "GRU", "LSTM", "minGRU, bias -3"))
 )
 FORMS = {
-    "float32": {},
-    "int8 weights": {"weights": "int8"},
-    "integers": {"weights": "int8", "states": "int16"},
+    "float32": "float32",
+    "int8 weights": "int8",
+    "integers": "integer",
 }
 PROCESSORS = "Cortex-M0+", "Cortex-M4F", "ATmega328P"
 NUMBERS = "flash", "ram", "per_step"
@@ -79,12 +79,13 @@ def compared(tested, layer, seeds, test):
             *watch.streams(fold, *test),
         )
         answers = {}
-        for form, options in FORMS.items():
+        for form, arithmetic in FORMS.items():
+            calibration = None
             if form == "integers":
-                options = options | {"calibration": np.round(seen / COUNT)}
+                calibration = np.round(seen / COUNT)
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, "rin.h")
-                header = export_streaming(model, path, "c", False, **options)
+                header = export_c(model, path, arithmetic, calibration)
                 answers[form] = answers_of(header, np.round(x / COUNT))
                 if number == 0:
                     results["costs"][form] = costs_of(header)

@@ -22,7 +22,8 @@ import keras
 import numpy as np
 
 from engine import record
-from keras_rin.export import export_streaming
+from keras_rin.export import export_c
+from keras_rin.export import export_litert
 from keras_rin.layers import RIN
 
 UNITS, FEATURES, CLASSES, SMALLEST_STEP = 13, 6, 7, 64
@@ -71,22 +72,15 @@ def measure(largest=2**16):
             keras.layers.Dense(CLASSES),
         ]
     )
-    types = {"weights": "int8", "states": "int16", "verbose": False}
     with tempfile.TemporaryDirectory() as folder:
         header, file = (
             pathlib.Path(folder, name) for name in ("rin.h", "step.tflite")
         )
-        written = export_streaming(
-            model, header, "c", calibration=counts, **types
-        )
+        written = export_c(model, header, "integer", counts)
         m0 = written.cost("Cortex-M0+")
-        export_streaming(
-            model,
-            file,
-            "litert",
-            representative_dataset=counts.astype("float32"),
-            **types,
-        )
+        calibration = counts.astype("float32")
+        options = {"arithmetic": "integer16", "calibration": calibration}
+        export_litert(model, file, **options)
         arena = smallest_arena(file, largest)
         size = file.stat().st_size
         run = sys.executable, "-c", RUN, file, f"{largest}"

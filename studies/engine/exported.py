@@ -13,15 +13,13 @@ import numpy as np
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
-from keras_rin.export import export_streaming
-
 
 @contextlib.contextmanager
-def streaming_file(model, name, **options):
+def streaming_file(model, name, export, **options):
     """The file of a streaming model, in a folder that is removed in the end."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, name)
-        export_streaming(model, path, verbose=False, **options)
+        export(model, path, **options)
         yield path
 
 

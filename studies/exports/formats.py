@@ -19,7 +19,7 @@ from tqdm import tqdm
 from engine import exported
 from engine import record
 from engine.data import load_images
-from keras_rin.export import export_streaming
+from keras_rin.export import export_litert
 from keras_rin.layers import RIN
 from keras_rin.tasks import sequential_pixels
 
@@ -65,13 +65,12 @@ def litert(types=(), **converter):
     return export
 
 
-def litert_step(states):
-    """The export of single steps, with states of a type."""
+def litert_step(arithmetic):
+    """The export of single steps, in integers."""
 
     def export(model, path, calibration):
-        options = {"representative_dataset": calibration[::10]}
-        options |= {"weights": "int8", "states": states}
-        export_streaming(model, path, "litert", verbose=False, **options)
+        options = {"arithmetic": arithmetic, "calibration": calibration[::10]}
+        export_litert(model, path, **options)
         run, zeros = exported.litert_step(path)
 
         def predict(sequence):
@@ -89,8 +88,8 @@ FORMATS = {
     "LiteRT": (litert(), ".tflite"),
     "LiteRT, float16 weights": (litert([tf.float16], **SMALLER), ".tflite"),
     "LiteRT, int8 weights": (litert(**SMALLER), ".tflite"),
-    "LiteRT, one step, int16 states": (litert_step("int16"), ".tflite"),
-    "LiteRT, one step, int8 states": (litert_step("int8"), ".tflite"),
+    "LiteRT, one step, int16 states": (litert_step("integer16"), ".tflite"),
+    "LiteRT, one step, int8 states": (litert_step("integer8"), ".tflite"),
 }
 
 

@@ -13,6 +13,8 @@ from tqdm import tqdm
 from engine import exported
 from engine import record
 from engine import steps
+from keras_rin.export import export_litert
+from keras_rin.export import export_saved_model
 
 PERCENTILES = (50, 90, 99, 99.9)
 LAYERS = [
@@ -20,11 +22,11 @@ LAYERS = [
     for features, units in [(1, 32), (1, 100), (64, 256)]
     for name in ("RIN", "SimpleRNN", "GRU", "LSTM")
 ] + [("GRU", 1, 57), ("LSTM", 1, 50)]
-LITERT = {"format": "litert"}
-FORMATS = {  # options of the export, and the function that loads the file
-    "float32.tflite": (LITERT, exported.litert_step),
-    "int8.tflite": (LITERT | {"weights": "int8"}, exported.litert_step),
-    "saved_model": ({}, exported.saved_model_step),
+INT8 = {"arithmetic": "int8"}
+FORMATS = {  # the export, its options, and the function that loads the file
+    "float32.tflite": (export_litert, {}, exported.litert_step),
+    "int8.tflite": (export_litert, INT8, exported.litert_step),
+    "saved_model": (export_saved_model, {}, exported.saved_model_step),
 }
 
 
@@ -34,8 +36,8 @@ def measure_layer(name, features, units, calls):
     results = {"layer": name, "features": features, "units": units}
     results["parameters"] = model.count_params()
     x = np.full((calls, features), 0.1, "float32")
-    for file, (options, load) in FORMATS.items():
-        with exported.streaming_file(model, file, **options) as path:
+    for file, (export, options, load) in FORMATS.items():
+        with exported.streaming_file(model, file, export, **options) as path:
             size, step = exported.file_bytes(path), load(path)
             _, microseconds = exported.stream(*step, x)
         percentiles = np.percentile(microseconds, PERCENTILES)
