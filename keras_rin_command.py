@@ -16,9 +16,6 @@ def run() -> int:
     """Runs the command; returns its exit status."""
     hide_tensorflow_log()
     postpone_package()
-    from keras_rin import _installed_backend
-
-    _installed_backend.load_package()
     from keras_rin.recordings._command import main
 
     return main()

@@ -16,6 +16,7 @@ from keras_rin import regularizers
 from keras_rin import tasks
 from keras_rin._adapt import adapt
 from keras_rin._version import __version__
+from keras_rin.recordings import _own_scale  # noqa: F401  is registered
 
 __all__ = [
     "__version__",

@@ -1,45 +1,38 @@
 """Which recurrent layer suits your recordings: read, compare, deploy.
 
 The functions need `pip install "keras-rin[recordings]"`; the command
-`keras-rin` calls them with its flags as arguments.
+`keras-rin` has their arguments as flags.
 """
 
 import importlib
-import typing
 
-from keras_rin.recordings._own_scale import OwnScale
-
-if typing.TYPE_CHECKING:
-    from keras_rin.recordings._compare import Comparison
-    from keras_rin.recordings._compare import compare
-    from keras_rin.recordings._read import Recordings
-    from keras_rin.recordings._read import read
-    from keras_rin.recordings._stream import Stream
-    from keras_rin.recordings._stream import train_stream
+from keras_rin.recordings._recordings import MissingArguments
+from keras_rin.recordings._recordings import Recordings
 
 __all__ = [
-    "Comparison",
+    "MissingArguments",
     "OwnScale",
     "Recordings",
-    "Stream",
+    "Result",
     "compare",
     "read",
     "train_stream",
 ]
+FILES = {
+    "OwnScale": "_own_scale",
+    "Result": "_report",
+    "compare": "_compare",
+    "read": "_read",
+    "train_stream": "_stream",
+}
 
 
 def __getattr__(name):
-    """Imports pandas and others on first use, which not everybody has."""
-    files = {
-        "Recordings": "_read",
-        "Stream": "_stream",
-        "Comparison": "_compare",
-    }
-    files |= {"train_stream": "_stream", "read": "_read", "compare": "_compare"}
-    if name not in files:
+    """Imports Keras, pandas and others on first use."""
+    if name not in FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = importlib.import_module(f"{__name__}.{files[name]}")
+        module = importlib.import_module(f"{__name__}.{FILES[name]}")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"keras_rin.recordings needs {error.name}: "

@@ -13,10 +13,10 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from keras_rin.recordings._verdict import score
-from keras_rin.recordings._verdict import stream_score
+from keras_rin.recordings._scores import score
 
 PENALTIES = np.logspace(-3, 3, 10)
+LEARNED = 10_000  # rows of a log, about, from which a regression learns
 
 
 def has_numba():
@@ -25,29 +25,35 @@ def has_numba():
     return spec is not None and spec.origin is not None
 
 
-def scores(data, rows, seed):
-    """The scores `(1, test recordings)` of each baseline."""
-    summary = np.array([_summary(x) for x in data.x])
+def scores(parts):
+    """Validation and test scores `(recordings,)` of each baseline."""
+    data, x = parts[0], [x for part in parts for x in part.x]
+    summary = np.array([_summary(values) for values in x])
     if data.classes:
         constant = "most frequent class", DummyClassifier()
         name, model = "logistic", LogisticRegression(max_iter=2000)
     else:
-        constant = "mean", DummyRegressor()
-        name, model = "ridge", RidgeCV(PENALTIES)
+        constant, name, model = (
+            ("mean", DummyRegressor()),
+            "ridge",
+            RidgeCV(PENALTIES),
+        )
     summarized = make_pipeline(StandardScaler(), model)
-    entries = [
-        (*constant, summary),
-        (f"summary, {name} regression", summarized, summary),
-    ]
+    entries = [(*constant, summary)]
+    entries += [(f"{name} regression on a summary", summarized, summary)]
     if has_numba():
-        entries.append(_mini_rocket(data, rows, seed))
+        entries.append(_mini_rocket(x, parts))
+    y = np.concatenate([part.y for part in parts])
+    ends = np.cumsum([0, *(len(part.y) for part in parts)])
     results = {}
     for name, estimator, features in entries:
-        estimator.fit(features[rows[0]], data.y[rows[0]])
-        answers = estimator.predict(features[rows[1]])
-        if data.classes:
-            answers = np.eye(len(data.classes))[answers]
-        results[name] = score(answers, data, rows[1])[None]
+        results[name] = []
+        for n in (1, 2):
+            estimator.fit(features[: ends[n]], y[: ends[n]])
+            answers = estimator.predict(features[ends[n] : ends[n + 1]])
+            if data.classes:
+                answers = np.eye(len(data.classes))[answers]
+            results[name].append(score(answers, parts[n]))
     return results
 
 
@@ -57,59 +63,40 @@ def _summary(x):
     return np.concatenate([x.mean(axis=0), x.std(axis=0), steps])
 
 
-def _mini_rocket(data, rows, seed):
+def _mini_rocket(x, parts):
     from sktime.transformations.panel.rocket import (
         MiniRocketMultivariateVariable,
     )
 
-    frames = [pd.DataFrame(x) for x in data.x]
+    frames = [pd.DataFrame(values) for values in x]
     rocket = MiniRocketMultivariateVariable(
-        random_state=seed, pad_value_short_series=0.0
+        random_state=0, pad_value_short_series=0.0
     )
     with warnings.catch_warnings():  # that one for equal lengths is faster
         warnings.simplefilter("ignore")
-        rocket.fit([frames[n] for n in rows[0]])
+        rocket.fit(frames[: len(parts[0].x)])
     features = np.asarray(rocket.transform(frames))
-    ridge = RidgeClassifierCV if data.classes else RidgeCV
+    ridge = RidgeClassifierCV if parts[0].classes else RidgeCV
     model = make_pipeline(StandardScaler(with_mean=False), ridge(PENALTIES))
     return "MiniRocket", model, features
 
 
-def of_stream(log, window):
-    """The most frequent class, and a regression on a sliding window.
+def window_features(x, window):
+    """Mean, deviation and mean change of each channel over the last rows.
 
-    The validation rows choose this window or a half, quarter or eighth of it.
+    Before the first row there are others like it.
     """
-    _, y = log.rows("train", "validate")
-    _, y_test = log.rows("test")
-    most = np.full(len(y_test), np.bincount(y).argmax())
-    validated = {}
-    for size in sorted({max(2, window // 2**n) for n in range(4)}):
-        answers, y_validate = _regression(log, size, "validate", "train")
-        validated[size] = np.mean(answers == y_validate)
-    best = max(validated, key=lambda size: validated[size])
-    answers, _ = _regression(log, best, "test", "train", "validate")
-    named = f"logistic regression on the last {best} rows"
-    return [
-        {"name": "most frequent class"} | stream_score(most, y_test),
-        {"name": named} | stream_score(answers, y_test),
-    ]
-
-
-def _regression(log, window, tested, *parts):
-    """Answers for the rows of a part, and their classes."""
-    (x, y), (x_tested, y_tested) = log.rows(*parts), log.rows(tested)
-    regression = LogisticRegression(max_iter=2000)
-    regression = make_pipeline(StandardScaler(), regression)
-    every = slice(None, None, max(1, len(y) // 10_000))
-    regression.fit(_sliding(x, window)[every], y[every])
-    return regression.predict(_sliding(x_tested, window)), y_tested
-
-
-def _sliding(x, window):
-    """Mean, deviation and mean change of each channel over the last rows."""
     frame = pd.DataFrame(x)
-    rolling = frame.rolling(window, min_periods=1)
-    changes = frame.diff().abs().rolling(window, min_periods=1).mean()
-    columns = [rolling.mean(), rolling.std(ddof=0), changes]
-    return pd.concat(columns, axis=1).fillna(0).to_numpy()
+    padding = frame.iloc[[0] * (window - 1)]
+    frame = pd.concat([padding, frame], ignore_index=True)
+    rolling, changes = frame.rolling(window), frame.diff().abs().fillna(0)
+    columns = [rolling.mean(), rolling.std(ddof=0)]
+    columns.append(changes.rolling(window - 1).mean())
+    return pd.concat(columns, axis=1).to_numpy()[window - 1 :]
+
+
+def window_regression(counts, y, window):
+    """A regression on windows of the counts of a log, fitted."""
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+    every = slice(None, None, max(1, len(y) // LEARNED))
+    return model.fit(window_features(counts, window)[every], y[every])

@@ -1,18 +1,64 @@
-"""The command `keras-rin`, whose flags are the arguments of functions."""
+"""The command `keras-rin`, which reads flags and data before it loads Keras."""
 
 import argparse
-import inspect
-import re
+import shlex
 import sys
 import typing
 
-from keras_rin import recordings
+from keras_rin import _installed_backend
 
-# The functions of each command: the first one gets DATA, the next its result.
-COMMANDS = {
-    "recordings": ("read", "compare"),
-    "stream": ("train_stream",),
+COLUMNS = {
+    "channels": "Columns of numbers, with commas between.",
+    "label": "Column of the class, which is text; of arrays y.",
+    "target": "Column of a number to predict; of arrays y.",
+    "recording": "Columns that tell recordings apart, with commas between. "
+    "Without it the table is a log, with a label in each row.",
+    "group": "Column of persons or days, which training, validation and test "
+    "never share.",
+    "time": "Column that rises in a recording, or in a group of a log: in ISO "
+    "8601, in seconds or since 1970; t:ms has another unit.",
+    "separator": "Character between the cells of a CSV file.",
+    "decimal": "Decimal mark of a CSV file.",
 }
+# The default, whose type that of the flag is, and what it means.
+TRAINING: dict = {
+    "minutes": (5.0, "Minutes, in which fewer candidates are trained."),
+    "updates": (None, "Updates of each training, instead of minutes."),
+    "seed": (0, "The first seed."),
+}
+COMMANDS: dict = {
+    "recordings": (
+        "Compares RIN, GRU, LSTM and baselines on recordings.",
+        TRAINING
+        | {
+            "seeds": (5, "Trainings of each layer for the test."),
+            "units": (64, "Units of RIN; others have about as many weights."),
+            "output": ("runs/recordings", "Folder to write to."),
+        },
+    ),
+    "stream": (
+        "Trains what follows an endless stream, and writes it in C.",
+        TRAINING
+        | {
+            "seeds": (3, "Trainings of the best network for the test."),
+            "join": (False, "Joins recordings of one class each to a stream."),
+            "window": (128, "Rows of a window; two are joined to train on."),
+            "flash": (4096, "Bytes of flash of the device."),
+            "device": ("m0plus", "Processor: uno, m0plus or m4f."),
+            "layer": (None, "MinGRU, GRU or RIN, of which rin.h is made."),
+            "output": ("runs/stream", "Folder to write to."),
+        },
+    ),
+}
+CHOICES = {
+    "device": ("uno", "m0plus", "m4f"),
+    "layer": ("MinGRU", "GRU", "RIN"),
+}
+DATA = (
+    "A .csv or .parquet file; a folder with a folder of such files for each "
+    "class; a .npz file of x, y and perhaps group; a .ts file, or the name of a "
+    "data set of sktime."
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,57 +70,73 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments=None) -> int:
     """Runs the command; returns its exit status."""
-    parser = Parser("keras-rin", description=recordings.__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for command, names in COMMANDS.items():
-        functions = [getattr(recordings, name) for name in names]
-        summary = str(inspect.getdoc(functions[-1])).partition("\n")[0]
-        added = commands.add_parser(command, help=summary, description=summary)
-        added.add_argument("data", metavar="DATA", help=_help(functions[0])[0])
-        for function in functions:
-            _add_flags(added, function)
-    values = vars(parser.parse_args(arguments))
+    values = vars(_parser().parse_args(arguments))
+    command = values.pop("command")
     try:
-        result = values.pop("data")
-        for name in COMMANDS[values.pop("command")]:
-            function = getattr(recordings, name)
-            known = {*inspect.signature(function).parameters} & {*values}
-            result = function(result, **{key: values[key] for key in known})
-        print(result)
-    except (OSError, ValueError, ModuleNotFoundError) as error:
-        print(f"keras-rin: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt as error:
-        text = error.args[0] if error.args else "stopped, nothing is kept."
-        print(f"keras-rin: {text}", file=sys.stderr)
+        print(_run(command, values))
+    except KeyboardInterrupt:
+        print("keras-rin: stopped; the same command resumes.", file=sys.stderr)
         return 130
+    except ModuleNotFoundError as error:
+        text = f'{error.name}: pip install "keras-rin[recordings]"'
+        print(f"keras-rin needs {text}", file=sys.stderr)
+        return 1
+    except (OSError, ValueError) as error:
+        arguments = getattr(error, "arguments", None)
+        print(
+            f"keras-rin: {error}"
+            if arguments is None
+            else _proposal(command, values, error),
+            file=sys.stderr,
+        )
+        return 1 if arguments is None else 2
     return 0
 
 
-def _help(function):
-    """The descriptions of the arguments in a docstring, in order."""
-    text = str(inspect.getdoc(function)).split("\nArgs:\n")[1].split("\n\n")[0]
-    entries = re.findall(
-        r"^    \w+: ((?:.*\n?(?:        )?)*?)(?=^    \w|\Z)", text, re.M
-    )
-    return [" ".join(entry.split()).replace("%", "%%") for entry in entries]
+def _parser():
+    parser = Parser("keras-rin", description="Recurrent layers on recordings.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for command, (summary, options) in COMMANDS.items():
+        formatter = argparse.ArgumentDefaultsHelpFormatter
+        texts = {"help": summary, "description": summary}
+        added = commands.add_parser(command, formatter_class=formatter, **texts)
+        added.add_argument("data", metavar="DATA", help=DATA)
+        for name, text in COLUMNS.items():
+            default = {"separator": ",", "decimal": "."}.get(name)
+            added.add_argument(f"--{name}", default=default, help=text)
+        for name, (default, text) in options.items():
+            flag: dict = {"default": default, "help": text}
+            if default is False:
+                flag["action"] = "store_true"
+            else:
+                known = {"updates": int, "layer": str}
+                flag["type"] = known.get(name, type(default))
+                flag["choices"] = CHOICES.get(name)
+            added.add_argument(f"--{name}", **flag)
+    return parser
 
 
-def _add_flags(parser, function):
-    parameters = inspect.signature(function).parameters.values()
-    for parameter, text in zip(parameters, _help(function), strict=True):
-        negation = "no-" if parameter.default is True else ""
-        flag = f"--{negation}{parameter.name.replace('_', '-')}"
-        if parameter.kind != parameter.KEYWORD_ONLY:
-            continue
-        options: dict = {"default": parameter.default, "help": text}
-        annotation = str(parameter.annotation)
-        if parameter.annotation is bool:
-            options["action"] = (
-                "store_false" if parameter.default else "store_true"
-            )
-        elif "Sequence" in annotation:
-            options["type"] = lambda value: value.split(",")
-        elif parameter.annotation in (int, float):
-            options["type"] = parameter.annotation
-        parser.add_argument(flag, dest=parameter.name, **options)
+def _run(command, values):
+    """Reads the data and checks what can be checked; then loads Keras."""
+    from keras_rin.recordings import _forms
+    from keras_rin.recordings import _read
+    from keras_rin.recordings import _split
+
+    values = dict(values)
+    said = _forms.said_of(**{name: values.pop(name) for name in COLUMNS})
+    is_stream = command == "stream"
+    data = _read.load(values.pop("data"), said, not is_stream)
+    _split.parts_of(data, is_stream, values.get("join"))
+    _installed_backend.load_package()
+    from keras_rin import recordings
+
+    job = recordings.train_stream if is_stream else recordings.compare
+    return job(data, **values)
+
+
+def _proposal(command, values, error):
+    """What is asked for, and a line to copy."""
+    flags = [f"--{name}={value}" for name, value in error.arguments.items()]
+    flags = [flag.removesuffix("=True") for flag in flags]
+    line = shlex.join(["keras-rin", command, values["data"], *flags])
+    return f"keras-rin: {error.question}\n  {line}"

@@ -1,216 +1,169 @@
-"""Recordings with one label or one number each, from the files people have."""
+"""Recordings and logs, with the meaning that a person gave to columns."""
 
-import types
-import typing
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from keras_rin.recordings._sources import find
-from keras_rin.recordings._tables import at
-from keras_rin.recordings._tables import choose_channels
+from keras_rin.recordings._forms import is_table
+from keras_rin.recordings._forms import read_table
+from keras_rin.recordings._forms import said_of
+from keras_rin.recordings._proposal import propose
+from keras_rin.recordings._recordings import Recordings
+from keras_rin.recordings._tables import FILE
+from keras_rin.recordings._tables import FOLDER
 
-
-class Recordings(typing.NamedTuple):
-    """Recordings with their labels, which prints what was read.
-
-    Attributes:
-        x: List of arrays `(steps, channels)` in float64.
-        y: Array `(recordings,)`, the number of the class or the target;
-            `None` without labels.
-        classes: List of strings, the names of the classes in order; empty if
-            `y` are targets.
-        channels: List of strings, the names of the channels.
-        left_out: Dict of columns and files that were left out, with the reason.
-        is_test: Boolean array `(recordings,)`, the test set that the data
-            name, or `None`.
-        names: List of strings, where each recording is from.
-        source: String, what was read.
-        options: Dict, the arguments that read another file alike.
-    """
-
-    x: list
-    y: typing.Any
-    classes: list
-    channels: list
-    left_out: dict
-    is_test: np.ndarray | None
-    names: list
-    source: str
-    options: dict
-
-    def __repr__(self) -> str:
-        lengths = [len(x) for x in self.x]
-        lines = [
-            f"{self.source}: {len(lengths)} recordings of {min(lengths)} to "
-            f"{max(lengths)} steps.",
-            f"Channels: {', '.join(self.channels)}.",
-        ]
-        if self.y is not None:
-            lines.append(self._labels())
-        if self.is_test is not None:
-            lines.append(f"Test set of the data: {self.is_test.sum()}.")
-        if self.left_out:
-            items = (
-                f"{of or 'a column without a name'} ({why})"
-                for of, why in self.left_out.items()
-            )
-            lines.append(f"Left out: {', '.join(items)}.")
-        return "\n".join(lines)
-
-    def _labels(self):
-        if not self.classes:
-            return f"Targets: {self.y.min():g} to {self.y.max():g}."
-        counts = np.bincount(self.y, minlength=len(self.classes))
-        items = zip(self.classes, counts, strict=True)
-        return f"Classes: {', '.join(f'{of} ({n})' for of, n in items)}."
+GAP = 3.0  # median steps of the time, beyond which rows do not belong together
 
 
 def read(
     data: object,
     *,
+    channels: Sequence[str] | str | None = None,
     label: str | None = None,
-    recording: str | None = None,
+    target: str | None = None,
+    recording: Sequence[str] | str | None = None,
+    group: str | None = None,
     time: str | None = None,
-    channels: Sequence[str] | None = None,
-    classes: bool = False,
-    target: bool = False,
-    axes: str | None = None,
-    separator: str | None = None,
-    decimal: str | None = None,
-    allow_pickle: bool = False,
-    labelled: bool = True,
+    separator: str = ",",
+    decimal: str = ".",
 ) -> Recordings:
-    """Reads recordings with one label or one number each.
+    """Reads recordings, or a log, with the meaning that you give columns.
 
-    Columns with a clock, an index or text are left out, missing values at the
-    ends too. What can be meant in two ways is an error that names the argument.
+    What has to be said and is not raises `MissingArguments`, with a proposal.
+    Columns that nobody named are left out.
 
     >>> data = {"x": np.zeros((4, 9, 2)), "y": ["run", "walk"] * 2}
     >>> keras_rin.recordings.read(data)
-    The arrays: 4 recordings of 9 to 9 steps.
+    The arrays: 4 recordings of 9 to 9 steps, 36 in all.
     Channels: 1, 2.
     Classes: run (2), walk (2).
 
     Args:
-        data: A folder with a folder of CSV or Parquet files for each class; a
-            folder of files with the class in their names; one such file, or a
-            DataFrame, with columns for recording and label; a `.npz` file, or a
-            dict, with `x` `(recordings, steps, channels)` and `y`, perhaps also
-            `x_test` and `y_test`; a `.ts` file, or a folder with
-            `NAME_TRAIN.ts` and `NAME_TEST.ts`; the name of a data set that
-            comes with sktime.
-        label: Column of the label, in a table; of files in one folder, a
-            regular expression whose group is the class in the name.
-        recording: Column of the recording, or several with commas between.
-        time: Column of the clock, which is left out.
-        channels: Names of the channels; all other columns are left out.
-        classes: Whether labels that are numbers name classes.
-        target: Whether labels that are numbers are to be predicted as numbers.
-        axes: Order of the axes in `x`, such as `"recordings,channels,steps"`.
-        separator: Character between the cells of a text file.
-        decimal: Decimal mark of a text file, `"."` or `","`.
-        allow_pickle: Whether to open a `.npz` file that holds a pickle, which
-            can run code: only if you trust it.
-        labelled: Whether the data have labels.
+        data: A DataFrame, a `.csv` or a `.parquet` file; a folder with a folder
+            of such files for each class, one recording a file; a dict, or a
+            `.npz` file, of `x` `(recordings, steps, channels)`, with NaN behind
+            shorter recordings, `y` and perhaps `group`; a `.ts` file, or the
+            name of a data set that comes with sktime.
+        channels: Columns of numbers, in a list or with commas between.
+        label: Column of the class, which is text; of arrays `"y"`.
+        target: Column of a number to predict; of arrays `"y"`.
+        recording: Columns that tell recordings apart, one label each. Defaults
+            to `None`: a log, with a label in each row.
+        group: Column of persons or days, which training, validation and test
+            never share.
+        time: Column that rises in a recording, or in a group of a log: in ISO
+            8601, in seconds, or since 1970; `"t:ms"` has another unit. A gap
+            ends a stretch of a log.
+        separator: Character between the cells of a CSV file. Defaults to `","`.
+        decimal: Decimal mark of a CSV file. Defaults to `"."`.
 
     Returns:
         `Recordings`, which print what was read.
 
     Raises:
-        ValueError: Data that cannot be read, or can be read in two ways, with
-            file, line and column.
+        MissingArguments: Only you can say something that is missing.
+        ValueError: Data that are not what was said, with file, row and column.
     """
-    form: dict = {"separator": separator, "decimal": decimal, "axes": axes}
-    form |= {"recording": recording, "allow_pickle": allow_pickle}
-    options = types.SimpleNamespace(label=label, labelled=labelled, **form)
-    source = find(data, options)
-    if not source.frames:
-        raise ValueError(f"{source.name} has no recordings.")
-    frames = _same_columns(source.frames)
-    names, left_out = choose_channels(frames, time, channels)
-    left_out = source.left_out | left_out
-    x = [_values(of, frames[of], names, left_out) for of in frames]
-    if max(map(len, x)) < 2:
-        raise ValueError(
-            f"{source.name}: each recording has one step; name the column "
-            "that tells recordings apart by --recording"
-        )
-    form["channels"] = names
-    y, of_classes = _labels(source, classes, target) if labelled else (None, [])
+    said = said_of(
+        channels=channels,
+        label=label,
+        target=target,
+        recording=recording,
+        group=group,
+        time=time,
+        separator=separator,
+        decimal=decimal,
+    )
+    return load(data, said)
+
+
+def load(data, said, needs_recording=False):
+    """What `read` reads, with arguments as `said_of` returns them."""
+    if is_table(data):
+        propose(data, said, needs_recording)
+    table, said = read_table(data, said)
+    time = said.time and said.time.partition(":")[0]
+    named = [*said.channels, *(said.recording or [])]
+    named += filter(None, (said.label, said.target, said.group, time))
+    table.check(named)
+    x = table.numbers(said.channels)
+    keys, names = _keys(table, said)
+    order, begins, rate = _pieces(table, said, keys)
+    if said.target:
+        y, classes = table.numbers([said.target])[:, 0], []
+    else:
+        y, classes = table.codes(said.label)
+    y, keys, firsts = y[order], keys[order], np.flatnonzero(begins)
+    if said.recording:
+        _check_constant(table, order, begins, y, said.target or said.label)
+    groups = None
+    if said.group:
+        numbers, group_names = table.codes(said.group)
+        _check_constant(table, order, begins, numbers[order], said.group)
+        groups = np.array(group_names)[numbers[order][firsts]]
+    others = ", ".join(
+        sorted({*map(str, table.frame)} - {*named, FILE, FOLDER})
+    )
     return Recordings(
-        x=x,
-        y=y,
-        classes=of_classes,
-        channels=names,
-        left_out=left_out,
-        is_test=source.is_test,
-        names=[*frames],
-        source=source.name,
-        options={key: value for key, value in form.items() if value},
+        x=np.split(x[order], firsts[1:]),
+        y=y[firsts] if said.recording else np.split(y, firsts[1:]),
+        classes=classes,
+        channels=[*said.channels],
+        names=[names[key] for key in keys[firsts]],
+        groups=groups,
+        rate=rate,
+        source=table.source,
+        notes=[f"Left out: {others}."] if others else [],
+        text=(said.separator, said.decimal),
     )
 
 
-def _same_columns(frames):
-    """The frames with their columns in one order."""
-    first, *places = frames
-    columns = [*frames[first]]
-    for place in places:
-        if {*frames[place]} != {*columns}:
-            raise ValueError(
-                f"{place} has the columns {', '.join(frames[place])}, and "
-                f"{first} {', '.join(columns)}."
-            )
-    return {place: frame[columns] for place, frame in frames.items()}
+def _keys(table, said):
+    """The number of the recording, or the group of a log, in each row."""
+    columns = said.recording or [*filter(None, [said.group])]
+    if not len(table.frame):
+        raise ValueError(f"{table.source} has no rows.")
+    if not columns:
+        return np.zeros(len(table.frame), int), [table.source]
+    texts = table.frame[columns].astype(str).agg(", ".join, axis=1)
+    for column in columns:
+        table.codes(column)  # refuses missing values
+    return pd.factorize(texts)
 
 
-def _values(place, frame, channels, left_out):
-    """Values `(steps, channels)`, without missing ones at both ends."""
-    x = frame[channels].to_numpy("float64")
-    known = np.flatnonzero(np.isfinite(x).all(axis=1))
-    if not len(known):
-        raise ValueError(f"{place} has no row without missing values.")
-    inside = slice(known[0], known[-1] + 1)
-    is_wrong = np.isinf(x)
-    is_wrong[inside] |= np.isnan(x[inside])
-    if is_wrong.any():
-        row, column = np.argwhere(is_wrong)[0]
-        kind = "missing" if np.isnan(x[row, column]) else "infinite"
-        where = at(place, frame, row, channels[column])
-        raise ValueError(f"{where}: the value is {kind}.")
-    ends = np.isnan(np.delete(x, inside, axis=0))
-    if part := (ends.any(axis=1) & ~ends.all(axis=1)).sum():
-        name = "rows at an end with a missing value"
-        left_out[name] = str(int(left_out.get(name, 0)) + part)
-    return x[inside]
+def _pieces(table, said, keys):
+    """The order of rows, where a piece begins, and rows in a second.
+
+    A piece is a recording or, of a log, what a group or a gap in time ends.
+    """
+    order = np.argsort(keys, kind="stable")
+    keys, name = keys[order], [*(said.recording or []), said.group][0]
+    begins = np.append(True, keys[1:] != keys[:-1])
+    if not said.time:
+        is_back = np.flatnonzero(~begins[1:] & (np.diff(order) != 1))
+        if len(is_back):
+            row = order[is_back[0] + 1]
+            raise table.error(row, name, "its rows begin again")
+        return order, begins, None
+    clock, unit = table.clock(said.time)
+    steps = np.diff(clock[order])
+    is_back = ~begins[1:] & (steps <= 0)
+    if is_back.any():
+        row = order[is_back.argmax() + 1]
+        raise table.error(row, said.time, "no later than the row before")
+    median = np.median(steps[~begins[1:]]) if (~begins[1:]).any() else np.nan
+    is_gap = np.append(False, ~begins[1:] & (steps > GAP * median))
+    if is_gap.any() and said.recording:
+        row, seconds = order[is_gap.argmax()], steps[is_gap.argmax() - 1] * unit
+        raise table.error(row, said.time, f"a gap of {seconds:g} s before it")
+    rate = float(1 / (median * unit)) if median > 0 else None
+    return order, begins | is_gap, rate
 
 
-def _labels(source, classes, target):
-    """Numbers of classes with their names, or targets without names."""
-    if source.labels is None:
-        raise ValueError(f"{source.name} has no labels.")
-    labels = pd.Series([*source.labels])
-    if labels.isna().any():
-        missing = [*source.frames][int(np.argmax(labels.isna()))]
-        raise ValueError(f"{missing} has no label.")
-    y = pd.to_numeric(labels.astype(str), errors="coerce").to_numpy("float64")
-    is_target = target or source.kind == "target"
-    if np.isnan(y).any() or source.kind == "classes":
-        if is_target:
-            raise ValueError(f"{source.name}: {labels[0]!r} is no target.")
-        names, numbers = np.unique(labels.astype(str), return_inverse=True)
-        return numbers, names.tolist()
-    if np.isinf(y).any():
-        raise ValueError(f"{source.name}: targets are finite numbers.")
-    is_whole = (y == np.round(y)).all()
-    if is_target or not (is_whole or classes):
-        return y, []
-    values, numbers = np.unique(y, return_inverse=True)
-    if len(values) > 2 and not classes:
-        raise ValueError(
-            f"{source.name}: the labels are whole numbers from {y.min():g} to "
-            f"{y.max():g}: say --classes if they are names of classes, "
-            "--target if numbers."
-        )
-    return numbers, [f"{value:.15g}" for value in values]
+def _check_constant(table, order, begins, values, name):
+    changes = ~begins[1:] & (values[1:] != values[:-1])
+    if changes.any():
+        problem = "two values in one recording; name all columns that tell "
+        problem += "recordings apart, or none of a log"
+        raise table.error(order[changes.argmax() + 1], name, problem)

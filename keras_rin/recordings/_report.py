@@ -1,7 +1,9 @@
-"""The folder of a result: report, results, model and its program."""
+"""The result of a job, and its folder: report, results, pictures, model."""
 
 import json
 import pathlib
+import typing
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -10,151 +12,147 @@ from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
 DRAWN = 5_000  # rows of a stream
-PROGRAM = '''"""Answers for recordings in files: python predict.py FILE..."""
-
-import pathlib
-import sys
-
-import keras
-
-from keras_rin import recordings
-
-CLASSES = {classes!r}
-OPTIONS = {options!r}  # of the recordings that were learned
-model = keras.models.load_model(pathlib.Path(__file__).with_name("model.keras"))
-for path in sys.argv[1:]:
-    data = recordings.read(path, labelled=False, **OPTIONS)
-    for name, x in zip(data.names, data.x):
-        output = keras.ops.convert_to_numpy(model(x[None]))[0]
-        print(name, CLASSES[output.argmax()] if CLASSES else output[0])
-'''
+SHOWN = 500  # steps of a recording in the picture of the data
+EXAMPLES = 3  # of a class
 
 
-def write(result, data, rows, entries, best):
-    """Writes the folder `result.output`."""
+class Result(typing.NamedTuple):
+    """What a job gives, which prints tables and verdict.
+
+    Attributes:
+        table: DataFrame, what the baselines, the trainings and the headers have
+            on the test.
+        trials: DataFrame, what was tried on the validation, the best first.
+        verdict: String, whether a network pays.
+        model: The best Keras model, which reads raw recordings or rows.
+        answers: Array, the outputs of the model for the test recordings, or the
+            number of the class of each test row.
+        recalls: DataFrame, the share of right answers by class and group of a
+            stream, or `None`.
+        lines: List of strings, what else the report says.
+        output: String, the folder, or `None`.
+    """
+
+    table: pd.DataFrame
+    trials: pd.DataFrame
+    verdict: str
+    model: keras.Model
+    answers: np.ndarray
+    recalls: pd.DataFrame | None
+    lines: Sequence[str]
+    output: str | None
+
+    def __repr__(self) -> str:
+        form = {"float_format": "{:.3f}".format, "na_rep": ""}
+        frames = [self.trials, self.table, self.recalls]
+        frames = [frame for frame in frames if frame is not None]
+        texts = [of.to_string(index=False, **form) for of in frames]
+        folder = self.output and f"{self.output} has report.md and model.keras."
+        texts = [*texts, *self.lines, self.verdict, folder or ""]
+        return "\n\n".join(filter(None, texts))
+
+
+def write(result, data, sections):
+    """Writes `report.md`, `results.json` and `model.keras`."""
     folder = pathlib.Path(result.output)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_results(
-        folder,
-        recordings=len(data.x),
-        channels=data.channels,
-        classes=data.classes,
-        left_out=data.left_out,
-        table=result.table,
-        verdict=result.verdict,
-    )
-    sections = ["# Recordings", _lines(repr(data))]
-    sections += [_markdown(result.table), _lines(result.verdict)]
-    sections += ["![Scores of the models](scores.png)"]
-    _draw(entries, folder / "scores.png")
-    if best is not None:
-        best.raw_model.save(folder / "model.keras")
-        program = PROGRAM.format(classes=data.classes, options=data.options)
-        (folder / "predict.py").write_text(program, encoding="utf-8")
-        sections += _of_model(best, data, rows[1])
-    _write_report(folder, sections)
-
-
-def write_results(folder, **results):
-    """Writes `results.json`, where a table is a list of its rows."""
-    for name, value in results.items():
-        if isinstance(value, pd.DataFrame):
-            results[name] = json.loads(value.to_json(orient="records"))
-    text = json.dumps(results, indent=1)
+    results = {
+        "data": repr(data),
+        "classes": data.classes,
+        "verdict": result.verdict,
+    }
+    results["lines"] = [*result.lines]
+    for name in ("table", "trials", "recalls"):
+        frame = getattr(result, name)
+        if frame is not None:
+            results[name] = json.loads(frame.to_json(orient="records"))
+    text = json.dumps(results, indent=1, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-
-
-def _write_report(folder, sections):
-    report = "\n\n".join(sections)
+    parts = [
+        repr(data),
+        "![The data](data.png)",
+        "On the validation:",
+        result.trials,
+    ]
+    parts += [
+        "On the test:",
+        result.table,
+        result.recalls,
+        *result.lines,
+        result.verdict,
+        *sections,
+    ]
+    texts = [
+        _markdown(part)
+        if isinstance(part, pd.DataFrame)
+        else "  \n".join(part.splitlines())
+        for part in parts
+        if part is not None
+    ]
+    report = "\n\n".join(["# Recordings", *texts])
     (folder / "report.md").write_text(report + "\n", encoding="utf-8")
-
-
-def _lines(text):
-    return "  \n".join(text.splitlines())
+    result.model.save(folder / "model.keras")
 
 
 def _markdown(frame):
-    rows = [[*frame.columns], ["---"] * len(frame.columns)]
+    rows = [[*map(str, frame.columns)], ["---"] * len(frame.columns)]
     for values in frame.astype(object).where(frame.notna(), "").to_numpy():
-        rows.append(
-            [f"{of:.4g}" if isinstance(of, float) else str(of) for of in values]
-        )
+        texts = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in values]
+        rows.append([text.replace("|", "\\|") for text in texts])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _of_model(best, data, rows):
-    """What `model.keras` is, and its confusion matrix."""
-    scale, front = best.preparation
-    answers = np.array([best.scored[n] for n in rows.tolist()])
-    alone = [
-        keras.ops.convert_to_numpy(best.raw_model(data.x[n][None]))[0]
-        for n in rows
-    ]
-    close = np.isclose(alone, answers, rtol=1e-3, atol=1e-3).all()
-    text = f"`model.keras` is {best.name}; scale: {scale}, front: {front}. "
-    text += (
-        "It answers every test recording as it was scored."
-        if close
-        else "It does not answer as it was scored, because values are rounded "
-        "to float32: on JAX set `JAX_ENABLE_X64=1`."
-    )
-    text += " Call `model(x)`, as `predict.py` does, where small changes of "
-    text += "large values count: `predict` rounds its inputs to float32."
-    if not data.classes:
-        return [text]
-    answers = answers.argmax(axis=1)
-    return [text, _confusion(data.classes, data.y[rows], answers)]
-
-
-def _confusion(classes, y, answers):
+def confusion(classes, y, answers):
+    """A table with a row for each true class."""
     counts = confusion_matrix(y, answers, labels=np.arange(len(classes)))
     matrix = pd.DataFrame(counts, columns=classes)
     matrix.insert(0, "true \\ answer", classes, allow_duplicates=True)
-    return _markdown(matrix)
+    return matrix
 
 
-def _draw(entries, path):
-    figure = Figure(figsize=(6, 0.5 + 0.4 * len(entries)), layout="tight")
+def _examples(data):
+    """A few recordings of each class, or of targets, with a name."""
+    x, y = data.x, data.y
+    if data.is_log:
+        cuts = [np.flatnonzero(np.diff(labels)) + 1 for labels in y]
+        pairs = [*zip(x, y, cuts, strict=True)]
+        x = [part for of, _, cut in pairs for part in np.split(of, cut)]
+        y = [part[0] for _, of, cut in pairs for part in np.split(of, cut)]
+    if not data.classes:
+        rows = np.argsort(y)[:: max(1, len(y) // 4)]
+        return {f"{y[row]:.4g}": [x[row]] for row in rows}
+    return {
+        name: [x[row] for row in np.flatnonzero(np.equal(y, n))[:EXAMPLES]]
+        for n, name in enumerate(data.classes[:10])
+    }
+
+
+def draw_data(data, path):
+    """Draws a few recordings of each class."""
+    examples = _examples(data)
+    figure = Figure(figsize=(9, 0.5 + 1.3 * len(examples)), layout="tight")
+    axes = figure.subplots(len(examples), EXAMPLES, squeeze=False, sharey=True)
+    for row, (name, recordings) in zip(axes, examples.items(), strict=True):
+        row[0].set_ylabel(name)
+        for panel, x in zip(row, recordings, strict=False):
+            panel.plot(x[:SHOWN], linewidth=0.8)
+    figure.legend(axes[0, 0].lines, data.channels[:10], loc="upper right")
+    figure.savefig(path)
+
+
+def draw_scores(scores, path):
+    """Draws the mean score of each seed."""
+    figure = Figure(figsize=(6, 0.5 + 0.4 * len(scores)), layout="tight")
     axes = figure.subplots()
-    for row, scores in enumerate(entries.values()):
-        means = np.mean(scores, axis=1) if len(scores) else []
-        axes.plot(means, [row] * len(means), "o", alpha=0.6)
-    axes.set_yticks(range(len(entries)), [*entries])
+    for row, values in enumerate(scores.values()):
+        axes.plot(np.mean(values, axis=1), [row] * len(values), "o", alpha=0.6)
+    axes.set_yticks(range(len(scores)), [*scores])
     axes.invert_yaxis()
     axes.set_xlabel("score on the test recordings, a point for each seed")
     figure.savefig(path)
 
 
-def write_stream(stream, log, answers, folder):
-    """Writes report and results of a stream, with answers to the test rows."""
-    write_results(
-        folder,
-        channels=log.channels,
-        classes=log.classes,
-        tested=log.tested,
-        header=stream.form,
-        table=stream.table,
-        networks=stream.networks,
-        verdict=stream.verdict,
-    )
-    _, y = log.rows("test")
-    _draw_stream(log.classes, y, answers, folder / "stream.png")
-    sections = [
-        "# Stream",
-        _lines(log.summary),
-        "Networks, by their accuracy on the validation rows:",
-        _markdown(stream.networks),
-        "On the test rows:",
-        _markdown(stream.table),
-        _lines(stream.verdict),
-        "![Answers along the test rows](stream.png)",
-        _confusion(log.classes, y, answers),
-        _lines(f"{stream.header}\n{stream.check}"),
-    ]
-    _write_report(folder, sections)
-
-
-def _draw_stream(classes, y, answers, path):
+def draw_answers(classes, y, answers, path):
+    """Draws answers along the rows of a test."""
     rows = np.arange(0, len(y), len(y) // DRAWN + 1)
     figure = Figure(figsize=(8, 1 + 0.3 * len(classes)), layout="tight")
     axes = figure.subplots()

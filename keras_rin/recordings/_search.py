@@ -1,172 +1,225 @@
-"""The search for a network that follows the stream of a log."""
+"""The one search: what is tried on validation, and trained for the test."""
 
-import functools
 import time
+import typing
 
-import keras
 import numpy as np
 from tqdm import tqdm
 
-from keras_rin.initializers import Offset
-from keras_rin.layers import RIN
-from keras_rin.layers import MinGRU
-from keras_rin.recordings import _device
-from keras_rin.recordings._training import BATCH
-from keras_rin.recordings._training import Trainer
-from keras_rin.recordings._verdict import stream_score
+MEASURING = 0.3  # of the time, after which no other candidate is compiled
+FEWEST = 2  # seeds of a final training, for which candidates give way
+SLACK = 1.15  # by which the clock may become slower
 
-UPDATES = 25  # of an epoch
-EPOCHS, LONGER = 24, 96  # of a training to choose, and of the best network
-RATES = 0.001, 0.003, 0.01, 0.03, 0.1, 0.3
-DIVERGED = -1  # the answer of outputs that are not finite
-# The layer, units of about 2,000, 1,000 and 350 weights for ten inputs and
-# outputs, and the usual learning rate.
-LAYERS: dict = {
-    "MinGRU": (MinGRU, (95, 47, 16), 0.03),
-    "GRU": (keras.layers.GRU, (21, 14, 7), 0.03),
-    "RIN": (
-        functools.partial(
-            RIN, recurrent_initializer=Offset(keras.initializers.Identity(0.95))
-        ),
-        (38, 24, 12),
-        0.01,
-    ),
-}
+
+class Candidate(typing.NamedTuple):
+    """A model to try; of each family the best one is trained for the test."""
+
+    family: str
+    name: str
+    build: typing.Callable  # a network, which trains and answers
+    rates: tuple  # the usual one first
+
+
+class Training(typing.NamedTuple):
+    """What a training gave, and whether the clock cut it."""
+
+    candidate: Candidate
+    rate: float
+    outputs: np.ndarray
+    updates: int
+    is_cut: bool
+    file: typing.Any  # of its weights
 
 
 class Search:
-    """Trainings on joined windows of a log, each kept in `runs`.
+    """Trains candidates, and says before how many fit into the seconds.
 
-    They end at about `end`, but one is validated and one tested in any case.
+    `score` gives the score of outputs on the validation. Without `seconds` all
+    are trained.
     """
 
-    def __init__(self, log, window, runs, end, seeds):
-        self.log, self.runs, self.end, self.seeds = log, runs, end, seeds
-        lengths = np.bincount(log.piece, weights=log.part != "test")
-        shortest = np.quantile(lengths[lengths > 0], 0.1)
-        self.window = int(min(window, shortest))
-        self.joined = max(2, round(2 * window / self.window))
-        x, _ = log.rows("train", "validate")
-        self.scale = {"mean": x.mean(axis=0), "variance": x.var(axis=0)}
-        constant = self.scale["variance"] == 0
-        self.scale["variance"][constant] = 1  # a channel that never changes
-        self.trainers: dict = {}
+    def __init__(self, candidates, store, score, seeds, updates, seconds):
+        self.candidates, self.store, self.score = candidates, store, score
+        self.seeds, (self.updates, self.final_updates) = seeds, updates
+        self.start = time.monotonic()
+        self.end = self.start + (seconds or np.inf)
+        self.networks, self.costs = dict[str, typing.Any](), dict[str, float]()
+        self.trials: list[Training] = []
+        self.finals = dict[str, list[Training]]()  # by family
+        self.needed = self.reserve = 0.0
 
-    def build(self, layer, units):
-        """A new model, which reads rows of the log."""
-        return keras.Sequential(
-            [
-                keras.Input((None, len(self.log.channels))),
-                keras.layers.Normalization(**self.scale),
-                LAYERS[layer][0](units, return_sequences=True),
-                keras.layers.Dense(len(self.log.classes)),
-            ]
+    def run(self):
+        """Trains what fits into the time: one candidate in any case."""
+        self._measure()
+        planned = self._plan()
+        self.bar = tqdm(total=len(planned), unit="training")
+        with self.bar:
+            for candidate in planned:
+                if not self.trials or self._fits(candidate):
+                    self._try(candidate, candidate.rates[0])
+            families = dict.fromkeys(of.candidate.family for of in self.trials)
+            self.bar.total += len(families) * (2 + len(self.seeds))
+            for family in families:
+                candidate = self.best(family).candidate
+                for rate in filter(
+                    lambda _: self._fits(candidate), candidate.rates[1:]
+                ):
+                    self._try(candidate, rate)
+            for seed in self.seeds:
+                for family in families:
+                    best, finals = self.best(family), self.finals
+                    if family not in finals or self._fits(best.candidate, True):
+                        training = self._train(*best[:2], seed, True)
+                        finals[family] = [*finals.get(family, []), training]
+
+    def best(self, family):
+        """The trial with the highest score, of those that the clock let end."""
+        trials = [of for of in self.trials if of.candidate.family == family]
+        whole = [of for of in trials if not of.is_cut] or trials
+        return whole[int(np.argmax([self.score(of.outputs) for of in whole]))]
+
+    def tested(self, family):
+        """Final trainings that the clock let end, or the best trial, tested."""
+        whole = [of for of in self.finals[family] if not of.is_cut]
+        if whole:
+            return whole
+        best = self.best(family)
+        network = self.loaded(best)
+        return [best._replace(outputs=network.outputs(True))]
+
+    def loaded(self, training):
+        """The network with the weights of a training."""
+        network = self.network(training.candidate)
+        with np.load(training.file) as arrays:
+            count = len(arrays) - 1  # beside the outputs
+            weights = [arrays[f"arr_{n}"] for n in range(count)]
+        network.model.set_weights(weights)
+        return network
+
+    def table(self):
+        """Rows of a table: the trials, the best first."""
+        trials = sorted(self.trials, key=lambda of: -self.score(of.outputs))
+        return [
+            {
+                "candidate": of.candidate.name,
+                "rate": of.rate,
+                "validation": float(self.score(of.outputs)),
+                "updates": f"{of.updates}{', cut' if of.is_cut else ''}",
+            }
+            for of in trials
+        ]
+
+    def missing(self):
+        """What the clock left out, in a sentence, or an empty string."""
+        finals = [of for family in self.finals.values() for of in family]
+        families = {of.family for of in self.candidates}
+        trials = len(self.candidates) + sum(
+            len(self.best(family).candidate.rates) - 1 for family in self.finals
+        )
+        trainings = trials + len(families) * len(self.seeds)
+        done = [of for of in [*self.trials, *finals] if not of.is_cut]
+        if len(done) == trainings:
+            return ""
+        cut = len(self.trials) + len(finals) - len(done)
+        return (
+            f"{len(done)} of {trainings} trainings fitted into the time, and "
+            f"{cut} were cut by the clock; all take about "
+            f"--minutes={np.ceil(self.needed / 6) / 10:g}"
         )
 
-    def largest(self, flash):
-        """The units with which the smallest header of each layer fits."""
-        units, least = {}, np.inf
-        for layer, (_, sizes, _) in LAYERS.items():
-            for number in sizes:
-                model = self.build(layer, number)
-                _, size = next(_device.sizes(model, self.log))
-                least = min(least, size)
-                if size <= flash:
-                    units[layer] = number
-                    break
-        if not units:
-            raise ValueError(
-                f"No network takes at most {flash} bytes of flash; the "
-                f"smallest takes {least}: --flash={least}"
+    def network(self, candidate):
+        if candidate.name not in self.networks:
+            self.networks[candidate.name] = candidate.build()
+        return self.networks[candidate.name]
+
+    def _measure(self):
+        """Seconds of an update, until a part of the time is over."""
+        limit = self.start + MEASURING * (self.end - self.start)
+        for candidate in self.candidates:
+            case = candidate.name, candidate.rates[0], self.seeds[0], False
+            record = self.store.records.get(self._name(*case))
+            if np.isinf(self.end):
+                self.costs[candidate.name] = 0.0
+            elif record:
+                self.costs[candidate.name] = record["seconds"] / self.updates
+            elif not self.costs or time.monotonic() < limit:
+                print(f"Compiling {candidate.name}", flush=True)
+                network = self.network(candidate)
+                cost, begin = network.seconds(), time.monotonic()
+                network.outputs(False)
+                answering = time.monotonic() - begin
+                self.costs[candidate.name] = cost + answering / self.updates
+
+    def _plan(self):
+        """The candidates for which there is time, which it prints."""
+        measured = [of for of in self.candidates if of.name in self.costs]
+        spent, left = time.monotonic() - self.start, self.end - time.monotonic()
+        for count in range(len(measured), 0, -1):
+            trials, finals = self._seconds(measured[:count])
+            self.reserve = finals * min(FEWEST, len(self.seeds))
+            if trials + self.reserve <= left:
+                break
+        share = len(self.candidates) / len(measured)
+        trials, finals = self._seconds(measured)
+        self.needed = (
+            spent * share + trials * (share + 2) + finals * len(self.seeds)
+        )
+        print(
+            f"Plan: {count} of {len(self.candidates)} candidates with "
+            f"{self.updates:,} updates, and {self.final_updates:,} of the best."
+            + ("" if np.isinf(left) else f" {left / 60:.2g} minutes are left, ")
+            + ("" if np.isinf(left) else f"all take {self.needed / 60:.2g}."),
+            flush=True,
+        )
+        return measured[:count]
+
+    def _seconds(self, candidates):
+        """Seconds of the trials, and of one final training of each family."""
+        costs = [SLACK * self.costs[of.name] for of in candidates]
+        of_family: dict = {}
+        for candidate, cost in zip(candidates, costs, strict=True):
+            of_family[candidate.family] = max(
+                of_family.get(candidate.family, 0), cost
             )
-        return units
+        return self.updates * sum(costs), self.final_updates * sum(
+            of_family.values()
+        )
 
-    def run(self, flash):
-        """What was tried, the best first, its model, and scores by seed."""
-        with tqdm(desc="sizes of headers", unit="run") as self.bar:
-            units = self.largest(flash)
-            usual = {layer: RATES.index(LAYERS[layer][2]) for layer in units}
-            cases = [
-                (layer, number, RATES[usual[layer] + n])
-                for n in (0, -1, 1)
-                for layer, number in units.items()
-            ]
-            self.bar.reset(len(cases) + len(self.seeds))
-            accuracies = self._results(self._validate, cases)
-            while case := _next_to_best(accuracies):
-                if time.monotonic() > self.end:
-                    break
-                self.bar.total += 1
-                accuracies |= self._results(self._validate, [case])
-            tried = sorted(accuracies.items(), key=lambda item: -item[1])
-            best = tried[0][0]
-            tests = [(*best, seed, "test") for seed in self.seeds]
-            scores = self._results(self._test, tests)
-        finite = [case for case in scores if "accuracy" in scores[case]]
-        if not finite:
-            raise ValueError("Every training diverged: try another --seed.")
-        model = self.build(*best[:2])
-        model.load_weights(self.runs.weights(*finite[0]))
-        return tried, model, [*scores.values()]
+    def _fits(self, candidate, is_final=False):
+        updates = self.final_updates if is_final else self.updates
+        seconds = SLACK * updates * self.costs[candidate.name]
+        reserve = 0 if is_final else self.reserve
+        return time.monotonic() + seconds + reserve <= self.end
 
-    def _results(self, function, cases):
-        """The results of cases, the first one and as many as there is time."""
-        results: dict = {}
-        for case in cases:
-            is_over = results and time.monotonic() > self.end
-            if case in self.runs or not is_over:
-                self.bar.set_description("{}({}), rate {}".format(*case))
-                results[case] = self.runs.make(function, *case)
-            self.bar.update()
-        return results
+    def _try(self, candidate, rate):
+        self.trials.append(self._train(candidate, rate, self.seeds[0], False))
 
-    def _validate(self, layer, units, rate):
-        """The accuracy on the validation rows."""
-        case = layer, units, rate, self.seeds[0]
-        model = self._train(EPOCHS, *case, "train")
-        x, y = self.log.rows("validate")
-        return float(np.mean(answers(model, x) == y))
+    def _name(self, *case):
+        return self.store.name(*case, self.updates, self.final_updates)
 
-    def _test(self, layer, units, rate, seed, _):
-        """The scores on the test rows; the weights are kept."""
-        case = layer, units, rate, seed
-        model = self._train(LONGER, *case, "train", "validate")
-        x, y = self.log.rows("test")
-        name, of_test = f"{layer}({units}), seed {seed}", answers(model, x)
-        if (of_test == DIVERGED).any():
-            return {"name": f"{name}, diverged"}
-        model.save_weights(self.runs.weights(*case, "test"))
-        return {"name": name} | stream_score(of_test, y)
-
-    def _train(self, epochs, layer, units, rate, seed, *parts):
-        """The model, after a training on parts of the log."""
-        if layer not in self.trainers:
-            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-            model = self.build(layer, units)
-            self.trainers[layer] = Trainer(model, loss, UPDATES)
-        starts = self.log.starts(parts, self.window)
-        sizes = self.window, self.joined, BATCH
-
-        def batch(rng):
-            return self.log.windows(starts, *sizes, rng)
-
-        limit = (self.end - time.monotonic()) / (self.bar.total - self.bar.n)
-        trainer = self.trainers[layer]
-        trainer.fit(batch, rate, seed, epochs, max(1e-9, limit))
-        return trainer.model
-
-
-def _next_to_best(accuracies):
-    """The best network with a rate beside its own that was not tried."""
-    layer, units, rate = max(accuracies, key=accuracies.get)
-    number = RATES.index(rate)
-    neighbors = RATES[max(0, number - 1) : number + 2]
-    cases = ((layer, units, neighbor) for neighbor in neighbors)
-    return next((case for case in cases if case not in accuracies), None)
-
-
-def answers(model, x):
-    """The number of the largest output of each row, or `DIVERGED`."""
-    outputs = model.predict(x[None], verbose=0)[0]
-    is_finite = np.isfinite(outputs).all(axis=-1)
-    return np.where(is_finite, outputs.argmax(axis=-1), DIVERGED)
+    def _train(self, candidate, rate, seed, is_final):
+        """A training, which may have been kept."""
+        name = self._name(candidate.name, rate, seed, is_final)
+        file = self.store.file(name)
+        planned = self.final_updates if is_final else self.updates
+        self.bar.set_description(f"{candidate.name}, rate {rate:g}")
+        is_cut, updates = False, planned
+        if name in self.store.records:
+            updates = self.store.records[name]["updates"]
+            outputs = np.load(file)["outputs"]
+        else:
+            start, network = time.monotonic(), self.network(candidate)
+            end = self.end if is_final else self.end - self.reserve
+            updates = network.train(is_final, rate, seed, planned, end)
+            outputs = network.outputs(is_final)
+            weights = network.model.get_weights()
+            np.savez(file, *weights, outputs=outputs)
+            is_cut = updates < planned and bool(np.isfinite(outputs).all())
+            if not is_cut:
+                seconds = time.monotonic() - start
+                record = {"updates": updates, "seconds": seconds}
+                self.store.add(
+                    name, record | {"case": repr((candidate.name, rate, seed))}
+                )
+        self.bar.update()
+        return Training(candidate, rate, outputs, updates, is_cut, file)

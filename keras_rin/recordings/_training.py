@@ -16,22 +16,25 @@ class Trainer:
 
     def __init__(self, model, loss, updates, **options):
         self.model, self.updates = model, updates
-        self.is_compiled = False
         optimizer = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
-        options |= {"jit_compile": True, "steps_per_execution": updates}
+        options["jit_compile"] = keras.backend.backend() != "torch"
+        options["steps_per_execution"] = updates
         model.compile(optimizer, loss, **options)
 
-    def fit(self, batch, rate, seed, epochs, limit=np.inf):
-        """Seconds of a training from new weights, whose rate has cosine decay.
+    def seconds(self, batch):
+        """Seconds of one update, after the compilation."""
+        self.fit(batch, 0.0, 0, self.updates)
+        start = time.monotonic()
+        self.fit(batch, 0.0, 0, self.updates)
+        return (time.monotonic() - start) / self.updates
+
+    def fit(self, batch, rate, seed, updates, end=np.inf):
+        """The number of updates of a training from new weights.
 
         `batch` is a function of a generator of random numbers that returns
-        inputs and targets. The decay ends with the epochs, or after `limit`
-        seconds, in which compiling does not count. The training of a loss that
-        is not finite ends at once.
+        inputs and targets. The rate has cosine decay over all updates, of which
+        fewer are made if the clock passes `end` or the loss is not finite.
         """
-        if not self.is_compiled:
-            self.is_compiled = True
-            self.fit(batch, rate, seed, 1)
         keras.utils.set_random_seed(seed)
         new = keras.models.clone_model(self.model).variables
         # Also the state of dropout, so that the seed alone determines a run.
@@ -39,21 +42,22 @@ class Trainer:
             variable.assign(drawn)
         for variable in self.model.optimizer.variables:
             variable.assign(np.zeros(variable.shape))
-        rng, start = np.random.default_rng(seed), time.monotonic()
+        rng, epochs = np.random.default_rng(seed), -(-updates // self.updates)
+        done = 0
 
         def batches():
             while True:
                 yield batch(rng)
 
         def begin(epoch, logs):
-            spent = (time.monotonic() - start) / limit
-            part = min(1, max(epoch / epochs, spent)) if epoch else 0
-            decay = (1 + np.cos(np.pi * part)) / 2
+            decay = (1 + np.cos(np.pi * epoch / epochs)) / 2
             self.model.optimizer.learning_rate = rate * decay
 
-        def end(epoch, logs):
-            is_over = time.monotonic() - start >= limit
-            self.model.stop_training = is_over or not np.isfinite(logs["loss"])
+        def finish(epoch, logs):
+            nonlocal done
+            done = min(updates, (epoch + 1) * self.updates)
+            is_over = time.monotonic() >= end or not np.isfinite(logs["loss"])
+            self.model.stop_training = is_over
 
         self.model.fit(
             batches(),
@@ -61,6 +65,6 @@ class Trainer:
             steps_per_epoch=self.updates,
             shuffle=False,
             verbose=0,
-            callbacks=[keras.callbacks.LambdaCallback(begin, end)],
+            callbacks=[keras.callbacks.LambdaCallback(begin, finish)],
         )
-        return time.monotonic() - start
+        return done

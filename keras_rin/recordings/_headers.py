@@ -1,0 +1,176 @@
+"""The C files of what follows a stream, their cost, and what they answer.
+
+All that the room takes from `keras_rin.export` is here.
+"""
+
+import json
+import pathlib
+import re
+import shutil
+import string
+import subprocess
+import tempfile
+import textwrap
+import typing
+
+import keras
+import numpy as np
+import pandas as pd
+
+from keras_rin import export
+
+COMPILERS = "cc", "gcc", "clang"
+DEVICES = {"uno": "ATmega328P", "m0plus": "Cortex-M0+", "m4f": "Cortex-M4F"}
+FORMS: dict = {
+    "integers": {"weights": "int8", "states": "int16"},
+    "int8 weights": {"weights": "int8"},
+    "float32": {},
+}
+SEQUENCES, STEPS = 40, 1000  # of the calibration
+NAME = "rin"  # of the header
+
+
+class Counts(typing.NamedTuple):
+    """What a header reads of each channel: (value - offset) / unit.
+
+    That is the value where it is a whole number of 16 bits, else less than
+    2**14.
+    """
+
+    offset: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def fitted(cls, x):
+        low, high = x.min(axis=0), x.max(axis=0)
+        largest = np.maximum(abs(low), abs(high))
+        is_far = largest > 8 * (high - low)
+        whole = (x == np.round(x)).all(axis=0) & (largest < 2**15)
+        offset = np.where(is_far & ~whole, (low + high) / 2, 0.0)
+        largest = np.maximum(abs(low - offset), abs(high - offset))
+        unit = 2.0 ** np.ceil(np.log2(np.maximum(largest, 1e-30) / 2**14))
+        return cls(offset, np.where(whole | (largest == 0), 1.0, unit))
+
+    def of(self, x, is_rounded=True):
+        counts = (x - self.offset) / self.unit
+        return (
+            np.clip(np.floor(counts + 0.5), -(2**15), 2**15 - 1)
+            if is_rounded
+            else counts
+        )
+
+
+def can_compile():
+    return any(map(shutil.which, COMPILERS))
+
+
+def _template(file, **fields):
+    path = pathlib.Path(__file__).with_name(file)
+    return string.Template(path.read_text()).substitute(name=NAME, **fields)
+
+
+def _literals(values):
+    return textwrap.fill(", ".join(map(str, values)), 79)
+
+
+def _string(text):
+    """A string literal of C."""
+    text = json.dumps(text, ensure_ascii=False).replace("?", "\\?")
+    return re.sub(r"\\u00(..)", lambda of: f"\\{int(of[1], 16):03o}", text)
+
+
+def write_network(model, scale, counts, x, form, folder):
+    """Writes `rin.h` of a model of scaled rows, whose scale is another layer."""
+    mean, deviation = (
+        np.ravel(of) for of in (scale.mean, np.sqrt(scale.variance))
+    )
+    options = dict(FORMS[form])
+    if form == "integers":
+        length = min(STEPS, len(x))
+        firsts = np.linspace(0, len(x) - length, SEQUENCES).astype(int)
+        rows = [counts.of(x[first : first + length]) for first in firsts]
+        options["calibration"] = np.stack(rows)
+    moments = {"mean": (mean - counts.offset) / counts.unit}
+    moments["variance"] = (deviation / counts.unit) ** 2
+    inputs = keras.Input((None, len(mean)))
+    layers = [keras.layers.Normalization(**moments), *model.layers]
+    path = pathlib.Path(folder, f"{NAME}.h")
+    export.export_streaming(
+        keras.Sequential([inputs, *layers]), path, "c", False, **options
+    )
+
+
+def write_regression(regression, window, folder):
+    """Writes `rin.h` of a regression on windows of counts."""
+    scaler, logistic = (step for _, step in regression.steps)
+    weights = logistic.coef_ / scaler.scale_
+    bias = logistic.intercept_ - weights @ scaler.mean_
+    if len(weights) == 1:  # of two classes, the second one's
+        weights, bias = np.append(0 * weights, weights, 0), np.append(0, bias)
+    channels = weights.shape[1] // 3
+    divided = np.repeat([window, window, window - 1], channels)
+    weights = weights / divided
+    largest = np.repeat([2**15, 2**15, 2**16], channels) * divided
+    bound = (abs(weights) @ largest + abs(bias)).max()
+    bits = int(min(62 - np.log2(bound), 30 - np.log2(abs(weights).max())))
+    kept = int(min(bits, 30 - np.log2(bound)))
+    text = _template(
+        "window.h",
+        window=window,
+        inputs=channels,
+        outputs=len(bias),
+        scale=repr(2.0**-kept),
+        weights=_literals(np.round(weights * 2.0**bits).astype(int).ravel()),
+        bias=_literals(np.round(bias * 2.0**kept).astype(int)),
+        top=int(np.log2(window)) + 15,
+        shift=bits - kept,
+    )
+    pathlib.Path(folder, f"{NAME}.h").write_text(text)
+
+
+def finish(folder, data, counts, hold):
+    """Adds the hold to `rin.h`, and `main.c`, which reads tables as told."""
+    path = pathlib.Path(folder, f"{NAME}.h")
+    text = path.read_text()
+    path.write_text(text + _template("hold.h", hold=hold))
+    is_rounded = f"{NAME}_output_scale" in text
+    program = _template(
+        "main.c",
+        separator=f"'{data.text[0]}'".replace("\t", "\\t"),
+        decimal=f"'{data.text[1]}'",
+        classes=", ".join(map(_string, data.classes)),
+        channels=", ".join(map(_string, data.channels)),
+        offset=_literals(map(repr, counts.offset.tolist())),
+        unit=_literals(map(repr, counts.unit.tolist())),
+        x_type="int16_t" if is_rounded else "float",
+        y_type="int32_t" if is_rounded else "float",
+        count="value = floor(value + 0.5);\n    return (int16_t)(value > 32767 "
+        "? 32767 : value < -32768 ? -32768 : value);"
+        if is_rounded
+        else "return (float)value;",
+    )
+    pathlib.Path(folder, "main.c").write_text(program)
+
+
+def cost(folder, device):
+    """What `rin.h` takes of a device, or None without its compiler."""
+    path = pathlib.Path(folder, f"{NAME}.h")
+    return export.StreamingFile(path, 0, 0).bill().get(DEVICES[device])
+
+
+def answers(folder, data):
+    """The number of the class that `main.c` prints for each row."""
+    x, _ = data.rows()
+    compiler = next(filter(shutil.which, COMPILERS))
+    separator, decimal = data.text
+    with tempfile.TemporaryDirectory() as temporary:
+        table, program = (
+            pathlib.Path(temporary, name) for name in ("x", "main")
+        )
+        options = ["-O2", '-DPRINT(n)=printf("%d\\n", n)', "-o", program]
+        source = pathlib.Path(folder, "main.c")
+        subprocess.run([compiler, *options, source, "-lm"], check=True)
+        frame = pd.DataFrame(x, columns=data.channels)
+        frame.to_csv(table, sep=separator, decimal=decimal, index=False)
+        output = subprocess.check_output([program, table])
+    return np.array(output.split(), int)
