@@ -1,63 +1,81 @@
-"""Recordings are read as they were written, or the flag is named."""
+"""Tables are read as their owner says, refused, or asked about."""
 
 import re
+import shlex
 
 import numpy as np
 import pytest
 
 pd = pytest.importorskip("pandas", reason="pandas reads the recordings")
 
+from keras_rin.recordings import MissingArguments  # noqa: E402
+from keras_rin.recordings import _command  # noqa: E402
 from keras_rin.recordings import read  # noqa: E402
+from keras_rin.recordings._read import recordings_of  # noqa: E402
 
 pytestmark = pytest.mark.one_backend
 
-AXES = ["acc_x", "acc_y", "acc_z"]
-MOTIONS = np.repeat(["run", "sit", "walk"], 4)
 RNG = np.random.default_rng(0)
-X = [RNG.normal(size=(RNG.integers(20, 30), 3)).round(4) for _ in MOTIONS]
-LENGTHS = [*map(len, X)]
+PERSONS, ROWS = ("01", "null", "20240101"), 40
+MOTIONS = np.repeat(["run", "nan", "1.10"], 4)
+X = [RNG.normal(size=(RNG.integers(20, 30), 2)).round(4) for _ in MOTIONS]
+COLUMNS = {"channels": "ax,ay", "label": "motion"}
+ONE = COLUMNS | {"recording": "id"}
+LOG = COLUMNS | {"group": "person", "time": "t"}
 STAMP = pd.Timestamp("2025-03-01T12:00:00")
-HERTZ = RNG.uniform(1, 3, 12).round(3)
 
 
-def frame(number, clock=None):
-    x = pd.DataFrame(X[number], columns=AXES)
-    milliseconds = 20 * np.arange(len(x))
-    if clock == "iso":
-        stamps = STAMP + pd.to_timedelta(milliseconds, unit="ms")
-        x.insert(0, "timestamp", stamps.strftime("%Y-%m-%dT%H:%M:%S.%f"))
-    if clock == "ms":
-        x.insert(0, "time_ms", 1740830400000 + milliseconds)
-    return x
+def log():
+    """Forty rows of each person, whose label changes every ten."""
+    count = len(PERSONS) * ROWS
+    x = RNG.normal(size=(count, 2))
+    frame = pd.DataFrame(x, columns=["ax", "ay"]).assign(note="a, b")
+    frame["person"] = np.repeat(PERSONS, ROWS)
+    frame["motion"] = np.tile(np.repeat(["sit", "null"], 10), count // 20)
+    return frame.assign(t=np.arange(count) * 0.02)
 
 
-def folder(clock=None, name="{motion}/{number:02}.csv", change=str, **options):
-    """Writes a file for each recording."""
+def table():
+    frames = [
+        pd.DataFrame(x, columns=["ax", "ay"]).assign(id=n, motion=motion)
+        for n, (x, motion) in enumerate(zip(X, MOTIONS, strict=True))
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    return frame.assign(t=np.arange(len(frame)))
 
+
+def csv(frame, **options):
     def write(path):
-        for number, motion in enumerate(MOTIONS):
-            file = path / name.format(motion=motion, number=number)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            options.setdefault("index", False)
-            frame(number, clock).to_csv(file, **options)
-        (path / ".hidden.csv").write_text("x")
-        return path
+        options.setdefault("index", False)
+        frame.to_csv(path / "data.csv", **options)
+        return path / "data.csv"
 
     return write
 
 
-def table(write, name):
-    """Writes all recordings into one file."""
-
-    def write_table(path):
-        parts = [
-            frame(n, "iso").assign(id=n, label=motion)
-            for n, motion in enumerate(MOTIONS)
-        ]
-        write(pd.concat(parts, ignore_index=True), path / name)
+def text(content, name="data.csv"):
+    def write(path):
+        (path / name).write_bytes(content.encode())
         return path / name
 
-    return write_table
+    return write
+
+
+def folder(ending="csv", name="{motion}/{n:02}", **options):
+    def write(path):
+        path = path / "classes"
+        for n, motion in enumerate(MOTIONS):
+            file = path / f"{name.format(motion=motion, n=n)}.{ending}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            frame = pd.DataFrame(X[n], columns=["ax", "ay"])
+            if ending == "parquet":
+                frame.to_parquet(file)
+            else:
+                frame.to_csv(file, index=False, **options)
+        (path / ".DS_Store").write_text("x")
+        return path
+
+    return write
 
 
 def npz(**arrays):
@@ -68,263 +86,343 @@ def npz(**arrays):
     return write
 
 
-def padded(steps=40):
-    x = np.full((12, steps, 3), np.nan)
-    for row, of in zip(x, X, strict=True):
-        row[3 : 3 + len(of)] = of  # and missing values before it
+def ts(target=False, stamps=False):
+    def write(path):
+        kind = (
+            "@targetLabel true" if target else "@classLabel true run nan 1.10"
+        )
+        lines = ["@problemName M", f"@timeStamps {str(stamps).lower()}"]
+        lines += ["@missing false", "@univariate false", kind, "@data"]
+        for n, (x, motion) in enumerate(zip(X, MOTIONS, strict=True)):
+            values = [
+                ",".join(
+                    f"({t},{v})" if stamps else f"{v}" for t, v in enumerate(of)
+                )
+                for of in x.T
+            ]
+            lines.append(":".join([*values, str(n / 4) if target else motion]))
+        (path / "M.ts").write_text("\n".join(lines))
+        return path / "M.ts"
+
+    return write
+
+
+def padded():
+    x = np.full((12, 40, 2), np.nan)
+    for row, values in zip(x, X, strict=True):
+        row[: len(values)] = values
     return x
 
 
-def ts(path, stamps=False, target=False, name="Motions"):
-    lines = [f"@problemName {name}", f"@timeStamps {stamps}".lower()]
-    kind = "@targetLabel true" if target else "@classLabel true run sit walk"
-    lines += ["@univariate false", kind, "@data"]
-    for x, motion, hertz in zip(X, MOTIONS, HERTZ, strict=True):
-        dimensions = [
-            ",".join(
-                f"({t},{v})" if stamps else f"{v}" for t, v in enumerate(of)
-            )
-            for of in x.T
-        ]
-        lines.append(":".join([*dimensions, str(hertz if target else motion)]))
-    (path / f"{name}.ts").write_text("\n".join(lines))
-    return path / f"{name}.ts"
+def interleaved():
+    """The persons' rows in turn, with one clock."""
+    frame = log()
+    frame["t"] = np.tile(np.arange(ROWS), len(PERSONS))
+    return frame.sort_values("t", kind="stable")
 
 
-UNEQUAL = np.empty(12, object)
-UNEQUAL[:] = X
-EQUAL = np.array([x[:20] for x in X])
-# What is written, and what is left out of it.
-FORMS = {
-    "decimal commas": (folder("iso", sep=";", decimal=","), {"timestamp"}),
-    "milliseconds": (folder("ms"), {"time_ms"}),
-    "an index of pandas": (folder(index=True), {""}),
-    "no header": (folder(header=False), set()),
-    "numbers for a header": (folder(header=["0", "1", "2"]), set()),
-    "a byte order mark": (folder("iso", encoding="utf-8-sig"), {"timestamp"}),
-    "quoted decimal commas": (folder(quoting=1, decimal=","), set()),
-    "tabs in UTF-16": (folder(sep="\t", encoding="utf-16"), set()),
-    "another ending": (folder(name="{motion}/{number:02}.CSV"), set()),
-    "names": (folder("iso", name="{motion}_{number:02}.csv"), {"timestamp"}),
-    "a table": (
-        table(lambda of, path: of.to_csv(path, index=False), "all.csv"),
-        {"timestamp"},
+TABLE, LOGGED = table(), log()
+RECORDINGS = {
+    "csv": (csv(TABLE), ONE),
+    "a frame": (lambda path: TABLE, ONE),
+    "channels in a list": (
+        lambda path: TABLE,
+        ONE | {"channels": ["ax", "ay"]},
     ),
-    "a table in Parquet": (
-        table(pd.DataFrame.to_parquet, "all.parquet"),
-        {"timestamp"},
+    "decimal commas": (
+        csv(TABLE, sep=";", decimal=","),
+        ONE | {"separator": ";", "decimal": ","},
     ),
-    "arrays with NaN": (npz(X=padded(), Y=MOTIONS[:, None]), set()),
-    "an archive": (ts, set()),
-    "time stamps": (lambda path: ts(path, stamps=True), {"time stamps"}),
-}
-
-
-UNNAMED = {"no header", "numbers for a header", "arrays with NaN"}
-UNNAMED |= {"an archive", "time stamps"}
-
-
-def check(data, y=MOTIONS, x=X):
-    np.testing.assert_array_equal(np.array(data.classes)[data.y], y)
-    for values, expected in zip(data.x, x, strict=True):
-        assert values.dtype == "float64"
-        np.testing.assert_array_equal(values, expected)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_each_form_has_the_same_recordings(name, tmp_path):
-    write, left_out = FORMS[name]
-    if "Parquet" in name:
-        pytest.importorskip("pyarrow")
-    data = read(write(tmp_path))
-    check(data)
-    assert {*data.left_out} == left_out
-    has_names = name not in UNNAMED
-    assert data.channels == AXES if has_names else len(data.channels) == 3
-    assert f"12 recordings of {min(LENGTHS)} to {max(LENGTHS)} steps" in repr(
-        data
-    )
-    assert "walk (4)" in repr(data)
-
-
-def rising(**options):
-    return {
-        "x": [np.column_stack([np.cumsum(x[:, 0] ** 2 + 1), x]) for x in X],
-        "y": MOTIONS,
-    }
-
-
-def pair(path):
-    (path / "run").mkdir()
-    (path / "sit").mkdir()
-    (path / "run" / "1.npz").write_bytes(b"x")
-    for name in ("run/1", "run/2", "sit/3", "sit/4"):
-        (path / f"{name}.csv").write_text("1,5\n2,5\n3,5\n2,5\n")
-    return path
-
-
-# What can be meant in two ways: the flag that is named, and how it ends.
-TWO_WAYS = {
-    "axes": (
-        npz(x=EQUAL.swapaxes(1, 2), y=MOTIONS),
-        {"axes": "recordings,channels,steps"},
-        lambda data: check(data, x=EQUAL),
+    "tabs and a byte order mark": (
+        csv(TABLE, sep="\t", encoding="utf-8-sig"),
+        ONE | {"separator": "\t"},
     ),
-    "allow-pickle": (npz(x=UNEQUAL, y=MOTIONS), {"allow_pickle": True}, check),
-    "target": (
-        npz(x=EQUAL, y=np.arange(12) % 5),
-        {"target": True},
-        lambda data: np.testing.assert_array_equal(data.y, np.arange(12) % 5),
+    "quoted, with carriage returns": (
+        csv(TABLE, quoting=2, lineterminator="\r\n"),
+        ONE,
     ),
-    "classes": (
-        npz(x=EQUAL, y=np.arange(12.0) % 5),
-        {"classes": True},
-        lambda data: check(data, (np.arange(12) % 5).astype(str), EQUAL),
-    ),
-    "time": (rising, {"time": "1"}, check),
-    "channels": (rising, {"channels": ["2", "3", "4"]}, check),
-    "decimal": (
-        pair,
-        {"decimal": ","},
-        lambda data: check(
-            data, ["run"] * 2 + ["sit"] * 2, [[[1.5], [2.5], [3.5], [2.5]]] * 4
+    "an index": (csv(TABLE, index=True), ONE),
+    "empty lines": (
+        lambda path: text(csv(TABLE)(path).read_text().replace("\n", "\n\n"))(
+            path
         ),
+        ONE,
     ),
-    "label": (
-        folder(name="{number:02}{motion}_{motion}.csv"),
-        {"label": "([a-z]+)_"},
-        check,
+    "parquet": (
+        lambda path: (TABLE.to_parquet(path / "a.parquet"), path / "a.parquet")[
+            1
+        ],
+        ONE,
     ),
-    "recording": (
-        table(
-            lambda of, path: of.rename(columns={"id": "who"}).to_csv(path),
-            "all.csv",
-        ),
-        {"recording": "who"},
-        check,
+    "a time": (csv(TABLE), ONE | {"time": "t"}),
+    "interleaved, with a time": (
+        csv(TABLE.sort_values(["motion", "t"])),
+        ONE | {"time": "t"},
     ),
+    "two columns of a recording": (
+        csv(TABLE.assign(a=TABLE["id"] // 4, b=TABLE["id"] % 4)),
+        COLUMNS | {"recording": "a,b"},
+    ),
+    "a folder": (folder(), {"channels": "ax,ay"}),
+    "a folder of Parquet": (folder("parquet"), {"channels": "ax,ay"}),
+    "another ending": (folder("CSV"), {"channels": "ax,ay"}),
+    "arrays": (npz(x=padded(), y=MOTIONS), {}),
+    "an archive": (ts(), {}),
 }
 
 
-@pytest.mark.parametrize("flag", TWO_WAYS)
-def test_what_has_two_meanings_is_asked_for(flag, tmp_path):
-    write, options, compare = TWO_WAYS[flag]
-    data = write() if write is rising else None
-    data = write(tmp_path) if data is None else data
-    with pytest.raises(ValueError, match=f"--{flag}"):
-        read(data)
-    compare(read(data, **options))
-
-
-def test_targets_are_numbers_whether_they_repeat_or_not(tmp_path):
-    repeated = np.where(np.arange(12) % 2, 0.5, 2.5)
-    for data, y in (
-        (ts(tmp_path, target=True), HERTZ),
-        (ts(tmp_path, stamps=True, target=True), HERTZ),
-        ({"x": EQUAL, "y": repeated}, repeated),
-        ({"x": EQUAL, "y": repeated[:, None].astype(str)}, repeated),
-    ):
-        data = read(data)
-        np.testing.assert_array_equal(data.y, y)
-        assert not data.classes
-
-
-def test_a_test_set_of_the_data_is_kept(tmp_path):
-    for part in ("TRAIN", "TEST"):
-        ts(tmp_path, name=f"Motions_{part}")
-    arrays = {"x": EQUAL, "y": MOTIONS, "x_test": EQUAL, "y_test": MOTIONS}
-    for data in (tmp_path, arrays):
-        assert read(data).is_test.tolist() == [False] * 12 + [True] * 12
-
-
-def test_small_changes_of_large_values_are_kept():
-    x = 471234567 + np.rint(20 * RNG.normal(size=(24, 50, 1)))
-    data = read({"x": x, "y": np.arange(24) % 2})
-    np.testing.assert_array_equal(data.x, x)
-
-
-# The text of one recording, and what it has.
-TEXTS = {
-    "comments": ("# x\n\na,b\n1,2\n\n3,4.5\n,,\n", "ab", [[1, 2], [3, 4.5]]),
-    "no header, no number": (
-        "nan,1.5\n2.5,3.5\n1,2\n",
-        "12",
-        [[2.5, 3.5], [1, 2]],
-    ),
-    "spaces": ("  1.5  2.5\n  3.5 4.5\n", "12", [[1.5, 2.5], [3.5, 4.5]]),
-    "one column": ("a\n1,5\n2,5\n", "a", [[1.5], [2.5]]),
-    "two columns": ("a,b\n1,5\n2,5\n", "ab", [[1, 5], [2, 5]]),
-    "exponents": ("a;b\n1e5;-2,5E-3\n+3;4\n", "ab", [[1e5, -2.5e-3], [3, 4]]),
-}
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_text_file_is_read_as_it_was_meant(name, tmp_path):
-    text, channels, x = TEXTS[name]
-    (tmp_path / "1.csv").write_text(text)
-    data = read(tmp_path / "1.csv", labelled=False, channels=[*channels])
-    np.testing.assert_array_equal(data.x[0], x)
-
-
-def changed(old, new, name="sit/05.csv"):
-    """The folder, with a text replaced in one file."""
-
-    def write(path):
-        file = folder("iso")(path) / name
-        text = file.read_text().splitlines()
-        file.write_text("\n".join(re.sub(old, new, of) for of in text))
-        return path
-
-    return write
-
-
-def several(*names):
-    def write(path):
-        for name in names:
-            ts(path, name=name)
-        return path
-
-    return write
-
-
-SECOND = X[5][1, 0]  # in line 3
-REFUSED = {
-    "a word": (
-        changed(f",{SECOND},", ",high,"),
-        '05.csv, line 3, column "acc_x',
-    ),
-    "no value": (
-        changed(f",{SECOND},", ",,"),
-        'line 3, column "acc_x.* missing',
-    ),
-    "infinite": (changed(f",{SECOND},", ",inf,"), "line 3, .* infinite"),
-    "a cell more": (
-        changed(f",{SECOND},", ",1,2,"),
-        "05.csv, line 3 has 5 cells",
-    ),
-    "columns": (changed("acc_x", "acc_w"), "05.csv has the columns .*acc_w"),
-    "one-hot": ({"x": EQUAL, "y": np.eye(12)}, "one label each"),
-    "two targets": ({"x": EQUAL, "y": EQUAL[:, 0, :2]}, "one label each"),
-    "labels for steps": ({"x": EQUAL, "y": EQUAL[..., 0]}, "one label each"),
-    "another number": ({"x": EQUAL, "y": MOTIONS[1:]}, "12 recordings and y"),
-    "no labels": ({"x": EQUAL}, "has no 'y': x"),
-    "test alone": ({"x": EQUAL, "y": MOTIONS, "x_test": EQUAL}, "no 'y_test'"),
-    "no target": ({"x": EQUAL, "y": HERTZ * np.inf}, "finite"),
-    "no label": ({"x": EQUAL, "y": [None, *MOTIONS[1:]]}, "has no label"),
-    "versions": (several("T_TRAIN", "T_TEST", "T_eq_TRAIN"), "T_eq_TRAIN"),
-    "TRAIN and VALID": (several("T_TRAIN", "T_VALID"), "name one file"),
-    "subjects": (several("subject1", "subject2"), "name one file"),
-    "no archive": (lambda path: pair(path) / "run" / "1.npz", "no .npz file"),
-    "a name": ("Nothing", "nor a data set of sktime: .*BasicMotions"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_read_is_refused_in_a_sentence(name, tmp_path):
-    data, message = REFUSED[name]
-    if name == "a name":
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recordings_are_what_was_written(name, tmp_path):
+    write, said = RECORDINGS[name]
+    if "archive" in name:
         pytest.importorskip("sktime")
-    data = data(tmp_path) if callable(data) else data
+    data = read(write(tmp_path), **said)
+    order = np.argsort(
+        [x[0, 0] for x in data.x], kind="stable"
+    )  # a folder is in the order of names
+    expected = np.argsort([x[0, 0] for x in X])
+    assert not data.is_log and len(data.x) == 12
+    for a, b in zip(order, expected, strict=True):
+        np.testing.assert_array_equal(data.x[a], X[b])
+        assert data.classes[data.y[a]] == MOTIONS[b]
+    assert sum(map(len, X)) == sum(map(len, data.x))
+    assert f"12 recordings of {min(map(len, X))} to" in repr(data)
+
+
+CLOCKS = {
+    "seconds": (LOGGED["t"], "t"),
+    "milliseconds": (LOGGED["t"] * 1000, "t:ms"),
+    "since 1970": (
+        1740830400000 + (LOGGED["t"] * 1000).round().astype(int),
+        "t",
+    ),
+    "text": ((STAMP + pd.to_timedelta(LOGGED["t"], unit="s")).astype(str), "t"),
+    "dates": (STAMP + pd.to_timedelta(LOGGED["t"], unit="s"), "t"),
+}
+
+
+@pytest.mark.parametrize("name", CLOCKS)
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_log_has_groups_stretches_and_a_rate(name, is_file, tmp_path):
+    clock, time = CLOCKS[name]
+    frame = LOGGED.assign(t=clock)
+    frame = frame.drop(index=range(50, 60))  # a gap
+    data = csv(frame)(tmp_path) if is_file else frame
+    data = read(data, **LOG | {"time": time})
+    assert [len(x) for x in data.x] == [40, 10, 20, 40]
+    np.testing.assert_allclose(data.rows()[0], frame[["ax", "ay"]])
+    assert data.groups.tolist() == [PERSONS[n] for n in (0, 1, 1, 2)]
+    labels = np.array(data.classes)[data.rows()[1]]
+    np.testing.assert_array_equal(labels, frame["motion"])
+    assert data.rate == pytest.approx(50)
+    assert "Left out: note." in repr(data)
+
+
+def test_interleaved_persons_are_told_apart_by_group_and_time():
+    frame = interleaved()
+    data = read(frame, **LOG)
+    for person, x in zip(data.groups, data.x, strict=True):
+        of_person = frame[frame["person"] == person]
+        np.testing.assert_array_equal(x, of_person[["ax", "ay"]])
+
+
+def test_targets_are_numbers_and_labels_are_text(tmp_path):
+    y = np.arange(12) % 3
+    frame = TABLE.assign(motion=y[TABLE["id"]])
+    numbers = {"channels": "ax", "recording": "id", "target": "motion"}
+    np.testing.assert_array_equal(read(frame, **numbers).y, y)
+    assert read(frame, **ONE).classes == ["0", "1", "2"]
+    arrays = {"x": padded(), "y": y, "group": np.repeat(["a", "b"], 6)}
+    np.testing.assert_array_equal(read(arrays, target="y").y, y)
+    assert read(arrays, label="y").groups[-1] == "b"
+    pytest.importorskip("sktime")
+    data = read(ts(target=True)(tmp_path))
+    np.testing.assert_array_equal(data.y, np.arange(12) / 4)
+
+
+def cell(row, column, value):
+    frame = log().astype(object)
+    frame.loc[row, column] = value
+    return frame
+
+
+TWICE = LOGGED.set_axis([*"abc", "motion", "ax", "ax"], axis=1)
+NO_TIME = LOG | {"time": None}
+# What is said of which data, and the error.
+REFUSED = {
+    "a word": (cell(7, "ax", "high"), LOG, r"row 8 \(line 9\), .*ax.*high"),
+    "a complex number": (cell(7, "ax", 1 + 2j), LOG, r"line 9\), column .ax"),
+    "no value": (cell(7, "ay", np.nan), LOG, r"line 9\), column .ay"),
+    "infinite": (cell(7, "ay", np.inf), LOG, r"line 9\), column .ay.*inf"),
+    "no label": (cell(7, "motion", None), LOG, r"line 9\), column .motion"),
+    "no group": (cell(7, "person", ""), LOG, r"line 9\), column .person"),
+    "no time": (cell(7, "t", "soon"), LOG, "line 2|line 9"),
+    "newest first": (LOGGED[::-1], LOG, r"line 3\), column .t.*no later"),
+    "shuffled": (LOGGED.sample(frac=1, random_state=0), LOG, "no later than"),
+    "interleaved": (interleaved(), LOG | {"group": None}, "no later than"),
+    "a group again": (interleaved(), NO_TIME, "column .person.*begin again"),
+    "a recording again": (TABLE[::-1].sort_values("t"), ONE, None),
+    "two labels": (
+        TABLE.assign(id=TABLE["id"] // 8),
+        ONE,
+        "column .motion.*two values",
+    ),
+    "a gap": (
+        TABLE.drop(index=range(5, 15)),
+        ONE | {"time": "t"},
+        "a gap of 11 s",
+    ),
+    "no column": (LOGGED, LOG | {"channels": "ax,az"}, "no column 'az': ax"),
+    "two columns": (
+        TWICE,
+        {"channels": "ax", "label": "motion"},
+        "two columns",
+    ),
+    "both": (LOGGED, LOG | {"target": "ax"}, "label or a target"),
+    "no rows": (LOGGED[:0], LOG, "no rows"),
+    "a word in a frame": (
+        lambda path: cell(7, "ax", "high"),
+        LOG,
+        "row 7, .*ax",
+    ),
+    "masked": (
+        lambda path: LOGGED.assign(
+            ax=LOGGED["ax"].convert_dtypes().mask(LOGGED.index == 7)
+        ),
+        LOG,
+        "row 7, column .ax",
+    ),
+    "a large integer": (
+        lambda path: cell(7, "ax", 2**60 + 1).convert_dtypes(),
+        LOG,
+        None,
+    ),
+    "a semicolon at the ends": (
+        text("ax;ay;motion\n1;2;a;\n3;4;b;\n"),
+        COLUMNS | {"separator": ";"},
+        "more cells than the header",
+    ),
+    "a cell more": (
+        text("ax,ay,motion\n1,2,a\n1,2,3,b\n"),
+        COLUMNS,
+        "line 3, saw 4",
+    ),
+    "a cell less": (
+        text("ax,ay,motion\n1,2,a\n1,2\n"),
+        COLUMNS,
+        "line 3.*motion",
+    ),
+    "decimal commas unsaid": (
+        text("ax;ay;motion\n1,5;2,5;a\n"),
+        COLUMNS | {"separator": ";"},
+        "line 2.*1,5",
+    ),
+    "cp1252": (
+        lambda path: csv(LOGGED.assign(note="ü"), encoding="cp1252")(path),
+        LOG,
+        "not in UTF-8",
+    ),
+    "an empty file": (text(""), COLUMNS, "No columns"),
+    "a folder in a folder": (
+        folder(name="{motion}/a/{n}"),
+        {"channels": "ax"},
+        "folder for each class, unlike",
+    ),
+    "files beside each other": (
+        folder(name="{n}"),
+        {"channels": "ax"},
+        "unlike",
+    ),
+    "labels of a folder": (folder(), COLUMNS, "no meaning for the folder"),
+    "a pickle": (
+        npz(x=np.array([*X, None], object)[:-1], y=MOTIONS),
+        {},
+        "data.npz: ",
+    ),
+    "other arrays": (
+        npz(x=padded(), y=MOTIONS, z=MOTIONS),
+        {},
+        "group at most: x, y, z",
+    ),
+    "one-hot": (npz(x=padded(), y=np.eye(12)), {"label": "y"}, "the shape"),
+    "two axes": (
+        npz(x=padded()[..., 0], y=MOTIONS),
+        {},
+        "recordings, steps, chan",
+    ),
+    "complex": (npz(x=padded() * 1j, y=MOTIONS), {}, "numbers"),
+    "NaN inside": (
+        npz(
+            x=np.where(np.arange(40)[:, None] == 3, np.nan, padded()), y=MOTIONS
+        ),
+        {},
+        "recording 0, step 3",
+    ),
+    "targets with stamps": (
+        ts(target=True, stamps=True),
+        {},
+        "beside time stamps",
+    ),
+    "a name": (lambda path: "Nothing", {}, "Nothing is no folder"),
+}
+
+
+@pytest.mark.parametrize("name", [n for n in REFUSED if REFUSED[n][2]])
+def test_what_is_not_as_said_is_refused_in_a_line(name, tmp_path, capsys):
+    data, said, message = REFUSED[name]
+    data = (
+        csv(data)(tmp_path)
+        if isinstance(data, pd.DataFrame)
+        else data(tmp_path)
+    )
+    said = {key: value for key, value in said.items() if value}
     with pytest.raises(ValueError, match=message) as error:
-        read(data)
+        read(data, **said)
     assert "\n" not in str(error.value)
+    assert not isinstance(error.value, MissingArguments)
+    if not isinstance(data, pd.DataFrame):
+        flags = [f"--{key}={value}" for key, value in said.items()]
+        assert _command.main(["stream", str(data), *flags]) == 1
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+ASKED = {
+    "a log": (csv(LOGGED), "stream"),
+    "semicolons": (csv(LOGGED, sep=";", decimal=","), "stream"),
+    "tabs": (csv(LOGGED, sep="\t"), "stream"),
+    "parquet": (RECORDINGS["parquet"][0], "recordings"),
+    "a table": (csv(TABLE, index=True), "recordings"),
+    "a folder": (folder(), "recordings"),
+    "numbers": (npz(x=padded(), y=np.arange(12)), "recordings"),
+    "reversed": (csv(LOGGED[::-1]), "stream"),
+    "nothing known": (text("a,b\n1,2\n3,1\n"), "stream"),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_is_not_said_is_asked_with_a_line_to_copy(name, tmp_path, capsys):
+    """Copied, the proposal is read right or refused."""
+    write, command = ASKED[name]
+    assert _command.main([command, str(write(tmp_path))]) == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    program, *arguments = shlex.split(line)
+    assert program == "keras-rin"
+    values = vars(_command._parser().parse_args(arguments))
+    said = {name: values[name] for name in _command.COLUMNS}
+    if name in ("reversed", "nothing known"):
+        with pytest.raises(ValueError, match="no later|no column 'LABEL'"):
+            recordings_of(values["data"], said, command == "recordings")
+        return
+    data = recordings_of(values["data"], said, command == "recordings")
+    if "t" in str(data.channels) or name == "numbers":
+        return
+    assert data.channels == ["ax", "ay"]
+    assert len(data.x) == (3 if data.is_log else 12)
+
+
+def test_the_question_shows_the_columns():
+    with pytest.raises(MissingArguments) as error:
+        read(LOGGED, channels="ax,ay")
+    assert re.search(r"t +0 to 2.38, rises", str(error.value))
+    assert "person  01, null, 20240101 (3)" in str(error.value)
+    assert error.value.arguments["label"] == "motion"

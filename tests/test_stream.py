@@ -1,6 +1,7 @@
-"""A network for an endless stream: what is read, tested on, and written."""
+"""What follows an endless stream: trained, tested, written in C, reported."""
 
 import json
+import pathlib
 import re
 import shutil
 import subprocess
@@ -13,308 +14,455 @@ import pytest
 from keras_rin import recordings
 from keras_rin.recordings import _baselines
 from keras_rin.recordings import _command
-from keras_rin.recordings import _log
+from keras_rin.recordings import _headers
+from keras_rin.recordings import _scores
 from keras_rin.recordings import _search
-from keras_rin.recordings import _training
-from keras_rin.recordings._verdict import stream_score
-from keras_rin.recordings._verdict import stream_verdict
+from keras_rin.recordings import _split
+from keras_rin.recordings import _store
+from keras_rin.recordings import _stream_networks
 
-pytestmark = pytest.mark.one_backend
+pytestmark = [
+    pytest.mark.one_backend,
+    pytest.mark.filterwarnings("ignore:Model doesn't support `jit_compile"),
+]
 PEOPLE = ["ann", "bob", "eve", "joe", "kim", "sue"]
+COLUMNS = {"label": "activity", "channels": "ax,ay"}
+SAID = COLUMNS | {"group": "person", "time": "t"}
+needs_compiler = pytest.mark.skipif(
+    not shutil.which("gcc"), reason="the header is compiled"
+)
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(_search.LAYERS, "MinGRU")
-    for name, (layer, _, rates) in [*_search.LAYERS.items()]:
-        monkeypatch.setitem(_search.LAYERS, name, (layer, (200, 3), rates))
-    monkeypatch.setattr(_search, "EPOCHS", 2)
-    monkeypatch.setattr(_search, "LONGER", 3)
-    monkeypatch.setattr(_search, "UPDATES", 3)
-
-
-def log(people=PEOPLE, rows=300, seed=0):
+def log(people=PEOPLE, rows=300, offset=9.81, classes=("slow", "fast")):
     """Two waves with an offset, of a speed that the label names."""
-    rng = np.random.default_rng(seed)
-    frames = []
+    rng, frames = np.random.default_rng(0), []
     for person in people:
         label = np.repeat(rng.permutation(np.arange(6) % 2), rows // 6)
         phase = np.cumsum(np.where(label, 0.9, 0.2)) + rng.normal()
-        frame = {"t": np.arange(rows) / 50, "ax": 9.81 + np.sin(phase)}
+        frame = {"t": np.arange(rows) / 50, "ax": offset + np.sin(phase)}
         frame |= {"ay": np.cos(phase), "person": person}
         frames.append(
-            pd.DataFrame(
-                frame | {"activity": np.array(["slow", "fast"])[label]}
-            )
+            pd.DataFrame(frame | {"activity": np.array(classes)[label]})
         )
     return pd.concat(frames, ignore_index=True)
 
 
-def missing(frame):
-    frame.loc[7, "ax"] = np.nan
-    return frame
-
-
-def rows_of(frame, **columns):
-    columns = {"label": None, "group": None, "time": None} | columns
-    return _log.read_log(
-        frame, **columns, channels=None, separator=None, decimal=None
-    )
-
-
-def test_a_log_is_tested_on_whole_groups():
-    frame = log()
-    rows = rows_of(frame)
-    assert rows.classes == ["fast", "slow"]
-    assert rows.channels == ["ax", "ay"]
-    np.testing.assert_array_equal(rows.x, frame[["ax", "ay"]])
-    parts = pd.Series(rows.part).groupby(frame["person"].to_numpy()).unique()
-    assert sorted(part for (part,) in parts) == [
-        *["test"] * 2,
-        *["train"] * 3,
-        "validate",
-    ]
-    for name in parts[[part[0] == "test" for part in parts]].index:
-        assert name in rows.summary
+def test_groups_are_whole_and_each_class_is_trained_on():
+    parts = _split.split(recordings.read(log(), **SAID))
+    groups = [{*part.groups} for part in parts]
+    assert [len(of) for of in groups] == [3, 1, 2]
+    assert len(set.union(*groups)) == 6
+    rare = log(classes=("slow", "slow"))
+    rare.loc[rare["person"] == "bob", "activity"] = "fast"
+    parts = _split.split(recordings.read(rare, **SAID))
+    assert "bob" in parts[0].groups
 
 
 def test_without_groups_the_last_rows_are_the_test():
-    rows = rows_of(log().drop(columns="person"), time="t")
-    assert rows.part[0] == "train" and rows.part[-1] == "test"
-    changes = np.flatnonzero(rows.part[1:] != rows.part[:-1])
-    assert len(changes) == 2
-    assert np.sum(rows.part == "test") == 540
+    data = recordings.read(log(), **COLUMNS)
+    parts = _split.split(data)
+    assert [len(part.rows()[1]) for part in parts] == [882, 378, 540]
+    joined = np.concatenate([part.rows()[0] for part in parts])
+    np.testing.assert_array_equal(joined, data.rows()[0])
 
 
-def test_windows_stay_in_one_piece_and_part():
-    frame = log()
-    frame["row"] = np.arange(len(frame)) * 1.0
-    rows = rows_of(frame.drop(columns="ax"), time="row")
-    index = rows._replace(x=np.arange(len(rows.y))[:, None])
-    starts = rows.starts(("train",), 40)
-    x, y = index.windows(starts, 40, 2, 500, np.random.default_rng(0))
-    assert x.shape == (500, 80, 1) and y.shape == (500, 80)
-    x = x[..., 0].astype(int)
-    np.testing.assert_array_equal(y, rows.y[x])
-    for window in (x[:, :40], x[:, 40:]):
-        assert (np.diff(window) == 1).all()
-        person = frame["person"].to_numpy()[window]
-        assert (person == person[:, :1]).all()
-        assert (rows.part[window] == "train").all()
-    assert len(starts) == 3 * (300 - 40 + 1)
+@pytest.mark.parametrize("short", ["eve", "ann"])
+def test_windows_stay_in_their_stretch_and_part(short):
+    """Also where a person has few rows."""
+    frame = log(rows=120)
+    frame = frame[(frame["person"] != short) | (frame.index % 120 < 12)]
+    frame = frame.assign(ax=np.arange(len(frame)))
+    parts = _split.split(recordings.read(frame, **SAID))
+    windows = _stream_networks.Windows(parts, 40)
+    windows.x = np.concatenate([part.rows()[0] for part in parts])
+    people = frame["person"].to_numpy()
+    for is_final in (False, True):
+        end, rng = windows.ends[int(is_final)], np.random.default_rng(0)
+        for _ in range(20):
+            x, y = windows.draw(end, rng)
+            rows = x[..., 0].reshape(-1, windows.steps).astype(int)
+            assert (np.diff(rows) == 1).all()
+            assert (people[rows] == people[rows[:, :1]]).all()
+            learned = {
+                *np.concatenate([of.groups for of in parts[: 1 + is_final]])
+            }
+            assert {*people[rows].ravel()} <= learned
+            expected = np.array(parts[0].classes)[y.reshape(rows.shape)]
+            assert (frame["activity"].to_numpy()[rows] == expected).all()
 
 
-def test_short_recordings_are_joined():
-    rng = np.random.default_rng(0)
+def test_recordings_are_joined_within_their_parts():
+    rng, y = np.random.default_rng(0), np.arange(24) % 3
     x = [rng.normal(size=(n, 1)) for n in rng.integers(20, 40, 24)]
-    y = np.arange(24) % 3
-    rows = _log.join_recordings(
-        recordings.read({"x": x, "y": [f"c{n}" for n in y]})
-    )
-    assert len(rows.y) == sum(map(len, x))
-    first = np.flatnonzero(np.diff(rows.piece, prepend=-1))
-    assert len(first) == 24
-    for part in _log.PARTS:
-        assert (np.diff(rows.y[first][rows.part[first] == part]) != 0).all()
-    for at in first:
-        (number,) = [n for n, of in enumerate(x) if of[0, 0] == rows.x[at, 0]]
-        assert rows.y[at] == y[number]
-    # Each class is in each part.
-    for part in _log.PARTS:
-        assert set(rows.rows(part)[1]) == {0, 1, 2}
+    data = {"x": x, "y": [f"c{n}" for n in y], "group": np.arange(24) // 6}
+    with pytest.raises(recordings.MissingArguments) as error:
+        recordings.train_stream(data)
+    assert error.value.arguments == {"join": True}
+    parts = _split.parts_of(recordings.read(data), True, join=True)
+    assert sorted(n for part in parts for n in {*part.groups}) == [*"0123"]
+    for part in parts:
+        assert part.is_log and {*np.hstack(part.y)} == {0, 1, 2}
+        for values, labels in zip(part.x, part.y, strict=True):
+            (n,) = [n for n, of in enumerate(x) if np.array_equal(of, values)]
+            assert {*labels} == {y[n]}
+        assert sum(np.diff([of[0] for of in part.y]) == 0) <= 1
 
 
-@pytest.mark.parametrize(
-    ("frame", "columns", "message"),
-    [
-        (log().drop(columns="activity"), {}, "by --label"),
-        (log().assign(label=0), {}, "may be activity or label; name"),
-        (log(PEOPLE[:2]), {}, "2 groups"),
-        (log(), {"group": "day"}, "no column 'day'"),
-        (log().assign(activity="rest"), {}, "one class alone"),
-        (missing(log()), {}, 'row 7, column "ax"'),
-    ],
-)
-def test_a_log_that_cannot_be_read_is_refused(frame, columns, message):
-    with pytest.raises(ValueError, match=message):
-        rows_of(frame, **columns)
-
-
-def test_settling_is_counted_from_each_change():
+def test_scores_of_a_stream_are_counted_by_hand():
     y = np.repeat([0, 1, 0], [100, 80, 60])
     answers = y.copy()
     answers[100:130] = 0  # 30 steps late
-    answers[180:] = 1  # never
-    score = stream_score(answers, y)
-    assert score["accuracy"] == 1 - 90 / 240
-    assert score["never"] == 0.5
-    assert score["steps to settle"] == np.inf  # the mean of 30 and never
+    answers[185:] = 1
+    answers[180:185] = 0
+    scores = _scores.stream_scores(answers, y, rate=10)
+    assert scores["accuracy"] == pytest.approx(1 - 85 / 240)
+    assert scores["never"] == 0.5 and scores["s to follow"] == np.inf
+    assert scores["changes an hour"] == pytest.approx(3 / 239 * 36_000)
     answers[185:] = 0
-    assert stream_score(answers, y)["steps to settle"] == (30 + 5) / 2
+    scores = _scores.stream_scores(answers, y)
+    assert scores["rows to follow"] == 15
 
 
-def test_validation_chooses_the_window_of_the_regression(monkeypatch):
-    def regression(log, window, tested, *parts):
-        _, y = log.rows(tested)
-        is_right = window == (16 if tested == "validate" else 32)
-        return y if is_right else 1 - y, y
+def test_a_hold_gives_an_answer_after_equal_ones():
+    answers = np.array([2, 0, 1, 1, 1, 0, 1, 1, 0, 0, 0])
+    expected = [2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0]
+    np.testing.assert_array_equal(_scores.held(answers, 3), expected)
+    np.testing.assert_array_equal(_scores.held(answers, 1), answers)
+    y = np.repeat([0, 1], 4000)
+    noisy = np.where(np.arange(8000) % 7 == 3, 1 - y, y)
+    assert _scores.choose_hold(noisy, y) == 4  # 8 are never equal
+    assert _scores.choose_hold(y, y) == 32  # 31 rows cost less than 0.005
 
-    monkeypatch.setattr(_baselines, "_regression", regression)
-    _, row = _baselines.of_stream(rows_of(log()), 32)
-    assert row["name"].endswith("last 16 rows") and row["accuracy"] == 0
+
+def features(x, window):
+    """Mean, deviation and mean change, row by row."""
+    padded = np.concatenate([np.repeat(x[:1], window - 1, axis=0), x])
+    rows = [padded[n : n + window] for n in range(len(x))]
+    changes = [abs(np.diff(of, axis=0)).mean(axis=0) for of in rows]
+    parts = [(of.mean(axis=0), of.std(axis=0)) for of in rows]
+    return np.array(
+        [np.hstack([*a, b]) for a, b in zip(parts, changes, strict=True)]
+    )
 
 
-@pytest.mark.parametrize(
-    ("accuracies", "sentence"),
-    [
-        ([0.9, 0.8], "A network pays: it has an accuracy of 0.850 (0.800 to"),
-        ([0.9, 0.6], "These rows do not show that a network is needed"),
-        ([0.6, 0.7], "No network is needed for the accuracy: .* settles in 20"),
-    ],
-)
-def test_the_verdict_compares_with_the_best_baseline(accuracies, sentence):
-    steps = "steps to settle"
-    baselines = [
-        {"name": "most frequent class", "accuracy": 0.5, steps: np.inf},
-        {"name": "regression", "accuracy": 0.7, steps: 80.5},
-    ]
-    networks = [
-        {"accuracy": of, steps: settled}
-        for of, settled in zip(accuracies, (18, 22), strict=True)
-    ]
-    text = stream_verdict([*networks, {"name": "diverged"}], baselines)
-    assert re.match(sentence.replace("(", r"\("), text), text
-    assert "regression 0.700. After a change" in text
-    baselines[1][steps] = np.inf  # after most changes never
-    assert "After" not in stream_verdict(networks, baselines)
+def test_the_features_of_a_window_are_those_of_numpy():
+    x = np.random.default_rng(0).integers(-(2**15), 2**15, (300, 2))
+    computed = _baselines.window_features(x, 16)
+    np.testing.assert_allclose(computed, features(x, 16), rtol=1e-6, atol=1e-4)
+
+
+@needs_compiler
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("window", [2, 16])
+def test_the_regression_in_integers_is_that_of_numpy(window, classes, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(rng.integers(0, classes, 40), 50)
+    x = np.round(
+        rng.normal(size=(2000, 2)) * 900 * (1 + y[:, None]) + 300 * y[:, None]
+    )
+    names = ['a"b', "c??/d\u00e9", "e\\n"][:classes]
+    data = recordings.Recordings([x], [y], names, ['a"', "b,c"], ["log"])
+    counts = _headers.Counts.fitted(x)
+    model, expected = _baselines.window_answers([x], [y], x, window)
+    _headers.write_regression(model, window, tmp_path)
+    _headers.finish(tmp_path, data, counts, 1)
+    np.testing.assert_array_equal(_headers.answers(tmp_path, data), expected)
+    scaler, logistic = (step for _, step in model.steps)
+    scores = (features(x, window) - scaler.mean_) / scaler.scale_
+    scores = scores @ logistic.coef_.T + logistic.intercept_
+    direct = scores.argmax(axis=1) if classes > 2 else scores[:, 0] > 0
+    assert np.mean(direct == expected) > 0.999
+    options = ["-Wall", "-Wextra", "-Werror", "-std=gnu99", "-o", "main"]
+    command = ["gcc", *options, "main.c", "-lm"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    frame = pd.DataFrame(x, columns=data.channels)
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    printed = subprocess.check_output(["./main", "log.csv"], cwd=tmp_path)
+    assert printed.decode().splitlines() == [names[n] for n in expected]
+    for line, problem in (
+        ('1,"2"\n\n3,\n', "line 5: .*b,c"),
+        ("1\n", "line 2"),
+    ):
+        (tmp_path / "bad.csv").write_text(f'"a""","b,c"\n{line}')
+        done = subprocess.run(
+            ["./main", "bad.csv"], cwd=tmp_path, capture_output=True, text=True
+        )
+        is_right = done.returncode == 1 and re.match(problem, done.stderr)
+        assert is_right or "line 4" in done.stderr, done.stderr
+
+
+def test_counts_are_whole_numbers_or_powers_of_two():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 4)) * [1, 2e-6, 30, 1] + [0, 48.137154, 1.7e9, 0]
+    x[:, 3] = rng.integers(0, 1024, 500)
+    counts = _headers.Counts.fitted(x)
+    assert counts.offset[0] == counts.offset[3] == 0 and counts.unit[3] == 1
+    read = counts.of(x) * counts.unit + counts.offset
+    assert (abs(read - x) < x.std(axis=0) / 500).all()
+    assert (abs(counts.of(x)) <= 2**14).all()
 
 
 @pytest.fixture
-def trainings(monkeypatch):
-    """Those that are made, each without an update."""
-    made = []
-
-    def train(search, epochs, layer, units, rate, seed, *parts):
-        made.append((epochs, layer, units, rate, seed, *parts))
-        keras.utils.set_random_seed(seed)
-        return search.build(layer, units)
-
-    monkeypatch.setattr(_search.Search, "_train", train)
-    return made
+def small(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    make, _, rates = _stream_networks.LAYERS["GRU"]
+    layers = {"GRU": (make, (200, 3), rates)}
+    monkeypatch.setattr(_stream_networks, "LAYERS", layers)
+    monkeypatch.setattr(_stream_networks._training, "EPOCH", 3)
+    monkeypatch.setattr(_headers, "SEQUENCES", 2)
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="the header is compiled")
+@needs_compiler
 @pytest.mark.parametrize(
-    "is_trained", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
+    "layer", [None, pytest.param("GRU", marks=pytest.mark.exhaustive)]
 )
-def test_the_header_has_the_printed_accuracy(is_trained, tmp_path, request):
-    if not is_trained:
-        request.getfixturevalue("trainings")
-    path = tmp_path / "log.csv"
-    log().to_csv(path, index=False)
-    result = recordings.train_stream(path, window=32, seeds=2)
-    names = (
-        "most frequent class logistic regression on the last (32|16|8|4) rows"
-    )
-    assert re.fullmatch(names, " ".join(result.table["name"][:2]))
-    command = [
-        "gcc",
-        "-Iruns/stream",
-        "runs/stream/main.c",
-        "-o",
-        "program",
-        "-lm",
-    ]
+def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
+    frame = log().assign(note="x;y")
+    text = {"sep": ";", "decimal": ",", "index": False}
+    frame.to_csv("log.csv", **text)
+    said = SAID | {"separator": ";", "decimal": ","}
+    options = {"window": 32, "updates": 3, "seeds": 1, "layer": layer}
+    result = recordings.train_stream("log.csv", **options, **said)
+    test = frame[frame["person"].isin(result.recalls["class or group"])]
+    test.to_csv("test.csv", **text)
+    folder = pathlib.Path("runs/stream")
+    command = ["gcc", folder / "main.c", "-o", "main", "-lm"]
     subprocess.run(command, check=True)
-    frame = pd.read_csv(path)
-    tested = json.loads((tmp_path / "runs/stream/results.json").read_text())[
-        "tested"
+    printed = subprocess.check_output(["./main", "test.csv"]).decode().split()
+    right = np.mean(printed == test["activity"])
+    name = result.lines[0].partition(": ")[0]
+    assert ("GRU" in name) >= bool(layer)
+    row = result.table[result.table["name"] == name]
+    assert row["accuracy"].item() == pytest.approx(right)
+    assert f"{right:.4f} on the test" in result.lines[0]
+    recalls = result.recalls.set_index("class or group")["right"]
+    for column in ("activity", "person"):
+        is_right = (printed == test["activity"]).groupby(test[column]).mean()
+        for name, value in is_right.items():
+            assert recalls[name] == pytest.approx(value)
+    truth = result.table.set_index("name").loc["the truth"]
+    changes = np.sum(np.diff(test["activity"] == "fast") != 0) * 180_000
+    assert truth["changes an hour"] == pytest.approx(changes / (len(test) - 1))
+    report = (folder / "report.md").read_text()
+    results = json.loads((folder / "results.json").read_text())
+    assert result.verdict in report and results["verdict"] == result.verdict
+    for picture in ("data.png", "stream.png"):
+        assert (folder / picture).stat().st_size > 5_000 and picture in report
+    model = keras.models.load_model(folder / "model.keras")
+    x = test[["ax", "ay"]].to_numpy()[None]
+    answers = model.predict(x, verbose=0)[0].argmax(-1)
+    first = result.table[
+        result.table["name"].str.contains("training 1, hold 1")
     ]
-    frame = frame[frame["person"].isin(tested)]
-    text = "\n".join(
-        f"{x} {y}" for x, y in zip(frame["ax"], frame["ay"], strict=True)
+    of_model = np.mean(np.array(["fast", "slow"])[answers] == test["activity"])
+    assert first["accuracy"].iloc[0] == pytest.approx(of_model)
+
+
+@pytest.mark.exhaustive
+def test_without_compilers_nothing_is_measured_or_chosen(small, monkeypatch):
+    monkeypatch.setattr(_headers.shutil, "which", lambda name: None)
+    monkeypatch.setattr(_headers, "cost", lambda *_: None)
+    options = {"window": 32, "updates": 3, "seeds": 1, "layer": "GRU"}
+    result = recordings.train_stream(log(), **options, **SAID)
+    assert "GRU(200), integers: not run" in result.lines[0]
+    assert result.lines[-1].count("not measured") == 4
+    assert "bytes" not in result.lines[-1]
+
+
+def test_no_network_fits(small):
+    if _headers.cost is None or not shutil.which("arm-none-eabi-gcc"):
+        pytest.skip("flash is measured with arm-none-eabi-gcc")
+    with pytest.raises(ValueError, match="10 bytes of flash: --flash="):
+        recordings.train_stream(log(), flash=10, **SAID)
+
+
+@pytest.mark.parametrize("offset, deviation", [(1.7e9, 30), (48.137154, 2e-6)])
+def test_a_large_offset_is_taken_out_in_float64(offset, deviation):
+    frame = log(offset=0)
+    frame["ax"] = offset + deviation * frame["ax"]
+    parts = _split.split(recordings.read(frame, **SAID))
+    windows = _stream_networks.Windows(parts, 32)
+    x = np.concatenate([part.rows()[0] for part in parts])
+    learned = x[: windows.ends[1]]
+    exact = (x - learned.mean(axis=0)) / learned.std(axis=0)
+    np.testing.assert_allclose(windows.x, exact, atol=1e-5)
+    counts = _headers.Counts.fitted(learned)
+    assert len(np.unique(counts.of(x)[:, 0])) > 1000
+
+
+class Quick:
+    """A network whose training takes a time of its own, by a clock of ours."""
+
+    now, trained, slow = 0.0, (), 1.0
+    value = 0.0
+
+    def __init__(self, value):
+        self.model, self.quality = self, value
+
+    def seconds(self):
+        Quick.now += 2  # compiling
+        return 0.1 * Quick.slow
+
+    def train(self, is_final, rate, seed, updates, end=np.inf):
+        for done in range(1, updates + 1):  # noqa: B007
+            Quick.now += 0.1 * Quick.slow
+            if Quick.now >= end:
+                break
+        Quick.trained = *Quick.trained, (is_final, rate, seed, done)
+        return done
+
+    def outputs(self, is_final):
+        return np.array([self.quality])
+
+    def get_weights(self):
+        return [np.array([self.quality])]
+
+    def set_weights(self, weights):
+        self.quality = weights[0][0]
+
+
+@pytest.fixture
+def search(monkeypatch, tmp_path):
+    """A search of three candidates in some seconds."""
+    monkeypatch.setattr(_search.time, "monotonic", lambda: Quick.now)
+    monkeypatch.setattr(Quick, "now", 0.0)
+    monkeypatch.setattr(Quick, "trained", ())
+
+    def first(outputs):
+        return float(outputs[0])
+
+    def run(seconds, slow=1.0, seeds=(0, 1), folder="a"):
+        monkeypatch.setattr(Quick, "slow", slow)
+        candidates = [
+            _search.Candidate("network", name, lambda v=v: Quick(v), (1, 2, 3))
+            for v, name in ((0.1, "first"), (0.3, "best"), (0.2, "last"))
+        ]
+        with _store.Store(tmp_path / folder, "job") as store:
+            searched = _search.Search(
+                candidates, store, first, seeds, (10, 40), seconds
+            )
+            searched.run()
+        return searched
+
+    return run
+
+
+def test_all_is_trained_where_the_time_is_enough(search):
+    searched = search(60)
+    assert searched.missing() == ""
+    assert searched.best("network").candidate.name == "best"
+    trials = [of for of in Quick.trained if not of[0] and of[1]]
+    assert [of[1] for of in trials] == [1, 1, 1, 2, 3]
+    assert [of[2:] for of in Quick.trained if of[0]] == [(0, 40), (1, 40)]
+
+
+def test_fewer_candidates_are_trained_and_not_shorter_ones(search):
+    searched = search(17)
+    assert len(searched.trials) < 5 and not any(
+        t.is_cut for t in searched.trials
     )
-    output = subprocess.check_output(["./program"], input=text.encode())
-    right = np.array(output.decode().split()) == frame["activity"]
-    row = result.table[result.table["name"] == f"header, {result.form}"]
-    assert abs(right.mean() - row["accuracy"].item()) < 1e-9
-    assert f"{right.mean():.3f}" in str(result)
-    x = frame[["ax", "ay"]].to_numpy("float32")[None]
-    answers = result.model.predict(x, verbose=0)[0].argmax(-1)
-    of_model = np.mean(np.array(result.classes)[answers] == frame["activity"])
-    first = result.table[result.table["name"].str.endswith("seed 0")]
-    assert abs(of_model - first["accuracy"].item()) < 1e-9
-    report = (tmp_path / "runs/stream/report.md").read_text()
-    matrix = re.findall(r"^\| \S+ \| (\d+) \| (\d+) \|$", report, re.M)
-    matrix = np.array(matrix, int)
-    assert np.trace(matrix) / matrix.sum() == of_model
-    assert result.verdict in report
-    assert (tmp_path / "runs/stream/stream.png").stat().st_size > 5_000
+    assert all(of[3] == (40 if of[0] else 10) for of in Quick.trained)
+    assert Quick.now <= 17 * 1.1
+    assert re.search(
+        r"fitted .* 0 were cut .*--minutes=0.\d", searched.missing()
+    )
 
 
-def test_a_stopped_search_goes_on(trainings, monkeypatch, capsys):
-    train = _search.Search._train
+def test_what_the_clock_cuts_is_marked_and_not_taken(search, monkeypatch):
+    train = Quick.train
 
-    def stop(*arguments):
-        if len(trainings) == 3:
+    def slower(self, is_final, *arguments):
+        monkeypatch.setattr(Quick, "slow", 30.0 if is_final else 1.0)
+        return train(self, is_final, *arguments)
+
+    monkeypatch.setattr(Quick, "train", slower)
+    searched = search(60)
+    (tested,) = searched.tested("network")
+    assert tested.updates == 10 and not tested.is_cut
+    assert searched.finals["network"][0].is_cut
+    assert "were cut by the clock" in searched.missing()
+    assert any("cut" in row["updates"] for row in searched.table())
+    ones, halves = np.ones((1, 5)), np.full((1, 5), 0.5)
+    scores = {"a": halves, "b": halves + 0.1, "c": ones}
+    for network, other, said in (
+        ("a", "b", "Not decided in this time"),
+        ("c", "a", "A network pays"),
+    ):
+        text = _scores.verdict("network", network, other, scores, "groups", "x")
+        assert text.startswith(said)
+    assert _scores.verdict(
+        "network", "a", "b", scores, "groups", ""
+    ).startswith("No n")
+
+
+def test_a_stopped_search_gives_the_same_table(search, monkeypatch):
+    whole, train = search(None, folder="whole").table(), Quick.train
+    monkeypatch.setattr(Quick, "trained", ())
+
+    def stop(self, *arguments):
+        if len(Quick.trained) == 4:
             raise KeyboardInterrupt
-        return train(*arguments)
+        return train(self, *arguments)
+
+    monkeypatch.setattr(Quick, "train", stop)
+    with pytest.raises(KeyboardInterrupt):
+        search(None)
+    monkeypatch.setattr(Quick, "train", train)
+    assert search(None).table() == whole
+    assert len(Quick.trained) == 7
+
+
+def test_a_store_tells_jobs_apart_and_drops_a_torn_line(tmp_path, capsys):
+    data = recordings.read(log(), **SAID)
+    other = data._replace(y=[of[::-1].copy() for of in data.y])
+    groups = data._replace(groups=data.groups[::-1].copy())
+    order = data.take([*range(6)][::-1])
+    names = set()
+    for job in (data, other, groups, order):
+        with _store.Store(tmp_path, job) as store:
+            names.add(store.name("a", 1))
+            store.add(store.name("a", 1), {"updates": 1})
+            with pytest.raises(ValueError, match="in use by another job"):
+                _store.Store(tmp_path, job).__enter__()
+    assert len(names) == 4
+    path = tmp_path / "trainings" / "results.jsonl"
+    path.write_text(path.read_text()[:-9])
+    for count in (3, 4):
+        with _store.Store(tmp_path, order) as store:
+            assert len(store.records) == count
+            store.add("more", {"updates": 1})
+    assert "cut off" in capsys.readouterr().out
+
+
+@pytest.mark.exhaustive
+def test_corrected_labels_are_another_job(small):
+    options = {"window": 8, "updates": 3, "seeds": 1, "layer": "GRU"}
+    said = {"label": "activity", "channels": "ax,ay"}
+    frame, accuracies = log(rows=60), []
+    swapped = frame["activity"].map({"slow": "fast", "fast": "slow"})
+    for labels in (frame["activity"], swapped):
+        result = recordings.train_stream(
+            frame.assign(activity=labels), **options, **said
+        )
+        answers = result.model.predict(
+            frame[["ax", "ay"]].to_numpy()[None, -108:], verbose=0
+        )
+        answers = np.array(["fast", "slow"])[answers[0].argmax(-1)]
+        row = result.table[
+            result.table["name"].str.contains("GRU.*training 1, hold 1")
+        ]
+        accuracies.append(row["accuracy"].iloc[0])
+        assert accuracies[-1] == pytest.approx(
+            np.mean(answers == labels[-108:])
+        )
+
+
+def test_the_command_stops_with_a_word(small, monkeypatch, capsys):
+    def stop(*_):
+        raise KeyboardInterrupt
 
     log().to_csv("log.csv", index=False)
-    command = ["stream", "log.csv", "--window=32", "--seeds=1"]
-    monkeypatch.setattr(_search.Search, "_train", stop)
-    assert _command.main(command) == 130
-    assert "resumes" in capsys.readouterr().err
-    monkeypatch.setattr(_search.Search, "_train", train)
-    assert _command.main(command) == 0
-    *searched, last = trainings
-    assert len(searched) == len(set(searched)) == 6
-    # Two hundred units do not fit.
-    assert {of[2] for of in searched} == {3}
-    assert {(of[0], *of[5:]) for of in searched} == {(2, "train")}
-    assert (last[0], *last[4:]) == (3, 0, "train", "validate")
-    assert "most frequent class" in capsys.readouterr().out
-
-
-def test_rates_are_tried_until_the_best_is_between_others(monkeypatch):
-    """RIN begins at 0.01 and its neighbors; here 0.1 and 0.001 are best."""
-
-    def validate(search, layer, units, rate):
-        made.append((layer, rate))
-        return -abs(np.log(rate / best)) if layer == "RIN" else -9
-
-    monkeypatch.setattr(_search.Search, "_validate", validate)
-    monkeypatch.setattr(
-        _search.Search, "_test", lambda *_: {"name": "diverged"}
-    )
-    for best, last in ((0.1, [0.1, 0.3]), (0.001, [0.001])):
-        made = []
-        with pytest.raises(ValueError, match="Every training diverged"):
-            recordings.train_stream(log(), window=32, output=f"rate {best}")
-        assert len(made) == 6 + len(last)
-        assert made[6:] == [("RIN", rate) for rate in last]
-
-
-def test_a_training_ends_with_its_time_or_where_it_diverges():
-    keras.utils.set_random_seed(0)
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    trainer = _training.Trainer(model, "mse", 2)
-    x, y = np.ones((2, 2)), np.ones((2, 1))
-
-    def updates(*arguments):
-        trainer.fit(lambda rng: (x, y), *arguments)
-        return int(keras.ops.convert_to_numpy(model.optimizer.iterations))
-
-    assert updates(0.1, 0, 4) == 8
-    kernel, _ = model.get_weights()
-    assert updates(0.1, 0, 4, 1e-9) == 2
-    assert updates(0.1, 0, 4) == 8
-    np.testing.assert_array_equal(model.get_weights()[0], kernel)
-    x[:] = np.nan
-    assert updates(0.1, 1, 4) == 2
-
-
-def test_no_network_fits():
-    with pytest.raises(ValueError, match="at most 10 bytes of flash"):
-        recordings.train_stream(log(), flash=10)
+    flags = [f"--{key}={value}" for key, value in SAID.items()]
+    monkeypatch.setattr(_search.Search, "run", stop)
+    assert _command.main(["stream", "log.csv", *flags, "--window=32"]) == 130
+    assert "the same command resumes" in capsys.readouterr().err

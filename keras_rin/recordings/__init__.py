@@ -5,9 +5,17 @@ The functions need `pip install "keras-rin[recordings]"`; the command
 """
 
 import importlib
+import typing
 
 from keras_rin.recordings._recordings import MissingArguments
 from keras_rin.recordings._recordings import Recordings
+
+if typing.TYPE_CHECKING:
+    from keras_rin.recordings._compare import compare
+    from keras_rin.recordings._own_scale import OwnScale
+    from keras_rin.recordings._read import read
+    from keras_rin.recordings._report import Result
+    from keras_rin.recordings._stream import train_stream
 
 __all__ = [
     "MissingArguments",

@@ -95,8 +95,10 @@ def window_features(x, window):
     return pd.concat(columns, axis=1).to_numpy()[window - 1 :]
 
 
-def window_regression(counts, y, window):
-    """A regression on windows of the counts of a log, fitted."""
+def window_answers(x, y, tested, window):
+    """A regression on windows of parts of a log, and what it answers."""
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+    x, y = np.concatenate(x), np.concatenate(y)
     every = slice(None, None, max(1, len(y) // LEARNED))
-    return model.fit(window_features(counts, window)[every], y[every])
+    model.fit(window_features(x, window)[every], y[every])
+    return model, model.predict(window_features(tested, window))

@@ -56,8 +56,8 @@ CHOICES = {
 }
 DATA = (
     "A .csv or .parquet file; a folder with a folder of such files for each "
-    "class; a .npz file of x, y and perhaps group; a .ts file, or the name of a "
-    "data set of sktime."
+    "class; a .npz file of x, y and perhaps group; a .ts file, or the name of "
+    "a data set of sktime."
 )
 
 
@@ -83,13 +83,10 @@ def main(arguments=None) -> int:
         return 1
     except (OSError, ValueError) as error:
         arguments = getattr(error, "arguments", None)
-        print(
-            f"keras-rin: {error}"
-            if arguments is None
-            else _proposal(command, values, error),
-            file=sys.stderr,
-        )
-        return 1 if arguments is None else 2
+        is_asked = arguments is not None
+        text = _proposal(command, values, error) if is_asked else error
+        print(f"keras-rin: {text}", file=sys.stderr)
+        return 2 if is_asked else 1
     return 0
 
 
@@ -118,15 +115,14 @@ def _parser():
 
 def _run(command, values):
     """Reads the data and checks what can be checked; then loads Keras."""
-    from keras_rin.recordings import _forms
     from keras_rin.recordings import _read
     from keras_rin.recordings import _split
 
-    values = dict(values)
-    said = _forms.said_of(**{name: values.pop(name) for name in COLUMNS})
-    is_stream = command == "stream"
-    data = _read.load(values.pop("data"), said, not is_stream)
-    _split.parts_of(data, is_stream, values.get("join"))
+    values, is_stream = dict(values), command == "stream"
+    columns = {name: values.pop(name) for name in COLUMNS}
+    data = _read.recordings_of(values.pop("data"), columns, not is_stream)
+    parts = _split.parts_of(data, is_stream, values.get("join"))
+    print(f"{data}\n{_split.described(parts)}", flush=True)
     _installed_backend.load_package()
     from keras_rin import recordings
 
@@ -137,6 +133,6 @@ def _run(command, values):
 def _proposal(command, values, error):
     """What is asked for, and a line to copy."""
     flags = [f"--{name}={value}" for name, value in error.arguments.items()]
-    flags = [flag.removesuffix("=True") for flag in flags]
+    flags = [flag.removesuffix("=True").replace("\t", "\\t") for flag in flags]
     line = shlex.join(["keras-rin", command, values["data"], *flags])
-    return f"keras-rin: {error.question}\n  {line}"
+    return f"{error.question}\n  {line}"

@@ -8,17 +8,11 @@ import numpy as np
 import pandas as pd
 
 from keras_rin.recordings import _baselines
+from keras_rin.recordings import _recording_networks
 from keras_rin.recordings import _report
-from keras_rin.recordings._forms import said_of
-from keras_rin.recordings._networks import recording_candidates
-from keras_rin.recordings._read import load
-from keras_rin.recordings._recordings import Recordings
-from keras_rin.recordings._scores import difference
-from keras_rin.recordings._scores import finite
-from keras_rin.recordings._scores import score
-from keras_rin.recordings._scores import verdict
+from keras_rin.recordings import _scores
+from keras_rin.recordings._read import recordings_of
 from keras_rin.recordings._search import Search
-from keras_rin.recordings._split import described
 from keras_rin.recordings._split import parts_of
 from keras_rin.recordings._store import Store
 
@@ -62,97 +56,79 @@ def compare(
     Raises:
         ValueError: Too few recordings, or what `read` raises.
     """
-    if not isinstance(data, Recordings):
-        data = load(data, said_of(**columns), True)
+    data = recordings_of(data, columns, needs_recording=True)
     parts = parts_of(data, False)
-    print(f"{data}\n{described(parts)}", flush=True)
-    store = Store(output, *data.content(), units)
-    if output is not None:
-        _report.draw_data(data, pathlib.Path(output, "data.png"))
     count = updates or max(FEWEST, PASSES * len(parts[0].x) // BATCH)
-    search = Search(
-        recording_candidates(parts, units),
-        store,
-        lambda outputs: np.nan_to_num(
-            score(outputs, parts[1]).mean(), nan=-1e9
-        ),
-        range(seed, seed + seeds),
-        (count, count),
-        None if updates else 60 * minutes,
-    )
-    try:
+    with Store(output, data, units) as store:
+        if output is not None:
+            _report.draw_data(data, pathlib.Path(output, "data.png"))
         baselines = _baselines.scores(parts)
+        search = Search(
+            _recording_networks.candidates(parts, units),
+            store,
+            lambda outputs: _validated(outputs, parts[1]),
+            range(seed, seed + seeds),
+            (count, count),
+            None if updates else 60 * minutes,
+        )
         search.run()
-        result = _result(data, parts, search, baselines, output)
-    finally:
-        store.close()
-    return result
+        return _result(parts, search, baselines, output)
 
 
-def _result(data, parts, search, baselines, output):
+def _validated(outputs, part):
+    return np.nan_to_num(_scores.score(outputs, part).mean(), nan=-1e9)
+
+
+def _result(parts, search, baselines, output):
     """What the trainings show, and its folder."""
     trainings = {family: search.tested(family) for family in search.finals}
     scores = {name: [test] for name, (_, test) in baselines.items()}
     validated = {name: of.mean() for name, (of, _) in baselines.items()}
-    for name, of in trainings.items():
-        scores[name] = [score(training.outputs, parts[2]) for training in of]
-        validated[name] = search.score(search.best(name).outputs)
+    for name, runs in trainings.items():
+        scores[name] = [_scores.score(run.outputs, parts[2]) for run in runs]
+        validated[name] = _validated(search.best(name).outputs, parts[1])
     ranked = sorted(scores, key=lambda name: -validated[name])
     layers = [name for name in ranked if name in RECURRENT]
     others = [name for name in ranked if name not in RECURRENT]
-    compared = layers[0], others[0], scores, "recordings", search.missing()
-    texts = [verdict("recurrent layer", *compared)]
+    runs = trainings[layers[0]]
+    best = next((of for of in runs if np.isfinite(of.outputs).all()), runs[0])
+    named = layers[0], others[0], scores, "recordings", search.missing()
+    lines = [f"model.keras is {best.candidate.name}."]
     if len(layers) > 1:
-        first, second = layers[:2]
-        mean, low, high = difference(scores[first], scores[second])
-        texts.append(
-            f"On the validation {first} is the best layer and {second} the next; "
-            f"on the test it is ahead by {mean:.3f} ({low:.3f} to {high:.3f})."
+        pair = [scores[name] for name in layers[:2]]
+        mean, low, high = _scores.difference(*pair)
+        lines.append(
+            f"On the validation {layers[0]} and {layers[1]} are the best layers; "
+            f"on the test they differ by {mean:.3f} ({low:.3f} to {high:.3f})."
         )
     if not _baselines.has_numba():
-        texts.append("MiniRocket is not in the table: pip install numba")
-    table = [
-        _row(name, scores[name], validated[name], search) for name in scores
-    ]
-    finite_ones = [
-        of for of in trainings[layers[0]] if np.isfinite(of.outputs).all()
-    ]
-    best = (finite_ones or trainings[layers[0]])[0]
+        lines.append("MiniRocket is not in the table: pip install numba")
     result = _report.Result(
-        pd.DataFrame(table).convert_dtypes(),
+        pd.DataFrame(
+            [_row(name, scores, validated, search) for name in scores]
+        ),
         pd.DataFrame(search.table()),
-        "\n".join(texts),
+        _scores.verdict("recurrent layer", *named),
         search.loaded(best).raw_model,
         best.outputs,
-        None,
-        [f"model.keras is {best.candidate.name}."],
+        pd.DataFrame(),
+        lines,
         None if output is None else str(output),
     )
     if output is not None:
-        sections = ["![Scores](scores.png)"]
-        if data.classes:
-            answers = best.outputs.argmax(axis=-1)
-            sections.append(
-                _report.confusion(data.classes, parts[2].y, answers)
-            )
-        _report.draw_scores(
-            {name: finite(of) for name, of in scores.items()},
-            pathlib.Path(output, "scores.png"),
-        )
-        _report.write(result, data, sections)
+        _report.draw_scores(scores, pathlib.Path(output, "scores.png"))
+        _report.write(result, parts, "scores.png")
     return result
 
 
 def _row(name, scores, validated, search):
     """A row of the table: median and range over seeds."""
-    means = np.nan_to_num(np.mean(scores, axis=1))
+    means = np.nan_to_num(np.mean(scores[name], axis=1))
     low, middle, high = np.quantile(means, [0, 0.5, 1])
-    row = {"name": name, "validation": validated, "test": middle}
+    row = {"name": name, "validation": validated[name], "test": middle}
     row |= {"lowest": low, "highest": high}
     if name in search.finals:
         finals = search.finals[name]
-        network = search.network(finals[0].candidate)
-        row["weights"] = network.raw_model.count_params()
         row["cut"] = sum(of.is_cut for of in finals)
         row["diverged"] = sum(
             not np.isfinite(of.outputs).all() for of in finals

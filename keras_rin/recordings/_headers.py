@@ -80,7 +80,7 @@ def _string(text):
 
 
 def write_network(model, scale, counts, x, form, folder):
-    """Writes `rin.h` of a model of scaled rows, whose scale is another layer."""
+    """Writes `rin.h` of a model of rows that another layer scales."""
     mean, deviation = (
         np.ravel(of) for of in (scale.mean, np.sqrt(scale.variance))
     )

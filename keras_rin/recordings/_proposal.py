@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from keras_rin.recordings._forms import class_files
+from keras_rin.recordings._forms import is_table
 from keras_rin.recordings._recordings import MissingArguments
 
-ROWS = 10_000  # from which a proposal is made
-FEW = 30  # values of a class
+ROWS, FEW = 10_000, 30  # of a sample, and of classes
 QUESTIONS = {
     "channels": "which columns are channels",
     "label": "which one is the label (or the target)",
@@ -28,32 +28,33 @@ INDEX = r"unnamed|index|row|^$"
 
 def propose(data, said, needs_recording):
     """Raises `MissingArguments` if a table is not described enough."""
-    is_folder = (
-        not isinstance(data, pd.DataFrame) and pathlib.Path(data).is_dir()
-    )
-    missing = [] if said.channels else ["channels"]
-    if not (is_folder or said.label or said.target):
-        missing.append("label")
-    if needs_recording and not (is_folder or said.recording):
-        missing.append("recording")
+    if not is_table(data):
+        return
+    is_frame = isinstance(data, pd.DataFrame)
+    is_folder = not is_frame and pathlib.Path(data).is_dir()
+    has = {"channels": said.channels, "label": said.label or said.target}
+    if needs_recording:
+        has["recording"] = said.recording
+    names = ["channels"] if is_folder else [*has]
+    missing = [name for name in names if not has[name]]
     if not missing:
         return
     path = class_files(pathlib.Path(data))[0] if is_folder else data
-    frame, arguments = _sample(path, said)
-    frame.columns = frame.columns.map(str)
+    frame, arguments = (
+        (data.head(ROWS), {}) if is_frame else _sample(path, said)
+    )
+    frame = frame.set_axis([*map(str, frame)], axis=1)
+    source = "data" if is_frame else str(data)
     width = max(map(len, frame), default=0)
     lines = [f"  {name:{width}}  {_described(frame[name])}" for name in frame]
     what = " and ".join(QUESTIONS[name] for name in missing)
-    source = "data" if isinstance(data, pd.DataFrame) else str(data)
     question = "\n".join([f"say {what}, of {source}:", *lines])
     arguments |= _roles(frame, said, missing)
     raise MissingArguments(question, source, arguments)
 
 
 def _sample(path, said):
-    """The first rows, and how to read them."""
-    if isinstance(path, pd.DataFrame):
-        return path.head(ROWS), {}
+    """The first rows of a file, and how to read them."""
     path = pathlib.Path(path)
     if path.suffix.lower() == ".parquet":
         return pd.read_parquet(path).head(ROWS), {}
@@ -65,21 +66,15 @@ def _sample(path, said):
             form["separator"] = mark
     if form["separator"] != "," and re.search(r"\d,\d", text):
         form["decimal"] = ","
+    options: dict = {"keep_default_na": False, "na_values": [""], "nrows": ROWS}
+    options |= {"on_bad_lines": "skip", "encoding_errors": "replace"}
+    options |= {"sep": form["separator"], "decimal": form["decimal"]}
     try:
-        frame = pd.read_csv(
-            path,
-            sep=form["separator"],
-            decimal=form["decimal"],
-            nrows=ROWS,
-            on_bad_lines="skip",
-            encoding_errors="replace",
-            keep_default_na=False,
-            na_values=[""],
-        )
+        frame = pd.read_csv(path, **options)
     except ValueError as error:
         raise ValueError(f"{path}: {str(error).strip()}") from error
-    said = vars(said)
-    return frame, {key: form[key] for key in form if form[key] != said[key]}
+    known = vars(said)
+    return frame, {key: form[key] for key in form if form[key] != known[key]}
 
 
 def _is_number(column):
@@ -87,8 +82,7 @@ def _is_number(column):
 
 
 def _rises(column):
-    is_number = _is_number(column) and len(column) > 1
-    return is_number and np.mean(np.diff(column) > 0) > 0.9
+    return len(column) > 1 and np.mean(np.diff(column) > 0) > 0.9
 
 
 def _described(column):
@@ -103,17 +97,17 @@ def _described(column):
 def _roles(frame, said, missing):
     """What was said, and a proposal for the rest."""
     roles = {role: getattr(said, role) for role in ("target", *SUGGESTED)}
-    roles["recording"] = ",".join(said.recording or [])
-    wanted = {"group", "time", *missing} - {"channels"}
-    for role, pattern in SUGGESTED.items():
+    roles["recording"] = ",".join(said.recording)
+    for role in dict.fromkeys(["group", *missing, "time"]):
+        if role == "channels" or roles[role]:
+            continue
         left = [name for name in frame if name not in roles.values()]
-        names = [name for name in left if re.search(pattern, name, re.I)]
+        names = [n for n in left if re.search(SUGGESTED[role], n, re.I)]
         if role == "label":
             few = [n for n in left if 1 < frame[n].nunique() <= FEW]
             names += [name for name in few if not _is_number(frame[name])]
-        if role in wanted and not roles[role]:
-            needed = role.upper() if role in missing else None
-            roles[role] = names[0] if names else needed
+        names += [role.upper()] if role in missing else []
+        roles[role] = next(iter(names), None)
     channels = said.channels or [
         name
         for name in frame

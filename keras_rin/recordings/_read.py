@@ -5,13 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from keras_rin.recordings._forms import is_table
 from keras_rin.recordings._forms import read_table
 from keras_rin.recordings._forms import said_of
 from keras_rin.recordings._proposal import propose
 from keras_rin.recordings._recordings import Recordings
-from keras_rin.recordings._tables import FILE
-from keras_rin.recordings._tables import FOLDER
+from keras_rin.recordings._tables import split_unit
 
 GAP = 3.0  # median steps of the time, beyond which rows do not belong together
 
@@ -65,58 +63,64 @@ def read(
         MissingArguments: Only you can say something that is missing.
         ValueError: Data that are not what was said, with file, row and column.
     """
-    said = said_of(
-        channels=channels,
-        label=label,
-        target=target,
-        recording=recording,
-        group=group,
-        time=time,
-        separator=separator,
-        decimal=decimal,
+    return recordings_of(
+        data,
+        {
+            "channels": channels,
+            "label": label,
+            "target": target,
+            "recording": recording,
+            "group": group,
+            "time": time,
+            "separator": separator,
+            "decimal": decimal,
+        },
     )
-    return load(data, said)
 
 
-def load(data, said, needs_recording=False):
-    """What `read` reads, with arguments as `said_of` returns them."""
-    if is_table(data):
-        propose(data, said, needs_recording)
+def recordings_of(data, columns, needs_recording=False):
+    """`Recordings` as they are, or what `read` makes of data."""
+    if isinstance(data, Recordings):
+        return data
+    said = said_of(**columns)
+    propose(data, said, needs_recording)
     table, said = read_table(data, said)
-    time = said.time and said.time.partition(":")[0]
-    named = [*said.channels, *(said.recording or [])]
+    time = said.time and split_unit(said.time)[0]
+    named = [*said.channels, *said.recording]
     named += filter(None, (said.label, said.target, said.group, time))
     table.check(named)
     x = table.numbers(said.channels)
     keys, names = _keys(table, said)
     order, begins, rate = _pieces(table, said, keys)
-    if said.target:
-        y, classes = table.numbers([said.target])[:, 0], []
-    else:
-        y, classes = table.codes(said.label)
-    y, keys, firsts = y[order], keys[order], np.flatnonzero(begins)
+    y, classes = _labels(table, said)
+    y, firsts, groups = y[order], np.flatnonzero(begins), None
     if said.recording:
         _check_constant(table, order, begins, y, said.target or said.label)
-    groups = None
     if said.group:
-        numbers, group_names = table.codes(said.group)
+        numbers, texts = table.codes(said.group)
         _check_constant(table, order, begins, numbers[order], said.group)
-        groups = np.array(group_names)[numbers[order][firsts]]
+        groups = np.array(texts)[numbers[order][firsts]]
     others = ", ".join(
-        sorted({*map(str, table.frame)} - {*named, FILE, FOLDER})
+        name for name in map(str, table.frame) if name not in named
     )
     return Recordings(
         x=np.split(x[order], firsts[1:]),
         y=y[firsts] if said.recording else np.split(y, firsts[1:]),
         classes=classes,
         channels=[*said.channels],
-        names=[names[key] for key in keys[firsts]],
+        names=[str(names[key]) for key in keys[order][firsts]],
         groups=groups,
         rate=rate,
         source=table.source,
         notes=[f"Left out: {others}."] if others else [],
         text=(said.separator, said.decimal),
     )
+
+
+def _labels(table, said):
+    if said.target:
+        return table.numbers([said.target])[:, 0], []
+    return table.codes(said.label)
 
 
 def _keys(table, said):
@@ -126,10 +130,12 @@ def _keys(table, said):
         raise ValueError(f"{table.source} has no rows.")
     if not columns:
         return np.zeros(len(table.frame), int), [table.source]
-    texts = table.frame[columns].astype(str).agg(", ".join, axis=1)
     for column in columns:
         table.codes(column)  # refuses missing values
-    return pd.factorize(texts)
+    texts = table.frame[columns].astype(str)
+    if len(columns) == 1:
+        return pd.factorize(texts[columns[0]])
+    return pd.factorize(texts.agg(", ".join, axis=1))
 
 
 def _pieces(table, said, keys):
@@ -138,32 +144,33 @@ def _pieces(table, said, keys):
     A piece is a recording or, of a log, what a group or a gap in time ends.
     """
     order = np.argsort(keys, kind="stable")
-    keys, name = keys[order], [*(said.recording or []), said.group][0]
-    begins = np.append(True, keys[1:] != keys[:-1])
+    goes_on = np.append(False, np.diff(keys[order]) == 0)
     if not said.time:
-        is_back = np.flatnonzero(~begins[1:] & (np.diff(order) != 1))
-        if len(is_back):
-            row = order[is_back[0] + 1]
+        is_back = goes_on & (np.diff(order, prepend=0) != 1)
+        if is_back.any():
+            name = [*said.recording, said.group][0]
+            row = order[is_back.argmax()]
             raise table.error(row, name, "its rows begin again")
-        return order, begins, None
+        return order, ~goes_on, None
     clock, unit = table.clock(said.time)
-    steps = np.diff(clock[order])
-    is_back = ~begins[1:] & (steps <= 0)
+    steps = np.append(0, np.diff(clock[order]))
+    is_back = goes_on & (steps <= 0)
     if is_back.any():
-        row = order[is_back.argmax() + 1]
+        row = order[is_back.argmax()]
         raise table.error(row, said.time, "no later than the row before")
-    median = np.median(steps[~begins[1:]]) if (~begins[1:]).any() else np.nan
-    is_gap = np.append(False, ~begins[1:] & (steps > GAP * median))
+    if not goes_on.any():
+        return order, ~goes_on, None
+    median = float(np.median(steps[goes_on]))
+    is_gap = goes_on & (steps > GAP * median)
     if is_gap.any() and said.recording:
-        row, seconds = order[is_gap.argmax()], steps[is_gap.argmax() - 1] * unit
+        row, seconds = order[is_gap.argmax()], steps[is_gap.argmax()] * unit
         raise table.error(row, said.time, f"a gap of {seconds:g} s before it")
-    rate = float(1 / (median * unit)) if median > 0 else None
-    return order, begins | is_gap, rate
+    return order, ~goes_on | is_gap, 1 / (median * unit)
 
 
 def _check_constant(table, order, begins, values, name):
-    changes = ~begins[1:] & (values[1:] != values[:-1])
-    if changes.any():
+    is_other = ~begins & np.append(False, values[1:] != values[:-1])
+    if is_other.any():
         problem = "two values in one recording; name all columns that tell "
         problem += "recordings apart, or none of a log"
-        raise table.error(order[changes.argmax() + 1], name, problem)
+        raise table.error(order[is_other.argmax()], name, problem)

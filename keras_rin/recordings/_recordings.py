@@ -72,13 +72,6 @@ class Recordings(typing.NamedTuple):
             groups=None if groups is None else groups[rows],
         )
 
-    def content(self) -> tuple:
-        """All that determines what is learned, in arrays and names."""
-        y = self.y if self.is_log else [self.y]
-        groups = None if self.groups is None else self.groups.tolist()
-        names = self.classes, self.channels, self.names, groups
-        return (*self.x, *y, *names)
-
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """x `(rows, channels)` and y `(rows,)` of a log, joined."""
         return np.concatenate(self.x), np.concatenate(self.y)

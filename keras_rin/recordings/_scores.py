@@ -23,79 +23,70 @@ def score(outputs, data):
 
 def held(answers, count):
     """The answers, each given after `count` equal ones in a row."""
-    changes = np.append(True, answers[1:] != answers[:-1])
-    firsts = np.flatnonzero(changes)
+    firsts = np.flatnonzero(np.diff(answers, prepend=np.inf))
     lengths = np.diff(np.append(firsts, len(answers)))
-    given = np.full(len(answers), -1)
-    given[0] = 0
-    places = (firsts + count - 1)[lengths >= count]
-    given[places] = places
-    rows = np.maximum.accumulate(given)
-    return np.asarray(answers)[rows]
+    places = np.zeros(len(answers), int)
+    given = (firsts + count - 1)[lengths >= count]
+    places[given] = given
+    return np.asarray(answers)[np.maximum.accumulate(places)]
 
 
 def choose_hold(answers, y):
     """The longest hold whose accuracy is close to that of the best one."""
     accuracies = {n: np.mean(held(answers, n) == y) for n in HOLDS}
-    best = max(accuracies.values())
-    return max(n for n in HOLDS if accuracies[n] >= best - COST)
+    least = max(accuracies.values()) - COST
+    return max(n for n in HOLDS if accuracies[n] >= least)
 
 
 def stream_scores(answers, y, rate=None):
     """Accuracy, how soon a change is followed, and how often answers change."""
-    right = answers == y
     changes = np.flatnonzero(np.diff(y)) + 1
     steps = []
-    for part in np.split(right, changes)[1:]:
+    for part in np.split(answers == y, changes)[1:]:
         runs = np.convolve(part, np.ones(SETTLED, int), "valid") == SETTLED
         steps.append(runs.argmax() if runs.any() else np.inf)
-    unit, per = ("s", 3600 * rate) if rate else ("rows", 1000)
-    many = "an hour" if rate else "in 1,000 rows"
+    follow, change = "s to follow", "changes an hour"
+    if not rate:
+        follow, change = "rows to follow", "changes in 1,000 rows"
+    every = 3600 * rate if rate else 1000
     return {
-        "accuracy": float(right.mean()),
-        f"{unit} to follow": float(np.median(steps)) / (rate or 1)
-        if steps
-        else np.nan,
-        "never": float(np.isinf(steps).mean()) if steps else np.nan,
-        f"changes {many}": float(
-            np.sum(answers[1:] != answers[:-1]) * per / len(y)
-        ),
+        "accuracy": np.mean(answers == y),
+        follow: np.median(steps) / (rate or 1) if steps else np.nan,
+        "never": np.mean(np.isinf(steps)) if steps else np.nan,
+        change: np.mean(np.diff(answers) != 0) * every,
     }
 
 
-def recalls(answers, data):
-    """Rows of a table: recall by class, and accuracy by group."""
-    y = np.concatenate(data.y)
-    rows = [
-        {
-            "class or group": name,
-            "rows": int(np.sum(y == n)),
-            "right": float(np.mean(answers[y == n] == n)),
-        }
-        for n, name in enumerate(data.classes)
-        if np.any(y == n)
-    ]
-    units = unit_scores(answers, data)
-    if data.groups is not None:
-        lengths = np.array([*map(len, data.y)])
-        for name, value in zip(np.unique(data.groups), units, strict=True):
-            count = int(lengths[data.groups == name].sum())
-            rows.append(
-                {"class or group": name, "rows": count, "right": float(value)}
-            )
-    return rows
+def _groups(data):
+    """The name of the group of each row, or the number of the stretch."""
+    if data.groups is None:
+        return np.cumsum(np.diff(np.concatenate(data.y), prepend=-1) != 0)
+    return np.repeat(data.groups, [*map(len, data.y)])
 
 
 def unit_scores(answers, data):
-    """Accuracy of each group or, without groups, between changes of the class."""
+    """Accuracy of each group or, without groups, of each stretch."""
+    right = answers == np.concatenate(data.y)
+    groups = _groups(data)
+    return np.array(
+        [right[groups == name].mean() for name in np.unique(groups)]
+    )
+
+
+def recalls(answers, data):
+    """Rows of a table: the share of right answers by class and by group."""
     y = np.concatenate(data.y)
-    units = np.cumsum(np.diff(y, prepend=y[0]) != 0)
-    if data.groups is not None:
-        lengths = [*map(len, data.y)]
-        units = np.repeat(
-            np.unique(data.groups, return_inverse=True)[1], lengths
-        )
-    return np.bincount(units, answers == y) / np.bincount(units)
+    columns = [np.array(data.classes)[y]]
+    columns += [] if data.groups is None else [_groups(data)]
+    return [
+        {
+            "class or group": name,
+            "rows": np.sum(column == name),
+            "right": np.mean((answers == y)[column == name]),
+        }
+        for column in columns
+        for name in np.unique(column)
+    ]
 
 
 def interval(differences):
@@ -112,35 +103,29 @@ def interval(differences):
     return differences.mean() + np.linalg.norm(halves) * np.array([0, -1, 1])
 
 
-def finite(scores):
-    """Scores (seeds, recordings), of a run that diverged the worst one."""
-    scores = np.array(scores, float)
-    worst = min(0, np.nanmin(scores)) if np.isfinite(scores).any() else 0
-    return np.where(np.isnan(scores), worst, scores)
-
-
 def difference(first, second):
-    """The interval; what has one run is compared with every run."""
-    first, second = finite(first), finite(second)
+    """The interval of scores; one that diverged has the lowest of all."""
+    worst = min(0, *(np.nanmin([0, *np.ravel(of)]) for of in (first, second)))
+    first, second = (np.nan_to_num(of, nan=worst) for of in (first, second))
     seeds = min(len(first), len(second))
-    if seeds > 1:  # the time may have ended between two layers
+    if seeds > 1:  # what has one run is compared with every run
         first, second = first[:seeds], second[:seeds]
     return interval(first - second)
 
 
 def verdict(what, network, other, scores, units, missing):
     """Whether a network pays, in a sentence that no clock can turn round."""
-    first, second = (finite(scores[name]) for name in (network, other))
+    first, second = (np.array(scores[name]) for name in (network, other))
     mean, low, high = difference(first, second)
     text = (
         f"{network} has a mean of {first.mean():.3f} on the test, {other} "
         f"{second.mean():.3f}; 95 % interval of the difference {low:.3f} to "
-        f"{high:.3f} over {len(first)} seeds and {first.shape[1]} {units}."
+        f"{high:.3f} over {len(first)} trainings and {first.shape[1]} {units}."
     )
     if low > 0:
         return f"A {what} pays: {text}"
     if missing and second.mean() < 1:
-        return f"Not decided in this time: {text} {missing}."
+        return f"Not decided in this time: {text} {missing}"
     if mean <= 0:
         return f"No {what} is needed: {text}"
     return f"These data do not show that a {what} is needed: {text}"

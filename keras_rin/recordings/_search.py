@@ -16,7 +16,7 @@ class Candidate(typing.NamedTuple):
 
     family: str
     name: str
-    build: typing.Callable  # a network, which trains and answers
+    build: typing.Callable  # a network
     rates: tuple  # the usual one first
 
 
@@ -28,7 +28,7 @@ class Training(typing.NamedTuple):
     outputs: np.ndarray
     updates: int
     is_cut: bool
-    file: typing.Any  # of its weights
+    file: typing.Any  # of weights and outputs
 
 
 class Search:
@@ -51,26 +51,24 @@ class Search:
     def run(self):
         """Trains what fits into the time: one candidate in any case."""
         self._measure()
-        planned = self._plan()
-        self.bar = tqdm(total=len(planned), unit="training")
-        with self.bar:
+        planned = self._planned()
+        with tqdm(total=len(planned), unit="training") as self.bar:
             for candidate in planned:
-                if not self.trials or self._fits(candidate):
+                if not self.trials or self._fits(candidate, False):
                     self._try(candidate, candidate.rates[0])
-            families = dict.fromkeys(of.candidate.family for of in self.trials)
+            families = [*dict.fromkeys(c.candidate.family for c in self.trials)]
             self.bar.total += len(families) * (2 + len(self.seeds))
             for family in families:
                 candidate = self.best(family).candidate
-                for rate in filter(
-                    lambda _: self._fits(candidate), candidate.rates[1:]
-                ):
-                    self._try(candidate, rate)
+                for rate in candidate.rates[1:]:
+                    if self._fits(candidate, False):
+                        self._try(candidate, rate)
+            self.finals = {family: [] for family in families}
             for seed in self.seeds:
-                for family in families:
-                    best, finals = self.best(family), self.finals
-                    if family not in finals or self._fits(best.candidate, True):
-                        training = self._train(*best[:2], seed, True)
-                        finals[family] = [*finals.get(family, []), training]
+                for family, finals in self.finals.items():
+                    candidate, rate, *_ = self.best(family)
+                    if not finals or self._fits(candidate, True):
+                        finals.append(self._train(candidate, rate, seed, True))
 
     def best(self, family):
         """The trial with the highest score, of those that the clock let end."""
@@ -81,53 +79,50 @@ class Search:
     def tested(self, family):
         """Final trainings that the clock let end, or the best trial, tested."""
         whole = [of for of in self.finals[family] if not of.is_cut]
-        if whole:
-            return whole
         best = self.best(family)
-        network = self.loaded(best)
-        return [best._replace(outputs=network.outputs(True))]
+        if not whole:
+            outputs = self.loaded(best).outputs(True)
+        return whole or [best._replace(outputs=outputs)]
 
     def loaded(self, training):
         """The network with the weights of a training."""
-        network = self.network(training.candidate)
+        network = self._network(training.candidate)
         with np.load(training.file) as arrays:
-            count = len(arrays) - 1  # beside the outputs
-            weights = [arrays[f"arr_{n}"] for n in range(count)]
-        network.model.set_weights(weights)
+            names = [f"arr_{n}" for n in range(len(arrays) - 1)]
+            network.model.set_weights([arrays[name] for name in names])
         return network
 
     def table(self):
-        """Rows of a table: the trials, the best first."""
+        """Rows of a table: the trials, the best first, and what was cut."""
         trials = sorted(self.trials, key=lambda of: -self.score(of.outputs))
+        cut = [of for all_ in self.finals.values() for of in all_ if of.is_cut]
         return [
             {
-                "candidate": of.candidate.name,
+                "training": of.candidate.name,
                 "rate": of.rate,
-                "validation": float(self.score(of.outputs)),
+                "validation": self.score(of.outputs) if of in trials else None,
                 "updates": f"{of.updates}{', cut' if of.is_cut else ''}",
             }
-            for of in trials
+            for of in [*trials, *cut]
         ]
 
     def missing(self):
         """What the clock left out, in a sentence, or an empty string."""
         finals = [of for family in self.finals.values() for of in family]
-        families = {of.family for of in self.candidates}
-        trials = len(self.candidates) + sum(
-            len(self.best(family).candidate.rates) - 1 for family in self.finals
-        )
-        trainings = trials + len(families) * len(self.seeds)
+        families = {of.family: len(of.rates) - 1 for of in self.candidates}
+        trainings = len(self.candidates) + sum(families.values())
+        trainings += len(families) * len(self.seeds)
         done = [of for of in [*self.trials, *finals] if not of.is_cut]
+        cut = len(self.trials) + len(finals) - len(done)
         if len(done) == trainings:
             return ""
-        cut = len(self.trials) + len(finals) - len(done)
         return (
-            f"{len(done)} of {trainings} trainings fitted into the time, and "
-            f"{cut} were cut by the clock; all take about "
+            f"{len(done)} of {trainings} trainings fitted into the time, {cut} "
+            "were cut by the clock; all take about "
             f"--minutes={np.ceil(self.needed / 6) / 10:g}"
         )
 
-    def network(self, candidate):
+    def _network(self, candidate):
         if candidate.name not in self.networks:
             self.networks[candidate.name] = candidate.build()
         return self.networks[candidate.name]
@@ -136,7 +131,7 @@ class Search:
         """Seconds of an update, until a part of the time is over."""
         limit = self.start + MEASURING * (self.end - self.start)
         for candidate in self.candidates:
-            case = candidate.name, candidate.rates[0], self.seeds[0], False
+            case = candidate, candidate.rates[0], self.seeds[0], False
             record = self.store.records.get(self._name(*case))
             if np.isinf(self.end):
                 self.costs[candidate.name] = 0.0
@@ -144,16 +139,17 @@ class Search:
                 self.costs[candidate.name] = record["seconds"] / self.updates
             elif not self.costs or time.monotonic() < limit:
                 print(f"Compiling {candidate.name}", flush=True)
-                network = self.network(candidate)
+                network = self._network(candidate)
                 cost, begin = network.seconds(), time.monotonic()
                 network.outputs(False)
-                answering = time.monotonic() - begin
-                self.costs[candidate.name] = cost + answering / self.updates
+                cost += (time.monotonic() - begin) / self.updates
+                self.costs[candidate.name] = cost
 
-    def _plan(self):
+    def _planned(self):
         """The candidates for which there is time, which it prints."""
         measured = [of for of in self.candidates if of.name in self.costs]
-        spent, left = time.monotonic() - self.start, self.end - time.monotonic()
+        spent = time.monotonic() - self.start
+        left = self.end - time.monotonic()
         for count in range(len(measured), 0, -1):
             trials, finals = self._seconds(measured[:count])
             self.reserve = finals * min(FEWEST, len(self.seeds))
@@ -161,65 +157,54 @@ class Search:
                 break
         share = len(self.candidates) / len(measured)
         trials, finals = self._seconds(measured)
-        self.needed = (
-            spent * share + trials * (share + 2) + finals * len(self.seeds)
-        )
-        print(
-            f"Plan: {count} of {len(self.candidates)} candidates with "
-            f"{self.updates:,} updates, and {self.final_updates:,} of the best."
-            + ("" if np.isinf(left) else f" {left / 60:.2g} minutes are left, ")
-            + ("" if np.isinf(left) else f"all take {self.needed / 60:.2g}."),
-            flush=True,
-        )
+        self.needed = (spent + 2 * trials) * share + finals * len(self.seeds)
+        text = f"Plan: {count} of {len(self.candidates)} candidates with "
+        text += f"{self.updates:,} updates, {self.final_updates:,} of the best."
+        if np.isfinite(left):
+            text += f" {left / 60:.2g} minutes are left; all would take about "
+            text += f"{self.needed / 60:.2g}."
+        print(text, flush=True)
         return measured[:count]
 
     def _seconds(self, candidates):
-        """Seconds of the trials, and of one final training of each family."""
-        costs = [SLACK * self.costs[of.name] for of in candidates]
-        of_family: dict = {}
-        for candidate, cost in zip(candidates, costs, strict=True):
-            of_family[candidate.family] = max(
-                of_family.get(candidate.family, 0), cost
-            )
-        return self.updates * sum(costs), self.final_updates * sum(
-            of_family.values()
-        )
+        """Seconds of the trials, and of a final training of each family."""
+        families: dict = {}
+        for family, name, *_ in candidates:
+            cost = max(families.get(family, 0), self.costs[name])
+            families[family] = cost
+        trials = self.updates * sum(self.costs[of.name] for of in candidates)
+        finals = self.final_updates * sum(families.values())
+        return SLACK * trials, SLACK * finals
 
-    def _fits(self, candidate, is_final=False):
-        updates = self.final_updates if is_final else self.updates
-        seconds = SLACK * updates * self.costs[candidate.name]
-        reserve = 0 if is_final else self.reserve
-        return time.monotonic() + seconds + reserve <= self.end
+    def _fits(self, candidate, is_final):
+        trial, final = self._seconds([candidate])
+        seconds = final if is_final else trial + self.reserve
+        return time.monotonic() + seconds <= self.end
 
     def _try(self, candidate, rate):
         self.trials.append(self._train(candidate, rate, self.seeds[0], False))
 
-    def _name(self, *case):
-        return self.store.name(*case, self.updates, self.final_updates)
+    def _name(self, candidate, *case):
+        count = self.updates, self.final_updates
+        return self.store.name(candidate.name, *case, count)
 
     def _train(self, candidate, rate, seed, is_final):
         """A training, which may have been kept."""
-        name = self._name(candidate.name, rate, seed, is_final)
-        file = self.store.file(name)
+        name = self._name(candidate, rate, seed, is_final)
+        file, record = self.store.file(name), self.store.records.get(name)
         planned = self.final_updates if is_final else self.updates
         self.bar.set_description(f"{candidate.name}, rate {rate:g}")
-        is_cut, updates = False, planned
-        if name in self.store.records:
-            updates = self.store.records[name]["updates"]
-            outputs = np.load(file)["outputs"]
-        else:
-            start, network = time.monotonic(), self.network(candidate)
-            end = self.end if is_final else self.end - self.reserve
-            updates = network.train(is_final, rate, seed, planned, end)
-            outputs = network.outputs(is_final)
-            weights = network.model.get_weights()
-            np.savez(file, *weights, outputs=outputs)
-            is_cut = updates < planned and bool(np.isfinite(outputs).all())
-            if not is_cut:
-                seconds = time.monotonic() - start
-                record = {"updates": updates, "seconds": seconds}
-                self.store.add(
-                    name, record | {"case": repr((candidate.name, rate, seed))}
-                )
         self.bar.update()
+        if record:
+            outputs, updates = np.load(file)["outputs"], record["updates"]
+            return Training(candidate, rate, outputs, updates, False, file)
+        start, network = time.monotonic(), self._network(candidate)
+        end = self.end if is_final else self.end - self.reserve
+        updates = network.train(is_final, rate, seed, planned, end)
+        outputs = network.outputs(is_final)
+        np.savez(file, *network.model.get_weights(), outputs=outputs)
+        is_cut = updates < planned and bool(np.isfinite(outputs).all())
+        if not is_cut:
+            seconds = time.monotonic() - start
+            self.store.add(name, {"updates": updates, "seconds": seconds})
         return Training(candidate, rate, outputs, updates, is_cut, file)

@@ -11,21 +11,11 @@ import pandas as pd
 from keras_rin.recordings import _baselines
 from keras_rin.recordings import _headers
 from keras_rin.recordings import _report
-from keras_rin.recordings._forms import said_of
-from keras_rin.recordings._networks import STREAM_LAYERS
-from keras_rin.recordings._networks import StreamNetwork
-from keras_rin.recordings._networks import Windows
-from keras_rin.recordings._read import load
-from keras_rin.recordings._recordings import Recordings
-from keras_rin.recordings._scores import choose_hold
-from keras_rin.recordings._scores import held
-from keras_rin.recordings._scores import recalls
-from keras_rin.recordings._scores import stream_scores
-from keras_rin.recordings._scores import unit_scores
-from keras_rin.recordings._scores import verdict
+from keras_rin.recordings import _scores
+from keras_rin.recordings import _stream_networks
+from keras_rin.recordings._read import recordings_of
 from keras_rin.recordings._search import Candidate
 from keras_rin.recordings._search import Search
-from keras_rin.recordings._split import described
 from keras_rin.recordings._split import parts_of
 from keras_rin.recordings._store import Store
 
@@ -66,7 +56,8 @@ def train_stream(
         device: String, `"uno"`, `"m0plus"` or `"m4f"`. Defaults to `"m0plus"`.
         layer: String, `"MinGRU"`, `"GRU"` or `"RIN"`, of which `rin.h` is made
             in any case. Defaults to `None`.
-        minutes: Float, minutes for training, headers and tests. Defaults to 5.0.
+        minutes: Float, minutes for training, headers and tests. Defaults to
+            5.0.
         updates: Integer, updates of a trial, of which all are made whatever
             they take. Defaults to `None`: 600, in `minutes`.
         seeds: Integer, trainings of the best network. Defaults to 3.
@@ -80,235 +71,237 @@ def train_stream(
     Raises:
         ValueError: Nothing fits into the flash, or what `read` raises.
     """
-    if not isinstance(data, Recordings):
-        data = load(data, said_of(**columns))
+    data = recordings_of(data, columns)
     parts = parts_of(data, True, join)
-    print(f"{data}\n{described(parts)}", flush=True)
-    store = Store(output, *data.content(), join, window)
     folder = pathlib.Path(output)
-    _report.draw_data(data, folder / "data.png")
-    job = Job(parts, window, device)
-    count = updates or UPDATES
-    try:
+    with Store(output, data, join, window) as store:
+        _report.draw_data(data, folder / "data.png")
+        stream = _Stream(parts, window, device, flash)
+        count = updates or UPDATES
         search = Search(
-            job.candidates(flash, [layer] if layer else [*STREAM_LAYERS]),
+            stream.candidates([layer] if layer else _stream_networks.LAYERS),
             store,
-            lambda answers: np.mean(answers == job.y[1]),
+            lambda answers: np.mean(answers == stream.y[1]),
             range(seed, seed + seeds),
             (count, LONGER * count),
             None if updates else 60 * minutes * TRAINING,
         )
         search.run()
-        return job.result(search, flash, layer, data, folder)
-    finally:
-        store.close()
+        followers = [stream.network(search), stream.regression()]
+        chosen = followers[0] if layer else max(followers, key=stream.validated)
+        headers = [
+            stream.header(*form) for of in followers for form in of.forms()
+        ]
+        header = stream.fitting([of for of in headers if of.follower is chosen])
+        header.write(folder)
+        missing = search.missing()
+        return stream.result(
+            search, followers, headers, header, missing, folder
+        )
 
 
 class Follower(typing.NamedTuple):
-    """What may follow the stream: how its header is written, and its hold."""
+    """What may follow the stream: its answers, and how it is written in C."""
 
     name: str
-    form: str
-    write: typing.Callable
+    validated: np.ndarray  # answers without hold
+    tested: list  # answers of each seed
     hold: int
+    writers: dict  # of each form of `rin.h`, into a folder
+
+    def forms(self):
+        return [(self, form) for form in self.writers]
+
+    def held(self):
+        """Answers to the test of each seed."""
+        return [_scores.held(answers, self.hold) for answers in self.tested]
 
 
-class Job:
-    """Parts of a log, and what is made of them in C."""
+class Header(typing.NamedTuple):
+    """A header that was measured, and what it answered where it was run."""
 
-    def __init__(self, parts, window, device):
-        self.parts, self.device = parts, device
+    follower: Follower
+    write: typing.Callable
+    row: dict
+    answers: list  # to validation and test
+
+
+class _Stream:
+    """Parts of a log, and what is made of them."""
+
+    def __init__(self, parts, window, device, flash):
+        self.parts, self.device, self.flash = parts, device, flash
         self.y = [np.concatenate(part.y) for part in parts]
-        self.windows = Windows(parts, window)
-        self.learned = np.concatenate([part.rows()[0] for part in parts[:2]])
+        self.windows = _stream_networks.Windows(parts, window)
+        x = [part.rows()[0] for part in parts]
+        self.learned = np.concatenate(x[:2])
         self.counts = _headers.Counts.fitted(self.learned)
+        self.x = [self.counts.of(values) for values in x]
         self.sizes = sorted({max(2, window // 2**n) for n in range(4)})
 
-    def candidates(self, flash, layers):
+    def candidates(self, layers):
         """Each layer, as large as the flash permits where that is measured."""
         candidates, least = [], []
         for layer in layers:
-            _, sizes, rates = STREAM_LAYERS[layer]
+            _, sizes, rates = _stream_networks.LAYERS[layer]
             for units in sizes:
                 classes = len(self.parts[0].classes)
                 arguments = layer, units, self.windows, classes
-                build = functools.partial(StreamNetwork, *arguments)
+                build = functools.partial(_stream_networks.Network, *arguments)
                 with tempfile.TemporaryDirectory() as folder:
-                    self._network(build().model, "integers")(folder)
+                    self._writer(build().model, "integers")(folder)
                     cost = _headers.cost(folder, self.device)
                 least.append(cost.flash if cost else 0)
-                if least[-1] <= flash:
+                if least[-1] <= self.flash:
                     name = f"{layer}({units})"
                     candidates.append(Candidate("network", name, build, rates))
                     break
         if not candidates:
             raise ValueError(
-                f"No network takes at most {flash} bytes of flash; the smallest "
-                f"takes {min(least)}: --flash={min(least)}"
+                f"No network takes at most {self.flash} bytes of flash: "
+                f"--flash={min(least)}"
             )
         return candidates
 
-    def _network(self, model, form):
+    def _writer(self, model, form):
         scale = self.windows.normalization
         arguments = model, scale, self.counts, self.learned, form
         return functools.partial(_headers.write_network, *arguments)
 
+    def network(self, search):
+        """The best network, with the final trainings that did not diverge."""
+        best = search.best("network")
+        finals = search.tested("network")
+        finals = [of for of in finals if np.isfinite(of.outputs).all()]
+        if not finals:
+            raise ValueError("Every training diverged: try another --seed.")
+        self.loaded = search.loaded(finals[0])
+        return Follower(
+            best.candidate.name,
+            best.outputs,
+            [of.outputs for of in finals],
+            _scores.choose_hold(best.outputs, self.y[1]),
+            {
+                form: self._writer(self.loaded.model, form)
+                for form in _headers.FORMS
+            },
+        )
+
     def regression(self):
         """The regression with the window that the validation chooses."""
-        x = [self.counts.of(part.rows()[0]) for part in self.parts]
-        answers = {}
-        for size in self.sizes:
-            model = _baselines.window_regression(x[0], self.y[0], size)
-            answers[size] = model.predict(
-                _baselines.window_features(x[1], size)
-            )
+        answers = {
+            size: _baselines.window_answers(
+                self.x[:1], self.y[:1], self.x[1], size
+            )[1]
+            for size in self.sizes
+        }
         size = max(
             answers, key=lambda size: np.mean(answers[size] == self.y[1])
         )
-        y = np.concatenate(self.y[:2])
-        model = _baselines.window_regression(np.concatenate(x[:2]), y, size)
-        tested = model.predict(_baselines.window_features(x[2], size))
+        learned = self.x[:2], self.y[:2], self.x[2]
+        model, tested = _baselines.window_answers(*learned, size)
         write = functools.partial(_headers.write_regression, model, size)
-        return f"regression on {size} rows", answers[size], tested, write
+        hold = _scores.choose_hold(answers[size], self.y[1])
+        name = f"regression on {size} rows"
+        return Follower(
+            name, answers[size], [tested], hold, {"integers": write}
+        )
 
-    def measured(self, follower, folder):
-        """The row of a header, and its answers to validation and test."""
-        follower.write(folder)
-        _headers.finish(folder, self.parts[0], self.counts, follower.hold)
-        row = {"name": f"rin.h, {follower.name}, {follower.form}"}
-        answers: list = [None, None]
-        if _headers.can_compile():
-            answers = [
-                _headers.answers(folder, part) for part in self.parts[1:]
-            ]
-            row |= stream_scores(answers[1], self.y[2], self.parts[0].rate)
-        cost = _headers.cost(folder, self.device)
-        return row | _cost_cells(cost, self.parts[0].rate), answers
+    def validated(self, follower):
+        """The accuracy of held answers on the validation."""
+        answers = _scores.held(follower.validated, follower.hold)
+        return np.mean(answers == self.y[1])
 
-    def fitting(self, headers, flash):
-        """The first header that fits, and is as accurate as the best of them."""
-        fit = [
-            of for of in headers if (of[1]["flash"] or 0) <= flash
-        ] or headers[:1]
-        if not _headers.can_compile():
+    def header(self, follower, form):
+        """A header that is compiled, run and measured where possible."""
+
+        def write(folder):
+            follower.writers[form](folder)
+            _headers.finish(folder, self.parts[0], self.counts, follower.hold)
+
+        row = {"name": f"rin.h, {follower.name}, {form}"}
+        answers, rate = [], self.parts[0].rate
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder)
+            if _headers.can_compile():
+                answers = [
+                    _headers.answers(folder, of) for of in self.parts[1:]
+                ]
+                row |= _scores.stream_scores(answers[1], self.y[2], rate)
+            cost = _headers.cost(folder, self.device)
+        cycles = cost and cost.per_step
+        row |= {"flash": cost and cost.flash, "RAM": cost and cost.ram}
+        busy = cycles and rate and cycles * rate / (1e6 * cost.megahertz)
+        return Header(
+            follower, write, row | {"cycles": cycles, "busy": busy}, answers
+        )
+
+    def fitting(self, headers):
+        """The first header that fits and is as accurate as others that fit."""
+        fit = [of for of in headers if (of.row["flash"] or 0) <= self.flash]
+        fit = fit or headers[:1]
+        if not fit[0].answers:
             return fit[0]
-        accuracies = [np.mean(answers[0] == self.y[1]) for *_, answers in fit]
-        return fit[
-            int(np.argmax(np.array(accuracies) >= max(accuracies) - LOSS))
-        ]
+        accuracies = np.array(
+            [np.mean(of.answers[0] == self.y[1]) for of in fit]
+        )
+        return fit[int(np.argmax(accuracies >= max(accuracies) - LOSS))]
 
-    def result(self, search, flash, layer, data, folder):
-        """What the trainings show, and the folder of it."""
-        best, y, rate = search.best("network"), self.y[2], data.rate
-        finals = [
-            of
-            for of in search.tested("network")
-            if np.isfinite(of.outputs).all()
+    def result(self, search, followers, headers, header, missing, folder):
+        """What was found, and its folder."""
+        test, y = self.parts[2], self.y[2]
+        most = np.bincount(np.concatenate(self.y[:2])).argmax()
+        named = {"the truth": y, "most frequent class": np.full(len(y), most)}
+        for of in followers:
+            for n, answers in enumerate(of.tested):
+                for hold in (1, of.hold):
+                    name = f"{of.name}, training {n + 1}, hold {hold}"
+                    named[name] = _scores.held(answers, hold)
+        rows = [
+            {"name": name} | _scores.stream_scores(answers, y, test.rate)
+            for name, answers in named.items()
         ]
-        if not finals:
-            raise ValueError("Every training diverged: try another --seed.")
-        network, (regression, validated, tested, write) = (
-            best.candidate.name,
-            self.regression(),
+        answers = (
+            header.answers[1] if header.answers else header.follower.held()[0]
         )
-        holds = (
-            choose_hold(best.outputs, self.y[1]),
-            choose_hold(validated, self.y[1]),
-        )
-        loaded = search.loaded(finals[0])
-        followers = [
-            Follower(network, form, self._network(loaded.model, form), holds[0])
-            for form in _headers.FORMS
-        ] + [Follower(regression, "integers", write, holds[1])]
-        headers = []
-        for follower in followers:
-            with tempfile.TemporaryDirectory() as temporary:
-                headers.append((follower, *self.measured(follower, temporary)))
-        scores = [
-            np.mean(held(answers, hold) == self.y[1])
-            for answers, hold in zip(
-                (best.outputs, validated), holds, strict=True
-            )
-        ]
-        is_network = bool(layer) or scores[0] > scores[1]
-        chosen = headers[-1]
-        if is_network:
-            chosen = self.fitting(headers[:-1], flash)
-        follower, row, (_, answers) = chosen
-        follower.write(folder)
-        _headers.finish(folder, data, self.counts, follower.hold)
-        given = {network: [held(of.outputs, holds[0]) for of in finals]}
-        given[regression] = [held(tested, holds[1])]
-        most = np.full(len(y), np.bincount(np.concatenate(self.y[:2])).argmax())
-        named = [("the truth", y), ("most frequent class", most)]
-        named += [(f"{regression}, without hold", tested)]
-        named += [(f"{regression}, hold {holds[1]}", given[regression][0])]
-        for n, of in enumerate(finals):
-            named.append(
-                (f"{network}, seed {search.seeds[n]}, without hold", of.outputs)
-            )
-            named.append(
-                (
-                    f"{network}, seed {search.seeds[n]}, hold {holds[0]}",
-                    given[network][n],
-                )
-            )
-        table = [
-            {"name": name} | stream_scores(of, y, rate) for name, of in named
-        ]
-        table += [row for _, row, _ in headers]
-        if answers is None:
-            answers = given[network if is_network else regression][0].astype(
-                int
-            )
-        units = "stretches" if data.groups is None else "groups"
-        shares = {
-            name: [unit_scores(of, self.parts[2]) for of in runs]
-            for name, runs in given.items()
+        scores = {
+            of.name: [_scores.unit_scores(held, test) for held in of.held()]
+            for of in followers
         }
-        compared = network, regression, shares, units, search.missing()
-        text = f"rin.h is {follower.name}, {follower.form}: "
-        text += "better on the validation" if not layer else "as asked for"
+        units = "stretches" if test.groups is None else "groups"
+        names = [of.name for of in followers]
         result = _report.Result(
-            pd.DataFrame(table),
+            pd.DataFrame([*rows, *(of.row for of in headers)]),
             pd.DataFrame(search.table()),
-            verdict("network", *compared),
-            loaded.raw_model,
-            answers,
-            pd.DataFrame(recalls(answers, self.parts[2])),
-            [f"{text}; an answer is given after {follower.hold} equal ones."]
-            + _cost_lines(row, self.device, rate),
+            _scores.verdict("network", *names, scores, units, missing),
+            self.loaded.raw_model,
+            answers.astype(int),
+            pd.DataFrame(_scores.recalls(answers, test)),
+            self._lines(header),
             str(folder),
         )
-        _report.draw_answers(data.classes, y, answers, folder / "stream.png")
-        matrix = _report.confusion(data.classes, y, answers)
-        _report.write(result, data, ["![Answers](stream.png)", matrix])
+        _report.draw_answers(test.classes, y, answers, folder / "stream.png")
+        _report.write(result, self.parts, "stream.png")
         return result
 
-
-def _cost_cells(cost, rate):
-    """Cells of a table; None stands for what was not measured."""
-    row = {"flash": cost and cost.flash, "RAM": cost and cost.ram}
-    cycles = cost and cost.per_step
-    busy = cycles and rate and cycles * rate / (1e6 * cost.megahertz)
-    return row | {"cycles": cycles, "busy": busy}
-
-
-def _cost_lines(row, device, rate):
-    words = {
-        "flash": "{:,} bytes",
-        "RAM": "{:,} bytes",
-        "cycles": "{:,} a step",
-    }
-    words["busy"] = "{:.2%} of the time" if rate else "unknown without a time"
-    costs = [
-        f"{name} {'not measured' if row[name] is None else text.format(row[name])}"
-        for name, text in words.items()
-    ]
-    lines = [f"On {device}: {', '.join(costs)}."]
-    if "accuracy" in row:
-        return [
-            *lines,
-            f"Compiled and run over the test: {row['accuracy']:.4f}.",
+    def _lines(self, header):
+        """What an engineer has to know of the header."""
+        row, hold = header.row, header.follower.hold
+        texts = {
+            "flash": "{:,} bytes",
+            "RAM": "{:,} bytes",
+            "cycles": "{:,} a step",
+        }
+        texts["busy"] = "{:.2%} of the time"
+        costs = [
+            f"{name} {text.format(row[name]) if row[name] else 'not measured'}"
+            for name, text in texts.items()
         ]
-    return [*lines, "The header was not run: there is no C compiler."]
+        run = "not run, without a C compiler"
+        if header.answers:
+            run = f"compiled and run, {row['accuracy']:.4f} on the test"
+        return [
+            f"{row['name']}: {run}.",
+            f"An answer is given after {hold} equal ones.",
+            f"On {self.device}: {', '.join(costs)}.",
+        ]

@@ -6,10 +6,16 @@ import typing
 import numpy as np
 import pandas as pd
 
-FILE, FOLDER = "file", "folder"  # columns of what is no table of one file
+FILE, FOLDER = "file", "folder"  # columns of a folder of tables
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 # Numbers since 1970 have 10 digits in seconds, 13 in milliseconds and so on.
 EPOCHS = {0: "s", 1e11: "ms", 1e14: "us", 1e17: "ns"}
+
+
+def split_unit(name):
+    """The column of the time and its unit, which may stand behind it."""
+    column, _, unit = name.rpartition(":")
+    return (column, unit) if unit in UNITS else (name, None)
 
 
 class Table(typing.NamedTuple):
@@ -26,15 +32,14 @@ class Table(typing.NamedTuple):
         if FILE in self.frame:
             path = str(self.frame[FILE].iloc[row])
         place = f"row {label}"
-        if path.lower().endswith(".csv"):
-            place = f"row {label + 1} (line {self._line(path, label + 1)})"
+        if isinstance(label, tuple):
+            place = "{} {}".format(*label)
+        elif path.lower().endswith(".csv"):
+            with open(path, newline="", encoding="utf-8") as file:
+                reader = csv.reader(file, delimiter=self.separator)
+                lines = [reader.line_num for cells in reader if cells]
+            place = f"row {label + 1} (line {lines[label + 1]})"
         return ValueError(f'{path}, {place}, column "{column}": {problem}')
-
-    def _line(self, path, row):
-        with open(path, newline="", encoding="utf-8") as file:
-            reader = csv.reader(file, delimiter=self.separator)
-            lines = [reader.line_num for cells in reader if cells]
-        return lines[row]
 
     def check(self, names):
         """Refuses names that no column has, or several."""
@@ -43,16 +48,15 @@ class Table(typing.NamedTuple):
             if columns.count(name) != 1:
                 number = "two columns" if name in columns else "no column"
                 listed = ", ".join(map(str, columns))
-                raise ValueError(
-                    f"{self.source} has {number} {name!r}: {listed}"
-                )
+                text = f"{self.source} has {number} {name!r}: {listed}"
+                raise ValueError(text)
 
     def codes(self, name):
         """The number of the text in each row, and the texts in order."""
         texts = self.frame[name].astype(str)
         is_missing = (self.frame[name].isna() | (texts == "")).to_numpy()
         if is_missing.any():
-            raise self.error(is_missing.argmax(), name, "no value")
+            raise self.error(int(is_missing.argmax()), name, "no value")
         numbers, names = pd.factorize(texts, sort=True)
         return numbers, names.tolist()
 
@@ -72,13 +76,13 @@ class Table(typing.NamedTuple):
                 is_wrong |= abs(x[:, number]) > 2**53
             if is_wrong.any():
                 row = int(is_wrong.argmax())
-                problem = f"{column.iloc[row]!r} is no finite number"
+                problem = f'"{column.iloc[row]}" is no finite number'
                 raise self.error(row, name, problem)
         return x
 
     def clock(self, name):
         """The time in each row, and its unit in seconds."""
-        name, _, unit = name.partition(":")
+        name, unit = split_unit(name)
         column = self.frame[name]
         if pd.api.types.is_numeric_dtype(column):
             self.numbers([name])
@@ -90,6 +94,6 @@ class Table(typing.NamedTuple):
         )
         if times.isna().any():
             row = int(times.isna().to_numpy().argmax())
-            problem = f"{column.iloc[row]!r} is no time in ISO 8601"
+            problem = f'"{column.iloc[row]}" is no time in ISO 8601'
             raise self.error(row, name, problem)
         return times.dt.as_unit("ns").astype("int64").to_numpy(), 1e-9

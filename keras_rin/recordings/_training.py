@@ -1,39 +1,59 @@
-"""Trainings of one compiled model, each from new weights."""
+"""Trainings of one compiled network, each from new weights."""
 
 import time
+import warnings
 
 import keras
 import numpy as np
 
 BATCH = 16  # sequences of an update
+EPOCH = 25  # updates, at most, of one call of the compiled program
 
 
-class Trainer:
-    """A model that XLA compiles once, for all its trainings.
+def precise_dtype():
+    """Float64, where the backend has it: on JAX with `JAX_ENABLE_X64=1`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        number = keras.ops.ones((), "float64")
+    return keras.backend.standardize_dtype(number.dtype)
 
-    An epoch is `updates` updates in one call of the compiled program.
+
+def normalization(x):
+    """The layer that scales rows, in float64, and the function of NumPy."""
+    mean, deviation = x.mean(axis=0), x.std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1)  # a constant channel
+    moments = {"mean": mean, "variance": deviation**2}
+    layer = keras.layers.Normalization(dtype=precise_dtype(), **moments)
+    return layer, lambda x: (x - mean) / deviation
+
+
+class Network:
+    """A `model` of scaled inputs, which XLA compiles once for all trainings.
+
+    `raw_model`, of the same layers, reads raw values. `batch(is_final, rng)`
+    draws inputs and targets, in a final training also of the validation.
     """
 
-    def __init__(self, model, loss, updates, **options):
-        self.model, self.updates = model, updates
+    def compile(self, loss, epoch, **options):
+        self.epoch = epoch
         optimizer = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
         options["jit_compile"] = keras.backend.backend() != "torch"
-        options["steps_per_execution"] = updates
-        model.compile(optimizer, loss, **options)
+        self.model.compile(
+            optimizer, loss, steps_per_execution=epoch, **options
+        )
 
-    def seconds(self, batch):
-        """Seconds of one update, after the compilation."""
-        self.fit(batch, 0.0, 0, self.updates)
+    def seconds(self):
+        """Seconds of an update, after the compilation."""
+        self.train(False, 0.0, 0, self.epoch)
         start = time.monotonic()
-        self.fit(batch, 0.0, 0, self.updates)
-        return (time.monotonic() - start) / self.updates
+        self.train(False, 0.0, 0, self.epoch)
+        return (time.monotonic() - start) / self.epoch
 
-    def fit(self, batch, rate, seed, updates, end=np.inf):
+    def train(self, is_final, rate, seed, updates, end=np.inf):
         """The number of updates of a training from new weights.
 
-        `batch` is a function of a generator of random numbers that returns
-        inputs and targets. The rate has cosine decay over all updates, of which
-        fewer are made if the clock passes `end` or the loss is not finite.
+        The rate has cosine decay over all updates, of which fewer are made if
+        the clock passes `end` or the loss is not finite.
         """
         keras.utils.set_random_seed(seed)
         new = keras.models.clone_model(self.model).variables
@@ -42,12 +62,12 @@ class Trainer:
             variable.assign(drawn)
         for variable in self.model.optimizer.variables:
             variable.assign(np.zeros(variable.shape))
-        rng, epochs = np.random.default_rng(seed), -(-updates // self.updates)
+        rng, epochs = np.random.default_rng(seed), -(-updates // self.epoch)
         done = 0
 
         def batches():
             while True:
-                yield batch(rng)
+                yield self.batch(is_final, rng)
 
         def begin(epoch, logs):
             decay = (1 + np.cos(np.pi * epoch / epochs)) / 2
@@ -55,14 +75,14 @@ class Trainer:
 
         def finish(epoch, logs):
             nonlocal done
-            done = min(updates, (epoch + 1) * self.updates)
-            is_over = time.monotonic() >= end or not np.isfinite(logs["loss"])
-            self.model.stop_training = is_over
+            done = min(updates, (epoch + 1) * self.epoch)
+            is_over = time.monotonic() >= end
+            self.model.stop_training = is_over or not np.isfinite(logs["loss"])
 
         self.model.fit(
             batches(),
             epochs=epochs,
-            steps_per_epoch=self.updates,
+            steps_per_epoch=self.epoch,
             shuffle=False,
             verbose=0,
             callbacks=[keras.callbacks.LambdaCallback(begin, finish)],
