@@ -34,7 +34,7 @@ def test_the_interval_is_that_of_a_paired_t_test():
         assert mean == pytest.approx((first - second).mean())
         assert (low, high) == pytest.approx((paired.low, paired.high))
     worst = np.array([[np.nan] * 3, [1, 1, 1]])
-    assert _scores.difference(worst, worst * 0 + 1)[0] == pytest.approx(-0.5)
+    assert _scores.difference(worst, np.ones((2, 3)))[0] == pytest.approx(-0.5)
 
 
 def test_own_scale_is_that_of_numpy():

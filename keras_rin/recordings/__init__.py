@@ -26,7 +26,7 @@ __all__ = [
     "read",
     "train_stream",
 ]
-FILES = {
+_FILES = {
     "OwnScale": "_own_scale",
     "Result": "_report",
     "compare": "_compare",
@@ -37,10 +37,10 @@ FILES = {
 
 def __getattr__(name):
     """Imports Keras, pandas and others on first use."""
-    if name not in FILES:
+    if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = importlib.import_module(f"{__name__}.{FILES[name]}")
+        module = importlib.import_module(f"{__name__}.{_FILES[name]}")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"keras_rin.recordings needs {error.name}: "

@@ -45,7 +45,7 @@ def scores(parts):
         entries.append(_mini_rocket(x, parts))
     y = np.concatenate([part.y for part in parts])
     ends = np.cumsum([0, *(len(part.y) for part in parts)])
-    results = {}
+    results: dict = {}
     for name, estimator, features in entries:
         results[name] = []
         for n in (1, 2):

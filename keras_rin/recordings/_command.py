@@ -84,7 +84,7 @@ def main(arguments=None) -> int:
     except (OSError, ValueError) as error:
         arguments = getattr(error, "arguments", None)
         is_asked = arguments is not None
-        text = _proposal(command, values, error) if is_asked else error
+        text = _proposal(command, values, error) if is_asked else str(error)
         print(f"keras-rin: {text}", file=sys.stderr)
         return 2 if is_asked else 1
     return 0

@@ -98,8 +98,8 @@ def _result(parts, search, baselines, output):
         pair = [scores[name] for name in layers[:2]]
         mean, low, high = _scores.difference(*pair)
         lines.append(
-            f"On the validation {layers[0]} and {layers[1]} are the best layers; "
-            f"on the test they differ by {mean:.3f} ({low:.3f} to {high:.3f})."
+            f"The best on the validation are {layers[0]} and {layers[1]}; on "
+            f"the test they differ by {mean:.3f} ({low:.3f} to {high:.3f})."
         )
     if not _baselines.has_numba():
         lines.append("MiniRocket is not in the table: pip install numba")

@@ -22,7 +22,8 @@ ENDINGS = ".csv", ".parquet"
 def said_of(**columns):
     """What a person said, with lists of columns as lists."""
     names = "channels", "label", "target", "recording", "group", "time"
-    said = dict.fromkeys(names) | {"separator": ",", "decimal": "."} | columns
+    said: dict = dict.fromkeys(names) | {"separator": ",", "decimal": "."}
+    said |= columns
     for name in ("channels", "recording"):
         if isinstance(said[name], str):
             said[name] = next(csv.reader([said[name]]))
@@ -187,7 +188,8 @@ def _of_sktime(path, said):
     said.target = any([_has_targets(file) for file in files])
     from sktime.datasets import load_from_tsfile
 
-    frames, labels = [], []
+    frames: list = []
+    labels: list = []
     for file in files:
         try:
             x, y = load_from_tsfile(str(file), return_data_type="df-list")

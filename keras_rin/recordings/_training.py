@@ -1,6 +1,7 @@
 """Trainings of one compiled network, each from new weights."""
 
 import time
+import typing
 import warnings
 
 import keras
@@ -33,6 +34,9 @@ class Network:
     `raw_model`, of the same layers, reads raw values. `batch(is_final, rng)`
     draws inputs and targets, in a final training also of the validation.
     """
+
+    model: keras.Model
+    batch: typing.Callable
 
     def compile(self, loss, epoch, **options):
         self.epoch = epoch
