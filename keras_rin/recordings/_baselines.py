@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from keras_rin.recordings._scores import score
 
 PENALTIES = np.logspace(-3, 3, 10)
+BLOCK = 50_000  # rows, whose features are computed at a time
 LEARNED = 10_000  # rows of a log, about, from which a regression learns
 
 
@@ -81,24 +82,27 @@ def _mini_rocket(x, parts):
     return "MiniRocket", model, features
 
 
-def window_features(x, window):
+def window_features(x, window, every=1):
     """Mean, deviation and mean change of each channel over the last rows.
 
     Before the first row there are others like it.
     """
-    frame = pd.DataFrame(x)
-    padding = frame.iloc[[0] * (window - 1)]
-    frame = pd.concat([padding, frame], ignore_index=True)
-    rolling, changes = frame.rolling(window), frame.diff().abs().fillna(0)
-    columns = [rolling.mean(), rolling.std(ddof=0)]
-    columns.append(changes.rolling(window - 1).mean())
-    return pd.concat(columns, axis=1).to_numpy()[window - 1 :]
+    parts = []
+    for first in range(0, len(x), BLOCK):
+        rows = np.arange(first - window + 1, min(first + BLOCK, len(x)))
+        frame = pd.DataFrame(x[np.maximum(rows, 0)].astype("float64"))
+        rolling = frame.rolling(window)
+        changes = frame.diff().abs().rolling(window - 1).mean()
+        columns = rolling.mean(), rolling.std(ddof=0), changes
+        part = pd.concat(columns, axis=1).to_numpy()[window - 1 :]
+        parts.append(part[-first % every :: every])
+    return np.concatenate(parts)
 
 
 def window_answers(x, y, tested, window):
     """A regression on windows of parts of a log, and what it answers."""
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     x, y = np.concatenate(x), np.concatenate(y)
-    every = slice(None, None, max(1, len(y) // LEARNED))
-    model.fit(window_features(x, window)[every], y[every])
+    every = max(1, len(y) // LEARNED)
+    model.fit(window_features(x, window, every), y[::every])
     return model, model.predict(window_features(tested, window))

@@ -116,8 +116,7 @@ def _result(parts, search, baselines, output):
         None if output is None else str(output),
     )
     if output is not None:
-        _report.draw_scores(scores, pathlib.Path(output, "scores.png"))
-        _report.write(result, parts, "scores.png")
+        _report.write(result, parts)
     return result
 
 

@@ -51,13 +51,9 @@ class Counts(typing.NamedTuple):
         unit = 2.0 ** np.ceil(np.log2(np.maximum(largest, 1e-30) / 2**14))
         return cls(offset, np.where(whole | (largest == 0), 1.0, unit))
 
-    def of(self, x, is_rounded=True):
-        counts = (x - self.offset) / self.unit
-        return (
-            np.clip(np.floor(counts + 0.5), -(2**15), 2**15 - 1)
-            if is_rounded
-            else counts
-        )
+    def of(self, x):
+        counts = np.floor((x - self.offset) / self.unit + 0.5)
+        return np.clip(counts, -(2**15), 2**15 - 1)
 
 
 def can_compile():
@@ -79,19 +75,19 @@ def _string(text):
     return re.sub(r"\\u00(..)", lambda of: f"\\{int(of[1], 16):03o}", text)
 
 
-def write_network(model, scale, counts, x, form, folder):
+def write_network(model, scale, units, counts, form, folder):
     """Writes `rin.h` of a model of rows that another layer scales."""
     mean, deviation = (
         np.ravel(of) for of in (scale.mean, np.sqrt(scale.variance))
     )
     options = dict(FORMS[form])
     if form == "integers":
-        length = min(STEPS, len(x))
-        firsts = np.linspace(0, len(x) - length, SEQUENCES).astype(int)
-        rows = [counts.of(x[first : first + length]) for first in firsts]
+        length = min(STEPS, len(counts))
+        firsts = np.linspace(0, len(counts) - length, SEQUENCES).astype(int)
+        rows = [counts[first : first + length] for first in firsts]
         options["calibration"] = np.stack(rows)
-    moments = {"mean": (mean - counts.offset) / counts.unit}
-    moments["variance"] = (deviation / counts.unit) ** 2
+    moments = {"mean": (mean - units.offset) / units.unit}
+    moments["variance"] = (deviation / units.unit) ** 2
     inputs = keras.Input((None, len(mean)))
     layers = [keras.layers.Normalization(**moments), *model.layers]
     path = pathlib.Path(folder, f"{NAME}.h")
@@ -167,7 +163,7 @@ def answers(folder, data):
         table, program = (
             pathlib.Path(temporary, name) for name in ("x", "main")
         )
-        options = ["-O2", '-DPRINT(n)=printf("%d\\n", n)', "-o", program]
+        options: list = ["-O2", '-DPRINT(n)=printf("%d\\n", n)', "-o", program]
         source = pathlib.Path(folder, "main.c")
         subprocess.run([compiler, *options, source, "-lm"], check=True)
         frame = pd.DataFrame(x, columns=data.channels)

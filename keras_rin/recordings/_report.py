@@ -114,14 +114,3 @@ def draw_answers(classes, y, answers, path):
     axes.set_xlabel("row of the test")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     figure.savefig(path)
-
-
-def draw_scores(scores, path):
-    """Draws the mean score of each training."""
-    figure = Figure(figsize=(6, 0.5 + 0.4 * len(scores)), layout="tight")
-    axes = figure.subplots()
-    for row, values in enumerate(scores.values()):
-        axes.plot(np.mean(values, axis=1), [row] * len(values), "o", alpha=0.6)
-    axes.set_yticks(range(len(scores)), [*scores])
-    axes.set_xlabel("score on the test recordings, a point for each seed")
-    figure.savefig(path)

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import tempfile
 
 import filelock
@@ -18,8 +19,8 @@ class Store:
     """
 
     def __init__(self, folder, *job):
-        self._temporary = None if folder else tempfile.TemporaryDirectory()
-        folder = pathlib.Path(folder or self._temporary.name, "trainings")
+        self._is_temporary = folder is None
+        folder = pathlib.Path(folder or tempfile.mkdtemp(), "trainings")
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.records = folder, dict[str, dict]()
         versions = __version__, keras.version(), keras.backend.backend()
@@ -47,6 +48,8 @@ class Store:
     def __exit__(self, *error):
         self._file.close()
         self._lock.release()
+        if self._is_temporary:
+            shutil.rmtree(self.folder.parent)
 
     def name(self, *case):
         """The name of a training."""

@@ -87,17 +87,7 @@ def train_stream(
             None if updates else 60 * minutes * TRAINING,
         )
         search.run()
-        followers = [stream.network(search), stream.regression()]
-        chosen = followers[0] if layer else max(followers, key=stream.validated)
-        headers = [
-            stream.header(*form) for of in followers for form in of.forms()
-        ]
-        header = stream.fitting([of for of in headers if of.follower is chosen])
-        header.write(folder)
-        missing = search.missing()
-        return stream.result(
-            search, followers, headers, header, missing, folder
-        )
+        return stream.result(search, layer, folder)
 
 
 class Follower(typing.NamedTuple):
@@ -134,9 +124,8 @@ class _Stream:
         self.y = [np.concatenate(part.y) for part in parts]
         self.windows = _stream_networks.Windows(parts, window)
         x = [part.rows()[0] for part in parts]
-        self.learned = np.concatenate(x[:2])
-        self.counts = _headers.Counts.fitted(self.learned)
-        self.x = [self.counts.of(values) for values in x]
+        self.counts = _headers.Counts.fitted(np.concatenate(x[:2]))
+        self.x = [self.counts.of(values).astype("int16") for values in x]
         self.sizes = sorted({max(2, window // 2**n) for n in range(4)})
 
     def candidates(self, layers):
@@ -165,7 +154,8 @@ class _Stream:
 
     def _writer(self, model, form):
         scale = self.windows.normalization
-        arguments = model, scale, self.counts, self.learned, form
+        counts = np.concatenate(self.x[:2])
+        arguments = model, scale, self.counts, counts, form
         return functools.partial(_headers.write_network, *arguments)
 
     def network(self, search):
@@ -247,33 +237,27 @@ class _Stream:
         )
         return fit[int(np.argmax(accuracies >= max(accuracies) - LOSS))]
 
-    def result(self, search, followers, headers, header, missing, folder):
+    def result(self, search, layer, folder):
         """What was found, and its folder."""
-        test, y = self.parts[2], self.y[2]
-        most = np.bincount(np.concatenate(self.y[:2])).argmax()
-        named = {"the truth": y, "most frequent class": np.full(len(y), most)}
-        for of in followers:
-            for n, answers in enumerate(of.tested):
-                for hold in (1, of.hold):
-                    name = f"{of.name}, training {n + 1}, hold {hold}"
-                    named[name] = _scores.held(answers, hold)
-        rows = [
-            {"name": name} | _scores.stream_scores(answers, y, test.rate)
-            for name, answers in named.items()
+        followers = [self.network(search), self.regression()]
+        chosen = followers[0] if layer else max(followers, key=self.validated)
+        headers = [
+            self.header(*form) for of in followers for form in of.forms()
         ]
-        answers = (
-            header.answers[1] if header.answers else header.follower.held()[0]
-        )
+        header = self.fitting([of for of in headers if of.follower is chosen])
+        header.write(folder)
+        test, y = self.parts[2], self.y[2]
+        answers = header.answers[1] if header.answers else chosen.held()[0]
         scores = {
             of.name: [_scores.unit_scores(held, test) for held in of.held()]
             for of in followers
         }
         units = "stretches" if test.groups is None else "groups"
-        names = [of.name for of in followers]
+        compared = *scores, scores, units, search.missing()
         result = _report.Result(
-            pd.DataFrame([*rows, *(of.row for of in headers)]),
+            pd.DataFrame([*self._rows(followers), *(of.row for of in headers)]),
             pd.DataFrame(search.table()),
-            _scores.verdict("network", *names, scores, units, missing),
+            _scores.verdict("network", *compared),
             self.loaded.raw_model,
             answers.astype(int),
             pd.DataFrame(_scores.recalls(answers, test)),
@@ -283,6 +267,21 @@ class _Stream:
         _report.draw_answers(test.classes, y, answers, folder / "stream.png")
         _report.write(result, self.parts, "stream.png")
         return result
+
+    def _rows(self, followers):
+        """Rows of a table: the truth, a constant, and each training."""
+        y, rate = self.y[2], self.parts[2].rate
+        most = np.bincount(np.concatenate(self.y[:2])).argmax()
+        named = {"the truth": y, "most frequent class": np.full(len(y), most)}
+        for of in followers:
+            for n, answers in enumerate(of.tested):
+                for hold in (1, of.hold):
+                    name = f"{of.name}, training {n + 1}, hold {hold}"
+                    named[name] = _scores.held(answers, hold)
+        return [
+            {"name": name} | _scores.stream_scores(answers, y, rate)
+            for name, answers in named.items()
+        ]
 
     def _lines(self, header):
         """What an engineer has to know of the header."""
