@@ -120,7 +120,7 @@ def verdict(what, network, other, scores, units, missing):
     text = (
         f"{network} has a mean of {first.mean():.3f} on the test, {other} "
         f"{second.mean():.3f}; 95 % interval of the difference {low:.3f} to "
-        f"{high:.3f} over {len(first)} trainings and {first.shape[1]} {units}."
+        f"{high:.3f} over {len(first)} seeds and {first.shape[1]} {units}."
     )
     if low > 0:
         return f"A {what} pays: {text}"

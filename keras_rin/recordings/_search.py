@@ -140,6 +140,7 @@ class Search:
             elif not self.costs or time.monotonic() < limit:
                 print(f"Compiling {candidate.name}", flush=True)
                 network = self._network(candidate)
+                network.outputs(False)  # compiles it
                 cost, begin = network.seconds(), time.monotonic()
                 network.outputs(False)
                 cost += (time.monotonic() - begin) / self.updates
@@ -155,6 +156,8 @@ class Search:
             self.reserve = finals * min(FEWEST, len(self.seeds))
             if trials + self.reserve <= left:
                 break
+        else:  # a trial and a final training, which the clock may cut
+            self.reserve = left * finals / (trials + finals)
         share = len(self.candidates) / len(measured)
         trials, finals = self._seconds(measured)
         self.needed = (spent + 2 * trials) * share + finals * len(self.seeds)
