@@ -26,17 +26,48 @@ def start_command(tmp_path, *arguments, **streams):
     )
 
 
-def test_the_command_says_that_it_loads_keras(tmp_path):
-    done = start_command(tmp_path, "stream", "a.csv", stderr=subprocess.PIPE)
-    assert done.stdout == "keras-rin: loading Keras\n"
+@pytest.fixture
+def stream(tmp_path):
+    """The arguments of a command that has all it needs."""
+    pytest.importorskip("pandas")
+    rows = [f"{n},{'ab'[n % 2]},{n // 4}" for n in range(16)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["x,label,person", *rows]))
+    return "stream", path, "--channels=x", "--label=label", "--group=person"
+
+
+def test_the_command_says_that_it_loads_keras(tmp_path, stream):
+    done = start_command(tmp_path, *stream, stderr=subprocess.PIPE)
+    assert done.stdout.endswith("\nkeras-rin: loading Keras\n")
     assert done.stderr == "Keras\n"
 
 
-def test_the_command_starts_with_standard_error_closed(tmp_path):
-    done = start_command(
-        tmp_path, "stream", "a.csv", preexec_fn=lambda: os.close(2)
-    )
-    assert done.stdout == "keras-rin: loading Keras\n"
+def test_the_command_starts_with_standard_error_closed(tmp_path, stream):
+    done = start_command(tmp_path, *stream, preexec_fn=lambda: os.close(2))
+    assert done.stdout.endswith("\nkeras-rin: loading Keras\n")
+
+
+def test_what_is_wrong_or_not_said_ends_before_keras(tmp_path, stream):
+    """With one line of error, and status 1, or a question, and status 2."""
+    streams = {"stderr": subprocess.PIPE}
+    few = [*stream[:-1], "--group=label"]
+    for arguments, status, message in (
+        (few, 1, "has 2 groups; a training, a validation and a test"),
+        (["recordings", "a.csv"], 1, "a.csv is no folder, no .csv"),
+        (stream[:2], 2, "--label=label --channels=CHANNELS"),
+        (["recordings", "a", "--flag"], 2, "unrecognized arguments: --flag"),
+        (["recordings", "a", "--seeds=x"], 2, "invalid int value: 'x'"),
+    ):
+        done = start_command(tmp_path, *arguments, **streams)
+        assert done.returncode == status and message in done.stderr
+        assert "loading" not in done.stdout
+
+
+def test_help_has_each_flag_with_its_default(tmp_path):
+    done = start_command(tmp_path, "stream", "--help")
+    assert done.returncode == 0
+    for text in ("--channels", "--device", "(default: 4096)", "(default: ,)"):
+        assert text in done.stdout
 
 
 def test_modules_are_imported_before_keras_and_the_package_later(run_script):

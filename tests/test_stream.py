@@ -261,7 +261,6 @@ def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
 @pytest.mark.exhaustive
 def test_without_compilers_nothing_is_measured_or_chosen(small, monkeypatch):
     monkeypatch.setattr(_headers.shutil, "which", lambda name: None)
-    monkeypatch.setattr(_headers, "cost", lambda *_: None)
     options = {"window": 32, "updates": 3, "seeds": 1, "layer": "GRU"}
     result = recordings.train_stream(log(), **options, **SAID)
     assert "GRU(200), integers: not run" in result.lines[0]

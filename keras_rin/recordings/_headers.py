@@ -115,6 +115,8 @@ def write_regression(regression, window, folder):
         window=window,
         inputs=channels,
         outputs=len(bias),
+        flash=4 * (weights.size + len(bias)),
+        ram=(2 * window + 16) * channels + 4,
         scale=repr(2.0**-kept),
         weights=_literals(np.round(weights * 2.0**bits).astype(int).ravel()),
         bias=_literals(np.round(bias * 2.0**kept).astype(int)),
@@ -149,9 +151,9 @@ def finish(folder, data, counts, hold):
 
 
 def cost(folder, device):
-    """What `rin.h` takes of a device, or None without its compiler."""
+    """What `rin.h` takes of a device, of which all may be `None`."""
     path = pathlib.Path(folder, f"{NAME}.h")
-    return export.StreamingFile(path, 0, 0).bill().get(DEVICES[device])
+    return export.Header(path).cost(DEVICES[device])
 
 
 def answers(folder, data):

@@ -140,7 +140,7 @@ class _Stream:
                 with tempfile.TemporaryDirectory() as folder:
                     self._writer(build().model, "integers")(folder)
                     cost = _headers.cost(folder, self.device)
-                least.append(cost.flash if cost else 0)
+                least.append(cost.flash or 0)
                 if least[-1] <= self.flash:
                     name = f"{layer}({units})"
                     candidates.append(Candidate("network", name, build, rates))
@@ -219,8 +219,8 @@ class _Stream:
                 ]
                 row |= _scores.stream_scores(answers[1], self.y[2], rate)
             cost = _headers.cost(folder, self.device)
-        cycles = cost and cost.per_step
-        row |= {"flash": cost and cost.flash, "RAM": cost and cost.ram}
+        cycles = cost.per_step
+        row |= {"flash": cost.flash, "RAM": cost.ram}
         busy = cycles and rate and cycles * rate / (1e6 * cost.megahertz)
         return Header(
             follower, write, row | {"cycles": cycles, "busy": busy}, answers

@@ -4,6 +4,9 @@ integers, in C99 and C++.
 
 x[$inputs]: one step of the input, as the sensor counts.
 y[$outputs]: the score of each class; the largest is the answer.
+
+Flash: $flash bytes for the weights, and the code.
+RAM: $ram bytes for each ${name}_state.
 */
 #ifndef ${name}_WINDOW
 #define ${name}_WINDOW
