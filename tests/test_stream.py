@@ -13,7 +13,6 @@ import pytest
 
 from keras_rin import recordings
 from keras_rin.recordings import _baselines
-from keras_rin.recordings import _command
 from keras_rin.recordings import _headers
 from keras_rin.recordings import _scores
 from keras_rin.recordings import _search
@@ -454,14 +453,3 @@ def test_corrected_labels_are_another_job(small):
         assert accuracies[-1] == pytest.approx(
             np.mean(answers == labels[-108:])
         )
-
-
-def test_the_command_stops_with_a_word(small, monkeypatch, capsys):
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    log().to_csv("log.csv", index=False)
-    flags = [f"--{key}={value}" for key, value in SAID.items()]
-    monkeypatch.setattr(_search.Search, "run", stop)
-    assert _command.main(["stream", "log.csv", *flags, "--window=32"]) == 130
-    assert "the same command resumes" in capsys.readouterr().err
