@@ -22,9 +22,9 @@ from keras_rin import export
 COMPILERS = "cc", "gcc", "clang"
 DEVICES = {"uno": "ATmega328P", "m0plus": "Cortex-M0+", "m4f": "Cortex-M4F"}
 FORMS: dict = {
-    "integers": {"weights": "int8", "states": "int16"},
-    "int8 weights": {"weights": "int8"},
-    "float32": {},
+    "integers": {"arithmetic": "integer"},
+    "int8 weights": {"arithmetic": "int8"},
+    "float32": {"arithmetic": "float32"},
 }
 SEQUENCES, STEPS = 40, 1000  # of the calibration
 NAME = "rin"  # of the header
@@ -91,9 +91,7 @@ def write_network(model, scale, units, counts, form, folder):
     inputs = keras.Input((None, len(mean)))
     layers = [keras.layers.Normalization(**moments), *model.layers]
     path = pathlib.Path(folder, f"{NAME}.h")
-    export.export_streaming(
-        keras.Sequential([inputs, *layers]), path, "c", False, **options
-    )
+    export.export_c(keras.Sequential([inputs, *layers]), path, **options)
 
 
 def write_regression(regression, window, folder):
