@@ -178,7 +178,7 @@ def fixed_points(
     that there is no other fixed point. Its time depends on the network: some
     with 64 units take seconds, some with 40 too long. `seconds` or Ctrl-C end
     the search with what it has found, and the result says how many branches
-    are open. `highspy` (`pip install "keras-rin[proofs]"`) makes it 20 to 40
+    are open. `highspy` (`pip install "keras-rin[proofs]"`) makes it tens of
     times as fast.
 
     Where I - V_AA has a singular value of at most `modulus_tolerance`, the

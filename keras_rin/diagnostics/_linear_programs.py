@@ -1,7 +1,7 @@
 """Linear programs of one set of rows, solved again as their bounds change.
 
 HiGHS keeps its basis between two programs if `highspy` is installed, which is
-20 to 40 times as fast as `scipy.optimize.linprog`.
+tens of times as fast as `scipy.optimize.linprog`.
 """
 
 import numpy as np
