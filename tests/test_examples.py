@@ -46,7 +46,10 @@ def run(name, folder, *arguments, **environment):
 
 
 RUNS = {
-    "working_memory": ("--updates=2", "| SimpleRNN ", "working_memory.png"),
+    "working_memory": (
+        "--updates=2 --seconds=2",
+        *("| RateRNN of rank 2 ", "working_memory.pdf"),
+    ),
     "many_devices": (
         *("--samples=60 --length=5 --epochs=1 --devices=2", "loss: "),
         "model-0.keras",
