@@ -4,10 +4,11 @@
     python working_memory.py --seed=1 --output=runs/decision
 
 A RIN and a rate network of rank 2, both with ReLU, see noisy evidence for 20
-steps and hold its sign for a delay of 25 to 100 steps. Two stable fixed points
-hold the decision, and a saddle lies between them. Prints the accuracy over the
-delay and what fixed points there are under no evidence, with what proves that
-these are all; draws states, flow and the branches over the evidence to a PDF.
+steps and hold its sign for a delay of 25 to 100 steps. The rate network does so
+by two stable fixed points with a saddle between them; a RIN may hold one of the
+signs by what is no fixed point. Prints the accuracy over the delay and what
+fixed points there are under no evidence, with what proves that these are all;
+draws states, flow and the branches over the evidence to a PDF.
 """
 
 import os
