@@ -175,11 +175,10 @@ def fixed_points(
     of every other unit is at most 0. All 2^units sets are solved for up to 14
     units. Beyond, branch and bound solves those that remain: a linear program
     closes a branch in which no state is left, so a search that ends is a proof
-    that there is no other fixed point. With 40 units or more that may take too
-    long: `seconds` or Ctrl-C end the search with what it has found, and the
-    result says how many branches are open. `highspy`
-    (`pip install "keras-rin[proofs]"`) makes it tens of times as fast. A RateRNN
-    of rank 1 to 3 is searched in boxes of its overlaps, at any number of units.
+    that there is no other fixed point. `seconds` or Ctrl-C end it with what it
+    has found, and the result says how many branches are open. With `highspy`
+    it is tens of times as fast. A RateRNN of rank 1 to 3 is searched in boxes
+    of its overlaps, at any number of units.
 
     Where I - V_AA has a singular value of at most `modulus_tolerance`, the
     solutions are a continuum, with its ends among the members, or none; an
