@@ -78,6 +78,12 @@ def min_gru():
     return sequential(SEQUENCE, layers.MinGRU(4, **options), cell)
 
 
+def residual_rnn():
+    options = {"penalty": 0.1, "margin": 0.2, "return_sequences": True}
+    cell = keras.layers.RNN(layers.ResidualRNNCell(3, 5))
+    return sequential(SEQUENCE, layers.ResidualRNN(4, 6, **options), cell)
+
+
 def noisy():
     return sequential(SEQUENCE, layers.NoisyRNN(layers.RINCell(4), stddev=0.0))
 
@@ -106,8 +112,8 @@ def convnet():
 
 
 MODELS = (
-    *(recurrent, partial_identity, deep_transition, min_gru, noisy),
-    *(rate, residual, convnet),
+    *(recurrent, partial_identity, deep_transition, min_gru, residual_rnn),
+    *(noisy, rate, residual, convnet),
 )
 
 

@@ -15,11 +15,10 @@ pytestmark = pytest.mark.one_backend
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-# The room of recordings has a message of its own.
 FILES = [
     path
     for path in (ROOT / "keras_rin").rglob("*.py")
-    if path.parent.name != "recordings" and path.stem != "_extras"
+    if path.stem != "_extras"
 ]
 
 

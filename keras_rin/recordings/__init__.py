@@ -1,12 +1,13 @@
 """Which recurrent layer suits your recordings: read, compare, deploy.
 
-The functions need `pip install "keras-rin[recordings]"`; the command
+The functions need the packages of the extra `recordings`; the command
 `keras-rin` has their arguments as flags.
 """
 
 import importlib
 import typing
 
+from keras_rin._extras import install_command
 from keras_rin.recordings._recordings import MissingArguments
 from keras_rin.recordings._recordings import Recordings
 
@@ -44,7 +45,7 @@ def __getattr__(name):
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"keras_rin.recordings needs {error.name}: "
-            'pip install "keras-rin[recordings]"',
+            f"{install_command('recordings')}",
             name=error.name,
         ) from error
     return getattr(module, name)

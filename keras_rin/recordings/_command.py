@@ -6,6 +6,7 @@ import sys
 import typing
 
 from keras_rin import _installed_backend
+from keras_rin._extras import install_command
 
 COLUMNS = {
     "channels": "Columns of numbers, with commas between.",
@@ -78,7 +79,7 @@ def main(arguments=None) -> int:
         print("keras-rin: stopped; the same command resumes.", file=sys.stderr)
         return 130
     except ModuleNotFoundError as error:
-        text = f'{error.name}: pip install "keras-rin[recordings]"'
+        text = f"{error.name}: {install_command('recordings')}"
         print(f"keras-rin needs {text}", file=sys.stderr)
         return 1
     except (OSError, ValueError) as error:
