@@ -93,7 +93,7 @@ def test_the_pictures_of_the_pages_are_drawn(tmp_path, monkeypatch):
     from docs import pictures
 
     monkeypatch.setattr(pictures, "FOLDER", tmp_path)
-    of_pages = {"dynamics", "gradients", "memory", "reach", "tutorial"}
+    of_pages = {"dynamics", "memory", "reach", "tutorial"}
     for name in of_pages:
         monkeypatch.delitem(pictures.PICTURES, name)
     draw_cube = functools.partial(pictures.draw_cube, updates=2)
@@ -101,7 +101,7 @@ def test_the_pictures_of_the_pages_are_drawn(tmp_path, monkeypatch):
     pictures.main([])
     names = {path.stem for path in tmp_path.iterdir()}
     of_several = {"accuracy", "eigenvalues", "gradient_norms"}
-    of_several |= {"rates", "sweep"}
+    of_several |= {"gradients", "rates", "sweep"}
     shown = re.findall(
         r"\](?:\(|\(docs/)pictures/(\w+)\.svg\)", "".join(TEXTS.values())
     )

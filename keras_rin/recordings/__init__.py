@@ -7,7 +7,7 @@ The functions need the packages of the extra `recordings`; the command
 import importlib
 import typing
 
-from keras_rin._extras import install_command
+from keras_rin import _extras
 from keras_rin.recordings._recordings import MissingArguments
 from keras_rin.recordings._recordings import Recordings
 
@@ -45,7 +45,7 @@ def __getattr__(name):
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"keras_rin.recordings needs {error.name}: "
-            f"{install_command('recordings')}",
+            f"{_extras.install_command('recordings')}",
             name=error.name,
         ) from error
     return getattr(module, name)
