@@ -158,7 +158,8 @@ def test_drawn_settings_are_the_numpy_loop(seed):
     x, h = rng.normal(size=(batch, time, 2)), rng.normal(size=(batch, units))
     outputs = layer(x, initial_state=h)
     expected, _ = numpy_run(weights64(layer), x, h, None)
-    assert_same(outputs, expected, 1e-6, 1e-6)
+    tolerance = 1e-5 if BACKEND == "torch" else 1e-6  # float32 products there
+    assert_same(outputs, expected, tolerance, tolerance)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ def identity_recurrence(
     Returns these and, with a `margin`, the sum of relu(a_t + margin) over units
     and unmasked time steps, `(batch,)` in float32, else `None`.
     """
+    # Custom gradients of TensorFlow take no variables.
+    operands = operands.replaced(map(ops.copy, operands.tensors()))
     time = ops.shape(operands.x)[1]
     loop_of_torch = LOOPS_OF_TORCH.get(activation)
     is_elman = operands.output_kernel is None and operands.mask is None

@@ -52,13 +52,11 @@ def in_pieces(operands, pieces, missing):
     # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
     cut = batch, pieces, time // pieces
     units = operands.recurrent_kernel.shape[0]
-    operands = operands._replace(
+    return operands._replace(
         x=ops.reshape(x, (*cut, features)),
         initial_state=ops.reshape(operands.initial_state, (batch, units)),
         mask=None if mask is None else ops.reshape(mask, cut),
     )
-    # Custom gradients of TensorFlow take no variables.
-    return operands.replaced([ops.copy(t) for t in operands.tensors()])
 
 
 def cut_piece(sequence, p):
