@@ -103,9 +103,9 @@ def figure(results):
             )
     axes.axvline(200, color="grey", linestyle=":", linewidth=1)
     axes.set(xscale="log", xlabel="time steps of the test sequences")
-    axes.set(yscale="log", ylabel="normalized loss", ylim=(1e-6, 3))
+    axes.set(yscale="log", ylabel="normalized loss", ylim=(1e-7, 3))
     axes.set_title("Adding, trained on sequences of 200 steps", loc="left")
-    axes.legend(loc="center right")
+    axes.legend(loc=(0.34, 0.66))
     return figure
 
 

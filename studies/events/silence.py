@@ -33,7 +33,9 @@ def measure(samples=10_000, lengths=LENGTHS, sequences=8, updates=2_000):
         name: [errors_over(model, x, y, length) for length in lengths]
         for name, model in (("ResidualRNN", residual), ("RIN", rin))
     }
-    return {"lengths": lengths, "errors": errors, **raster(residual, x[:1])}
+    apart = np.ptp(np.argwhere(x[..., 1])[:, 1].reshape(-1, 2), axis=1)
+    farthest = x[apart.argmax()][None]
+    return {"lengths": lengths, "errors": errors, **raster(residual, farthest)}
 
 
 def residual_network(x, y):
@@ -83,7 +85,8 @@ def figure(results):
     for mark in results["marks"]:
         left.axvline(mark, color="grey", linestyle=":", linewidth=1)
     left.plot(
-        *(results["steps"], results["units"], "|"), color=COLORS["ResidualRNN"]
+        *(results["steps"], results["units"], "o"),
+        **{"color": COLORS["ResidualRNN"], "markersize": 4},
     )
     left.set(xlabel="time step", ylabel="inner unit", xlim=(-5, STEPS + 5))
     left.set_ylim(-1, results["inner_units"])
