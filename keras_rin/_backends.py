@@ -61,7 +61,7 @@ def _can_compile(inputs):
     """
     import tensorflow as tf
 
-    if tf.executing_eagerly() or None in inputs[0].shape[1:-1]:
+    if tf.executing_eagerly() or inputs[0].shape[1] is None:
         return False
     return not _is_instrumented()
 

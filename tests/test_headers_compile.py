@@ -34,7 +34,7 @@ STRICTER = """-Wconversion -Wdouble-promotion -Wfloat-equal -Wshadow
     -Wstrict-aliasing"""
 LEVELS = {"gcc": "-O0", "g++": "-O2", "clang": "-O3", "clang++": "-Os"}
 # What templates of C may contain, and names that mean something to a compiler.
-STEMS = """NAME PREFIX_name WEIGHTS SCALES_TYPE SIZE VALUES private2 formula
+STEMS = """NAME PREFIX_name WEIGHTS SCALES_TYPE SIZE VALUE private2 formula
     float_z state_step reset_inputs linux""".split()
 
 

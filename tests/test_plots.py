@@ -1,5 +1,3 @@
-import sys
-
 import keras
 import matplotlib.pyplot
 import numpy as np
@@ -135,12 +133,6 @@ def test_it_is_refused_before_anything_is_drawn(name, message, data, options):
     with pytest.raises(ValueError, match=f"{message}.*Received"):
         plot(name, data, ax=ax, **options)
     assert not ax.get_lines() and not ax.get_xlabel()
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"keras-rin\[plots\]"):
-        plots.plot_learning_curves({"RIN": [[1.0, 0.5]]}, ylabel="loss")
 
 
 def test_lines_differ_and_a_layer_has_one_style_in_whatever_order():

@@ -8,6 +8,7 @@ from keras_rin._recurrence.activations import PULLBACKS
 from keras_rin._recurrence.forward import run_piece
 from keras_rin._recurrence.operands import cut_piece
 from keras_rin._recurrence.operands import has_more_units_than_features
+from keras_rin._recurrence.operands import in_pieces
 from keras_rin._recurrence.operands import project
 from keras_rin._recurrence.operands import projected_piece
 from keras_rin._recurrence.operands import scan_steps
@@ -100,12 +101,14 @@ def backward(
     of the sequence. With `phi`, `states` are the last ones of the pieces, and
     the others are computed again.
     """
+    pieces = ops.shape(states)[0]
+    operands = in_pieces(operands, pieces)
     is_residual = operands.output_kernel is not None
     adjoint = (_ResidualAdjoint if is_residual else _Adjoint)(
         operands, activation, margin, d_activity
     )
     steps = ops.shape(operands.x)[2]
-    last = ops.shape(operands.x)[1] * steps - 1
+    last = pieces * steps - 1
 
     def gradient_at_step(t):
         """The gradient of the loss by h_t alone."""
@@ -153,7 +156,7 @@ def backward(
     (carry, d_weights, *d_output_kernel), d_x_or_z = scan(
         run_piece_back,
         (adjoint.first_carry(), *d_weights),
-        ops.shape(operands.x)[1],
+        pieces,
         reverse=True,
     )
     units = operands.recurrent_kernel.shape[0]

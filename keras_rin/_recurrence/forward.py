@@ -4,23 +4,26 @@ from keras import ops
 
 from keras_rin._backends import scan
 from keras_rin._backends import where
+from keras_rin._recurrence.operands import in_pieces
 from keras_rin._recurrence.operands import projected_piece
 from keras_rin._recurrence.operands import scan_steps
 from keras_rin._recurrence.operands import unmasked_steps
 
 
-def forward(phi, operands, margin, stores_all):
+def forward(phi, pieces, operands, margin, stores_all):
     """The hidden states, `(pieces, steps, batch, units)`, and the activity.
 
     Without `stores_all` the last ones of the pieces, `(pieces, batch, units)`,
     without a margin no activity.
     """
 
+    operands = in_pieces(operands, pieces)
+
     def run(carry, p):
         carry, states = run_piece(phi, operands, carry, p, margin)
         return carry, states if stores_all else carry[0]
 
-    batch, pieces, *_ = ops.shape(operands.x)
+    batch = ops.shape(operands.x)[0]
     carry: tuple = (operands.initial_state,)
     if margin is not None:
         carry += (ops.zeros((batch,), "float32"),)

@@ -30,8 +30,8 @@ from keras_rin._recurrence.activations import fastest_activation
 from keras_rin._recurrence.backward import backward
 from keras_rin._recurrence.forward import forward
 from keras_rin._recurrence.operands import has_more_units_than_features
-from keras_rin._recurrence.operands import in_pieces
 from keras_rin._recurrence.operands import join_pieces
+from keras_rin._recurrence.operands import padded
 from keras_rin._recurrence.operands import project
 
 BACKENDS = ("tensorflow", "jax", "torch")
@@ -68,11 +68,11 @@ def identity_recurrence(
         ), None
     pieces, missing = _divide(time, recompute)
     is_padded = not isinstance(missing, int) or missing > 0
-    operands = in_pieces(operands, pieces, missing if is_padded else None)
+    operands = padded(operands, missing if is_padded else None)
     tensors = operands.tensors()
     is_prediction = keras_predicts(*tensors)
     recurrence = _differentiable(
-        *(operands, activation, margin, return_sequences),
+        *(operands, activation, margin, pieces, return_sequences),
         recompute=recompute or is_prediction,
         compiled=is_prediction or pays_to_compile(tensors),
     )
@@ -86,6 +86,7 @@ def _differentiable(
     operands,
     activation,
     margin,
+    pieces,
     return_sequences,
     recompute,
     compiled,
@@ -101,11 +102,11 @@ def _differentiable(
         constants = operands.replaced(stop_gradients(tensors))
         stores_all = return_sequences or not recompute
         states, *activity = maybe_compile(forward)(
-            phi, constants, margin, stores_all
+            phi, pieces, constants, margin, stores_all
         )
-        batch, pieces, steps, _ = ops.shape(constants.x)
+        batch, time, _ = ops.shape(constants.x)
         units = constants.recurrent_kernel.shape[0]
-        shape = pieces, steps if stores_all else 1, batch, units
+        shape = pieces, time // pieces if stores_all else 1, batch, units
         states = ops.reshape(states, shape)
         stored_states = states[:, -1:] if recompute else states
 
@@ -116,9 +117,9 @@ def _differentiable(
             states, d_outputs, *d_activity = stop_gradients(
                 (stored_states, *upstream)
             )
-            batch, pieces, steps, _ = ops.shape(saved.x)
-            time = [pieces * steps] if return_sequences else []
-            d_outputs = ops.reshape(d_outputs, (batch, *time, units))
+            batch, time, _ = ops.shape(saved.x)
+            steps = [time] if return_sequences else []
+            d_outputs = ops.reshape(d_outputs, (batch, *steps, units))
             again = phi if recompute else None
             d_x, *d_others = maybe_compile(backward)(
                 *(activation, saved, margin, states, d_outputs),
@@ -127,11 +128,10 @@ def _differentiable(
             )
             if not has_more_units_than_features(saved.kernel):
                 d_x = project(d_x, ops.transpose(saved.kernel))
-            d_x = ops.transpose(d_x, (2, 0, 1, 3))
             differentiated = tensors[: len(d_others) + 1]
             d_tensors = [
                 first_derivative_only(gradient, *upstream, *differentiated)
-                for gradient in (d_x, *d_others)
+                for gradient in (join_pieces(d_x), *d_others)
             ]
             return *d_tensors, *[None] * (len(tensors) - len(d_tensors))
 

@@ -36,25 +36,36 @@ class Operands(NamedTuple):
         return z + h @ self.recurrent_kernel
 
 
-def in_pieces(operands, pieces, missing):
-    """The operands, with x and the mask in pieces of equal length.
+def padded(operands, missing):
+    """The operands, of one batch size, with `missing` masked steps at the end.
 
-    With `missing` masked time steps at the end, unless it is `None`.
+    Unless it is `None`.
     """
     x, mask = operands.x, operands.mask
-    batch, time, features = ops.shape(x)
+    batch, time, _ = ops.shape(x)
     if missing is not None:
         mask = ops.ones((batch, time), "bool") if mask is None else mask
         x = ops.pad(x, ((0, 0), (0, missing), (0, 0)))
         mask = ops.pad(mask, ((0, 0), (0, missing)))
-        time = time + missing
     # TensorFlow may know the batch size of one tensor and not of another, and
     # its loops refuse a carry that loses it. Hence every `ops.reshape` here.
-    cut = batch, pieces, time // pieces
     units = operands.recurrent_kernel.shape[0]
+    if mask is not None:
+        mask = ops.reshape(mask, (batch, ops.shape(x)[1]))
+    initial_state = ops.reshape(operands.initial_state, (batch, units))
+    return operands._replace(x=x, initial_state=initial_state, mask=mask)
+
+
+def in_pieces(operands, pieces):
+    """The operands, with x and the mask in pieces of equal length.
+
+    In a graph TensorFlow would join this reshape with one that checks a batch
+    size, so it is a part of the loops.
+    """
+    batch, time, features = ops.shape(operands.x)
+    cut, mask = (batch, pieces, time // pieces), operands.mask
     return operands._replace(
-        x=ops.reshape(x, (*cut, features)),
-        initial_state=ops.reshape(operands.initial_state, (batch, units)),
+        x=ops.reshape(operands.x, (*cut, features)),
         mask=None if mask is None else ops.reshape(mask, cut),
     )
 

@@ -18,7 +18,7 @@ class Cell(Operation):
         self.cell, self.name, self.is_masked = cell, name, is_masked
         self.row = description_of(cell)
         self.units = keras.tree.flatten(cell.state_size)[0]
-        self.gate_size = getattr(cell, self.row.gate_size)
+        self.gate_size = getattr(cell, self.row.gate_size, self.units)
 
     def write(self, program, x, size, is_last):
         self._program, self._x = program, x
