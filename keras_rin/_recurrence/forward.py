@@ -16,7 +16,6 @@ def forward(phi, pieces, operands, margin, stores_all):
     Without `stores_all` the last ones of the pieces, `(pieces, batch, units)`,
     without a margin no activity.
     """
-
     operands = in_pieces(operands, pieces)
 
     def run(carry, p):
@@ -34,10 +33,8 @@ def forward(phi, pieces, operands, margin, stores_all):
 def run_piece(phi, operands, carry, p, margin=None):
     """The last state of piece p and the activity, and all its states."""
     z = projected_piece(operands, p)
-    output_kernel, unmasked = (
-        operands.output_kernel,
-        unmasked_steps(operands, p),
-    )
+    output_kernel = operands.output_kernel
+    unmasked = unmasked_steps(operands, p)
     has_mask = unmasked is not None
 
     def step(carry, i):

@@ -119,8 +119,8 @@ def tables(results):
         last = np.array(losses[length])
         seconds = [run["seconds"] for run in runs]
         cells = [spread(values, 2) for values in losses.values()]
-        kept = f"{(last <= BAR).sum()} of {len(last)}"
-        rows.append([BACKENDS[backend], *cells, kept, spread(seconds, 2)])
+        within_bar = f"{(last <= BAR).sum()} of {len(last)}"
+        rows.append([BACKENDS[backend], *cells, within_bar, spread(seconds, 2)])
     lengths = [f"{int(length):,} steps" for length in losses]
     header = ["backend", *lengths, f"at most {BAR} at the last", "seconds"]
     caption = "Normalized loss (median, lowest to highest of the seeds)"
