@@ -40,7 +40,7 @@ def keras_predicts(*inputs):
 
     An export has to trace plain operations, which every exporter supports.
     """
-    if keras.backend.backend() != "tensorflow" or not _can_compile(inputs):
+    if keras.backend.backend() != "tensorflow" or not _can_compile():
         return False
     return _outermost_function() in STEPS_OF_KERAS and (
         not _is_differentiated(inputs[:5])
@@ -48,22 +48,20 @@ def keras_predicts(*inputs):
 
 
 def pays_to_compile(inputs):
-    """Whether XLA runs and saves time where TensorFlow is tracing."""
-    if keras.backend.backend() != "tensorflow":
-        return False
-    return _can_compile(inputs) and _is_differentiated(inputs[:5])
-
-
-def _can_compile(inputs):
-    """Whether XLA can compile what is traced, once for many calls.
+    """Whether XLA runs and saves time where TensorFlow is tracing.
 
     It compiles each number of time steps separately.
     """
+    if keras.backend.backend() != "tensorflow" or not _can_compile():
+        return False
+    return inputs[0].shape[1] is not None and _is_differentiated(inputs[:5])
+
+
+def _can_compile():
+    """Whether XLA can compile what is traced."""
     import tensorflow as tf
 
-    if tf.executing_eagerly() or inputs[0].shape[1] is None:
-        return False
-    return not _is_instrumented()
+    return not (tf.executing_eagerly() or _is_instrumented())
 
 
 def _outermost_function():

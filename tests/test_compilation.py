@@ -48,6 +48,7 @@ class Traced(keras.layers.Layer):
     """Counts the compiled loops of each graph in which it is called."""
 
     loops: list = []
+    supports_masking = True
 
     def call(self, inputs):
         import tensorflow as tf
@@ -92,15 +93,43 @@ def test_each_step_of_keras_compiles_the_loop(step, fused, compiled):
     assert traces and set(traces) == {1}
 
 
-@pytest.mark.parametrize("options", [{"time": None}, {"fused": False}])
-def test_other_predictions_run_the_plain_loop(options):
-    model = traced_model(**options)
+def test_the_loop_of_keras_is_not_compiled():
+    model = traced_model(fused=False)
     model.compile("sgd", "mse", run_eagerly=False)
     Traced.loops.clear()
-    for time in (3, 7) if "time" in options else (7,):
-        model.predict_on_batch(X[:, :time])
-    expected = [1, 0] if "time" in options else [0]
-    assert Traced.loops == expected
+    model.predict_on_batch(X)
+    assert Traced.loops == [0]
+
+
+@pytest.mark.parametrize(
+    "compiled, sequences",
+    first_of([("default", True), ("default", False), ("XLA", False)]),
+)
+def test_predictions_of_lengths_that_vary_run_compiled_pieces(
+    rng, compiled, sequences
+):
+    model = keras.Sequential(
+        [
+            keras.Input((None, 2)),
+            keras.layers.Masking(1.0),
+            RIN(3, return_sequences=sequences),
+            Traced(),
+            keras.layers.Dense(1),
+        ]
+    )
+    model.compile("sgd", "mse", **COMPILED[compiled])
+    Traced.loops.clear()
+    for time in (3, 1, 128, 129, 300):
+        x = rng.normal(size=(4, time, 2)).astype("float32")
+        x[:2, time // 2 :] = 1.0  # masked
+        # The call of a model, outside of `predict`, runs the plain loop.
+        expected = references.to_numpy(model(x))
+        references.assert_same(model.predict(x, verbose=0), expected, 1e-5)
+        if not sequences:  # their loss leaves masked steps out
+            loss = model.evaluate(x, 0 * expected, verbose=0)
+            np.testing.assert_allclose(loss, np.mean(expected**2), 1e-4)
+    counts = set(Traced.loops)
+    assert counts - {0} == {1}
 
 
 class Curved(keras.Model):
@@ -241,5 +270,5 @@ def test_lengths_that_vary_are_not_compiled_one_by_one(run_script, tmp_path):
     printed = run_script(COUNT_COMPILATIONS, str(tmp_path), XLA_FLAGS=flags)
     counts = [int(n) for n in re.findall(r"compiled: (\d+)", printed)]
     # The first length, forward and backward, and once more without a
-    # gradient; Keras then leaves it undefined.
-    assert counts == [2] * 21 + [3] * 14
+    # gradient; Keras then leaves it undefined, and a piece is compiled.
+    assert counts == [2] * 21 + [3] * 2 + [4] * 12

@@ -10,7 +10,7 @@ from keras_rin._recurrence.operands import cut_piece
 from keras_rin._recurrence.operands import has_more_units_than_features
 from keras_rin._recurrence.operands import in_pieces
 from keras_rin._recurrence.operands import project
-from keras_rin._recurrence.operands import projected_piece
+from keras_rin._recurrence.operands import projected
 from keras_rin._recurrence.operands import scan_steps
 from keras_rin._recurrence.operands import sum_of_products
 from keras_rin._recurrence.operands import unmasked_steps
@@ -41,7 +41,7 @@ class _Adjoint:
         """dL/dh_{t-1} without what step t - 1 puts out."""
         return carry[0] + carry[-1] @ self.recurrent_transposed
 
-    def inner(self, h, previous, p):
+    def inner(self, h, previous, piece):
         """u = phi(a) and, where it is needed, a, of all steps of a piece."""
         return h, None
 
@@ -71,9 +71,8 @@ class _ResidualAdjoint(_Adjoint):
         shape = ops.shape(identity)[0], inner_units
         return identity, ops.zeros(shape, identity.dtype)
 
-    def inner(self, h, previous, p):
-        z = projected_piece(self.operands, p)
-        a = z + project(previous, self.operands.recurrent_kernel)
+    def inner(self, h, previous, piece):
+        a = projected(piece) + project(previous, self.operands.recurrent_kernel)
         return self.activation(a), a
 
     def step(self, d_h, u, a, unmasked):
@@ -120,12 +119,12 @@ def backward(
 
     def run_piece_back(carry, p):
         carry, *d_weights = carry
-        before, h = states_before[p], states[p]
+        before, h, piece = states_before[p], states[p], cut_piece(operands, p)
         if phi:
-            h = run_piece(phi, operands, (before,), p)[1]
+            h = run_piece(phi, piece, (before,))[1]
         previous = ops.concatenate([before[None], h[:-1]])
-        u, a = adjoint.inner(h, previous, p)
-        unmasked = unmasked_steps(operands, p)
+        u, a = adjoint.inner(h, previous, piece)
+        unmasked = unmasked_steps(piece)
 
         def step(carry, i):
             d_h = adjoint.through_step(carry) + gradient_at_step(p * steps + i)
@@ -136,8 +135,8 @@ def backward(
             *(step, carry, steps), reverse=True, outputs=1 + is_residual
         )
         d_a = outputs[0]
-        x = cut_piece(operands.x, p)
-        factors = ops.concatenate([previous, x, ops.ones_like(h[..., :1])], -1)
+        ones = ops.ones_like(h[..., :1])
+        factors = ops.concatenate([previous, piece.x, ones], -1)
         products = [sum_of_products(factors, d_a)]
         products += adjoint.output_gradients(u, unmasked, outputs)
         d_weights = [

@@ -4,42 +4,44 @@ from keras import ops
 
 from keras_rin._backends import scan
 from keras_rin._backends import where
+from keras_rin._recurrence.operands import cut_piece
 from keras_rin._recurrence.operands import in_pieces
-from keras_rin._recurrence.operands import projected_piece
+from keras_rin._recurrence.operands import projected
 from keras_rin._recurrence.operands import scan_steps
 from keras_rin._recurrence.operands import unmasked_steps
 
 
-def forward(phi, pieces, operands, margin, stores_all):
+def forward(phi, pieces, operands, margin, stores_all, run=None):
     """The hidden states, `(pieces, steps, batch, units)`, and the activity.
 
     Without `stores_all` the last ones of the pieces, `(pieces, batch, units)`,
-    without a margin no activity.
+    without a margin no activity. `run` is `run_piece`, if it is compiled alone.
     """
     operands = in_pieces(operands, pieces)
+    run = run or run_piece
 
-    def run(carry, p):
-        carry, states = run_piece(phi, operands, carry, p, margin)
+    def next_piece(carry, p):
+        carry, states = run(phi, cut_piece(operands, p), carry, margin)
         return carry, states if stores_all else carry[0]
 
     batch = ops.shape(operands.x)[0]
     carry: tuple = (operands.initial_state,)
     if margin is not None:
         carry += (ops.zeros((batch,), "float32"),)
-    (_, *activity), states = scan(run, carry, pieces)
+    (_, *activity), states = scan(next_piece, carry, pieces)
     return states, *activity
 
 
-def run_piece(phi, operands, carry, p, margin=None):
-    """The last state of piece p and the activity, and all its states."""
-    z = projected_piece(operands, p)
-    output_kernel = operands.output_kernel
-    unmasked = unmasked_steps(operands, p)
+def run_piece(phi, piece, carry, margin=None):
+    """The last state of a piece and the activity, and all its states."""
+    z = projected(piece)
+    output_kernel = piece.output_kernel
+    unmasked = unmasked_steps(piece)
     has_mask = unmasked is not None
 
     def step(carry, i):
         h, *activity = carry
-        a = operands.argument(z[i], h)
+        a = piece.argument(z[i], h)
         new_h = phi(a)
         if output_kernel is not None:
             new_h = h + new_h @ output_kernel

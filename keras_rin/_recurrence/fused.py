@@ -12,6 +12,7 @@ hidden states of all steps are kept in memory. With `recompute` only the last
 one of each piece is, and the backward pass runs each piece again.
 """
 
+import functools
 import math
 
 import keras
@@ -29,6 +30,7 @@ from keras_rin._recurrence.activations import LOOPS_OF_TORCH
 from keras_rin._recurrence.activations import fastest_activation
 from keras_rin._recurrence.backward import backward
 from keras_rin._recurrence.forward import forward
+from keras_rin._recurrence.forward import run_piece
 from keras_rin._recurrence.operands import has_more_units_than_features
 from keras_rin._recurrence.operands import join_pieces
 from keras_rin._recurrence.operands import padded
@@ -38,6 +40,10 @@ BACKENDS = ("tensorflow", "jax", "torch")
 
 # The largest number of pieces of a sequence, and the fewest steps of a piece.
 MOST_PIECES, FEWEST_STEPS = 16, 16
+
+# The steps of a piece of a sequence of unknown length that Keras predicts: XLA
+# compiles one piece, whatever the length.
+COMPILED_STEPS = 128
 
 
 def identity_recurrence(
@@ -66,11 +72,16 @@ def identity_recurrence(
         return run_rnn_of_torch(
             loop_of_torch, operands.tensors(), return_sequences
         ), None
-    pieces, missing = _divide(time, recompute)
+    tensors = operands.tensors()
+    is_prediction = keras_predicts(*tensors)
+    if is_prediction and not isinstance(time, int):
+        pieces = ops.maximum(-(-time // COMPILED_STEPS), 1)
+        missing = pieces * COMPILED_STEPS - time
+    else:
+        pieces, missing = _divide(time, recompute)
     is_padded = not isinstance(missing, int) or missing > 0
     operands = padded(operands, missing if is_padded else None)
     tensors = operands.tensors()
-    is_prediction = keras_predicts(*tensors)
     recurrence = _differentiable(
         *(operands, activation, margin, pieces, return_sequences),
         recompute=recompute or is_prediction,
@@ -93,6 +104,9 @@ def _differentiable(
 ):
     """The recurrence as a function of its tensors that has a gradient."""
     maybe_compile = with_xla if compiled else (lambda loop: loop)
+    run_forward = maybe_compile(forward)
+    if compiled and operands.x.shape[1] is None:
+        run_forward = functools.partial(forward, run=with_xla(run_piece))
     phi = fastest_activation(activation, compiled)
 
     # All tensors are arguments, because a transformation replaces arguments
@@ -101,7 +115,7 @@ def _differentiable(
         # Otherwise, eager TensorFlow would also differentiate the loop.
         constants = operands.replaced(stop_gradients(tensors))
         stores_all = return_sequences or not recompute
-        states, *activity = maybe_compile(forward)(
+        states, *activity = run_forward(
             phi, pieces, constants, margin, stores_all
         )
         batch, time, _ = ops.shape(constants.x)

@@ -12,7 +12,9 @@ from keras_rin._backends import scan
 class Operands(NamedTuple):
     """The tensors of a recurrence, in the order of their gradients."""
 
-    x: Any  # (batch, time, features), or (batch, pieces, steps, features)
+    # (batch, time, features); (batch, pieces, steps, features) of all pieces,
+    # (steps, batch, features) of one
+    x: Any
     kernel: Any  # W (features, inner units)
     bias: Any  # b (inner units,)
     initial_state: Any  # h_0 (batch, units)
@@ -70,21 +72,23 @@ def in_pieces(operands, pieces):
     )
 
 
-def cut_piece(sequence, p):
-    """Piece p of a sequence `(batch, pieces, steps, ...)`, time axis first."""
-    return ops.swapaxes(sequence[:, p], 0, 1)
+def cut_piece(operands, p):
+    """The operands, with x and the mask of piece p, time axis first."""
+    x, mask = operands.x, operands.mask
+    return operands._replace(
+        x=ops.swapaxes(x[:, p], 0, 1),
+        mask=None if mask is None else ops.swapaxes(mask[:, p], 0, 1),
+    )
 
 
-def projected_piece(operands, p):
-    """z = x W + b of piece p, `(steps, batch, inner units)`."""
-    return project(cut_piece(operands.x, p), operands.kernel) + operands.bias
+def projected(piece):
+    """z = x W + b of a piece, `(steps, batch, inner units)`."""
+    return project(piece.x, piece.kernel) + piece.bias
 
 
-def unmasked_steps(operands, p) -> Any:
-    """Where piece p is not masked, `(steps, batch, 1)`, or `None`."""
-    if operands.mask is None:
-        return None
-    return cut_piece(operands.mask, p)[..., None]
+def unmasked_steps(piece) -> Any:
+    """Where a piece is not masked, `(steps, batch, 1)`, or `None`."""
+    return None if piece.mask is None else piece.mask[..., None]
 
 
 def join_pieces(pieces):
