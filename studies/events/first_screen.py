@@ -7,67 +7,32 @@ training and tests together.
 """
 
 import collections
-import json
-import os
-import pathlib
-import re
-import resource
-import subprocess
-import sys
-import tempfile
 
 import numpy as np
 
+from engine import page_block
 from engine import pictures
 from engine import record
 from engine.measurement import groups
 from engine.measurement import spread
 from engine.partial_runs import PartialRuns
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+PRINT = "\nimport json\nprint(json.dumps(losses))\n"
 BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX"}
 BAR = 0.002  # which all seeds should keep at a million steps
 COLORS = {"tensorflow": "#cc6677", "jax": "#332288"}
 
 
-def measure(seeds=10, replaced=None, partial=None):
+def measure(seeds=10, replaced=(), partial=None):
     runs = PartialRuns(partial, ("backend", "seed"))
     keys = [(backend, seed) for seed in range(seeds) for backend in BACKENDS]
 
     def run(backend, seed):
-        return run_block(backend, seed, replaced or {})
+        code = page_block.code_of("README.md", seed, replaced) + PRINT
+        losses, seconds = page_block.run(code, backend)
+        return {"losses": losses, "seconds": seconds}
 
     return {"runs": runs.complete(keys, run)}
-
-
-def run_block(backend, seed, replaced):
-    """The losses that the block of the README computes, by length."""
-    (code,) = re.findall(
-        r"^```python\n(.*?)^```$", README.read_text(), re.M | re.S
-    )
-    for text, other in {
-        "seed(0)": f"seed({seed})",
-        "rng(0)": f"rng({seed})",
-        **replaced,
-    }.items():
-        if text not in code:
-            raise ValueError(f"The block of the README has no {text}.")
-        code = code.replace(text, other)
-    code += "\nimport json\nprint(json.dumps(losses))\n"
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "KERAS_BACKEND": backend, "MPLBACKEND": "agg"},
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime - before.ru_utime
-    losses = json.loads(done.stdout.splitlines()[-1])
-    return {"losses": losses, "seconds": seconds}
 
 
 def figure(results):
