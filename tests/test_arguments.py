@@ -101,7 +101,6 @@ REFUSED = [
         (function, "recurrent_matrix", NO_MATRIX)
         for function in (
             diagnostics.henrici_departure,
-            diagnostics.numerical_radius,
             diagnostics.spectral_radius,
             diagnostics.transient_amplification,
         )
@@ -123,7 +122,7 @@ REFUSED = [
     (points, "iterations", NO_SIZE),
     (partial(near_identity_factors, HALF), "depth", NO_SIZE),
     (SMALL_NET, "blocks", NO_SIZE),
-    (callbacks.RecurrentDiagnostics, "budget", [-1, 2]),
+    (callbacks.RecurrentDiagnostics, "every", NO_SIZE),
     (EIGENVALUES, "points", [1]),
     (EIGENVALUES, "levels", [[[0, 0]]]),
     *((make, "samples", NO_SIZE) for make in (ADDING, COPYING, MATCH)),

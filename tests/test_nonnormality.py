@@ -4,7 +4,6 @@ from references import orthogonal
 from scipy.linalg import LinAlgWarning
 
 from keras_rin.diagnostics import henrici_departure
-from keras_rin.diagnostics import numerical_radius
 from keras_rin.diagnostics import spectral_radius
 from keras_rin.diagnostics import transient_amplification
 
@@ -18,18 +17,6 @@ def test_the_radius_of_a_chain_with_feedback_has_a_closed_form(units, sign):
     matrix = 0.99 * np.eye(units, k=1) + sign * 0.04 * np.eye(units, k=-1)
     radius = 2 * np.sqrt(0.99 * 0.04) * np.cos(np.pi / (units + 1))
     assert spectral_radius(matrix) == pytest.approx(radius, rel=1e-12)
-
-
-@pytest.mark.parametrize("units", [1, 2, 5, 40])
-def test_the_numerical_radius_of_a_chain_is_a_cosine(units):
-    radius = numerical_radius(3 * np.eye(units, k=1))
-    assert radius == pytest.approx(3 * np.cos(np.pi / (units + 1)), abs=1e-12)
-
-
-@pytest.mark.parametrize("a, b, c", [(0.5, 3, -0.9), (1, 1, 1), (-2, 0.1, 0)])
-def test_two_units_have_an_ellipse_with_the_eigenvalues_as_foci(a, b, c):
-    radius = abs(a + c) / 2 + np.hypot(a - c, b) / 2
-    assert numerical_radius([[a, b], [0, c]]) == pytest.approx(radius)
 
 
 def test_a_response_beyond_float64_on_the_way_still_ends():

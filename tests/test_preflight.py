@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from references import Averaging
 from references import assert_same
-from scipy.stats import entropy
 
 from keras_rin.diagnostics import Preflight
 from keras_rin.diagnostics import PreflightLayer
@@ -46,8 +45,6 @@ def test_it_measures_what_the_first_update_sees(data):
     model = model_of(keras.layers.Masking(-7), lstm, keras.layers.Dense(1))
     lstm.cell.recurrent_kernel.assign(np.full((3, 12), 0.1))
     report = preflight(model, padded, y)
-    penalty = 36 * 0.01 * 0.1**2
-    assert report.baseline_loss == pytest.approx(y.var() + penalty, rel=1e-5)
     (layer,) = report.layers
     states = state_trajectories(lstm, x)[..., :3]
     for actual, expected in [
@@ -65,94 +62,6 @@ def test_it_measures_what_the_first_update_sees(data):
     updates = map(np.subtract, before, model.get_weights())
     norm = np.linalg.norm([np.linalg.norm(update) for update in updates])
     assert report.gradient_norm == pytest.approx(norm, rel=1e-4)
-
-
-losses = keras.losses
-N, T = 12, 4
-CLASSES = np.arange(N) % 4 // 2 + (np.arange(N) % 5 == 0)  # of 0, 1, 2
-NUMBERS = np.random.default_rng(3).gamma(1.0, size=(N, T)).astype("float32")
-
-
-class Squares(losses.MeanSquaredError):
-    """A loss of a user's own."""
-
-    def call(self, y_true, y_pred):
-        return keras.ops.mean((y_true**2 - y_pred) ** 2, axis=-1)
-
-
-class Doubled(keras.Sequential):
-    def compute_loss(self, x=None, y=None, y_pred=None, **kwargs):
-        return keras.ops.mean((y_pred - 2 * y) ** 2)
-
-
-FIRST, SHARES = NUMBERS[:, 0], np.bincount(CLASSES) / N
-VARIANCE, SPREAD = (
-    NUMBERS.var(axis=0).mean(),
-    abs(FIRST - np.median(FIRST)).mean(),
-)
-BINARY, P = np.float32(CLASSES[:, None] == 0), 0.8 * SHARES[0] + 0.1
-# name: (loss, targets, shape of the outputs, lowest loss of a constant)
-BASELINES = {
-    "mean of several": (
-        losses.MeanSquaredError("sum"),
-        *(NUMBERS, (N, T), N * VARIANCE),
-    ),
-    "no last axis": ("mse", NUMBERS, (N, T, 1), NUMBERS.var()),
-    "median": (["mae"], FIRST, (N, 1), SPREAD),
-    "smoothed logit": (
-        losses.BinaryCrossentropy(from_logits=True, label_smoothing=0.2),
-        *(BINARY, (N, 1), entropy([P, 1 - P])),
-    ),
-    "smoothed classes": (
-        losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.3),
-        *(np.float32(np.eye(3)[CLASSES]), (N, 3), entropy(0.7 * SHARES + 0.1)),
-    ),
-    "class numbers": (
-        "sparse_categorical_crossentropy",
-        *(CLASSES, (N, 3), entropy(SHARES)),
-    ),
-    "an ignored class": (
-        losses.SparseCategoricalCrossentropy(ignore_class=0),
-        *(CLASSES, (N, 3), entropy(SHARES[1:])),
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    "loss, y, shape, lowest", BASELINES.values(), ids=BASELINES
-)
-def test_the_baseline_is_the_lowest_loss_of_a_constant(loss, y, shape, lowest):
-    rin = RIN(2, return_sequences=len(shape) > 2)
-    model = model_of(rin, keras.layers.Dense(shape[-1]), loss=loss, features=1)
-    report = preflight(model, NUMBERS[..., None], y)
-    assert report.baseline_loss == pytest.approx(lowest, rel=1e-4)
-
-
-def test_there_is_no_baseline_of_a_loss_that_is_not_known():
-    x, y = NUMBERS[..., None], NUMBERS[:, :1]
-    for loss in ("huber", Squares(), lambda y, y_pred: (y - y_pred) ** 2):
-        model = model_of(RIN(2), keras.layers.Dense(1), loss=loss, features=1)
-        assert preflight(model, x, y).baseline_loss is None
-    model = Doubled([keras.Input((None, 1)), RIN(2), keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    assert preflight(model, x, y).baseline_loss is None
-
-
-def test_the_baseline_leaves_masked_time_steps_out():
-    """Half of the targets are padding, and the model is a constant."""
-    x = np.repeat([[1, 0]], 3, axis=1) * np.ones((8, 1), "int")
-    read_out = keras.layers.Dense(3, kernel_initializer="zeros")
-    embedding = keras.layers.Embedding(5, 2, mask_zero=True)
-    model = keras.Sequential(
-        [keras.Input((6,)), embedding, RIN(2, return_sequences=True), read_out]
-    )
-    read_out.bias.assign([-40.0, 0, 0])
-    loss = losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("sgd", loss, loss_weights=0.5)
-    y = np.repeat([1, 2], 4)[:, None] * x
-    report = preflight(model, x, y)
-    assert report.baseline_loss == pytest.approx(0.5 * np.log(2), rel=1e-5)
-    assert report.loss == pytest.approx(report.baseline_loss, rel=1e-5)
 
 
 def wrapped():
@@ -191,7 +100,7 @@ def test_advice_is_printed_where_it_applies(advice):
     mean, states, gradients, is_clipped = ADVICE[advice]
     arrays = map(np.array, ([mean], [1.0], states, gradients))
     layer = PreflightLayer("rin", *arrays)
-    text = str(Preflight((layer,), 1.0, None, 1.0, is_clipped))
+    text = str(Preflight((layer,), 1.0, 1.0, is_clipped))
     for other in filter(None, ADVICE):
         is_same = {advice, other} == {"expands less", "leaves the range"}
         assert (other in text) == (other == advice or is_same)
@@ -267,7 +176,6 @@ def test_one_output_may_be_in_a_dict(data, loss):
     report = preflight(model, x, {"a": y}, batch_size=len(x))
     expected = model.evaluate(x, {"a": y}, verbose=0, return_dict=True)["loss"]
     assert report.loss == pytest.approx(expected, rel=1e-4)
-    assert report.baseline_loss == pytest.approx(y.var(), rel=1e-4)
 
 
 def test_inputs_come_in_a_dict_and_targets_in_a_list_as_for_fit(data):
@@ -283,7 +191,6 @@ def test_inputs_come_in_a_dict_and_targets_in_a_list_as_for_fit(data):
     report = preflight(model, arrays, targets, batch_size=len(x))
     loss, *_ = model.evaluate(arrays, targets, verbose=0)
     assert report.loss == pytest.approx(loss, rel=1e-4)
-    assert report.baseline_loss is None
     assert [len(layer.input_mean) for layer in report.layers] == [2, 1]
 
 

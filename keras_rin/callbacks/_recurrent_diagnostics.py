@@ -2,7 +2,6 @@
 
 import collections
 import math
-import time
 
 import keras
 import numpy as np
@@ -58,24 +57,21 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     Of a cell that does more than multiply its state by W, such as a leaky one,
     the first list describes W alone, the second one the whole step.
 
-    Measurements take time, which `seconds` counts. The first follows the first
-    epoch, the next ones where they keep within the budget; epochs between log
-    nothing, so that `EarlyStopping` waits, with Keras's warning. What cannot be
-    measured, such as the gradient of a layer whose inputs are not finite, is
-    NaN. Weights, random and hidden states stay as they are,
-    and masked time steps of `x` do not count.
+    Measurements follow the first epoch and every n-th one after it; epochs
+    between log nothing, so that `EarlyStopping` waits, with Keras's warning.
+    What cannot be measured, such as the gradient of a layer whose inputs are
+    not finite, is NaN. Weights, random and hidden states stay as they are, and
+    masked time steps of `x` do not count.
 
     Args:
         x: Array `(batch, ...)`, or a list or dict of arrays as for `fit`: a
             few inputs of the model on which to follow the gradient. Defaults
             to `None`: the gradient is not followed.
-        budget: Number in [0, 1], the share of the training time that
-            measurements may take; `None` is no limit. Defaults to 0.02.
-        prefix: String, what the names of the logs begin with. Several of
-            these callbacks on one model need one each. Defaults to `""`.
+        every: Positive integer n, of which epochs one is measured. Defaults
+            to 1.
         lyapunov: Boolean, whether to follow the largest Lyapunov exponent of
-            each layer along `x`. It takes about as long as the gradient, and
-            counts towards the budget. Defaults to `False`.
+            each layer along `x`. It takes about as long as the gradient.
+            Defaults to `False`.
 
     Raises:
         ValueError: If an argument is not as above; in training, if the model
@@ -97,43 +93,31 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
     def __init__(
         self,
         x: "ArrayLike | None" = None,
-        budget: float | None = 0.02,
-        prefix: str = "",
+        *,
+        every: int = 1,
         lyapunov: bool = False,
     ):
         super().__init__()
         if lyapunov and x is None:
             raise ValueError("`lyapunov=True` needs inputs `x`.")
-        self.x, self.prefix, self.lyapunov = x, prefix, lyapunov
-        if budget is not None:
-            _arguments.finite_number("budget", budget, 0, 1)
-        self.budget = math.inf if budget is None else budget
+        self.x, self.lyapunov = x, lyapunov
+        self.every = _arguments.integer("every", every)
 
     def on_train_begin(self, logs=None):
-        self.seconds = self._longest = 0.0
         self._layers: list = []
         if self.x is not None:
             first_rows("x", self.x)
         if self.model.built:
             self._find_layers()
-        self._begin = time.perf_counter()
 
     def on_epoch_end(self, epoch, logs=None):
-        if logs is None:
+        if logs is None or epoch % self.every:
             return
-        elapsed = time.perf_counter() - self._begin
-        if self.seconds + self._longest > self.budget * elapsed:
-            return
-        start = time.perf_counter()
         values = self._measure()
-        duration = time.perf_counter() - start
-        self.seconds += duration
-        self._longest = max(self._longest, duration)
         if duplicates := sorted(values.keys() & logs.keys()):
             raise ValueError(
-                f"The logs have {duplicates[0]!r} already. Several "
-                "RecurrentDiagnostics on one model need a `prefix` each. "
-                f"Received: prefix={self.prefix!r}"
+                f"The logs have {duplicates[0]!r} already. A model may have "
+                "one RecurrentDiagnostics."
             )
         logs.update(values)
 
@@ -168,7 +152,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
             counts[layer.name] += 1
             number = counts[layer.name]
             suffix = f"#{number}" * (number > 1)
-            name = f"{self.prefix}{layer.name}{suffix}"
+            name = f"{layer.name}{suffix}"
             self._layers.append((name, layer, inputs.get(id(layer))))
         unknown = [name for name, _, inputs in self._layers if not inputs]
         if unknown and self.x is not None:

@@ -21,7 +21,6 @@ from keras_rin.diagnostics._holds import holds
 from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
 from keras_rin.diagnostics._lyapunov import lyapunov_spectrum
 from keras_rin.diagnostics._nonnormality import henrici_departure
-from keras_rin.diagnostics._nonnormality import numerical_radius
 from keras_rin.diagnostics._nonnormality import spectral_radius
 from keras_rin.diagnostics._nonnormality import transient_amplification
 from keras_rin.diagnostics._preflight import Preflight
@@ -52,7 +51,6 @@ __all__ = [
     "hidden_chain",
     "holds",
     "lyapunov_spectrum",
-    "numerical_radius",
     "optimal_input_vector",
     "preflight",
     "recurrent_matrices",

@@ -100,57 +100,6 @@ def _schur_departures(matrix):
     return np.linalg.norm(parts, axis=0)
 
 
-def numerical_radius(recurrent_matrix: "ArrayLike") -> float:
-    """The largest modulus of x* V x over unit vectors x, complex ones too.
-
-    r(V) = max over t of the largest eigenvalue of (e^(it) V + e^(-it) V*) / 2
-
-    No power V^k has a norm above 2 r^k. The radius lies between the spectral
-    radius and the spectral norm; the three are equal for a normal matrix.
-    Angles are evaluated on a grid, and the best one is refined: with several
-    peaks of nearly the same height the result is 0.2 % too small at worst. The
-    cost is of order units^3 for each of about 40 angles.
-
-    Args:
-        recurrent_matrix: Array V of shape `(units, units)`.
-
-    Returns:
-        The numerical radius, a float.
-
-    Raises:
-        ValueError: If `recurrent_matrix` is not square, real and finite.
-
-    Example:
-
-    >>> round(keras_rin.diagnostics.numerical_radius([[0, 1], [0, 0]]), 6)
-    0.5
-
-    Reference:
-        Horn and Johnson, 1991, Topics in Matrix Analysis, chapter 1.
-    """
-    matrix = _arguments.square_matrix("recurrent_matrix", recurrent_matrix)
-    matrix, exponent = _spectrum.scaled(matrix)
-    # For a real matrix the angles t and -t give the same.
-    best = max(
-        (_farthest_point(matrix, angle) for angle in np.linspace(0, np.pi, 33)),
-        key=abs,
-    )
-    radius = 0.0
-    while abs(best) > radius * (1 + 1e-9):
-        radius = abs(best)
-        best = _farthest_point(matrix, -np.angle(best))
-    return float(np.ldexp(radius, exponent))
-
-
-def _farthest_point(matrix, angle):
-    """The x* V x with the largest real part of e^(i angle) x* V x."""
-    turned = np.exp(1j * angle) * matrix
-    _, vectors = scipy.linalg.eigh(
-        turned + turned.conj().T, subset_by_index=[len(matrix) - 1] * 2
-    )
-    return (vectors.conj().T @ matrix @ vectors).item()
-
-
 def transient_amplification(
     recurrent_matrix: "ArrayLike",
     *,

@@ -12,7 +12,6 @@ from keras_rin import _arguments
 from keras_rin.diagnostics import _autodiff
 from keras_rin.diagnostics import _cells
 from keras_rin.diagnostics import _state_map
-from keras_rin.diagnostics._baseline_loss import best_constant
 from keras_rin.diagnostics._first_batch import first_inputs
 from keras_rin.diagnostics._first_batch import first_rows
 from keras_rin.diagnostics._gradients import gradient_norms
@@ -65,27 +64,21 @@ class Preflight(typing.NamedTuple):
     Attributes:
         layers: Tuple of a `PreflightLayer` for each recurrent layer.
         loss: Float, the loss of the batch at update 0, with regularizers.
-        baseline_loss: Float, the same if every output is the best constant;
-            `None` for losses other than mean squared and absolute error and
-            the cross-entropies.
         gradient_norm: Float, the norm of the gradient over all weights.
         is_clipped: Boolean, whether the optimizer clips the gradient.
     """
 
     layers: tuple[PreflightLayer, ...]
     loss: float
-    baseline_loss: float | None
     gradient_norm: float
     is_clipped: bool
 
     def __repr__(self):
         clipping = "clipped" if self.is_clipped else "not clipped"
-        lines = [f"loss at update 0        {self.loss:.3g}"]
-        if self.baseline_loss is not None:
-            lines.append(f"loss of a constant      {self.baseline_loss:.3g}")
-        lines.append(
-            f"gradient norm           {self.gradient_norm:.3g}, {clipping}"
-        )
+        lines = [
+            f"loss at update 0        {self.loss:.3g}",
+            f"gradient norm           {self.gradient_norm:.3g}, {clipping}",
+        ]
         for layer in self.layers:
             first, last = layer.state_norms[[1, -1]]
             lines += [
@@ -121,10 +114,10 @@ def preflight(
     """Measures a recurrent model on one batch, before it is trained.
 
     One batch is seen forward and backward, and nothing changes. Printed, the
-    result says what to do where it applies: the loss beside the baseline, the
-    means of what each recurrent layer reads, the growth of its hidden state,
-    how much the first time step changes the last state, and the norm of the
-    first gradient with whether the optimizer clips it.
+    result says what to do where it applies: the loss, the means of what each
+    recurrent layer reads, the growth of its hidden state, how much the first
+    time step changes the last state, and the norm of the first gradient with
+    whether the optimizer clips it.
 
     Whether the model can learn the data, and whether the learning rate suits
     a whole training, one batch does not show.
@@ -163,11 +156,10 @@ def preflight(
         )
     variables = model.trainable_variables
 
-    def batch_loss(values, output_layer=lambda outputs: outputs):
+    def batch_loss(values):
         mapping = zip(variables, values, strict=True)
         with keras.StatelessScope(state_mapping=list(mapping)):
             outputs = model(x, training=True)
-            outputs = keras.tree.map_structure(output_layer, outputs)
             return model.compute_loss(x=x, y=y, y_pred=outputs)
 
     values = [ops.convert_to_tensor(variable.value) for variable in variables]
@@ -175,15 +167,9 @@ def preflight(
     loss = float(_cells.float64(loss))
     norms = [np.linalg.norm(_cells.float64(gradient)) for gradient in gradients]
     norm = float(np.linalg.norm(norms))
-    constant = best_constant(model, y)
-    baseline_loss = constant and float(
-        _cells.float64(batch_loss(values, constant))
-    )
     # After the loss: on JAX a prediction deletes the values of before.
     layers = tuple(_layer_report(*inputs) for inputs in layer_inputs)
-    return Preflight(
-        layers, loss, baseline_loss, norm, _is_clipped(model.optimizer)
-    )
+    return Preflight(layers, loss, norm, _is_clipped(model.optimizer))
 
 
 def _layer_report(layer, read_inputs):

@@ -38,7 +38,6 @@ COLUMNS = {
     "best input": "best total",
     "Henrici departure": "departure",
     "spectral radius": "spectral radius",
-    "numerical radius": "numerical radius",
     "largest response": "peak",
 }
 STYLES = pictures.STYLES | {
@@ -82,7 +81,6 @@ def measure_network(network, seed, units, samples):
         ),
         "departure": diagnostics.henrici_departure(matrix),
         "spectral radius": diagnostics.spectral_radius(matrix),
-        "numerical radius": diagnostics.numerical_radius(matrix),
         "peak": norms.max(),
         "accuracy": {
             name: first_signal_r2(matrix, **drawn, **options)
