@@ -3,6 +3,7 @@
 from keras_rin import _installed_backend  # noqa: F401  before Keras
 from keras_rin import _removed_classes  # noqa: F401  of files
 from keras_rin import callbacks
+from keras_rin import cells
 from keras_rin import constraints
 from keras_rin import constructions
 from keras_rin import diagnostics
@@ -22,6 +23,7 @@ __all__ = [
     "__version__",
     "adapt",
     "callbacks",
+    "cells",
     "constraints",
     "constructions",
     "diagnostics",

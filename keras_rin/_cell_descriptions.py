@@ -1,22 +1,4 @@
-"""What Keras does not say about a recurrent cell: one row for each.
-
-A step is a function of a writer: `export` passes one that writes C. Operands
-are names of gates, of scratch and of states:
-
-    project(apart=None)      gates = x W + b. Where b has a row for x and one
-                             for h, `apart=(gate, to)`: to = that of this gate
-    add_product(source, weight="recurrent_kernel", gates=None, to=None)
-                             to += source V, V the effective matrix of these
-                             gates. Defaults to all gates, and to the first
-    set_bias(to, attribute)              to = a bias, or zeros if there is none
-    activate(to, attribute="activation")           to = an activation of to
-    call("copy", source, to)                       to = source
-    call("add", terms, to)                         to += terms
-    call("subtract", terms, to)                    to -= terms
-    call("multiply", factors, to)                  to *= factors
-    call("interpolate", gate, candidate, to)
-                                     to = gate to + (1 - gate) candidate
-"""
+"""What Keras does not say about a recurrent cell: one row for each."""
 
 import dataclasses
 from collections.abc import Callable
@@ -28,19 +10,55 @@ import keras
 
 @dataclasses.dataclass(frozen=True)
 class CellDescription:
-    """A row.
+    """What Keras does not say about the class of a recurrent cell.
 
-    Attributes:
+    A step is a function of a writer and the cell, which calls operations of the
+    writer. `export_c` passes one that writes C. Operands are names of gates, of
+    scratch and of states:
+
+    - `project(apart=None)`: gates = x W + b. Where b has a row for x and one
+      for h, `apart=(gate, to)`: to = that of this gate
+    - `add_product(source, weight="recurrent_kernel", gates=None, to=None)`:
+      to += source V, V the effective matrix of these gates. Defaults to all
+      gates, and to the first
+    - `set_bias(to, attribute)`: to = a bias, or zeros if there is none
+    - `activate(to, attribute="activation")`: to = an activation of to
+    - `call("copy", source, to)`: to = source
+    - `call("add", terms, to)`: to += terms
+    - `call("subtract", terms, to)`: to -= terms
+    - `call("multiply", factors, to)`: to *= factors
+    - `call("interpolate", gate, candidate, to)`:
+      to = gate to + (1 - gate) candidate
+
+    Args:
         step: Function of a writer and the cell, as above.
-        gates: The names of the parts of `kernel` and of `recurrent_kernel`.
-        gate_size: The attribute that has the number of values of a gate.
-        states: The names of the states. The first one is the output.
-        scratch: The names of other values of a step, as many as in a gate.
-        matrices: The weights of further recurrent matrices, by name.
-        offsets: The weights that are stored as offsets from the identity.
-        is_centered: Whether x W + b is a drive that `adapt` can center.
-        layer: The registered name of a layer that calls the cell once a step
-            and does nothing else, beside `keras.layers.RNN`.
+        gates: Tuple of strings, the names of the parts of `kernel` and of
+            `recurrent_kernel`. Defaults to `("recurrent",)`.
+        gate_size: String, the attribute that has the number of values of a
+            gate. Defaults to `"units"`.
+        states: Tuple of strings, the names of the states. The first one is the
+            output. Defaults to `("h",)`.
+        scratch: Tuple of strings, the names of other values of a step, as many
+            as in a gate. Defaults to `()`.
+        matrices: Dict, the weights of further recurrent matrices by name.
+            Empty by default.
+        offsets: Tuple of strings, the weights that are stored as offsets from
+            the identity. Defaults to `()`.
+        is_centered: Boolean, whether x W + b is a drive that `adapt` can
+            center. Defaults to `False`.
+        layer: String, the registered name of a layer that calls the cell once
+            a step and does nothing else, beside `keras.layers.RNN`. Defaults
+            to `None`.
+
+    Example:
+
+    >>> def step(writer, cell):
+    ...     writer.project()
+    ...     writer.add_product("h")
+    ...     writer.activate("recurrent")
+    ...     writer.call("add", "recurrent", "h")
+    >>> keras_rin.cells.CellDescription(step).states
+    ('h',)
     """
 
     step: Callable[[Any, Any], None]
@@ -73,8 +91,19 @@ def _row(cell_class):
     return DESCRIPTIONS.get(name) if is_registered or is_of_keras else None
 
 
-def transition(writer, cell):
-    """h = activation(x W + h V + b)."""
+def transition(writer: Any, cell: Any) -> None:
+    """The step h = activation(x W + h V + b), for a `CellDescription`.
+
+    Args:
+        writer: What the operations are called of.
+        cell: The cell, of which it reads nothing.
+
+    Example:
+
+    >>> row = keras_rin.cells.CellDescription(keras_rin.cells.transition)
+    >>> row.gates
+    ('recurrent',)
+    """
     writer.project()
     writer.add_product("h")
     writer.activate("recurrent")
@@ -146,7 +175,7 @@ def residual_step(writer, cell):
     writer.add_product("inner", "output_kernel", to="h")
 
 
-# By the registered name of the class. Another cell is added as a row here.
+# By the registered name of the class. `cells.describe` adds one of a user.
 DESCRIPTIONS = {
     "SimpleRNNCell": CellDescription(transition, is_centered=True),
     "GRUCell": CellDescription(

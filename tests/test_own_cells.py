@@ -1,5 +1,7 @@
 """A cell of a user's own, which Keras and the diagnostics do not know."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -10,8 +12,13 @@ from step_files import assert_near
 from step_files import write_and_run
 
 import keras_rin
-from keras_rin import _cell_descriptions
 from keras_rin import diagnostics
+from keras_rin._cell_descriptions import DESCRIPTIONS
+from keras_rin._cell_descriptions import description_of
+from keras_rin.cells import CellDescription
+from keras_rin.cells import describe
+from keras_rin.cells import transition
+from keras_rin.export import export_c
 
 LEAK = 0.3
 
@@ -116,7 +123,7 @@ def _keep_step(writer, cell):
     writer.call("interpolate", "keep", "candidate", "h")
 
 
-KEEP = _cell_descriptions.CellDescription(
+KEEP = CellDescription(
     _keep_step,
     gates=("keep", "candidate"),
     offsets=("recurrent_kernel",),
@@ -124,16 +131,26 @@ KEEP = _cell_descriptions.CellDescription(
 )
 
 
+@pytest.fixture
+def forgotten():
+    """What a test describes is described in this test alone."""
+    rows = dict(DESCRIPTIONS)
+    yield
+    DESCRIPTIONS.clear()
+    DESCRIPTIONS.update(rows)
+
+
 @pytest.mark.one_backend
-def test_one_row_describes_a_cell(rng, monkeypatch, tmp_path):
+def test_one_row_describes_a_cell(rng, forgotten, tmp_path):
     layer = keras.layers.RNN(KeepCell(), return_sequences=True)
     model = keras.Sequential([keras.Input((None, 2)), layer])
     model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
     x = rng.normal(size=(3, 20, 2)).astype("float32")
     with pytest.raises(ValueError, match="KeepCell is not supported"):
         write_and_run(model, "c", tmp_path, x)
-    descriptions = _cell_descriptions.DESCRIPTIONS
-    monkeypatch.setitem(descriptions, "tests>KeepCell", KEEP)
+    describe(KeepCell(), KEEP)
+    with pytest.raises(ValueError, match="KeepCell is not supported there"):
+        export_c(model, tmp_path / "a.h", arithmetic="integer", calibration=x)
     assert_near(write_and_run(model, "c", tmp_path, x), model, x)
     kernel, recurrent, _ = weights64(layer)
     matrices = diagnostics.recurrent_matrices(layer)
@@ -145,3 +162,95 @@ def test_one_row_describes_a_cell(rng, monkeypatch, tmp_path):
     keras_rin.adapt(model, x)
     expected = -x.mean(axis=(0, 1)) @ kernel
     np.testing.assert_allclose(to_numpy(layer.cell.bias), expected, atol=1e-5)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class PlainCell(keras.layers.SimpleRNNCell):
+    """A SimpleRNNCell by another name."""
+
+
+@pytest.mark.one_backend
+def test_a_plain_cell_of_ones_own_gains_integers_and_all_fixed_points(
+    rng, forgotten, tmp_path
+):
+    cell = PlainCell(4, activation="relu")
+    layer = keras.layers.RNN(cell)
+    model = keras.Sequential([keras.Input((None, 2)), layer])
+    x = rng.integers(0, 100, size=(3, 20, 2)).astype("float32")
+    with pytest.raises(ValueError, match="takes a SimpleRNN"):
+        diagnostics.fixed_points(layer, complete=True)
+    describe(cell, CellDescription(transition))
+    header = export_c(
+        model, tmp_path / "a.h", arithmetic="integer", calibration=x
+    )
+    assert header.compare(model, x).share < 0.05
+    known = keras.layers.SimpleRNN(4, activation="relu")
+    known.build((None, None, 2))
+    known.set_weights(layer.get_weights())
+    points, expected = (
+        diagnostics.fixed_points(item, complete=True).states
+        for item in (layer, known)
+    )
+    np.testing.assert_allclose(points, expected, atol=1e-12)
+
+
+def _without_activation(writer, cell):
+    writer.project()
+    writer.add_product("h")
+    writer.activate("keep", "recurrent_activation")
+    writer.call("interpolate", "keep", "candidate", "h")
+
+
+def _with_another_name(writer, cell):
+    writer.project()
+    writer.activate("forget")
+
+
+def _with_another_operation(writer, cell):
+    writer.project()
+    writer.divide("keep", "candidate")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"step": _without_activation}, "KeepCell computes another h than"),
+        ({"offsets": ()}, "computes another h"),
+        ({"step": _with_another_name}, "do not have: KeyError: 'forget'"),
+        ({"step": _with_another_operation}, "do not have: .*divide"),
+        ({"states": ("h", "c")}, "has 1 states"),
+    ],
+)
+def test_a_row_that_is_wrong_is_refused(changes, message, forgotten):
+    row = dataclasses.replace(KEEP, **changes)
+    with pytest.raises(ValueError, match=message):
+        describe(KeepCell(), row)
+    assert "tests>KeepCell" not in DESCRIPTIONS
+
+
+@pytest.mark.parametrize("cell", [LeakyCell(), keras.layers.GRUCell(3)])
+def test_a_class_that_is_not_registered_or_is_known_is_refused(cell):
+    with pytest.raises(ValueError, match="a class of your own"):
+        describe(cell, KEEP)
+
+
+BUILT_IN = {
+    "SimpleRNN": lambda: keras.layers.SimpleRNNCell(4),
+    "GRU": lambda: keras.layers.GRUCell(4),
+    "GRU, reset before": lambda: keras.layers.GRUCell(4, reset_after=False),
+    "LSTM": lambda: keras.layers.LSTMCell(4),
+    "RIN": lambda: keras_rin.layers.RINCell(4),
+    "MinGRU": lambda: keras_rin.layers.MinGRUCell(4),
+    "RateRNN": lambda: keras_rin.layers.RateRNNCell(4, tau=3.0),
+    "ResidualRNN": lambda: keras_rin.layers.ResidualRNNCell(4, 6),
+    "DeepTransitionRIN": lambda: keras_rin.layers.DeepTransitionRINCell(4),
+}
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_rows_that_come_along_are_the_cells(name, forgotten):
+    """As a subclass of another name they pass the check of a user's cell."""
+    cell = BUILT_IN[name]()
+    kind = type(f"Own{type(cell).__name__}", (type(cell),), {})
+    keras.saving.register_keras_serializable(package="tests")(kind)
+    describe(kind.from_config(cell.get_config()), description_of(cell))

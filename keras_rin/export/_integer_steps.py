@@ -329,6 +329,8 @@ def joined_operations(operations):
             if not before.activation.calls:
                 before.activation = operation
                 continue
+        if hasattr(operation, "cell"):
+            kind = type(operation.cell).__name__
         is_unknown = _writer(operation) is None
         refuse(operation, {f"{kind} is not supported there": is_unknown})
         if hasattr(operation, "cell"):
