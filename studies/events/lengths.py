@@ -9,10 +9,10 @@ as many weights (1,567 to 2,100 with two features). `ResidualRNN` has the
 defaults of Keras's Adam; the others have clipped gradients,
 `global_clipnorm=1.0`, and of the learning rates 0.0001, 0.0003, 0.001 and so on
 up to 0.03 the one with which seed 100 has the lowest loss at the end of
-training, task by task. States are those of 20 sequences of 400 steps, every tenth;
-`diagnostics.holds` looks at all inputs without an event, between 0 and 1 in
-channel 0 and 0 in the others. Seconds are those of the processor, beside other
-work.
+training, task by task. States are those of 20 sequences of 400 steps, every
+tenth; `diagnostics.holds` looks at all inputs without an event, between 0 and 1
+in channel 0 and 0 in the others. Seconds are those of the processor, beside
+other work.
 """
 
 import time
