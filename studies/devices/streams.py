@@ -162,7 +162,7 @@ def validated(layer, size, rates, updates, test):
     for rate, fold in itertools.product(rates, watch.FOLDS):
         left_out = watch.others(fold)[::FOLDS]
         cases.append((rate, watch.others(fold + left_out), left_out, 0))
-    results = train(layer, size, cases, updates, (2, test[1]))
+    results = train_layer(layer, size, cases, updates, (2, test[1]))
     return np.reshape(results["accuracies"], (len(rates), -1)).tolist()
 
 
@@ -178,7 +178,7 @@ def tested(chosen, layer, size, seeds, updates, test):
         for rate, fold in zip(rates, watch.FOLDS, strict=True)
         for seed in range(seeds)
     ]
-    return {"rates": rates} | train(layer, size, cases, updates, test)
+    return {"rates": rates} | train_layer(layer, size, cases, updates, test)
 
 
 PUBLISHED = (
@@ -202,17 +202,25 @@ PUBLISHED = (
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
-def train(layer, size, cases, updates, test):
-    """What is measured of models, each a case of (rate, people, test, seed)."""
-    import jax
-
+def train_layer(layer, size, cases, updates, test):
     units = UNITS[layer.partition(",")[0]][SIZES.index(size)]
     make = functools.partial(build, layer, units)
+    return {"units": units} | train(make, cases, updates, test)
+
+
+def train(make, cases, updates, test, transform=None):
+    """What is measured of models, each a case of (rate, people, test, seed).
+
+    They read what `transform` makes of x.
+    """
+    import jax
+
     many = ManyModels(make(), loss)
     rates, people, left_out, seeds = zip(*cases, strict=True)
     weights = initial_weights({"": make}, [("", seed) for seed in seeds])
     rows, counts = zip(*map(watch.rows_of, people), strict=True)
-    mean, deviation = map(np.stack, zip(*map(watch.scale, people), strict=True))
+    scales = {group: watch.scale(group, transform) for group in set(people)}
+    mean, deviation = map(np.stack, zip(*map(scales.get, people), strict=True))
     settings = {
         "rate": np.array(rates, "float32"),
         "key": jax.vmap(jax.random.key)(np.array(seeds)),
@@ -222,9 +230,13 @@ def train(layer, size, cases, updates, test):
         "deviation": deviation,
     }
     weights, losses = many.train(
-        weights, settings, watch.batches(BATCH), updates, together=True
+        weights,
+        settings,
+        watch.batches(BATCH, transform),
+        updates,
+        together=True,
     )
-    results = {"units": units, "weights": many.model.count_params()}
+    results = {"weights": many.model.count_params()}
     results["diverged"] = (~np.isfinite(losses).all(axis=1)).tolist()
     answer = jax.jit(
         lambda weights, x: many.outputs(weights, x).argmax(axis=-1)
@@ -232,6 +244,7 @@ def train(layer, size, cases, updates, test):
     scores = []
     for n, of_test in enumerate(left_out):
         x, y = watch.streams(of_test, *test)
+        x = x if transform is None else transform(x)
         x = (x - mean[n]) / deviation[n]
         right = np.asarray(answer([weight[n] for weight in weights], x)) == y
         settle = watch.steps_to_settle(right, y)

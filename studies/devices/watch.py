@@ -57,8 +57,14 @@ def others(people):
     return tuple(person for person in PEOPLE if person not in people)
 
 
-def scale(people):
-    """Mean and deviation of the channels, over the steps of people."""
+def scale(people, transform=None):
+    """Mean and deviation of the channels, over the steps of people.
+
+    Or of other inputs, which `transform` makes of x, over streams of them.
+    """
+    if transform is not None:
+        x = transform(streams(people)[0])
+        return x.mean(axis=(0, 1)), x.std(axis=(0, 1))
     watch = read()
     x = watch.x[np.repeat(np.isin(watch.person, people), watch.lengths)]
     return x.mean(axis=0), x.std(axis=0)
@@ -103,8 +109,10 @@ def steps_to_settle(right, y):
     return np.array(steps)
 
 
-def batches(batch):
+def batches(batch, transform=None):
     """The function (settings of a model, update) that draws pairs of crops.
+
+    A network reads them, or what `transform` makes of a pair.
 
     Of `settings` it reads the `key`, the recordings `rows` to draw from, of
     which the first `count` are valid, and the `mean` and `deviation`.
@@ -123,9 +131,10 @@ def batches(batch):
         most = watch.lengths[rows] - CROP
         starts = jax.random.randint(keys[1], shape, 0, most + 1)
         steps = (watch.starts[rows] + starts)[..., None] + jnp.arange(CROP)
-        x = (watch.x[steps] - settings["mean"]) / settings["deviation"]
+        x = watch.x[steps].reshape(batch, 2 * CROP, FEATURES)
+        x = x if transform is None else transform(x)
         y = jnp.repeat(watch.y[rows], CROP, axis=1)
-        return x.reshape(batch, 2 * CROP, FEATURES), y
+        return (x - settings["mean"]) / settings["deviation"], y
 
     return draw
 
