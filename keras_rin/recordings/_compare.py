@@ -79,11 +79,15 @@ def _validated(outputs, part):
     return np.nan_to_num(_scores.score(outputs, part).mean(), nan=-1e9)
 
 
+def _is_finite(training):
+    return np.isfinite(training.outputs).all()
+
+
 def _result(parts, search, baselines, output):
     """What the trainings show, and its folder."""
     trainings = {family: search.tested(family) for family in search.finals}
     scores = {name: [test] for name, (_, test) in baselines.items()}
-    validated = {name: of.mean() for name, (of, _) in baselines.items()}
+    validated = {name: scores.mean() for name, (scores, _) in baselines.items()}
     for name, runs in trainings.items():
         scores[name] = [_scores.score(run.outputs, parts[2]) for run in runs]
         validated[name] = _validated(search.best(name).outputs, parts[1])
@@ -91,7 +95,7 @@ def _result(parts, search, baselines, output):
     layers = [name for name in ranked if name in RECURRENT]
     others = [name for name in ranked if name not in RECURRENT]
     runs = trainings[layers[0]]
-    best = next((of for of in runs if np.isfinite(of.outputs).all()), runs[0])
+    best = next(filter(_is_finite, runs), runs[0])
     named = layers[0], others[0], scores, "recordings", search.missing()
     lines = [f"model.keras is {best.candidate.name}."]
     if len(layers) > 1:
@@ -128,8 +132,6 @@ def _row(name, scores, validated, search):
     row |= {"lowest": low, "highest": high}
     if name in search.finals:
         finals = search.finals[name]
-        row["cut"] = sum(of.is_cut for of in finals)
-        row["diverged"] = sum(
-            not np.isfinite(of.outputs).all() for of in finals
-        )
+        row["cut"] = sum(training.is_cut for training in finals)
+        row["diverged"] = sum(not _is_finite(training) for training in finals)
     return row

@@ -72,13 +72,13 @@ def _literals(values):
 def _string(text):
     """A string literal of C."""
     text = json.dumps(text, ensure_ascii=False).replace("?", "\\?")
-    return re.sub(r"\\u00(..)", lambda of: f"\\{int(of[1], 16):03o}", text)
+    return re.sub(r"\\u00(..)", lambda hit: f"\\{int(hit[1], 16):03o}", text)
 
 
 def write_network(model, scale, units, counts, form, folder):
     """Writes `rin.h` of a model of rows that another layer scales."""
     mean, deviation = (
-        np.ravel(of) for of in (scale.mean, np.sqrt(scale.variance))
+        np.ravel(values) for values in (scale.mean, np.sqrt(scale.variance))
     )
     options = dict(FORMS[form])
     if form == "integers":

@@ -44,7 +44,11 @@ class Result(typing.NamedTuple):
     def __repr__(self) -> str:
         form = {"float_format": "{:.3f}".format, "na_rep": ""}
         frames = [self.trials, self.table, self.recalls]
-        texts = [of.to_string(index=False, **form) for of in frames if len(of)]
+        texts = [
+            frame.to_string(index=False, **form)
+            for frame in frames
+            if len(frame)
+        ]
         texts += [*self.lines, self.verdict]
         texts += [f"{self.output} has report.md."] if self.output else []
         return "\n\n".join(texts)
@@ -88,8 +92,12 @@ def draw_data(data, path):
     if data.is_log:
         cuts = [np.flatnonzero(np.diff(labels)) + 1 for labels in y]
         stretches = [*zip(x, y, cuts, strict=True)]
-        x = [part for of, _, cut in stretches for part in np.split(of, cut)]
-        y = [part[0] for _, of, cut in stretches for part in np.split(of, cut)]
+        x = [part for rows, _, cut in stretches for part in np.split(rows, cut)]
+        y = [
+            part[0]
+            for _, labels, cut in stretches
+            for part in np.split(labels, cut)
+        ]
     labels = range(min(10, len(data.classes))) if data.classes else [*y[:4]]
     figure = Figure(figsize=(9, 0.5 + 1.3 * len(labels)), layout="tight")
     axes = figure.subplots(len(labels), EXAMPLES, squeeze=False, sharey=True)

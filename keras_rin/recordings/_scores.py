@@ -105,8 +105,10 @@ def interval(differences):
 
 def difference(first, second):
     """The interval of scores; one that diverged has the lowest of all."""
-    worst = min(0, *(np.nanmin([0, *np.ravel(of)]) for of in (first, second)))
-    first, second = (np.nan_to_num(of, nan=worst) for of in (first, second))
+    worst = np.nanmin([0, *np.ravel(first), *np.ravel(second)])
+    first, second = (
+        np.nan_to_num(scores, nan=worst) for scores in (first, second)
+    )
     seeds = min(len(first), len(second))
     if seeds > 1:  # what has one run is compared with every run
         first, second = first[:seeds], second[:seeds]

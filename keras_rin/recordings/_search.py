@@ -1,5 +1,6 @@
 """The one search: what is tried on validation, and trained for the test."""
 
+import itertools
 import time
 import typing
 
@@ -72,13 +73,17 @@ class Search:
 
     def best(self, family):
         """The trial with the highest score, of those that the clock let end."""
-        trials = [of for of in self.trials if of.candidate.family == family]
-        whole = [of for of in trials if not of.is_cut] or trials
-        return whole[int(np.argmax([self.score(of.outputs) for of in whole]))]
+        trials = [
+            trial for trial in self.trials if trial.candidate.family == family
+        ]
+        whole = [trial for trial in trials if not trial.is_cut] or trials
+        return max(whole, key=lambda trial: self.score(trial.outputs))
 
     def tested(self, family):
         """Final trainings that the clock let end, or the best trial, tested."""
-        whole = [of for of in self.finals[family] if not of.is_cut]
+        whole = [
+            training for training in self.finals[family] if not training.is_cut
+        ]
         best = self.best(family)
         if not whole:
             outputs = self.loaded(best).outputs(True)
@@ -94,25 +99,38 @@ class Search:
 
     def table(self):
         """Rows of a table: the trials, the best first, and what was cut."""
-        trials = sorted(self.trials, key=lambda of: -self.score(of.outputs))
-        cut = [of for all_ in self.finals.values() for of in all_ if of.is_cut]
+        trials = sorted(
+            self.trials, key=lambda trial: -self.score(trial.outputs)
+        )
+        finals = itertools.chain(*self.finals.values())
+        cut = [training for training in finals if training.is_cut]
         return [
             {
-                "training": of.candidate.name,
-                "rate": of.rate,
-                "validation": self.score(of.outputs) if of in trials else None,
-                "updates": f"{of.updates}{', cut' if of.is_cut else ''}",
+                "training": training.candidate.name,
+                "rate": training.rate,
+                "validation": self.score(training.outputs)
+                if training in trials
+                else None,
+                "updates": f"{training.updates}"
+                + (", cut" if training.is_cut else ""),
             }
-            for of in [*trials, *cut]
+            for training in [*trials, *cut]
         ]
 
     def missing(self):
         """What the clock left out, in a sentence, or an empty string."""
-        finals = [of for family in self.finals.values() for of in family]
-        families = {of.family: len(of.rates) - 1 for of in self.candidates}
+        finals = [*itertools.chain(*self.finals.values())]
+        families = {
+            candidate.family: len(candidate.rates) - 1
+            for candidate in self.candidates
+        }
         trainings = len(self.candidates) + sum(families.values())
         trainings += len(families) * len(self.seeds)
-        done = [of for of in [*self.trials, *finals] if not of.is_cut]
+        done = [
+            training
+            for training in [*self.trials, *finals]
+            if not training.is_cut
+        ]
         cut = len(self.trials) + len(finals) - len(done)
         if len(done) == trainings:
             return ""
@@ -148,7 +166,11 @@ class Search:
 
     def _planned(self):
         """The candidates for which there is time, which it prints."""
-        measured = [of for of in self.candidates if of.name in self.costs]
+        measured = [
+            candidate
+            for candidate in self.candidates
+            if candidate.name in self.costs
+        ]
         spent = time.monotonic() - self.start
         left = self.end - time.monotonic()
         for count in range(len(measured), 0, -1):
@@ -175,7 +197,9 @@ class Search:
         for family, name, *_ in candidates:
             cost = max(families.get(family, 0), self.costs[name])
             families[family] = cost
-        trials = self.updates * sum(self.costs[of.name] for of in candidates)
+        trials = self.updates * sum(
+            self.costs[candidate.name] for candidate in candidates
+        )
         finals = self.final_updates * sum(families.values())
         return SLACK * trials, SLACK * finals
 

@@ -37,7 +37,7 @@ def split(data):
     else:
         numbers = _by_class(data)
     parts = [data.take(np.flatnonzero(numbers == n)) for n in range(3)]
-    train, all_ = (np.hstack(of.y) for of in (parts[0], data))
+    train, all_ = (np.hstack(recordings.y) for recordings in (parts[0], data))
     if not data.classes and np.ptp(train) == 0:
         raise ValueError(f"{data.source}: the targets do not vary.")
     if len(data.classes) == 1:

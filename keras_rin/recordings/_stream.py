@@ -162,14 +162,18 @@ class _Stream:
         """The best network, with the final trainings that did not diverge."""
         best = search.best("network")
         finals = search.tested("network")
-        finals = [of for of in finals if np.isfinite(of.outputs).all()]
+        finals = [
+            training
+            for training in finals
+            if np.isfinite(training.outputs).all()
+        ]
         if not finals:
             raise ValueError("Every training diverged: try another --seed.")
         self.loaded = search.loaded(finals[0])
         return Follower(
             best.candidate.name,
             best.outputs,
-            [of.outputs for of in finals],
+            [training.outputs for training in finals],
             _scores.choose_hold(best.outputs, self.y[1]),
             {
                 form: self._writer(self.loaded.model, form)
@@ -215,7 +219,7 @@ class _Stream:
             write(folder)
             if _headers.can_compile():
                 answers = [
-                    _headers.answers(folder, of) for of in self.parts[1:]
+                    _headers.answers(folder, part) for part in self.parts[1:]
                 ]
                 row |= _scores.stream_scores(answers[1], self.y[2], rate)
             cost = _headers.cost(folder, self.device)
@@ -228,12 +232,16 @@ class _Stream:
 
     def fitting(self, headers):
         """The first header that fits and is as accurate as others that fit."""
-        fit = [of for of in headers if (of.row["flash"] or 0) <= self.flash]
+        fit = [
+            header
+            for header in headers
+            if (header.row["flash"] or 0) <= self.flash
+        ]
         fit = fit or headers[:1]
         if not fit[0].answers:
             return fit[0]
         accuracies = np.array(
-            [np.mean(of.answers[0] == self.y[1]) for of in fit]
+            [np.mean(header.answers[0] == self.y[1]) for header in fit]
         )
         return fit[int(np.argmax(accuracies >= max(accuracies) - LOSS))]
 
@@ -242,20 +250,28 @@ class _Stream:
         followers = [self.network(search), self.regression()]
         chosen = followers[0] if layer else max(followers, key=self.validated)
         headers = [
-            self.header(*form) for of in followers for form in of.forms()
+            self.header(*form)
+            for follower in followers
+            for form in follower.forms()
         ]
-        header = self.fitting([of for of in headers if of.follower is chosen])
+        header = self.fitting(
+            [header for header in headers if header.follower is chosen]
+        )
         header.write(folder)
         test, y = self.parts[2], self.y[2]
         answers = header.answers[1] if header.answers else chosen.held()[0]
         scores = {
-            of.name: [_scores.unit_scores(held, test) for held in of.held()]
-            for of in followers
+            follower.name: [
+                _scores.unit_scores(held, test) for held in follower.held()
+            ]
+            for follower in followers
         }
         units = "stretches" if test.groups is None else "groups"
         compared = *scores, scores, units, search.missing()
         result = _report.Result(
-            pd.DataFrame([*self._rows(followers), *(of.row for of in headers)]),
+            pd.DataFrame(
+                [*self._rows(followers), *(header.row for header in headers)]
+            ),
             pd.DataFrame(search.table()),
             _scores.verdict("network", *compared),
             self.loaded.raw_model,
@@ -273,10 +289,10 @@ class _Stream:
         y, rate = self.y[2], self.parts[2].rate
         most = np.bincount(np.concatenate(self.y[:2])).argmax()
         named = {"the truth": y, "most frequent class": np.full(len(y), most)}
-        for of in followers:
-            for n, answers in enumerate(of.tested):
-                for hold in (1, of.hold):
-                    name = f"{of.name}, training {n + 1}, hold {hold}"
+        for follower in followers:
+            for n, answers in enumerate(follower.tested):
+                for hold in (1, follower.hold):
+                    name = f"{follower.name}, training {n + 1}, hold {hold}"
                     named[name] = _scores.held(answers, hold)
         return [
             {"name": name} | _scores.stream_scores(answers, y, rate)
