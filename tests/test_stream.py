@@ -146,7 +146,7 @@ def features(x, window):
 
 def test_the_features_of_a_window_are_those_of_numpy():
     x = np.random.default_rng(0).integers(-(2**15), 2**15, (300, 2))
-    computed = _baselines.window_features(x, 16)
+    computed = np.concatenate([*_baselines.window_features(x, 16)])
     np.testing.assert_allclose(computed, features(x, 16), rtol=1e-6, atol=1e-4)
 
 
@@ -161,7 +161,7 @@ def test_the_regression_in_integers_is_that_of_numpy(window, classes, tmp_path):
     )
     names = ['a"b', "c??/d\u00e9", "e\\n"][:classes]
     data = recordings.Recordings([x], [y], names, ['a"', "b,c"], ["log"])
-    counts = _headers.Counts.fitted(x)
+    counts = _headers.Counts.fitted([x])
     model, expected = _baselines.window_answers([x], [y], x, window)
     _headers.write_regression(model, window, tmp_path)
     _headers.finish(tmp_path, data, counts, 1)
@@ -194,11 +194,11 @@ def test_counts_are_whole_numbers_or_powers_of_two():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 4)) * [1, 2e-6, 30, 1] + [0, 48.137154, 1.7e9, 0]
     x[:, 3] = rng.integers(0, 1024, 500)
-    counts = _headers.Counts.fitted(x)
+    counts = _headers.Counts.fitted([x])
     assert counts.offset[0] == counts.offset[3] == 0 and counts.unit[3] == 1
-    read = counts.of(x) * counts.unit + counts.offset
+    read = counts.of([x]) * counts.unit + counts.offset
     assert (abs(read - x) < x.std(axis=0) / 500).all()
-    assert (abs(counts.of(x)) <= 2**14).all()
+    assert (abs(counts.of([x])) <= 2**14).all()
 
 
 @pytest.fixture
@@ -284,8 +284,8 @@ def test_a_large_offset_is_taken_out_in_float64(offset, deviation):
     learned = x[: windows.ends[1]]
     exact = (x - learned.mean(axis=0)) / learned.std(axis=0)
     np.testing.assert_allclose(windows.x, exact, atol=1e-5)
-    counts = _headers.Counts.fitted(learned)
-    assert len(np.unique(counts.of(x)[:, 0])) > 1000
+    counts = _headers.Counts.fitted([learned])
+    assert len(np.unique(counts.of([x])[:, 0])) > 1000
 
 
 class Quick:

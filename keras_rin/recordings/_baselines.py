@@ -85,18 +85,16 @@ def _mini_rocket(x, parts):
 def window_features(x, window, every=1):
     """Mean, deviation and mean change of each channel over the last rows.
 
-    Before the first row there are others like it.
+    Before the first row there are others like it. In blocks of rows.
     """
-    parts = []
     for first in range(0, len(x), BLOCK):
         rows = np.arange(first - window + 1, min(first + BLOCK, len(x)))
         frame = pd.DataFrame(x[np.maximum(rows, 0)].astype("float64"))
         rolling = frame.rolling(window)
         changes = frame.diff().abs().rolling(window - 1).mean()
         columns = rolling.mean(), rolling.std(ddof=0), changes
-        part = pd.concat(columns, axis=1).to_numpy()[window - 1 :]
-        parts.append(part[-first % every :: every])
-    return np.concatenate(parts)
+        features = pd.concat(columns, axis=1).to_numpy()[window - 1 :]
+        yield features[-first % every :: every]
 
 
 def window_answers(x, y, tested, window):
@@ -104,5 +102,7 @@ def window_answers(x, y, tested, window):
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     x, y = np.concatenate(x), np.concatenate(y)
     every = max(1, len(y) // LEARNED)
-    model.fit(window_features(x, window, every), y[::every])
-    return model, model.predict(window_features(tested, window))
+    features = np.concatenate([*window_features(x, window, every)])
+    model.fit(features, y[::every])
+    answers = map(model.predict, window_features(tested, window))
+    return model, np.concatenate([*answers])

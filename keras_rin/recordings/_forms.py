@@ -81,7 +81,7 @@ def _of_file(path, said):
                 path,
                 sep=said.separator,
                 decimal=said.decimal,
-                dtype=dict.fromkeys(texts, str),
+                dtype=dict.fromkeys(texts, "category"),
                 keep_default_na=False,
             )
     except UnicodeDecodeError as error:

@@ -41,17 +41,24 @@ class Counts(typing.NamedTuple):
     unit: np.ndarray
 
     @classmethod
-    def fitted(cls, x):
-        low, high = x.min(axis=0), x.max(axis=0)
+    def fitted(cls, pieces):
+        """The counts of rows, which are in pieces."""
+        low = np.min([x.min(axis=0) for x in pieces], axis=0)
+        high = np.max([x.max(axis=0) for x in pieces], axis=0)
+        is_whole = [(x == np.round(x)).all(axis=0) for x in pieces]
         largest = np.maximum(abs(low), abs(high))
         is_far = largest > 8 * (high - low)
-        whole = (x == np.round(x)).all(axis=0) & (largest < 2**15)
+        whole = np.all(is_whole, axis=0) & (largest < 2**15)
         offset = np.where(is_far & ~whole, (low + high) / 2, 0.0)
         largest = np.maximum(abs(low - offset), abs(high - offset))
         unit = 2.0 ** np.ceil(np.log2(np.maximum(largest, 1e-30) / 2**14))
         return cls(offset, np.where(whole | (largest == 0), 1.0, unit))
 
-    def of(self, x):
+    def of(self, pieces):
+        """The counts of rows, which are in pieces."""
+        return np.concatenate([self._counts(x).astype("int16") for x in pieces])
+
+    def _counts(self, x):
         counts = np.floor((x - self.offset) / self.unit + 0.5)
         return np.clip(counts, -(2**15), 2**15 - 1)
 

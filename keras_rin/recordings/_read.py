@@ -90,10 +90,11 @@ def recordings_of(data, columns, needs_recording=False):
     named += filter(None, (said.label, said.target, said.group, time))
     table.check(named)
     x = table.numbers(said.channels)
-    keys, names = _keys(table, said)
-    order, begins, rate = _pieces(table, said, keys)
+    order, begins, rate = _pieces(table, said, _keys(table, said))
     y, classes = _labels(table, said)
     y, firsts, groups = y[order], np.flatnonzero(begins), None
+    if (np.diff(order) < 0).any():  # else the rows need no copy
+        x = x[order]
     if said.recording:
         _check_constant(table, order, begins, y, said.target or said.label)
     if said.group:
@@ -104,11 +105,11 @@ def recordings_of(data, columns, needs_recording=False):
         name for name in map(str, table.frame) if name not in named
     )
     return Recordings(
-        x=np.split(x[order], firsts[1:]),
+        x=np.split(x, firsts[1:]),
         y=y[firsts] if said.recording else np.split(y, firsts[1:]),
         classes=classes,
         channels=[*said.channels],
-        names=[str(names[key]) for key in keys[order][firsts]],
+        names=_names(table, said, order[firsts]),
         groups=groups,
         rate=rate,
         source=table.source,
@@ -123,19 +124,29 @@ def _labels(table, said):
     return table.codes(said.label)
 
 
+def _columns(said):
+    """The columns that tell recordings, or the groups of a log, apart."""
+    return said.recording or [*filter(None, [said.group])]
+
+
 def _keys(table, said):
     """The number of the recording, or the group of a log, in each row."""
-    columns = said.recording or [*filter(None, [said.group])]
+    codes = {name: table.codes(name)[0] for name in _columns(said)}
     if not len(table.frame):
         raise ValueError(f"{table.source} has no rows.")
+    if not codes:
+        return np.zeros(len(table.frame), int)
+    groups = pd.DataFrame(codes).groupby([*codes], sort=False)
+    return groups.ngroup().to_numpy()
+
+
+def _names(table, said, rows):
+    """Where the recordings that begin in these rows are from."""
+    columns = _columns(said)
     if not columns:
-        return np.zeros(len(table.frame), int), [table.source]
-    for column in columns:
-        table.codes(column)  # refuses missing values
-    texts = table.frame[columns].astype(str)
-    if len(columns) == 1:
-        return pd.factorize(texts[columns[0]])
-    return pd.factorize(texts.agg(", ".join, axis=1))
+        return [table.source] * len(rows)
+    texts = table.frame[columns].iloc[rows].astype(str)
+    return [", ".join(row) for row in texts.to_numpy()]
 
 
 def _pieces(table, said, keys):

@@ -34,10 +34,9 @@ class Scale:
             if is_own:
                 x = [_own_scale(values) for values in x]
                 self.layers.append(OwnScale(dtype=_training.precise_dtype()))
-            rows = np.concatenate(x[:learned])
-            layer, scale = _training.normalization(rows)
+            layer, scaler = _training.normalization(x[:learned])
             self.layers.append(layer)
-            x = [scale(values) for values in x]
+            x = [scaler.transform(values) for values in x]
         self.y = np.concatenate([part.y for part in parts])
         self.ends = np.cumsum([len(part.x) for part in parts])
         self.lengths = np.array([*map(len, x)])

@@ -123,9 +123,8 @@ class _Stream:
         self.parts, self.device, self.flash = parts, device, flash
         self.y = [np.concatenate(part.y) for part in parts]
         self.windows = _stream_networks.Windows(parts, window)
-        x = [part.rows()[0] for part in parts]
-        self.counts = _headers.Counts.fitted(np.concatenate(x[:2]))
-        self.x = [self.counts.of(values).astype("int16") for values in x]
+        self.counts = _headers.Counts.fitted([*parts[0].x, *parts[1].x])
+        self.x = [self.counts.of(part.x) for part in parts]
         self.sizes = sorted({max(2, window // 2**n) for n in range(4)})
 
     def candidates(self, layers):

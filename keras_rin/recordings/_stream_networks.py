@@ -30,14 +30,17 @@ class Windows:
     """Rows of a log, scaled, and the windows of its stretches to train on."""
 
     def __init__(self, parts, window):
-        rows = [part.rows() for part in parts]
-        learned = np.concatenate([x for x, _ in rows[:2]])
-        self.normalization, scale = _training.normalization(learned)
-        self.x = np.concatenate([scale(x).astype("float32") for x, _ in rows])
-        self.y = np.concatenate([y for _, y in rows])
-        self.ends = np.cumsum([len(y) for _, y in rows])
-        lengths = [len(x) for part in parts for x in part.x]
-        piece = np.repeat(np.arange(len(lengths)), lengths)
+        learned = [*parts[0].x, *parts[1].x]
+        self.normalization, scaler = _training.normalization(learned)
+        stretches = [*learned, *parts[2].x]
+        lengths = [len(x) for x in stretches]
+        self.x = np.empty((sum(lengths), learned[0].shape[1]), "float32")
+        places = np.split(self.x, np.cumsum(lengths)[:-1])
+        for place, x in zip(places, stretches, strict=True):
+            place[:] = scaler.transform(x)
+        self.y = np.concatenate([y for part in parts for y in part.y])
+        self.ends = np.cumsum([sum(map(len, part.x)) for part in parts])
+        piece = np.repeat(np.arange(len(lengths), dtype="int32"), lengths)
         trained = lengths[: len(parts[0].x)]
         self.steps = int(min(window, np.quantile(trained, 0.1)))
         if self.steps < 2:

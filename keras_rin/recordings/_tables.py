@@ -53,12 +53,12 @@ class Table(typing.NamedTuple):
 
     def codes(self, name):
         """The number of the text in each row, and the texts in order."""
-        texts = self.frame[name].astype(str)
-        is_missing = (self.frame[name].isna() | (texts == "")).to_numpy()
+        places, values = pd.factorize(self.frame[name])
+        numbers, names = pd.factorize(values.astype(str), sort=True)
+        is_missing = np.append(values == "", True)[places]  # the place -1
         if is_missing.any():
             raise self.error(int(is_missing.argmax()), name, "no value")
-        numbers, names = pd.factorize(texts, sort=True)
-        return numbers, names.tolist()
+        return numbers.astype("int32")[places], names.tolist()
 
     def numbers(self, names):
         """Values `(rows, names)` in float64, all of them finite."""

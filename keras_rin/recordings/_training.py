@@ -6,6 +6,7 @@ import warnings
 
 import keras
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 
 BATCH = 16  # sequences of an update
 EPOCH = 25  # updates, at most, of one call of the compiled program
@@ -19,13 +20,14 @@ def precise_dtype():
     return keras.backend.standardize_dtype(number.dtype)
 
 
-def normalization(x):
-    """The layer that scales rows, in float64, and the function of NumPy."""
-    mean, deviation = x.mean(axis=0), x.std(axis=0)
-    deviation = np.where(deviation > 0, deviation, 1)  # a constant channel
-    moments = {"mean": mean, "variance": deviation**2}
+def normalization(pieces):
+    """The layer that scales rows, in float64, and that of scikit-learn."""
+    scaler = StandardScaler()
+    for rows in pieces:  # without a copy of all of them
+        scaler.partial_fit(rows)
+    moments = {"mean": scaler.mean_, "variance": scaler.scale_**2}
     layer = keras.layers.Normalization(dtype=precise_dtype(), **moments)
-    return layer, lambda x: (x - mean) / deviation
+    return layer, scaler
 
 
 class Network:
