@@ -97,10 +97,10 @@ def window_features(x, window, every=1):
         yield features[-first % every :: every]
 
 
-def window_answers(x, y, tested, window):
-    """A regression on windows of parts of a log, and what it answers."""
+def window_answers(learned, tested, window):
+    """A regression on windows of parts `(x, y)`, and what it answers."""
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-    x, y = np.concatenate(x), np.concatenate(y)
+    x, y = map(np.concatenate, zip(*learned, strict=True))
     every = max(1, len(y) // LEARNED)
     features = np.concatenate([*window_features(x, window, every)])
     model.fit(features, y[::every])

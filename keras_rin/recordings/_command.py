@@ -128,7 +128,8 @@ def _run(command, values):
     from keras_rin import recordings
 
     job = recordings.train_stream if is_stream else recordings.compare
-    return job(data, **values)
+    result = job(data, **values)
+    return f"{result}\n\n{result.output} has report.md."
 
 
 def _proposal(command, values, error):

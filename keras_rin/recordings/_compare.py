@@ -79,44 +79,29 @@ def _validated(outputs, part):
     return np.nan_to_num(_scores.score(outputs, part).mean(), nan=-1e9)
 
 
-def _is_finite(training):
-    return np.isfinite(training.outputs).all()
-
-
 def _result(parts, search, baselines, output):
     """What the trainings show, and its folder."""
-    trainings = {family: search.tested(family) for family in search.finals}
+    trainings = {family: search.tested(family) for family in search.families}
     scores = {name: [test] for name, (_, test) in baselines.items()}
-    validated = {name: scores.mean() for name, (scores, _) in baselines.items()}
+    validated = {
+        name: validation.mean() for name, (validation, _) in baselines.items()
+    }
     for name, runs in trainings.items():
         scores[name] = [_scores.score(run.outputs, parts[2]) for run in runs]
         validated[name] = _validated(search.best(name).outputs, parts[1])
     ranked = sorted(scores, key=lambda name: -validated[name])
     layers = [name for name in ranked if name in RECURRENT]
     others = [name for name in ranked if name not in RECURRENT]
-    runs = trainings[layers[0]]
-    best = next(filter(_is_finite, runs), runs[0])
+    best = min(trainings[layers[0]], key=lambda run: run.end == "diverged")
     named = layers[0], others[0], scores, "recordings", search.missing()
-    lines = [f"model.keras is {best.candidate.name}."]
-    if len(layers) > 1:
-        pair = [scores[name] for name in layers[:2]]
-        mean, low, high = _scores.difference(*pair)
-        lines.append(
-            f"The best on the validation are {layers[0]} and {layers[1]}; on "
-            f"the test they differ by {mean:.3f} ({low:.3f} to {high:.3f})."
-        )
-    if not _baselines.has_numba():
-        lines.append("MiniRocket is not in the table: pip install numba")
     result = _report.Result(
-        pd.DataFrame(
-            [_row(name, scores, validated, search) for name in scores]
-        ),
-        pd.DataFrame(search.table()),
+        pd.DataFrame([_row(name, scores, validated) for name in scores]),
+        search.table(),
         _scores.verdict("recurrent layer", *named),
         search.loaded(best).raw_model,
         best.outputs,
         pd.DataFrame(),
-        lines,
+        [*_lines(best, layers, scores)],
         None if output is None else str(output),
     )
     if output is not None:
@@ -124,14 +109,23 @@ def _result(parts, search, baselines, output):
     return result
 
 
-def _row(name, scores, validated, search):
+def _row(name, scores, validated):
     """A row of the table: median and range over seeds."""
     means = np.nan_to_num(np.mean(scores[name], axis=1))
     low, middle, high = np.quantile(means, [0, 0.5, 1])
     row = {"name": name, "validation": validated[name], "test": middle}
-    row |= {"lowest": low, "highest": high}
-    if name in search.finals:
-        finals = search.finals[name]
-        row["cut"] = sum(training.is_cut for training in finals)
-        row["diverged"] = sum(not _is_finite(training) for training in finals)
-    return row
+    return row | {"lowest": low, "highest": high}
+
+
+def _lines(best, layers, scores):
+    """What else has to be known."""
+    yield f"model.keras is {best.candidate.name}."
+    if len(layers) > 1:
+        pair = [scores[name] for name in layers[:2]]
+        mean, low, high = _scores.difference(*pair)
+        yield (
+            f"The best on the validation are {layers[0]} and {layers[1]}; on "
+            f"the test they differ by {mean:.3f} ({low:.3f} to {high:.3f})."
+        )
+    if not _baselines.has_numba():
+        yield "MiniRocket is not in the table: pip install numba"

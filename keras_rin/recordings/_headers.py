@@ -21,11 +21,6 @@ from keras_rin import export
 
 COMPILERS = "cc", "gcc", "clang"
 DEVICES = {"uno": "ATmega328P", "m0plus": "Cortex-M0+", "m4f": "Cortex-M4F"}
-FORMS: dict = {
-    "integers": {"arithmetic": "integer"},
-    "int8 weights": {"arithmetic": "int8"},
-    "float32": {"arithmetic": "float32"},
-}
 SEQUENCES, STEPS = 40, 1000  # of the calibration
 NAME = "rin"  # of the header
 
@@ -82,23 +77,25 @@ def _string(text):
     return re.sub(r"\\u00(..)", lambda hit: f"\\{int(hit[1], 16):03o}", text)
 
 
-def write_network(model, scale, units, counts, form, folder):
+def write_network(model, scale, units, counts, folder):
     """Writes `rin.h` of a model of rows that another layer scales."""
     mean, deviation = (
         np.ravel(values) for values in (scale.mean, np.sqrt(scale.variance))
     )
-    options = dict(FORMS[form])
-    if form == "integers":
-        length = min(STEPS, len(counts))
-        firsts = np.linspace(0, len(counts) - length, SEQUENCES).astype(int)
-        rows = [counts[first : first + length] for first in firsts]
-        options["calibration"] = np.stack(rows)
+    length = min(STEPS, len(counts))
+    firsts = np.linspace(0, len(counts) - length, SEQUENCES).astype(int)
+    rows = [counts[first : first + length] for first in firsts]
     moments = {"mean": (mean - units.offset) / units.unit}
     moments["variance"] = (deviation / units.unit) ** 2
     inputs = keras.Input((None, len(mean)))
     layers = [keras.layers.Normalization(**moments), *model.layers]
     path = pathlib.Path(folder, f"{NAME}.h")
-    export.export_c(keras.Sequential([inputs, *layers]), path, **options)
+    export.export_c(
+        keras.Sequential([inputs, *layers]),
+        path,
+        arithmetic="integer",
+        calibration=np.stack(rows),
+    )
 
 
 def write_regression(regression, window, folder):
@@ -134,9 +131,7 @@ def write_regression(regression, window, folder):
 def finish(folder, data, counts, hold):
     """Adds the hold to `rin.h`, and `main.c`, which reads tables as told."""
     path = pathlib.Path(folder, f"{NAME}.h")
-    text = path.read_text()
-    path.write_text(text + _template("hold.h", hold=hold))
-    is_rounded = f"{NAME}_output_scale" in text
+    path.write_text(path.read_text() + _template("hold.h", hold=hold))
     program = _template(
         "main.c",
         separator=f"'{data.text[0]}'".replace("\t", "\\t"),
@@ -145,12 +140,6 @@ def finish(folder, data, counts, hold):
         channels=", ".join(map(_string, data.channels)),
         offset=_literals(map(repr, counts.offset.tolist())),
         unit=_literals(map(repr, counts.unit.tolist())),
-        x_type="int16_t" if is_rounded else "float",
-        y_type="int32_t" if is_rounded else "float",
-        count="value = floor(value + 0.5);\n    return (int16_t)(value > 32767 "
-        "? 32767 : value < -32768 ? -32768 : value);"
-        if is_rounded
-        else "return (float)value;",
     )
     pathlib.Path(folder, "main.c").write_text(program)
 

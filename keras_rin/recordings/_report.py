@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from keras_rin.recordings._split import described
 
-DRAWN = 5_000  # rows of a stream
 SHOWN, EXAMPLES = 500, 3  # steps and recordings of a class
 
 
@@ -22,7 +21,8 @@ class Result(typing.NamedTuple):
     Attributes:
         table: DataFrame, what baselines, trainings and headers have on the
             test.
-        trials: DataFrame, what was tried on the validation, the best first.
+        trials: DataFrame, what was tried on the validation, the best first,
+            and what the clock cut or diverged.
         verdict: String, whether a network pays.
         model: The best Keras model, which reads raw recordings or rows.
         answers: Array, the outputs of the model for the test recordings; of a
@@ -49,41 +49,23 @@ class Result(typing.NamedTuple):
             for frame in frames
             if len(frame)
         ]
-        texts += [*self.lines, self.verdict]
-        texts += [f"{self.output} has report.md."] if self.output else []
-        return "\n\n".join(texts)
+        return "\n\n".join([*texts, *self.lines, self.verdict])
 
 
-def write(result, parts, *pictures):
+def write(result, parts):
     """Writes `report.md`, `results.json` and `model.keras`."""
     folder = pathlib.Path(result.output)
-    sections = {"parts": described(parts), "trials": result.trials}
-    sections |= {"table": result.table, "recalls": result.recalls}
-    sections |= {"lines": "\n".join(result.lines), "verdict": result.verdict}
-    texts, results = ["# Recordings"], {}
-    for name, part in sections.items():
-        if isinstance(part, pd.DataFrame):
-            results[name] = json.loads(part.to_json(orient="records"))
-            texts.append(_markdown(part))
-        else:
-            results[name] = part
-            texts.append(part.replace("\n", "  \n"))
-    texts += [f"![{name}]({name})" for name in ("data.png", *pictures)]
+    results = {"parts": described(parts), "lines": [*result.lines]}
+    results["verdict"] = result.verdict
+    for name in ("trials", "table", "recalls"):
+        frame = getattr(result, name)
+        results[name] = json.loads(frame.to_json(orient="records"))
     text = json.dumps(results, indent=1, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-    report = "\n\n".join(filter(None, texts)) + "\n"
-    (folder / "report.md").write_text(report, encoding="utf-8")
+    texts = ["# Recordings", described(parts), f"```text\n{result}\n```"]
+    text = "\n\n".join([*texts, "![data.png](data.png)\n"])
+    (folder / "report.md").write_text(text, encoding="utf-8")
     result.model.save(folder / "model.keras")
-
-
-def _markdown(frame):
-    rows = (
-        [[*frame.columns], ["---"] * len(frame.columns)] if len(frame) else []
-    )
-    for values in frame.astype(object).where(frame.notna(), "").to_numpy():
-        texts = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in values]
-        rows.append([text.replace("|", "\\|") for text in texts])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def draw_data(data, path):
@@ -108,17 +90,4 @@ def draw_data(data, path):
         for panel, row in zip(panels, rows, strict=False):
             panel.plot(x[row][:SHOWN], linewidth=0.8)
     figure.legend(axes[0, 0].lines, data.channels[:10], loc="upper right")
-    figure.savefig(path)
-
-
-def draw_answers(classes, y, answers, path):
-    """Draws answers along the rows of a test."""
-    rows = np.arange(0, len(y), len(y) // DRAWN + 1)
-    figure = Figure(figsize=(8, 1 + 0.3 * len(classes)), layout="tight")
-    axes = figure.subplots()
-    axes.plot(rows, y[rows], "s", color="0.8", label="class")
-    axes.plot(rows, answers[rows], ".", markersize=2, label="answer")
-    axes.set_yticks(range(len(classes)), classes)
-    axes.set_xlabel("row of the test")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     figure.savefig(path)

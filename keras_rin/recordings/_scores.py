@@ -1,6 +1,7 @@
 """Scores of recordings and of streams, and the sentences that compare them."""
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 SETTLED = 20  # right answers in a row
@@ -57,8 +58,12 @@ def stream_scores(answers, y, rate=None):
     }
 
 
+def _is_right(answers, data):
+    return pd.Series(answers == np.concatenate(data.y))
+
+
 def _groups(data):
-    """The name of the group of each row, or the number of the stretch."""
+    """The group of each row or, without groups, the number of its stretch."""
     if data.groups is None:
         return np.cumsum(np.diff(np.concatenate(data.y), prepend=-1) != 0)
     return np.repeat(data.groups, [*map(len, data.y)])
@@ -66,27 +71,18 @@ def _groups(data):
 
 def unit_scores(answers, data):
     """Accuracy of each group or, without groups, of each stretch."""
-    right = answers == np.concatenate(data.y)
-    groups = _groups(data)
-    return np.array(
-        [right[groups == name].mean() for name in np.unique(groups)]
-    )
+    return _is_right(answers, data).groupby(_groups(data)).mean().to_numpy()
 
 
 def recalls(answers, data):
-    """Rows of a table: the share of right answers by class and by group."""
-    y = np.concatenate(data.y)
-    columns = [np.array(data.classes)[y]]
+    """A table: the share of right answers by class and by group."""
+    columns = [np.array(data.classes)[np.concatenate(data.y)]]
     columns += [] if data.groups is None else [_groups(data)]
-    return [
-        {
-            "class or group": name,
-            "rows": np.sum(column == name),
-            "right": np.mean((answers == y)[column == name]),
-        }
+    frames = [
+        _is_right(answers, data).groupby(column).agg(rows="size", right="mean")
         for column in columns
-        for name in np.unique(column)
     ]
+    return pd.concat(frames).rename_axis("class or group").reset_index()
 
 
 def interval(differences):

@@ -1,10 +1,10 @@
 """The one search: what is tried on validation, and trained for the test."""
 
-import itertools
 import time
 import typing
 
 import numpy as np
+import pandas as pd
 from tqdm import tqdm
 
 MEASURING = 0.3  # of the time, after which no other candidate is compiled
@@ -22,14 +22,15 @@ class Candidate(typing.NamedTuple):
 
 
 class Training(typing.NamedTuple):
-    """What a training gave, and whether the clock cut it."""
+    """What a training gave, and whether it was cut or diverged."""
 
     candidate: Candidate
     rate: float
+    is_final: bool
+    weights: list
     outputs: np.ndarray
     updates: int
-    is_cut: bool
-    file: typing.Any  # of weights and outputs
+    end: str  # "cut" by the clock, "diverged", or ""
 
 
 class Search:
@@ -45,97 +46,92 @@ class Search:
         self.start = time.monotonic()
         self.end = self.start + (seconds or np.inf)
         self.networks, self.costs = dict[str, typing.Any](), dict[str, float]()
-        self.trials: list[Training] = []
-        self.finals = dict[str, list[Training]]()  # by family
+        self.trainings: list[Training] = []
+        self.families: list[str] = []
         self.needed = self.reserve = 0.0
+        rates = {candidate.family: candidate.rates for candidate in candidates}
+        others = [len(rates[family]) - 1 + len(seeds) for family in rates]
+        self.total = len(candidates) + sum(others)
 
     def run(self):
         """Trains what fits into the time: one candidate in any case."""
         self._measure()
-        planned = self._planned()
-        with tqdm(total=len(planned), unit="training") as self.bar:
+        planned, seed = self._planned(), self.seeds[0]
+        with tqdm(total=self.total, unit="training") as self.bar:
             for candidate in planned:
-                if not self.trials or self._fits(candidate, False):
-                    self._try(candidate, candidate.rates[0])
-            families = [*dict.fromkeys(c.candidate.family for c in self.trials)]
-            self.bar.total += len(families) * (2 + len(self.seeds))
-            for family in families:
+                is_needed = candidate is planned[0]
+                self._train(
+                    candidate, candidate.rates[0], seed, False, is_needed
+                )
+            families = (trial.candidate.family for trial in self.trainings)
+            self.families = [*dict.fromkeys(families)]
+            for family in self.families:
                 candidate = self.best(family).candidate
                 for rate in candidate.rates[1:]:
-                    if self._fits(candidate, False):
-                        self._try(candidate, rate)
-            self.finals = {family: [] for family in families}
+                    self._train(candidate, rate, seed, False, False)
             for seed in self.seeds:
-                for family, finals in self.finals.items():
+                for family in self.families:
                     candidate, rate, *_ = self.best(family)
-                    if not finals or self._fits(candidate, True):
-                        finals.append(self._train(candidate, rate, seed, True))
+                    is_needed = seed == self.seeds[0]
+                    self._train(candidate, rate, seed, True, is_needed)
+
+    def _ended(self, family, is_final):
+        """Trainings of a family that the clock did not cut, and all of them."""
+        trainings = [
+            training
+            for training in self.trainings
+            if training.candidate.family == family
+            and training.is_final == is_final
+        ]
+        ended = [training for training in trainings if training.end != "cut"]
+        return ended, trainings
 
     def best(self, family):
         """The trial with the highest score, of those that the clock let end."""
-        trials = [
-            trial for trial in self.trials if trial.candidate.family == family
-        ]
-        whole = [trial for trial in trials if not trial.is_cut] or trials
-        return max(whole, key=lambda trial: self.score(trial.outputs))
+        ended, trials = self._ended(family, False)
+        return max(ended or trials, key=lambda trial: self.score(trial.outputs))
 
     def tested(self, family):
         """Final trainings that the clock let end, or the best trial, tested."""
-        whole = [
-            training for training in self.finals[family] if not training.is_cut
-        ]
+        ended, _ = self._ended(family, True)
         best = self.best(family)
-        if not whole:
+        if not ended:
             outputs = self.loaded(best).outputs(True)
-        return whole or [best._replace(outputs=outputs)]
+        return ended or [best._replace(outputs=outputs)]
 
     def loaded(self, training):
         """The network with the weights of a training."""
         network = self._network(training.candidate)
-        with np.load(training.file) as arrays:
-            names = [f"arr_{n}" for n in range(len(arrays) - 1)]
-            network.model.set_weights([arrays[name] for name in names])
+        network.model.set_weights(training.weights)
         return network
 
     def table(self):
-        """Rows of a table: the trials, the best first, and what was cut."""
-        trials = sorted(
-            self.trials, key=lambda trial: -self.score(trial.outputs)
-        )
-        finals = itertools.chain(*self.finals.values())
-        cut = [training for training in finals if training.is_cut]
-        return [
+        """The trials, the best first, and final trainings that did not end."""
+        rows = [
             {
                 "training": training.candidate.name,
                 "rate": training.rate,
-                "validation": self.score(training.outputs)
-                if training in trials
-                else None,
-                "updates": f"{training.updates}"
-                + (", cut" if training.is_cut else ""),
+                "validation": None
+                if training.is_final
+                else self.score(training.outputs),
+                "updates": training.updates,
+                "end": training.end,
             }
-            for training in [*trials, *cut]
+            for training in self.trainings
+            if training.end or not training.is_final
         ]
+        return pd.DataFrame(rows).sort_values(
+            "validation", ascending=False, kind="stable"
+        )
 
     def missing(self):
         """What the clock left out, in a sentence, or an empty string."""
-        finals = [*itertools.chain(*self.finals.values())]
-        families = {
-            candidate.family: len(candidate.rates) - 1
-            for candidate in self.candidates
-        }
-        trainings = len(self.candidates) + sum(families.values())
-        trainings += len(families) * len(self.seeds)
-        done = [
-            training
-            for training in [*self.trials, *finals]
-            if not training.is_cut
-        ]
-        cut = len(self.trials) + len(finals) - len(done)
-        if len(done) == trainings:
+        cut = sum(training.end == "cut" for training in self.trainings)
+        ended = len(self.trainings) - cut
+        if ended == self.total:
             return ""
         return (
-            f"{len(done)} of {trainings} trainings fitted into the time, {cut} "
+            f"{ended} of {self.total} trainings fitted into the time, {cut} "
             "were cut by the clock; all take about "
             f"--minutes={np.ceil(self.needed / 6) / 10:g}"
         )
@@ -149,12 +145,8 @@ class Search:
         """Seconds of an update, until a part of the time is over."""
         limit = self.start + MEASURING * (self.end - self.start)
         for candidate in self.candidates:
-            case = candidate, candidate.rates[0], self.seeds[0], False
-            record = self.store.records.get(self._name(*case))
             if np.isinf(self.end):
                 self.costs[candidate.name] = 0.0
-            elif record:
-                self.costs[candidate.name] = record["seconds"] / self.updates
             elif not self.costs or time.monotonic() < limit:
                 print(f"Compiling {candidate.name}", flush=True)
                 network = self._network(candidate)
@@ -193,45 +185,40 @@ class Search:
 
     def _seconds(self, candidates):
         """Seconds of the trials, and of a final training of each family."""
-        families: dict = {}
-        for family, name, *_ in candidates:
-            cost = max(families.get(family, 0), self.costs[name])
-            families[family] = cost
-        trials = self.updates * sum(
-            self.costs[candidate.name] for candidate in candidates
-        )
-        finals = self.final_updates * sum(families.values())
-        return SLACK * trials, SLACK * finals
+        costs = [self.costs[candidate.name] for candidate in candidates]
+        families = [candidate.family for candidate in candidates]
+        finals = pd.Series(costs).groupby(families).max().sum()
+        trials = self.updates * sum(costs)
+        return SLACK * trials, SLACK * self.final_updates * finals
 
     def _fits(self, candidate, is_final):
         trial, final = self._seconds([candidate])
         seconds = final if is_final else trial + self.reserve
         return time.monotonic() + seconds <= self.end
 
-    def _try(self, candidate, rate):
-        self.trials.append(self._train(candidate, rate, self.seeds[0], False))
-
-    def _name(self, candidate, *case):
-        count = self.updates, self.final_updates
-        return self.store.name(candidate.name, *case, count)
-
-    def _train(self, candidate, rate, seed, is_final):
-        """A training, which may have been kept."""
-        name = self._name(candidate, rate, seed, is_final)
-        file, record = self.store.file(name), self.store.records.get(name)
+    def _train(self, candidate, rate, seed, is_final, is_needed):
+        """Adds a training that was stored, is needed or fits."""
         planned = self.final_updates if is_final else self.updates
+        case = candidate.name, rate, seed, is_final, planned, self.updates
+        stored = self.store.load(case)
+        if not (stored or is_needed or self._fits(candidate, is_final)):
+            return
         self.bar.set_description(f"{candidate.name}, rate {rate:g}")
+        weights, outputs, updates = stored or self._trained(
+            candidate, rate, seed, is_final, planned
+        )
+        end = "cut" if updates < planned else ""
+        if not np.isfinite(outputs).all():
+            end = "diverged"
+        if not (stored or end == "cut"):
+            self.store.save(case, weights, outputs, updates)
+        result = weights, outputs, updates, end
+        self.trainings.append(Training(candidate, rate, is_final, *result))
         self.bar.update()
-        if record:
-            outputs, updates = np.load(file)["outputs"], record["updates"]
-            return Training(candidate, rate, outputs, updates, False, file)
-        start, network = time.monotonic(), self._network(candidate)
+
+    def _trained(self, candidate, rate, seed, is_final, updates):
+        """Weights, outputs and updates of a training that is made now."""
+        network = self._network(candidate)
         end = self.end if is_final else self.end - self.reserve
-        updates = network.train(is_final, rate, seed, planned, end)
-        outputs = network.outputs(is_final)
-        np.savez(file, *network.model.get_weights(), outputs=outputs)
-        is_cut = updates < planned and bool(np.isfinite(outputs).all())
-        if not is_cut:
-            seconds = time.monotonic() - start
-            self.store.add(name, {"updates": updates, "seconds": seconds})
-        return Training(candidate, rate, outputs, updates, is_cut, file)
+        updates = network.train(is_final, rate, seed, updates, end)
+        return network.model.get_weights(), network.outputs(is_final), updates

@@ -1,6 +1,6 @@
 """What trainings gave, in a folder, from which the same call resumes."""
 
-import json
+import os
 import pathlib
 import shutil
 import tempfile
@@ -8,24 +8,24 @@ import tempfile
 import filelock
 import joblib
 import keras
+import numpy as np
 
 from keras_rin._version import __version__
 
 
 class Store:
-    """Trainings in the folder `trainings`, by all that determines them.
+    """Trainings in the folder `trainings`: a file each, or none.
 
-    A line of `results.jsonl` has the record of one, whose name is a hash.
+    Its name is a hash of all that determines the training.
     """
 
     def __init__(self, folder, *job):
         self._is_temporary = folder is None
-        folder = pathlib.Path(folder or tempfile.mkdtemp(), "trainings")
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.records = folder, dict[str, dict]()
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp(), "trainings")
+        self.folder.mkdir(parents=True, exist_ok=True)
         versions = __version__, keras.version(), keras.backend.backend()
         self._job = joblib.hash((job, versions))
-        self._lock = filelock.FileLock(folder / "lock", timeout=0)
+        self._lock = filelock.FileLock(self.folder / "lock", timeout=0)
 
     def __enter__(self):
         try:
@@ -33,34 +33,26 @@ class Store:
         except filelock.Timeout as error:
             text = f"{self.folder} is in use by another job: choose --output"
             raise ValueError(text) from error
-        path = self.folder / "results.jsonl"
-        text = path.read_text() if path.exists() else ""
-        for line in text.splitlines():
-            try:
-                self.records |= json.loads(line)
-            except ValueError:
-                print(f"{path}: a line that was cut off is left out.")
-        self._file = path.open("a")
-        if not text.endswith("\n"):
-            self._file.write("\n" if text else "")
         return self
 
     def __exit__(self, *error):
-        self._file.close()
         self._lock.release()
         if self._is_temporary:
             shutil.rmtree(self.folder.parent)
 
-    def name(self, *case):
-        """The name of a training."""
-        return joblib.hash((self._job, case))
+    def _file(self, case):
+        return self.folder / f"{joblib.hash((self._job, case))}.npz"
 
-    def file(self, name):
-        """The file of weights and outputs of a training."""
-        return self.folder / f"{name}.npz"
+    def load(self, case):
+        """Weights, outputs and updates of a training, or `None`."""
+        if not self._file(case).exists():
+            return None
+        with np.load(self._file(case)) as arrays:
+            *weights, outputs, updates = (arrays[name] for name in arrays)
+        return weights, outputs, int(updates)
 
-    def add(self, name, record):
-        """Keeps the record of a training, whose file is written."""
-        self.records[name] = record
-        self._file.write(json.dumps({name: record}) + "\n")
-        self._file.flush()
+    def save(self, case, weights, outputs, updates):
+        """Keeps a training, whole or not at all."""
+        path = self.folder / "unfinished.npz"
+        np.savez(path, *weights, outputs, updates)
+        os.replace(path, self._file(case))

@@ -21,7 +21,6 @@ from keras_rin.recordings._store import Store
 
 UPDATES, LONGER = 600, 4  # of a trial, and times as many of the best network
 TRAINING = 0.8  # of the minutes; the rest is for headers and tests
-LOSS = 0.01  # of accuracy on the validation, that a smaller form may cost
 
 
 def train_stream(
@@ -76,10 +75,10 @@ def train_stream(
     folder = pathlib.Path(output)
     with Store(output, data, join, window) as store:
         _report.draw_data(data, folder / "data.png")
-        stream = _Stream(parts, window, device, flash)
-        count = updates or UPDATES
+        stream = _Stream(parts, window, device)
+        count, layers = updates or UPDATES, _stream_networks.LAYERS
         search = Search(
-            stream.candidates([layer] if layer else _stream_networks.LAYERS),
+            stream.candidates([layer] if layer else layers, flash),
             store,
             lambda answers: np.mean(answers == stream.y[1]),
             range(seed, seed + seeds),
@@ -97,37 +96,25 @@ class Follower(typing.NamedTuple):
     validated: np.ndarray  # answers without hold
     tested: list  # answers of each seed
     hold: int
-    writers: dict  # of each form of `rin.h`, into a folder
-
-    def forms(self):
-        return [(self, form) for form in self.writers]
+    write: typing.Callable  # writes `rin.h` into a folder
 
     def held(self):
         """Answers to the test of each seed."""
         return [_scores.held(answers, self.hold) for answers in self.tested]
 
 
-class Header(typing.NamedTuple):
-    """A header that was measured, and what it answered where it was run."""
-
-    follower: Follower
-    write: typing.Callable
-    row: dict
-    answers: list  # to validation and test
-
-
 class _Stream:
     """Parts of a log, and what is made of them."""
 
-    def __init__(self, parts, window, device, flash):
-        self.parts, self.device, self.flash = parts, device, flash
+    def __init__(self, parts, window, device):
+        self.parts, self.device = parts, device
         self.y = [np.concatenate(part.y) for part in parts]
         self.windows = _stream_networks.Windows(parts, window)
         self.counts = _headers.Counts.fitted([*parts[0].x, *parts[1].x])
         self.x = [self.counts.of(part.x) for part in parts]
         self.sizes = sorted({max(2, window // 2**n) for n in range(4)})
 
-    def candidates(self, layers):
+    def candidates(self, layers, flash):
         """Each layer, as large as the flash permits where that is measured."""
         candidates, least = [], []
         for layer in layers:
@@ -137,33 +124,31 @@ class _Stream:
                 arguments = layer, units, self.windows, classes
                 build = functools.partial(_stream_networks.Network, *arguments)
                 with tempfile.TemporaryDirectory() as folder:
-                    self._writer(build().model, "integers")(folder)
+                    self._write_network(build().model, folder)
                     cost = _headers.cost(folder, self.device)
                 least.append(cost.flash or 0)
-                if least[-1] <= self.flash:
+                if least[-1] <= flash:
                     name = f"{layer}({units})"
                     candidates.append(Candidate("network", name, build, rates))
                     break
         if not candidates:
             raise ValueError(
-                f"No network takes at most {self.flash} bytes of flash: "
+                f"No network takes at most {flash} bytes of flash: "
                 f"--flash={min(least)}"
             )
         return candidates
 
-    def _writer(self, model, form):
+    def _write_network(self, model, folder):
+        learned = np.concatenate(self.x[:2])
         scale = self.windows.normalization
-        counts = np.concatenate(self.x[:2])
-        arguments = model, scale, self.counts, counts, form
-        return functools.partial(_headers.write_network, *arguments)
+        _headers.write_network(model, scale, self.counts, learned, folder)
 
     def network(self, search):
         """The best network, with the final trainings that did not diverge."""
         best = search.best("network")
-        finals = search.tested("network")
         finals = [
             training
-            for training in finals
+            for training in search.tested("network")
             if np.isfinite(training.outputs).all()
         ]
         if not finals:
@@ -174,91 +159,63 @@ class _Stream:
             best.outputs,
             [training.outputs for training in finals],
             _scores.choose_hold(best.outputs, self.y[1]),
-            {
-                form: self._writer(self.loaded.model, form)
-                for form in _headers.FORMS
-            },
+            functools.partial(self._write_network, self.loaded.model),
         )
 
     def regression(self):
         """The regression with the window that the validation chooses."""
+        train, validation, test = zip(self.x, self.y, strict=True)
         answers = {
-            size: _baselines.window_answers(
-                self.x[:1], self.y[:1], self.x[1], size
-            )[1]
+            size: _baselines.window_answers([train], validation[0], size)[1]
             for size in self.sizes
         }
         size = max(
             answers, key=lambda size: np.mean(answers[size] == self.y[1])
         )
-        learned = self.x[:2], self.y[:2], self.x[2]
-        model, tested = _baselines.window_answers(*learned, size)
-        write = functools.partial(_headers.write_regression, model, size)
-        hold = _scores.choose_hold(answers[size], self.y[1])
-        name = f"regression on {size} rows"
+        learned = [train, validation]
+        model, tested = _baselines.window_answers(learned, test[0], size)
         return Follower(
-            name, answers[size], [tested], hold, {"integers": write}
+            f"regression on {size} rows",
+            answers[size],
+            [tested],
+            _scores.choose_hold(answers[size], self.y[1]),
+            functools.partial(_headers.write_regression, model, size),
         )
 
-    def validated(self, follower):
+    def _validated(self, follower):
         """The accuracy of held answers on the validation."""
         answers = _scores.held(follower.validated, follower.hold)
         return np.mean(answers == self.y[1])
 
-    def header(self, follower, form):
-        """A header that is compiled, run and measured where possible."""
+    def _write(self, follower, folder):
+        follower.write(folder)
+        _headers.finish(folder, self.parts[0], self.counts, follower.hold)
 
-        def write(folder):
-            follower.writers[form](folder)
-            _headers.finish(folder, self.parts[0], self.counts, follower.hold)
-
-        row = {"name": f"rin.h, {follower.name}, {form}"}
-        answers, rate = [], self.parts[0].rate
+    def _header(self, follower):
+        """A row of the table, and answers to the test where it can be run."""
+        row, answers = {"name": f"rin.h, {follower.name}"}, None
+        test, rate = self.parts[2], self.parts[2].rate
         with tempfile.TemporaryDirectory() as folder:
-            write(folder)
+            self._write(follower, folder)
             if _headers.can_compile():
-                answers = [
-                    _headers.answers(folder, part) for part in self.parts[1:]
-                ]
-                row |= _scores.stream_scores(answers[1], self.y[2], rate)
+                answers = _headers.answers(folder, test)
+                row |= _scores.stream_scores(answers, self.y[2], rate)
             cost = _headers.cost(folder, self.device)
         cycles = cost.per_step
-        row |= {"flash": cost.flash, "RAM": cost.ram}
         busy = cycles and rate and cycles * rate / (1e6 * cost.megahertz)
-        return Header(
-            follower, write, row | {"cycles": cycles, "busy": busy}, answers
-        )
-
-    def fitting(self, headers):
-        """The first header that fits and is as accurate as others that fit."""
-        fit = [
-            header
-            for header in headers
-            if (header.row["flash"] or 0) <= self.flash
-        ]
-        fit = fit or headers[:1]
-        if not fit[0].answers:
-            return fit[0]
-        accuracies = np.array(
-            [np.mean(header.answers[0] == self.y[1]) for header in fit]
-        )
-        return fit[int(np.argmax(accuracies >= max(accuracies) - LOSS))]
+        row |= {"flash": cost.flash, "RAM": cost.ram}
+        return row | {"cycles": cycles, "busy": busy}, answers
 
     def result(self, search, layer, folder):
         """What was found, and its folder."""
         followers = [self.network(search), self.regression()]
-        chosen = followers[0] if layer else max(followers, key=self.validated)
-        headers = [
-            self.header(*form)
-            for follower in followers
-            for form in follower.forms()
-        ]
-        header = self.fitting(
-            [header for header in headers if header.follower is chosen]
-        )
-        header.write(folder)
-        test, y = self.parts[2], self.y[2]
-        answers = header.answers[1] if header.answers else chosen.held()[0]
+        chosen = followers[0] if layer else max(followers, key=self._validated)
+        headers = {
+            follower.name: self._header(follower) for follower in followers
+        }
+        self._write(chosen, folder)
+        row, answers = headers[chosen.name]
+        test = self.parts[2]
         scores = {
             follower.name: [
                 _scores.unit_scores(held, test) for held in follower.held()
@@ -267,20 +224,19 @@ class _Stream:
         }
         units = "stretches" if test.groups is None else "groups"
         compared = *scores, scores, units, search.missing()
+        answers = chosen.held()[0].astype(int) if answers is None else answers
+        rows = [*self._rows(followers), *(row for row, _ in headers.values())]
         result = _report.Result(
-            pd.DataFrame(
-                [*self._rows(followers), *(header.row for header in headers)]
-            ),
-            pd.DataFrame(search.table()),
+            pd.DataFrame(rows),
+            search.table(),
             _scores.verdict("network", *compared),
             self.loaded.raw_model,
-            answers.astype(int),
-            pd.DataFrame(_scores.recalls(answers, test)),
-            self._lines(header),
+            answers,
+            _scores.recalls(answers, test),
+            self._lines(row, chosen.hold),
             str(folder),
         )
-        _report.draw_answers(test.classes, y, answers, folder / "stream.png")
-        _report.write(result, self.parts, "stream.png")
+        _report.write(result, self.parts)
         return result
 
     def _rows(self, followers):
@@ -298,21 +254,20 @@ class _Stream:
             for name, answers in named.items()
         ]
 
-    def _lines(self, header):
+    def _lines(self, row, hold):
         """What an engineer has to know of the header."""
-        row, hold = header.row, header.follower.hold
         texts = {
             "flash": "{:,} bytes",
             "RAM": "{:,} bytes",
             "cycles": "{:,} a step",
+            "busy": "{:.2%} of the time",
         }
-        texts["busy"] = "{:.2%} of the time"
         costs = [
             f"{name} {text.format(row[name]) if row[name] else 'not measured'}"
             for name, text in texts.items()
         ]
         run = "not run, without a C compiler"
-        if header.answers:
+        if "accuracy" in row:
             run = f"compiled and run, {row['accuracy']:.4f} on the test"
         return [
             f"{row['name']}: {run}.",

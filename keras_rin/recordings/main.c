@@ -81,10 +81,10 @@ static double value_of(char *cell, const char *name)
     return value;
 }
 
-static $x_type count(double value, int channel)
+static int16_t count(double value, int channel)
 {
-    value = (value - offset[channel]) / unit[channel];
-    $count
+    value = floor((value - offset[channel]) / unit[channel] + 0.5);
+    return (int16_t)(value > 32767 ? 32767 : value < -32768 ? -32768 : value);
 }
 
 int main(int arguments, char **argument)
@@ -108,8 +108,8 @@ int main(int arguments, char **argument)
             fail("no column ", channels[i]);
     static ${name}_state state;
     static ${name}_held held;
-    static $x_type x[${name}_inputs];
-    static $y_type y[${name}_outputs];
+    static int16_t x[${name}_inputs];
+    static int32_t y[${name}_outputs];
     ${name}_reset(&state);
     while (read_line(file)) {
         int cells = 0;
