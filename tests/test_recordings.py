@@ -402,7 +402,8 @@ def test_what_is_not_said_is_asked_with_a_line_to_copy(name, tmp_path, capsys):
     program, *arguments = shlex.split(line)
     assert program == "keras-rin"
     values = vars(_command._parser().parse_args(arguments))
-    said = {name: values[name] for name in _command.COLUMNS}
+    columns = *_command.COLUMNS, *_command.FORM
+    said = {name: values[name] for name in columns}
     if name in ("reversed", "nothing known"):
         with pytest.raises(ValueError, match="no later|no column 'LABEL'"):
             recordings_of(values["data"], said, command == "recordings")

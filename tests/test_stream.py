@@ -104,7 +104,6 @@ def test_recordings_are_joined_within_their_parts():
         for values, labels in zip(part.x, part.y, strict=True):
             (n,) = [n for n, of in enumerate(x) if np.array_equal(of, values)]
             assert {*labels} == {y[n]}
-        assert sum(np.diff([of[0] for of in part.y]) == 0) <= 1
 
 
 def test_scores_of_a_stream_are_counted_by_hand():
@@ -229,9 +228,9 @@ def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
     subprocess.run(command, check=True)
     printed = subprocess.check_output(["./main", "test.csv"]).decode().split()
     right = np.mean(printed == test["activity"])
-    name = result.lines[0].partition(": ")[0]
+    name = re.match("rin.h is the (.*), compiled and run", result.lines[0])[1]
     assert ("GRU" in name) >= bool(layer)
-    row = result.table[result.table["name"] == name]
+    row = result.table[result.table["name"] == f"rin.h, {name}"]
     assert row["accuracy"].item() == pytest.approx(right)
     assert f"{right:.4f} on the test" in result.lines[0]
     recalls = result.recalls.set_index("class or group")["right"]
@@ -261,9 +260,8 @@ def test_without_compilers_nothing_is_measured_or_chosen(small, monkeypatch):
     monkeypatch.setattr(_headers.shutil, "which", lambda name: None)
     options = {"window": 32, "updates": 3, "seeds": 1, "layer": "GRU"}
     result = recordings.train_stream(log(), **options, **SAID)
-    assert "GRU(200): not run" in result.lines[0]
-    assert result.lines[-1].count("not measured") == 4
-    assert "bytes" not in result.lines[-1]
+    assert "GRU(200), not run" in result.lines[0]
+    assert (result.table.iloc[-2:, -4:] == "not measured").all(axis=None)
 
 
 def test_no_network_fits(small):

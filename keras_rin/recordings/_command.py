@@ -3,7 +3,6 @@
 import argparse
 import shlex
 import sys
-import typing
 
 from keras_rin import _installed_backend
 from keras_rin._extras import install_command
@@ -18,20 +17,21 @@ COLUMNS = {
     "never share.",
     "time": "Column that rises in a recording, or in a group of a log: in ISO "
     "8601, in seconds or since 1970; t:ms has another unit.",
-    "separator": "Character between the cells of a CSV file.",
-    "decimal": "Decimal mark of a CSV file.",
 }
-# The default, whose type that of the flag is, and what it means.
-TRAINING: dict = {
+FORM = {
+    "separator": (",", "Character between the cells of a CSV file."),
+    "decimal": (".", "Decimal mark of a CSV file."),
+}
+# The default, whose type the flag has, and what it means.
+TRAINING = {
     "minutes": (5.0, "Minutes, in which fewer candidates are trained."),
-    "updates": (None, "Updates of each training, instead of minutes."),
+    "updates": (0, "Updates of each training, instead of minutes."),
     "seed": (0, "The first seed."),
 }
-COMMANDS: dict = {
+COMMANDS = {
     "recordings": (
         "Compares RIN, GRU, LSTM and baselines on recordings.",
-        TRAINING
-        | {
+        {
             "seeds": (5, "Trainings of each layer for the test."),
             "units": (64, "Units of RIN; others have about as many weights."),
             "output": ("runs/recordings", "Folder to write to."),
@@ -39,34 +39,19 @@ COMMANDS: dict = {
     ),
     "stream": (
         "Trains what follows an endless stream, and writes it in C.",
-        TRAINING
-        | {
+        {
             "seeds": (3, "Trainings of the best network for the test."),
-            "join": (False, "Joins recordings of one class each to a stream."),
             "window": (128, "Rows of a window; two are joined to train on."),
             "flash": (4096, "Bytes of flash of the device."),
-            "device": ("m0plus", "Processor: uno, m0plus or m4f."),
-            "layer": (None, "MinGRU, GRU or RIN, of which rin.h is made."),
             "output": ("runs/stream", "Folder to write to."),
         },
     ),
-}
-CHOICES = {
-    "device": ("uno", "m0plus", "m4f"),
-    "layer": ("MinGRU", "GRU", "RIN"),
 }
 DATA = (
     "A .csv or .parquet file; a folder with a folder of such files for each "
     "class; a .npz file of x, y and perhaps group; a .ts file, or the name of "
     "a data set of sktime."
 )
-
-
-class Parser(argparse.ArgumentParser):
-    """A wrong flag is one sentence, without the help of all flags."""
-
-    def error(self, message) -> typing.NoReturn:
-        self.exit(2, f"{self.prog}: {message}. --help lists all flags.\n")
 
 
 def main(arguments=None) -> int:
@@ -92,26 +77,46 @@ def main(arguments=None) -> int:
 
 
 def _parser():
-    parser = Parser("keras-rin", description="Recurrent layers on recordings.")
+    parser = argparse.ArgumentParser(
+        "keras-rin", description="Recurrent layers on recordings."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     for command, (summary, options) in COMMANDS.items():
-        formatter = argparse.ArgumentDefaultsHelpFormatter
-        texts = {"help": summary, "description": summary}
-        added = commands.add_parser(command, formatter_class=formatter, **texts)
+        added = commands.add_parser(
+            command,
+            help=summary,
+            description=summary,
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        )
         added.add_argument("data", metavar="DATA", help=DATA)
         for name, text in COLUMNS.items():
-            default = {"separator": ",", "decimal": "."}.get(name)
-            added.add_argument(f"--{name}", default=default, help=text)
-        for name, (default, text) in options.items():
-            flag: dict = {"default": default, "help": text}
-            if default is False:
-                flag["action"] = "store_true"
-            else:
-                known = {"updates": int, "layer": str}
-                flag["type"] = known.get(name, type(default))
-                flag["choices"] = CHOICES.get(name)
-            added.add_argument(f"--{name}", **flag)
+            added.add_argument(f"--{name}", help=text)
+        for name, (default, text) in (FORM | TRAINING | options).items():
+            kind = type(default)
+            added.add_argument(
+                f"--{name}", type=kind, default=default, help=text
+            )
+    _add_stream_flags(added)
     return parser
+
+
+def _add_stream_flags(parser):
+    parser.add_argument(
+        "--join",
+        action="store_true",
+        help="Joins recordings of one class each to a stream.",
+    )
+    parser.add_argument(
+        "--device",
+        default="m0plus",
+        choices=("uno", "m0plus", "m4f"),
+        help="Processor whose flash, RAM and cycles are measured.",
+    )
+    parser.add_argument(
+        "--layer",
+        choices=("MinGRU", "GRU", "RIN"),
+        help="Layer of which rin.h is made, whatever is best.",
+    )
 
 
 def _run(command, values):
@@ -120,7 +125,7 @@ def _run(command, values):
     from keras_rin.recordings import _split
 
     values, is_stream = dict(values), command == "stream"
-    columns = {name: values.pop(name) for name in COLUMNS}
+    columns = {name: values.pop(name) for name in (*COLUMNS, *FORM)}
     data = _read.recordings_of(values.pop("data"), columns, not is_stream)
     parts = _split.parts_of(data, is_stream, values.get("join"))
     print(f"{data}\n{_split.described(parts)}", flush=True)

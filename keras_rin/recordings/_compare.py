@@ -29,7 +29,7 @@ def compare(
     seeds: int = 5,
     seed: int = 0,
     units: int = 64,
-    output: str | os.PathLike | None = "runs/recordings",
+    output: str | os.PathLike = "runs/recordings",
     **columns: typing.Any,
 ) -> _report.Result:
     """Compares RIN, GRU, LSTM and baselines on recordings.
@@ -47,7 +47,7 @@ def compare(
         seed: Integer, the first seed. Defaults to 0.
         units: Integer, the units of RIN; the others have about as many
             weights. Defaults to 64.
-        output: Folder to write to, or `None`. Defaults to `"runs/recordings"`.
+        output: Folder to write to. Defaults to `"runs/recordings"`.
         **columns: Those of `read`, such as `channels` and `label`.
 
     Returns:
@@ -60,8 +60,7 @@ def compare(
     parts = parts_of(data, False)
     count = updates or max(FEWEST, PASSES * len(parts[0].x) // BATCH)
     with Store(output, data, units) as store:
-        if output is not None:
-            _report.draw_data(data, pathlib.Path(output, "data.png"))
+        _report.draw_data(data, pathlib.Path(output, "data.png"))
         baselines = _baselines.scores(parts)
         search = Search(
             _recording_networks.candidates(parts, units),
@@ -102,10 +101,9 @@ def _result(parts, search, baselines, output):
         best.outputs,
         pd.DataFrame(),
         [*_lines(best, layers, scores)],
-        None if output is None else str(output),
+        str(output),
     )
-    if output is not None:
-        _report.write(result, parts)
+    _report.write(result, parts)
     return result
 
 

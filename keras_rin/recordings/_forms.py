@@ -33,7 +33,7 @@ def said_of(**columns):
         raise ValueError("The separator is one character.")
     if said["label"] and said["target"]:
         raise ValueError("Name a label or a target, not both.")
-    return types.SimpleNamespace(**said)
+    return types.SimpleNamespace(**said, rows=None)
 
 
 def is_table(data):
@@ -45,16 +45,16 @@ def is_table(data):
 
 
 def read_table(data, said):
-    """The table, and what was said or follows from the form of the data."""
+    """The table; what follows from the form of the data is added to `said`."""
     if isinstance(data, pd.DataFrame):
-        return Table(data, "The table"), said
+        return Table(data, "The table")
     if isinstance(data, Mapping):
         return _of_arrays(data, "The arrays", said)
     path = pathlib.Path(data)
     if path.is_dir():
         return _of_folder(path, said)
     if is_table(path):
-        return _of_file(path, said), said
+        return _of_file(path, said)
     if not (path.is_file() and path.suffix.lower() == ".npz"):
         return _of_sktime(path, said)
     try:
@@ -71,10 +71,9 @@ def _of_file(path, said):
     texts = filter(None, [said.label, said.group, *said.recording])
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            cells = csv.reader(file, delimiter=said.separator)
-            first, second = [*itertools.islice(filter(None, cells), 2), [], []][
-                :2
-            ]
+            rows = csv.reader(file, delimiter=said.separator)
+            cells = filter(None, rows)
+            first, second = next(cells, []), next(cells, [])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of columns with several types
             frame = pd.read_csv(
@@ -83,6 +82,7 @@ def _of_file(path, said):
                 decimal=said.decimal,
                 dtype=dict.fromkeys(texts, "category"),
                 keep_default_na=False,
+                nrows=said.rows,
             )
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not in UTF-8: {error.reason}") from error
@@ -118,8 +118,7 @@ def _of_folder(folder, said):
         if {*frames[-1]} != {*frames[0]}:
             raise ValueError(f"{file} and {files[0]} have different columns.")
     said.recording, said.label = [FILE], FOLDER
-    table = Table(pd.concat(frames), str(folder), said.separator, said.decimal)
-    return table, said
+    return Table(pd.concat(frames), str(folder), said.separator, said.decimal)
 
 
 def _refuse(said, source, *names):
@@ -167,7 +166,7 @@ def _of_frames(frames, columns, source, said):
     said.label, said.target = (None, "y") if said.target else ("y", None)
     said.recording = ["recording"]
     keys = [f"recording {number}, step" for number in range(len(frames))]
-    return Table(pd.concat(frames, keys=keys), source), said
+    return Table(pd.concat(frames, keys=keys), source)
 
 
 def _of_sktime(path, said):

@@ -1,13 +1,16 @@
 """A proposal of what the columns of a table mean, which nobody acts on."""
 
+import itertools
 import pathlib
 import re
+import types
 
 import numpy as np
 import pandas as pd
 
 from keras_rin.recordings._forms import class_files
 from keras_rin.recordings._forms import is_table
+from keras_rin.recordings._forms import read_table
 from keras_rin.recordings._recordings import MissingArguments
 
 ROWS, FEW = 10_000, 30  # of a sample, and of classes
@@ -39,10 +42,10 @@ def propose(data, said, needs_recording):
     missing = [name for name in names if not has[name]]
     if not missing:
         return
-    path = class_files(pathlib.Path(data))[0] if is_folder else data
-    frame, arguments = (
-        (data.head(ROWS), {}) if is_frame else _sample(path, said)
-    )
+    sample = class_files(pathlib.Path(data))[0] if is_folder else data
+    arguments = {} if is_frame else _form(pathlib.Path(sample), said)
+    known = types.SimpleNamespace(**vars(said) | arguments | {"rows": ROWS})
+    frame = read_table(sample, known).frame.head(ROWS)
     frame = frame.set_axis([*map(str, frame)], axis=1)
     source = "data" if is_frame else str(data)
     width = max(map(len, frame), default=0)
@@ -53,28 +56,17 @@ def propose(data, said, needs_recording):
     raise MissingArguments(question, source, arguments)
 
 
-def _sample(path, said):
-    """The first rows of a file, and how to read them."""
-    path = pathlib.Path(path)
-    if path.suffix.lower() == ".parquet":
-        return pd.read_parquet(path).head(ROWS), {}
+def _form(path, said):
+    """Separator and decimal mark of a CSV file, if they look like others."""
+    if path.suffix.lower() != ".csv" or said.separator != ",":
+        return {}
     with open(path, encoding="utf-8", errors="replace") as file:
-        text = "".join(line for line, _ in zip(file, range(50), strict=False))
-    form = {"separator": said.separator, "decimal": said.decimal}
-    for mark in "\t|;":
-        if said.separator == "," and text.count(mark) >= text.count("\n") > 0:
-            form["separator"] = mark
-    if form["separator"] != "," and re.search(r"\d,\d", text):
-        form["decimal"] = ","
-    options: dict = {"keep_default_na": False, "na_values": [""], "nrows": ROWS}
-    options |= {"on_bad_lines": "skip", "encoding_errors": "replace"}
-    options |= {"sep": form["separator"], "decimal": form["decimal"]}
-    try:
-        frame = pd.read_csv(path, **options)
-    except ValueError as error:
-        raise ValueError(f"{path}: {str(error).strip()}") from error
-    known = vars(said)
-    return frame, {key: form[key] for key in form if form[key] != known[key]}
+        text = "".join(itertools.islice(file, 50))
+    for mark in ";|\t":
+        if text.count(mark) >= text.count("\n") > 0:
+            has_commas = re.search(r"\d,\d", text)
+            return {"separator": mark, "decimal": "," if has_commas else "."}
+    return {}
 
 
 def _is_number(column):

@@ -63,19 +63,8 @@ def read(
         MissingArguments: Only you can say something that is missing.
         ValueError: Data that are not what was said, with file, row and column.
     """
-    return recordings_of(
-        data,
-        {
-            "channels": channels,
-            "label": label,
-            "target": target,
-            "recording": recording,
-            "group": group,
-            "time": time,
-            "separator": separator,
-            "decimal": decimal,
-        },
-    )
+    columns = {key: value for key, value in locals().items() if key != "data"}
+    return recordings_of(data, columns)
 
 
 def recordings_of(data, columns, needs_recording=False):
@@ -84,7 +73,7 @@ def recordings_of(data, columns, needs_recording=False):
         return data
     said = said_of(**columns)
     propose(data, said, needs_recording)
-    table, said = read_table(data, said)
+    table = read_table(data, said)
     time = said.time and split_unit(said.time)[0]
     named = [*said.channels, *said.recording]
     named += filter(None, (said.label, said.target, said.group, time))
@@ -163,8 +152,7 @@ def _pieces(table, said, keys):
             row = order[is_back.argmax()]
             raise table.error(row, name, "its rows begin again")
         return order, ~goes_on, None
-    clock, unit = table.clock(said.time)
-    steps = np.append(0, np.diff(clock[order]))
+    steps = np.append(0, np.diff(table.clock(said.time)[order]))
     is_back = goes_on & (steps <= 0)
     if is_back.any():
         row = order[is_back.argmax()]
@@ -174,9 +162,9 @@ def _pieces(table, said, keys):
     median = float(np.median(steps[goes_on]))
     is_gap = goes_on & (steps > GAP * median)
     if is_gap.any() and said.recording:
-        row, seconds = order[is_gap.argmax()], steps[is_gap.argmax()] * unit
+        row, seconds = order[is_gap.argmax()], steps[is_gap.argmax()]
         raise table.error(row, said.time, f"a gap of {seconds:g} s before it")
-    return order, ~goes_on | is_gap, 1 / (median * unit)
+    return order, ~goes_on | is_gap, 1 / median
 
 
 def _check_constant(table, order, begins, values, name):

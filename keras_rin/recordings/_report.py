@@ -29,7 +29,7 @@ class Result(typing.NamedTuple):
             stream, what the header answers to the test rows.
         recalls: DataFrame, right answers by class and group of a stream.
         lines: List of strings, what else has to be known.
-        output: String, the folder, or `None`.
+        output: String, the folder.
     """
 
     table: pd.DataFrame
@@ -39,7 +39,7 @@ class Result(typing.NamedTuple):
     answers: np.ndarray
     recalls: pd.DataFrame
     lines: Sequence[str]
-    output: str | None
+    output: str
 
     def __repr__(self) -> str:
         form = {"float_format": "{:.3f}".format, "na_rep": ""}

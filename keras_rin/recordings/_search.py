@@ -75,29 +75,29 @@ class Search:
                     is_needed = seed == self.seeds[0]
                     self._train(candidate, rate, seed, True, is_needed)
 
-    def _ended(self, family, is_final):
-        """Trainings of a family that the clock did not cut, and all of them."""
-        trainings = [
+    def _trained(self, family, is_final):
+        return [
             training
             for training in self.trainings
             if training.candidate.family == family
             and training.is_final == is_final
         ]
-        ended = [training for training in trainings if training.end != "cut"]
-        return ended, trainings
 
     def best(self, family):
         """The trial with the highest score, of those that the clock let end."""
-        ended, trials = self._ended(family, False)
-        return max(ended or trials, key=lambda trial: self.score(trial.outputs))
+        return max(
+            self._trained(family, False),
+            key=lambda trial: (trial.end != "cut", self.score(trial.outputs)),
+        )
 
     def tested(self, family):
         """Final trainings that the clock let end, or the best trial, tested."""
-        ended, _ = self._ended(family, True)
+        finals = self._trained(family, True)
+        ended = [training for training in finals if training.end != "cut"]
+        if ended:
+            return ended
         best = self.best(family)
-        if not ended:
-            outputs = self.loaded(best).outputs(True)
-        return ended or [best._replace(outputs=outputs)]
+        return [best._replace(outputs=self.loaded(best).outputs(True))]
 
     def loaded(self, training):
         """The network with the weights of a training."""
@@ -204,21 +204,19 @@ class Search:
         if not (stored or is_needed or self._fits(candidate, is_final)):
             return
         self.bar.set_description(f"{candidate.name}, rate {rate:g}")
-        weights, outputs, updates = stored or self._trained(
-            candidate, rate, seed, is_final, planned
-        )
+        if stored:
+            weights, outputs, updates = stored
+        else:
+            network = self._network(candidate)
+            limit = self.end if is_final else self.end - self.reserve
+            updates = network.train(is_final, rate, seed, planned, limit)
+            weights = network.model.get_weights()
+            outputs = network.outputs(is_final)
         end = "cut" if updates < planned else ""
         if not np.isfinite(outputs).all():
             end = "diverged"
-        if not (stored or end == "cut"):
+        if end != "cut":
             self.store.save(case, weights, outputs, updates)
         result = weights, outputs, updates, end
         self.trainings.append(Training(candidate, rate, is_final, *result))
         self.bar.update()
-
-    def _trained(self, candidate, rate, seed, is_final, updates):
-        """Weights, outputs and updates of a training that is made now."""
-        network = self._network(candidate)
-        end = self.end if is_final else self.end - self.reserve
-        updates = network.train(is_final, rate, seed, updates, end)
-        return network.model.get_weights(), network.outputs(is_final), updates

@@ -2,8 +2,6 @@
 
 import os
 import pathlib
-import shutil
-import tempfile
 
 import filelock
 import joblib
@@ -20,8 +18,7 @@ class Store:
     """
 
     def __init__(self, folder, *job):
-        self._is_temporary = folder is None
-        self.folder = pathlib.Path(folder or tempfile.mkdtemp(), "trainings")
+        self.folder = pathlib.Path(folder, "trainings")
         self.folder.mkdir(parents=True, exist_ok=True)
         versions = __version__, keras.version(), keras.backend.backend()
         self._job = joblib.hash((job, versions))
@@ -37,8 +34,6 @@ class Store:
 
     def __exit__(self, *error):
         self._lock.release()
-        if self._is_temporary:
-            shutil.rmtree(self.folder.parent)
 
     def _file(self, case):
         return self.folder / f"{joblib.hash((self._job, case))}.npz"

@@ -203,8 +203,10 @@ class _Stream:
             cost = _headers.cost(folder, self.device)
         cycles = cost.per_step
         busy = cycles and rate and cycles * rate / (1e6 * cost.megahertz)
-        row |= {"flash": cost.flash, "RAM": cost.ram}
-        return row | {"cycles": cycles, "busy": busy}, answers
+        costs = {"flash": cost.flash, "RAM": cost.ram}
+        costs |= {"cycles": cycles, "busy": busy}
+        missing = {name: "not measured" for name in costs if not costs[name]}
+        return row | costs | missing, answers
 
     def result(self, search, layer, folder):
         """What was found, and its folder."""
@@ -226,14 +228,21 @@ class _Stream:
         compared = *scores, scores, units, search.missing()
         answers = chosen.held()[0].astype(int) if answers is None else answers
         rows = [*self._rows(followers), *(row for row, _ in headers.values())]
+        run = "not run, without a C compiler"
+        if "accuracy" in row:
+            run = f"compiled and run: {row['accuracy']:.4f} on the test"
         result = _report.Result(
-            pd.DataFrame(rows),
+            pd.DataFrame(rows, dtype=object),  # integers stay
             search.table(),
             _scores.verdict("network", *compared),
             self.loaded.raw_model,
             answers,
             _scores.recalls(answers, test),
-            self._lines(row, chosen.hold),
+            [
+                f"rin.h is the {chosen.name}, {run}.",
+                f"An answer is given after {chosen.hold} equal ones.",
+                f"Its cost is that of {self.device}.",
+            ],
             str(folder),
         )
         _report.write(result, self.parts)
@@ -252,25 +261,4 @@ class _Stream:
         return [
             {"name": name} | _scores.stream_scores(answers, y, rate)
             for name, answers in named.items()
-        ]
-
-    def _lines(self, row, hold):
-        """What an engineer has to know of the header."""
-        texts = {
-            "flash": "{:,} bytes",
-            "RAM": "{:,} bytes",
-            "cycles": "{:,} a step",
-            "busy": "{:.2%} of the time",
-        }
-        costs = [
-            f"{name} {text.format(row[name]) if row[name] else 'not measured'}"
-            for name, text in texts.items()
-        ]
-        run = "not run, without a C compiler"
-        if "accuracy" in row:
-            run = f"compiled and run, {row['accuracy']:.4f} on the test"
-        return [
-            f"{row['name']}: {run}.",
-            f"An answer is given after {hold} equal ones.",
-            f"On {self.device}: {', '.join(costs)}.",
         ]

@@ -92,17 +92,12 @@ class Network(_training.Network):
 
     def outputs(self, is_final):
         """The number of the class in each row of validation or test, or NaN."""
-        first, end = self.windows.ends[int(is_final) :][:2]
+        rows = self.windows.x[slice(*self.windows.ends[int(is_final) :][:2])]
         self.chunk.set_weights(self.model.get_weights())
-        state, answers = np.zeros((1, self.units), "float32"), []
-        for row in range(first, end, CHUNK):
-            x = self.windows.x[row : min(row + CHUNK, end)]
-            padded = np.zeros((1, CHUNK, x.shape[1]), "float32")
-            padded[0, : len(x)] = x
-            y, state = map(
-                np.asarray, self.chunk.predict_on_batch([padded, state])
-            )
-            is_finite = np.isfinite(y[0, : len(x)]).all(axis=-1)
-            largest = y[0, : len(x)].argmax(axis=-1)
-            answers.append(np.where(is_finite, largest, np.nan))
-        return np.concatenate(answers)
+        padded = np.pad(rows, ((0, -len(rows) % CHUNK), (0, 0)))
+        state, outputs = np.zeros((1, self.units), "float32"), []
+        for x in padded.reshape(-1, 1, CHUNK, rows.shape[1]):
+            y, state = map(np.asarray, self.chunk.predict_on_batch([x, state]))
+            outputs.append(y[0])
+        y = np.concatenate(outputs)[: len(rows)]
+        return np.where(np.isfinite(y).all(axis=1), y.argmax(axis=1), np.nan)

@@ -72,8 +72,6 @@ class Table(typing.NamedTuple):
                 texts = column.astype(str).str.replace(self.decimal, ".")
                 x[:, number] = pd.to_numeric(texts, errors="coerce")
             is_wrong = ~np.isfinite(x[:, number])
-            if kind in "iu":
-                is_wrong |= abs(x[:, number]) > 2**53
             if is_wrong.any():
                 row = int(is_wrong.argmax())
                 problem = f'"{column.iloc[row]}" is no finite number'
@@ -81,14 +79,14 @@ class Table(typing.NamedTuple):
         return x
 
     def clock(self, name):
-        """The time in each row, and its unit in seconds."""
+        """Seconds since the first row, of each row."""
         name, unit = split_unit(name)
         column = self.frame[name]
         if pd.api.types.is_numeric_dtype(column):
-            self.numbers([name])
-            size = abs(column).max()
+            times = self.numbers([name])[:, 0]
+            size = abs(times).max()
             epoch = [EPOCHS[least] for least in EPOCHS if size >= least][-1]
-            return column.to_numpy(), UNITS[unit or epoch]
+            return (times - times[0]) * UNITS[unit or epoch]
         times = pd.to_datetime(
             column, format="ISO8601", errors="coerce", utc=True
         )
@@ -96,4 +94,4 @@ class Table(typing.NamedTuple):
             row = int(times.isna().to_numpy().argmax())
             problem = f'"{column.iloc[row]}" is no time in ISO 8601'
             raise self.error(row, name, problem)
-        return times.dt.as_unit("ns").astype("int64").to_numpy(), 1e-9
+        return (times - times.iloc[0]).dt.total_seconds().to_numpy()
