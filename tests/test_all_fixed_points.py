@@ -142,11 +142,11 @@ def test_on_a_border_of_linear_pieces_the_eigenvalues_do_not_decide(gain):
 @pytest.mark.parametrize(
     "layer, arguments, message",
     [
-        (RIN(3, "tanh"), {}, "SimpleRNN, RIN or RateRNN with ReLU"),
+        (RIN(3, "tanh"), {}, "RateRNN or ResidualRNN with ReLU"),
         (
             keras.layers.LSTM(3, "relu"),
             {},
-            "SimpleRNN, RIN or RateRNN with ReLU",
+            "RateRNN or ResidualRNN with ReLU",
         ),
         (RIN(3), {"initial_states": np.zeros((1, 3))}, "either"),
         (RIN(3), {"complete": False}, "either"),

@@ -5,6 +5,7 @@ are 0, which their arguments h_A V_A,rest + c_rest must not exceed. Of few units
 all sets are solved; of more, those that branch and bound leaves.
 """
 
+import dataclasses
 import itertools
 import typing
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from keras_rin.diagnostics._complementarity import Problem
 from keras_rin.diagnostics._complementarity import Search
 from keras_rin.diagnostics._complementarity import network_problem
 from keras_rin.diagnostics._polyhedra import Polyhedron
@@ -32,12 +34,18 @@ class Solution(typing.NamedTuple):
     is_border: np.ndarray  # units whose argument of ReLU is 0
 
 
-class Network(typing.NamedTuple):
-    """V, c, and the largest singular value of I - V_AA that counts as 0."""
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """V, c, and the largest singular value of I - V_AA that counts as 0.
+
+    `Pieces` solves any network that has these methods.
+    """
 
     matrix: np.ndarray
     drive: np.ndarray
     tolerance: float
+
+    smallest: typing.ClassVar[float] = 0.0  # entry of a state
 
     @property
     def units(self):
@@ -47,14 +55,68 @@ class Network(typing.NamedTuple):
     def scale(self):
         return max(1, np.abs(self.drive).max())
 
+    @property
+    def problem(self):
+        return network_problem(self.matrix, self.drive)
+
     def arguments(self, states):
         """The arguments of ReLU."""
         return states @ self.matrix + self.drive
+
+    def change(self, states):
+        """What a step adds to states."""
+        return np.maximum(self.arguments(states), 0) - states
+
+    def equations(self, units):
+        """M and r of z M = r, of the coordinates z of each row of `units`."""
+        return self.minus_matrix(units), self.drive[units]
+
+    def states(self, units, coordinates):
+        """The states of coordinates, a row of each."""
+        states = np.zeros((len(coordinates), self.units))
+        np.put_along_axis(states, units, coordinates, axis=1)
+        return states
 
     def minus_matrix(self, units):
         """I - V_AA, of each row of `units`."""
         identity = np.eye(units.shape[-1])
         return identity - self.matrix[units[..., :, None], units[..., None, :]]
+
+
+@dataclasses.dataclass(frozen=True)
+class ResidualNetwork(Network):
+    """U, as the matrix, c and V, whose inner units add relu(h U + c) V to h.
+
+    Its fixed points are the states h in which they add 0. Where U_A V_A is
+    singular, those of a set are a polyhedron: of no active unit, all states in
+    which every argument is at most 0.
+    """
+
+    output: np.ndarray
+    smallest = -np.inf
+
+    @property
+    def problem(self):
+        states, units = self.matrix.shape
+        identity, rest = np.eye(units), np.zeros((states, units + states))
+        rows = np.block(
+            [[identity, -identity, -self.matrix.T], [self.output.T, rest]]
+        )
+        scale = np.abs(self.drive).max() or 1.0
+        right = np.append(self.drive / scale, np.zeros(states))
+        free = np.tile([-np.inf, np.inf], (states, 1))
+        return Problem(units, rows, right, right, free)
+
+    def change(self, states):
+        return np.maximum(self.arguments(states), 0) @ self.output
+
+    def equations(self, units):
+        output = self.output[units]
+        matrices = np.moveaxis(self.matrix[:, units], 0, 1) @ output
+        return matrices, -np.einsum("si,sij->sj", self.drive[units], output)
+
+    def states(self, units, coordinates):
+        return coordinates
 
 
 class Pieces:
@@ -100,16 +162,15 @@ class Pieces:
 
 
 def all_fixed_points(network, seconds=None):
-    """A `Solution` for each fixed point and each continuum.
-
-    And how many sets were solved, or the `SearchEvidence`.
-    """
-    if network.units <= ENUMERATED:
+    """The `Pieces`, and how many sets were solved, or the `SearchEvidence`."""
+    # Of inner units each face of a polyhedron would have a set.
+    is_residual = isinstance(network, ResidualNetwork)
+    if network.units <= ENUMERATED and not is_residual:
         pieces = enumerated(network)
         if len(pieces.polyhedra) <= FEW_POLYHEDRA:
-            return pieces.solutions(), 2**network.units, None
+            return pieces, 2**network.units, None
     pieces, evidence = searched(network, seconds)
-    return pieces.solutions(), 0, evidence
+    return pieces, 0, evidence
 
 
 def enumerated(network):
@@ -125,8 +186,7 @@ def enumerated(network):
 def searched(network, seconds=None):
     """The `Pieces` that branch and bound finds, and its evidence."""
     pieces = Pieces(network)
-    problem = network_problem(network.matrix, network.drive)
-    search = Search(problem, pieces.accept, network.tolerance, seconds)
+    search = Search(network.problem, pieces.accept, network.tolerance, seconds)
     return pieces, search.run()
 
 
@@ -140,12 +200,13 @@ def active_sets(units):
 
 def _solve(network, units):
     """The fixed points of regular sets, and the sets that are not regular."""
-    inverses, is_regular = _inverses(network.minus_matrix(units))
+    matrices, right = network.equations(units)
+    inverses, is_regular = _inverses(matrices)
     # From 1 / (smallest singular value) to the root of the size times that.
     norms = np.linalg.norm(inverses, axis=(1, 2))
     is_regular &= norms * network.tolerance < 1
-    active = np.einsum("sj,sji->si", network.drive[units], inverses)
-    arrays = units, active, norms
+    coordinates = np.einsum("sj,sji->si", right, inverses)
+    arrays = units, coordinates, norms
     solutions = _fixed_points(network, *(array[is_regular] for array in arrays))
     return solutions, list(units[~is_regular])
 
@@ -162,25 +223,23 @@ def _inverses(matrices):
         return np.linalg.inv(matrices), exists
 
 
-def _fixed_points(network, units, active, norms):
+def _fixed_points(network, units, coordinates, norms):
     """The solutions in which the signs of units are those of their sets.
 
     A number within rounding of 0 has either sign: its unit is on a border.
     """
     size = 1 + np.abs(network.matrix).sum(axis=0).max()
-    largest = np.abs(active).max(axis=1, initial=network.scale)
-    error = 16 * ROUNDING * network.units * size * largest * (1 + norms)
-    is_point = (active >= -error[:, None]).all(axis=1)
-    units, active, error = units[is_point], active[is_point], error[is_point]
-    states = np.zeros((len(units), network.units))
-    np.put_along_axis(states, units, active, axis=1)
+    largest = np.abs(coordinates).max(axis=1, initial=network.scale)
+    error = 16 * ROUNDING * network.units * size**2 * largest * (1 + norms)
+    states = network.states(units, coordinates)
     arguments = network.arguments(states)
-    is_border = np.abs(arguments) <= size * error[:, None]
-    is_inside = np.zeros(states.shape, bool)
+    is_border = np.abs(arguments) <= error[:, None]
+    is_inside = np.zeros(arguments.shape, bool)
     np.put_along_axis(is_inside, units, True, axis=1)
-    is_point = (is_inside | is_border | (arguments < 0)).all(axis=1)
+    is_point = (is_border | ((arguments > 0) == is_inside)).all(axis=1)
+    states = np.maximum(states, network.smallest)
     return [
-        Solution(np.maximum(states[k : k + 1], 0), 0, is_inside[k] & ~on, on)
+        Solution(states[k : k + 1], 0, is_inside[k] & ~on, on)
         for k, on in enumerate(is_border)
         if is_point[k]
     ]
@@ -188,8 +247,8 @@ def _fixed_points(network, units, active, norms):
 
 def _solve_singular(network, units):
     """The isolated points, or the polyhedron, of a set that is not regular."""
-    matrix, drive = network.minus_matrix(units), network.drive[units]
-    left, values, right = np.linalg.svd(matrix.T)  # (I - V)^T h = c
+    matrix, drive = (array[0] for array in network.equations(units[None]))
+    left, values, right = np.linalg.svd(matrix.T)  # M^T z = r
     is_flat = values <= network.tolerance
     projections = drive @ left
     origin = (projections * ~is_flat / np.where(is_flat, 1, values)) @ right
@@ -199,11 +258,11 @@ def _solve_singular(network, units):
         polyhedron = Polyhedron(network, units, origin, right[is_flat])
         return [], [polyhedron] if len(polyhedron.states) else []
     # A hundred times as far as rounding takes a singular value of 0.
-    if values[-1] <= 100 * ROUNDING * len(units) * max(1, values[0]):
+    if values[-1] <= 100 * ROUNDING * len(values) * max(1, values[0]):
         return [], []  # no solution: the hyperplanes are parallel
-    active = (projections / values) @ right
+    coordinates = (projections / values) @ right
     return _fixed_points(
-        network, units[None], active[None], 1 / values[-1:]
+        network, units[None], coordinates[None], 1 / values[-1:]
     ), []
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from keras_rin import _arguments
 from keras_rin.diagnostics import _active_sets
 from keras_rin.diagnostics import _fixed_points
+from keras_rin.diagnostics import _kinds
 from keras_rin.diagnostics._complementarity import Search
 from keras_rin.diagnostics._complementarity import SearchEvidence
 from keras_rin.diagnostics._complementarity import network_problem
@@ -266,7 +267,7 @@ class _Line:
             for rates, drive in zip(states, drives, strict=True)
         ]
         jacobian = self._network.jacobian(is_active)
-        directions = _fixed_points.directions(jacobian, self._tolerance)
+        directions = _kinds.directions(jacobian, self._tolerance)
         if switching is None:
             ends, units = ["degenerate"] * 2, [-1, -1]
         else:

@@ -185,7 +185,10 @@ class Search:
         lower, upper = self._problem.range.T
         a = np.where(is_off, 0, np.inf)
         b = np.where(is_on, slack, np.inf)
-        lower = np.concatenate([np.zeros(pairs), np.full(pairs, -slack), lower])
+        # Of units that are on arguments are at least the slack: below that a
+        # point belongs to the branch in which they are off.
+        least = np.where(is_on, 2 * slack, 0)
+        lower = np.concatenate([least, np.full(pairs, -slack), lower])
         return lower, np.concatenate([a, b, upper])
 
     def _largest_entries(self, point, is_free, lower, upper):

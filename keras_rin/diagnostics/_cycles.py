@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from keras_rin import _arguments
 from keras_rin.diagnostics import _active_sets
 from keras_rin.diagnostics import _fixed_points
+from keras_rin.diagnostics import _kinds
 from keras_rin.diagnostics._complementarity import Search
 from keras_rin.diagnostics._complementarity import SearchEvidence
 from keras_rin.diagnostics._complementarity import network_problem
@@ -49,7 +50,7 @@ class Cycles(typing.NamedTuple):
         units, period = self.multipliers.shape[1], self.states.shape[1]
         contracting = units - self.neutral - self.expanding
         columns = self.expanding, self.neutral, contracting, self.dimension
-        kinds = _fixed_points.counts_of_kinds(*columns)
+        kinds = _kinds.counts_of_kinds(*columns)
         text = kinds or "no cycle"
         return f"{text}, of period {period}; {self.evidence}"
 
@@ -211,9 +212,7 @@ def _directions(network, solution, period, tolerance):
     product = np.eye(network.units)
     for jacobian in jacobians:
         product = jacobian @ product
-    directions = _fixed_points.directions(product, tolerance)
     borders = np.count_nonzero(solution.is_border)
-    most = network.units - directions["expanding"]
-    directions["neutral"] = min(most, directions["neutral"] + borders)
+    directions = _kinds.directions(product, tolerance, borders)
     del directions["jacobians"]
     return directions

@@ -1,6 +1,5 @@
 """Fixed points of a recurrent layer under a constant input."""
 
-import collections
 import operator
 import typing
 
@@ -12,7 +11,7 @@ from keras_rin import _arguments
 from keras_rin._layer_walk.layers import feature_count
 from keras_rin.diagnostics import _active_sets
 from keras_rin.diagnostics import _cells
-from keras_rin.diagnostics import _spectrum
+from keras_rin.diagnostics import _kinds
 from keras_rin.diagnostics._complementarity import SearchEvidence
 from keras_rin.diagnostics._fixed_point_search import Search
 from keras_rin.diagnostics._fixed_point_search import minus_identity
@@ -86,11 +85,11 @@ class FixedPoints(typing.NamedTuple):
         `"stable"`, `"neutral"`, `"saddle"`, `"source"` or `"continuum"`.
         """
         columns = self.expanding, self.neutral, self.contracting, self.dimension
-        return list(map(_kind, *columns))
+        return list(map(_kinds.point_kind, *columns))
 
     def __repr__(self):
         columns = self.expanding, self.neutral, self.contracting, self.dimension
-        text = counts_of_kinds(*columns) or "no fixed point"
+        text = _kinds.counts_of_kinds(*columns) or "no fixed point"
         if self.sets:
             return f"{text}; all of them, from {self.sets:,} active sets"
         if self.evidence:
@@ -98,35 +97,6 @@ class FixedPoints(typing.NamedTuple):
         converged = self.searches.sum()
         searches = converged + len(self.unconverged_speeds)
         return f"{text}; {converged} of {searches} searches converged"
-
-
-def _kind(expanding, neutral, contracting, dimension):
-    if dimension:
-        return "continuum"
-    if expanding:
-        return "saddle" if neutral or contracting else "source"
-    return "neutral" if neutral else "stable"
-
-
-def counts_of_kinds(expanding, neutral, contracting, dimension):
-    """The words for how many points there are of each kind, "" for none."""
-    columns = expanding, neutral, contracting, dimension
-    kinds = map(_kind, *columns)
-    counts = collections.Counter(
-        zip(kinds, expanding.tolist(), dimension.tolist(), strict=True)
-    )
-    words = (count_of_kind(number, *kind) for kind, number in counts.items())
-    return ", ".join(words)
-
-
-def count_of_kind(number, kind, expanding, dimension):
-    """The words for a number of points of one kind."""
-    directions = f" ({expanding} expanding direction{'s' * (expanding > 1)})"
-    name = kind + "s" * (number > 1 and kind in ("saddle", "source"))
-    if kind == "continuum":
-        name = f"{'continua' if number > 1 else kind} of dimension {dimension}"
-    has_others = expanding > 0 and kind != "source"
-    return f"{number} {name}{directions * has_others}"
 
 
 def fixed_points(
@@ -165,10 +135,11 @@ def fixed_points(
     noise added. Everything is computed in float64, at a cost of order
     (initial states) * state^3 * iterations.
 
-    `complete=True` finds all fixed points of a SimpleRNN, RIN or RateRNN with
-    ReLU, in place of the search. They solve a linear complementarity problem,
+    `complete=True` finds all fixed points of a SimpleRNN, RIN, RateRNN or
+    ResidualRNN with ReLU, in place of the search. Those of the first three
+    solve a linear complementarity problem,
 
-    a - b = a V + c with a, b >= 0 and a_i b_i = 0, c = x W + b
+    a - b = a V + c with a, b >= 0 and a_i b_i = 0, c = x W + bias
 
     of a rate a and of b, by how much an argument is below 0. For a set A of
     active units this is h_A (I - V_AA) = c_A, where h_A >= 0 and the argument
@@ -180,11 +151,19 @@ def fixed_points(
     it is tens of times as fast. A RateRNN of rank 1 to 3 is searched in boxes
     of its overlaps, at any number of units.
 
-    Where I - V_AA has a singular value of at most `modulus_tolerance`, the
-    solutions are a continuum, with its ends among the members, or none; an
-    unbounded one is cut off at ten times the size of its nearest point. A unit
-    whose argument is 0 counts as a neutral direction, because J is different
-    on its two sides.
+    The fixed points of a ResidualRNN are the states h, anywhere, in which its
+    inner units add nothing: a V = 0, where a - b - h U = c. The search decides
+    inner units. Where all of them are shut, each state stays: a continuum of
+    as many dimensions as there are units, all neutral, which is not `stable`
+    in the sense above. There are further points where rates cancel. If none
+    can, the search takes one node; else it may take minutes and more from 50
+    inner units on.
+
+    Where I - V_AA, of a ResidualRNN U_A V_A, has a singular value of at most
+    `modulus_tolerance`, the solutions are a continuum, with its ends among the
+    members, or none; an unbounded one is cut off at ten times the size of its
+    nearest point. A unit whose argument is 0 counts as a neutral direction,
+    because J is different on its two sides.
 
     Args:
         layer: A built recurrent layer or cell of Keras.
@@ -297,7 +276,7 @@ def _points_found(search, initial_states, distance, modulus_tolerance):
         # themselves.
         dimension = max(1, int(flat.sum())) if len(members) > 1 else 0
         points.append(
-            directions(jacobians[k], tolerance)
+            _kinds.directions(jacobians[k], tolerance)
             | {"states": states[k], "speeds": speeds[k], "members": members}
             | {"dimension": dimension, "searches": searches[group].sum()}
         )
@@ -306,55 +285,34 @@ def _points_found(search, initial_states, distance, modulus_tolerance):
 
 def _all_points(layer, x, modulus_tolerance, seconds):
     """All fixed points of a layer with ReLU, from its sets of active units."""
-    network = threshold_linear(layer, "`complete=True`")
-    drive = network.drive(x)
-    rates = _active_sets.Network(network.matrix, drive, modulus_tolerance)
+    network = threshold_linear(layer, "`complete=True`", or_residual=True)
+    drive, sets = network.drive(x), 0
+    numbers = network.matrix, drive, modulus_tolerance
+    if network.output is None:
+        rates = _active_sets.Network(*numbers)
+    else:
+        rates = _active_sets.ResidualNetwork(*numbers, network.output)
     rank = 0 if network.factors is None else network.factors[0].shape[1]
     if 0 < rank <= LARGEST_RANK and network.units > _active_sets.ENUMERATED:
         pieces, evidence = low_rank_fixed_points(
             rates, network.factors, seconds
         )
-        solutions, sets = pieces.solutions(), 0
     else:
-        solutions, sets, evidence = _active_sets.all_fixed_points(
-            rates, seconds
-        )
+        pieces, sets, evidence = _active_sets.all_fixed_points(rates, seconds)
     points = []
-    for solution in solutions:
-        members = solution.states
-        residual = np.maximum(rates.arguments(members[0]), 0) - members[0]
-        if network.leak is not None:
-            residual = network.leak * residual
-        states = network.states(members, drive)
+    for solution in pieces.solutions():
+        states = network.states(solution.states, drive)
+        residual = rates.change(solution.states[0]) * (network.leak or 1)
         jacobian = network.jacobian(solution.is_active)
-        point = directions(jacobian, modulus_tolerance)
-        # On a border of linear pieces J is that of one side alone.
-        point["neutral"] += np.count_nonzero(solution.is_border)
+        borders = np.count_nonzero(solution.is_border)
         points.append(
-            point
+            _kinds.directions(jacobian, modulus_tolerance, borders)
             | {"states": states[0], "speeds": residual @ residual}
             | {"members": states, "dimension": solution.dimension}
             | {"searches": 0}
         )
     nothing = np.zeros((0, network.units)), np.zeros(0)
     return _fixed_points(points, *nothing, sets, evidence)
-
-
-def directions(jacobian, tolerance):
-    """The Jacobian of a point, its eigenvalues, and how many are of a kind."""
-    smallest = np.linalg.svdvals(minus_identity(jacobian))[-1]
-    # Rounding leaves a state s uncertain by eps |s| over the smallest singular
-    # value of J - I, or by sqrt(eps) |s| where this is 0, and J with it.
-    smallest = max(smallest, np.sqrt(_spectrum.ROUNDING))
-    error = _spectrum.ROUNDING * (len(jacobian) + 1 / smallest)
-    eigenvalues, is_neutral = _spectrum.neutral(jacobian, tolerance, error)
-    moduli = np.abs(eigenvalues)
-    return {
-        "jacobians": jacobian,
-        "eigenvalues": eigenvalues[np.argsort(-moduli, kind="stable")],
-        "neutral": np.count_nonzero(is_neutral),
-        "expanding": np.count_nonzero(~is_neutral & (moduli > 1)),
-    }
 
 
 def _fixed_points(

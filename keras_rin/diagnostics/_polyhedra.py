@@ -8,46 +8,33 @@ SMALL = 1e-7  # relative, the tolerance of linear programs
 
 
 class Polyhedron:
-    """The points h = origin + z D of one set of active units.
+    """The points s = origin + z D of one set of active units.
 
-    In the set h >= 0, outside it arguments <= 0. `states` are a point within
-    and others that span the polyhedron; there is none if it is empty.
+    In the set arguments >= 0, outside it arguments <= 0. `states` are a point
+    within and others that span the polyhedron; there is none if it is empty.
     """
 
     def __init__(self, network, units, origin, directions):
         self.network, self._count = network, len(directions)
-        self._is_inside = np.zeros(network.units, bool)
-        self._is_inside[units] = True
-        self._origin = np.zeros(network.units)
-        self._origin[units] = origin
-        self._directions = np.zeros((self._count, network.units))
-        self._directions[:, units] = directions
-        # Rows a z <= b: the states are at least 0, the arguments at most 0.
-        slopes = (self._directions @ network.matrix).T
-        limits = -network.arguments(self._origin)
-        self._states = np.column_stack([-self._directions.T, self._origin])
-        self._arguments = np.column_stack([slopes, limits])
-        size = max(network.scale, np.abs(origin).max())
-        self._far = np.inf
-        nearest = self._furthest(-self._directions.sum(axis=1))
-        if nearest is not None:  # the smallest sum of units, all at least 0
-            size = max(size, np.abs(nearest).max())
+        is_inside = np.zeros(network.units, bool)
+        is_inside[units] = True
+        self._signs = np.where(is_inside, 1, -1)
+        every = np.tile(units, (1 + self._count, 1))
+        points = network.states(every, np.vstack([origin, directions]))
+        self._origin, self._directions = points[0], points[1:]
+        size = max(network.scale, np.abs(origin).max(), self._nearest_size())
         self._far = FAR * size
         self.slack = max(SMALL, network.tolerance) * self._far
         self.states, self.dimension = self._spanning_states()
 
     def contains(self, states):
         """Which of these fixed points, one a row, are points of this set."""
-        arguments = self.network.arguments(states)[:, self._is_inside]
-        is_off = (states[:, ~self._is_inside] <= self.slack).all(axis=1)
-        return (arguments >= -self.slack).all(axis=1) & is_off
+        arguments = self.network.arguments(states)
+        return (self._signs * arguments >= -self.slack).all(axis=1)
 
     def meets(self, other):
         """Whether there is a point of both."""
-        here, there = self._is_inside, other._is_inside
-        # States that are 0 there, arguments that are 0 here.
-        rows = [-self._states[here & ~there], -self._arguments[there & ~here]]
-        return self._furthest(np.zeros(self._count), rows) is not None
+        return self._furthest(np.zeros(self._count), other._signs) is not None
 
     def _spanning_states(self):
         """States, the first of them within, and the dimension."""
@@ -67,17 +54,36 @@ class Polyhedron:
             explored = np.column_stack([explored, new])
             ends += pair
         points = np.vstack([np.mean(ends, axis=0), *ends])
-        states = np.maximum(self._origin + points @ self._directions, 0)
+        states = self._origin + points @ self._directions
+        states = np.maximum(states, self.network.smallest)
         return states[: len(states) if dimension else 1], dimension
 
-    def _furthest(self, direction, further_rows=()):
-        """The z furthest along a direction, `None` if there is no z at all."""
-        inside = self._is_inside
-        rows = np.concatenate(
-            [self._states[inside], self._arguments[~inside], *further_rows]
-        )
-        box = -self._far, self._far
+    def _nearest_size(self):
+        """The least size of a point, of its largest entry; 0 if there is none.
+
+        The entries of origin + z D are at most t and at least -t.
+        """
+        rows, limits = self._rows(self._signs)
+        sides = np.vstack([self._directions.T, -self._directions.T])
+        t = np.repeat([-1.0, 0.0], [len(sides), len(rows)])
         result = scipy.optimize.linprog(
-            -direction, rows[:, :-1], rows[:, -1], bounds=box
+            np.append(np.zeros(self._count), 1.0),
+            np.column_stack([np.vstack([sides, rows]), t]),
+            np.concatenate([-self._origin, self._origin, limits]),
+            bounds=(None, None),
         )
+        return result.fun if result.success else 0.0
+
+    def _furthest(self, direction, *signs):
+        """The z furthest along a direction, `None` if there is no z at all."""
+        pairs = [self._rows(sign) for sign in (self._signs, *signs)]
+        rows, limits = map(np.concatenate, zip(*pairs, strict=True))
+        box = -self._far, self._far
+        result = scipy.optimize.linprog(-direction, rows, limits, bounds=box)
         return result.x if result.success else None
+
+    def _rows(self, signs):
+        """Rows and limits: rows z <= limits if arguments have these signs."""
+        slopes = (self._directions @ self.network.matrix).T
+        limits = signs * self.network.arguments(self._origin)
+        return -signs[:, None] * slopes, limits
