@@ -136,12 +136,8 @@ def fixed_point_branches(
         "modulus_tolerance", modulus_tolerance, 0, 1
     )
     seconds = _fixed_points.checked_seconds(seconds)
-    line = _Line(network, begin, end - begin, tolerance)
-    problem = network_problem(
-        network.matrix, begin, directions=[end - begin], limits=[[0, 1]]
-    )
-    search = Search(problem, line.accept, tolerance, seconds)
-    evidence = search.run()
+    line = _Line(network, begin, end - begin, tolerance, seconds)
+    evidence = line.search.run()
     pieces = line.distinct_pieces()
     pieces.sort(key=operator.itemgetter("intervals", "expanding"))
 
@@ -164,7 +160,11 @@ def fixed_point_branches(
 class _Line:
     """The straight pieces h(u) of h = relu(h V + c + u d), set by set."""
 
-    def __init__(self, network, drive, direction, tolerance):
+    def __init__(self, network, drive, direction, tolerance, seconds):
+        problem = network_problem(
+            network.matrix, drive, directions=[direction], limits=[[0, 1]]
+        )
+        self.search = Search(problem, self.accept, tolerance, seconds)
         self._network, self._tolerance = network, tolerance
         self._drive, self._direction = drive, direction
         self._pieces: list[dict] = []
@@ -230,7 +230,7 @@ class _Line:
         if abs(slopes[k]) > self._tolerance * scale:
             bounds = [-offsets[k] / slopes[k]] * 2
         else:
-            bounds = self._range_of_u(is_active)
+            bounds = self.search.range_of_last(~is_active, is_active)
         if bounds is None or not -CLOSE <= bounds[0] <= 1 + CLOSE:
             return []
         members = []
@@ -248,17 +248,6 @@ class _Line:
             states = [first[0], last[0]]
         dimension = members[0].dimension
         return [self._piece(bounds, states, is_active, dimension, None)]
-
-    def _range_of_u(self, is_active):
-        """The smallest and the largest u at which a set has a fixed point."""
-        problem = network_problem(
-            self._network.matrix,
-            self._drive,
-            directions=[self._direction],
-            limits=[[0, 1]],
-        )
-        search = Search(problem, lambda *units: True, self._tolerance)
-        return search.range_of_last(~is_active, is_active)
 
     def _piece(self, bounds, states, is_active, dimension, switching):
         drives = [self._at(u).drive for u in bounds]

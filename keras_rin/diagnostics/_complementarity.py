@@ -221,6 +221,7 @@ class Search:
     def range_of_last(self, is_off, is_on):
         """The smallest and the largest last entry of y in a branch, or None."""
         lower, upper = self._bounds(is_off, is_on)
+        lower[: self._problem.pairs] = 0  # with the ends of active sets
         last = np.append(np.zeros(len(lower) - 1), 1.0)
         points = [self._minimize(sign * last, lower, upper) for sign in (1, -1)]
         if any(point is None for point in points):
