@@ -1,5 +1,6 @@
 """All branches of fixed points of a network with ReLU over an input."""
 
+import functools
 import operator
 import typing
 
@@ -140,11 +141,7 @@ def fixed_point_branches(
     evidence = line.search.run()
     pieces = line.distinct_pieces()
     pieces.sort(key=operator.itemgetter("intervals", "expanding"))
-
-    def column(name, dtype=float, shape=()):
-        values = [piece[name] for piece in pieces]
-        return np.array(values, dtype).reshape(-1, *shape)
-
+    column = functools.partial(_kinds.column, pieces)
     return Branches(
         intervals=column("intervals", shape=(2,)),
         states=column("states", shape=(2, network.units)),

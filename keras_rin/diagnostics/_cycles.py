@@ -1,6 +1,6 @@
 """All cycles of a network with ReLU, as fixed points of all their phases."""
 
-import collections
+import functools
 import typing
 
 import keras
@@ -129,17 +129,13 @@ def cycles(
         for solution in solutions
     ]
     entries.sort(key=lambda entry: (entry["expanding"], entry["neutral"]))
-    columns = collections.defaultdict(list)
-    for entry in entries:
-        for name, value in entry.items():
-            columns[name].append(value)
-    units = network.units
+    column = functools.partial(_kinds.column, entries)
     return Cycles(
-        states=np.reshape(columns["states"], (-1, period, units)),
-        multipliers=np.reshape(columns["eigenvalues"], (-1, units)) + 0j,
-        neutral=np.array(columns["neutral"], int),
-        expanding=np.array(columns["expanding"], int),
-        dimension=np.array(columns["dimension"], int),
+        states=column("states", shape=(period, network.units)),
+        multipliers=column("eigenvalues", complex, (network.units,)),
+        neutral=column("neutral", int),
+        expanding=column("expanding", int),
+        dimension=column("dimension", int),
         evidence=evidence,
     )
 
@@ -213,6 +209,4 @@ def _directions(network, solution, period, tolerance):
     for jacobian in jacobians:
         product = jacobian @ product
     borders = np.count_nonzero(solution.is_border)
-    directions = _kinds.directions(product, tolerance, borders)
-    del directions["jacobians"]
-    return directions
+    return _kinds.directions(product, tolerance, borders)

@@ -1,5 +1,6 @@
 """Fixed points of a recurrent layer under a constant input."""
 
+import functools
 import operator
 import typing
 
@@ -51,11 +52,11 @@ class FixedPoints(typing.NamedTuple):
             that did not converge.
         unconverged_speeds: Array `(searches,)`, the speeds there.
         sets: Integer, how many sets of active units were solved, with
-            `complete=True` and up to 14 units: these are all fixed points.
-            Else 0.
-        evidence: A `SearchEvidence`, with `complete=True` and more units: what
-            the search did, and whether these are all fixed points. Else
-            `None`.
+            `complete=True` and up to 14 units of another layer than a
+            ResidualRNN: these are all fixed points. Else 0.
+        evidence: A `SearchEvidence`, with `complete=True` and more units or a
+            ResidualRNN: what the search did, and whether these are all fixed
+            points. Else `None`.
     """
 
     states: np.ndarray
@@ -322,11 +323,7 @@ def _fixed_points(
     order = "expanding", "neutral", "dimension"
     points = sorted(points, key=operator.itemgetter(*order))
     size = unconverged_states.shape[1]
-
-    def column(name, dtype=float, shape=()):
-        values = [point[name] for point in points]
-        return np.array(values, dtype).reshape(-1, *shape)
-
+    column = functools.partial(_kinds.column, points)
     neutral, expanding = column("neutral", int), column("expanding", int)
     return FixedPoints(
         states=column("states", shape=(size,)),

@@ -31,6 +31,12 @@ def directions(jacobian, tolerance, borders=0):
     }
 
 
+def column(entries, name, dtype=float, shape=()):
+    """A field of all entries, which are dicts, as an array."""
+    values = [entry[name] for entry in entries]
+    return np.array(values, dtype).reshape(-1, *shape)
+
+
 def point_kind(expanding, neutral, contracting, dimension):
     if dimension:
         return "continuum"
