@@ -21,7 +21,11 @@ PROGRAMS = {  # that a study runs
 # Packages that a study needs besides those of the tests.
 PACKAGES = {"archive/classifiers": "numba"}
 PACKAGES |= dict.fromkeys(
-    ["devices/streams", "devices/integers", "devices/windows"], "seglearn"
+    [
+        f"devices/{part}"
+        for part in ("streams", "inputs", "integers", "windows")
+    ],
+    "seglearn",
 )
 
 
