@@ -3,10 +3,13 @@
 The first block of docs/long_sequences.md runs as it stands, with other seeds in
 place of 0, and its last network is tested on 1,000 sequences of each length. A
 loss is normalized by that of a constant prediction: 0 is perfect, and a
-sequence whose loss is above 1 runs away. The two backends round sums in another
-order, as two machines do: one seed then draws the same weights and data, and
-training ends elsewhere.
+sequence whose loss is above 1 runs away. A training that ends in NaN has
+diverged; it is counted, and left out of the losses. The two backends round sums
+in another order, as two machines do: one seed then draws the same weights and
+data, and training ends elsewhere.
 """
+
+import numpy as np
 
 from engine import page_block
 from engine import record
@@ -55,7 +58,11 @@ def measure(
     def make(backend, seed):
         code = page_block.code_of(PAGE, seed, replaced) + test
         losses, seconds = page_block.run(code, backend)
-        return {"losses": losses, "seconds": seconds}
+        has_diverged = any(np.isnan(test["mean"]) for test in losses.values())
+        return {
+            "losses": None if has_diverged else losses,
+            "seconds": seconds,
+        }
 
     keys = [(name, seed) for name in seeds for seed in range(seeds[name])]
     return {"runs": runs.complete(keys, make)}
@@ -64,17 +71,20 @@ def measure(
 def tables(results):
     rows = []
     for backend, runs in groups(results["runs"], "backend").items():
-        for length in runs[0]["losses"]:
-            tests = [run["losses"][length] for run in runs]
+        losses = [run["losses"] for run in runs if run["losses"]]
+        diverged = f"{len(runs) - len(losses)} of {len(runs)}"
+        for length in losses[0] if losses else ():
+            tests = [loss[length] for loss in losses]
             cells = [
                 spread([test[name] for test in tests], 2) for name in TESTS
             ]
-            rows.append([BACKENDS[backend], f"{int(length):,}", *cells])
+            name = BACKENDS[backend]
+            rows.append([name, f"{int(length):,}", *cells, diverged])
     caption = (
         "Normalized loss over 1,000 sequences, and the share of them that runs "
         "away (median, lowest to highest of the seeds)"
     )
-    header = ["backend", "steps", *TESTS.values()]
+    header = ["backend", "steps", *TESTS.values(), "diverged"]
     shown = {caption: record.markdown(header, rows, words=2)}
     factors = factors_of_pairs(results["runs"])
     if factors:
@@ -90,8 +100,9 @@ def tables(results):
 def factors_of_pairs(runs):
     factors = []
     for pair in groups(runs, "seed").values():
-        means = [list(run["losses"].values())[-1]["mean"] for run in pair]
-        if len(pair) == 2:
+        losses = [run["losses"] for run in pair if run["losses"]]
+        means = [list(loss.values())[-1]["mean"] for loss in losses]
+        if len(means) == 2:
             factors.append(max(means) / min(means))
     return factors
 
