@@ -112,7 +112,7 @@ VARIANTS = {
     "": Variant("Ten seeds on JAX"),
     "both": Variant(
         "The same seeds on both backends",
-        {"seeds": {"jax": 3, "tensorflow": 3}},
+        {"seeds": {"jax": 2, "tensorflow": 2}},
     ),
 }
 SMALLEST = {
