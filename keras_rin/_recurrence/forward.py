@@ -11,27 +11,6 @@ from keras_rin._recurrence.operands import scan_steps
 from keras_rin._recurrence.operands import unmasked_steps
 
 
-def forward(phi, pieces, operands, margin, stores_all, run=None):
-    """The hidden states, `(pieces, steps, batch, units)`, and the activity.
-
-    Without `stores_all` the last ones of the pieces, `(pieces, batch, units)`,
-    without a margin no activity. `run` is `run_piece`, if it is compiled alone.
-    """
-    operands = in_pieces(operands, pieces)
-    run = run or run_piece
-
-    def next_piece(carry, p):
-        carry, states = run(phi, cut_piece(operands, p), carry, margin)
-        return carry, states if stores_all else carry[0]
-
-    batch = ops.shape(operands.x)[0]
-    carry: tuple = (operands.initial_state,)
-    if margin is not None:
-        carry += (ops.zeros((batch,), "float32"),)
-    (_, *activity), states = scan(next_piece, carry, pieces)
-    return states, *activity
-
-
 def run_piece(phi, piece, carry, margin=None):
     """The last state of a piece and the activity, and all its states."""
     z = projected(piece)
@@ -53,3 +32,23 @@ def run_piece(phi, piece, carry, margin=None):
         return (h, *activity), h
 
     return scan_steps(step, carry, ops.shape(z)[0])
+
+
+def forward(phi, pieces, operands, margin, stores_all, run=run_piece):
+    """The hidden states, `(pieces, steps, batch, units)`, and the activity.
+
+    Without `stores_all` the last ones of the pieces, `(pieces, batch, units)`,
+    without a margin no activity. `run` is `run_piece`, if it is compiled alone.
+    """
+    operands = in_pieces(operands, pieces)
+
+    def next_piece(carry, p):
+        carry, states = run(phi, cut_piece(operands, p), carry, margin)
+        return carry, states if stores_all else carry[0]
+
+    batch = ops.shape(operands.x)[0]
+    carry: tuple = (operands.initial_state,)
+    if margin is not None:
+        carry += (ops.zeros((batch,), "float32"),)
+    (_, *activity), states = scan(next_piece, carry, pieces)
+    return states, *activity
