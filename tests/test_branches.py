@@ -10,7 +10,7 @@ from test_all_fixed_points import in_order
 from test_all_fixed_points import network
 
 from keras_rin import diagnostics
-from keras_rin.diagnostics import _active_sets
+from keras_rin.diagnostics._fixed_points import active_sets
 from keras_rin.layers import RIN
 
 pytestmark = pytest.mark.one_backend
@@ -122,4 +122,4 @@ def test_the_ends_of_a_line_are_checked():
             diagnostics.fixed_point_branches(layer, *ends)
     with pytest.raises(ValueError, match="`fixed_point_branches` takes"):
         diagnostics.fixed_point_branches(built(RIN(3, "tanh")), [0, 0], [1, 1])
-    assert _active_sets.ENUMERATED < 16  # so that 16 units are searched
+    assert active_sets.ENUMERATED < 16  # so that 16 units are searched

@@ -12,10 +12,10 @@ from test_all_fixed_points import in_order
 from test_all_fixed_points import network
 from test_all_fixed_points import points_by_linear_programs
 
-from keras_rin.diagnostics import _active_sets
-from keras_rin.diagnostics import _complementarity
-from keras_rin.diagnostics import _linear_programs
 from keras_rin.diagnostics import fixed_points
+from keras_rin.diagnostics._fixed_points import active_sets
+from keras_rin.diagnostics._fixed_points import complementarity
+from keras_rin.diagnostics._fixed_points import linear_programs
 from keras_rin.layers import RIN
 
 pytestmark = pytest.mark.one_backend
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.one_backend
 @pytest.fixture(params=["HiGHS", "SciPy"])
 def solver(request, monkeypatch):
     if request.param == "SciPy":
-        monkeypatch.setattr(_linear_programs, "highspy", None)
+        monkeypatch.setattr(linear_programs, "highspy", None)
     else:
         pytest.importorskip("highspy")
     return request.param
@@ -33,7 +33,7 @@ def solver(request, monkeypatch):
 @pytest.fixture
 def searches_all(monkeypatch):
     """Networks of any size are searched."""
-    monkeypatch.setattr(_active_sets, "ENUMERATED", -1)
+    monkeypatch.setattr(active_sets, "ENUMERATED", -1)
 
 
 def exact_solution(matrix, right):
@@ -151,11 +151,11 @@ def described(pieces):
 def test_it_finds_what_all_sets_have(seed, largest):
     rng = np.random.default_rng(seed)
     drawn = drawn_network(rng, int(rng.integers(1, largest + 1)))
-    layer = _active_sets.Network(*drawn, 1e-6)
-    reference = _active_sets.enumerated(layer)
-    pieces, evidence = _active_sets.searched(layer)
+    layer = active_sets.Network(*drawn, 1e-6)
+    reference = active_sets.enumerated(layer)
+    pieces, evidence = active_sets.searched(layer)
     assert not evidence.open_branches and evidence.closed == 1
-    if len(reference.polyhedra) > _active_sets.FEW_POLYHEDRA:
+    if len(reference.polyhedra) > active_sets.FEW_POLYHEDRA:
         assert pieces.polyhedra  # which is one, where all units are held
     else:
         assert described(pieces) == described(reference)
@@ -219,7 +219,7 @@ def test_a_search_that_is_ended_does_not_say_all(monkeypatch):
     assert points.evidence.open_branches and points.evidence.closed < 1
     text = str(points)
     assert "all of them" not in text and "branches are open after" in text
-    solved, programs = [], _complementarity.linear_programs
+    solved, programs = [], complementarity.linear_programs
 
     class Interrupted:
         solver = "SciPy"
@@ -233,14 +233,14 @@ def test_a_search_that_is_ended_does_not_say_all(monkeypatch):
                 raise KeyboardInterrupt
             return self._programs.minimize(*arguments)
 
-    monkeypatch.setattr(_complementarity, "linear_programs", Interrupted)
+    monkeypatch.setattr(complementarity, "linear_programs", Interrupted)
     evidence = fixed_points(winners(), complete=True).evidence
     assert evidence.open_branches and evidence.programs == 100
 
 
 def test_a_program_that_is_not_decided_closes_nothing(monkeypatch):
     """It is branched on until all units are decided."""
-    programs = _complementarity.linear_programs
+    programs = complementarity.linear_programs
 
     class Doubtful:
         solver = "SciPy"
@@ -252,18 +252,18 @@ def test_a_program_that_is_not_decided_closes_nothing(monkeypatch):
             point = self._programs.minimize(cost, lower, upper)
             return np.full(len(cost), np.nan) if point is None else point
 
-    monkeypatch.setattr(_complementarity, "linear_programs", Doubtful)
-    layer = _active_sets.Network(1.3 * np.eye(3) - 1, np.ones(3), 1e-6)
-    pieces, evidence = _active_sets.searched(layer)
+    monkeypatch.setattr(complementarity, "linear_programs", Doubtful)
+    layer = active_sets.Network(1.3 * np.eye(3) - 1, np.ones(3), 1e-6)
+    pieces, evidence = active_sets.searched(layer)
     assert len(pieces.solutions()) == 7 and evidence.nodes == 15
 
 
 def test_a_bar_shows_the_share_that_is_closed(monkeypatch, capsys):
-    monkeypatch.setattr(_complementarity, "QUIET", -1.0)
+    monkeypatch.setattr(complementarity, "QUIET", -1.0)
     fixed_points(winners(), complete=True, seconds=0.2)
     assert "/100" in capsys.readouterr().out
     layer = network(1.3 * np.eye(3) - 1, 1.0)
-    monkeypatch.setattr(_active_sets, "ENUMERATED", -1)
+    monkeypatch.setattr(active_sets, "ENUMERATED", -1)
     fixed_points(layer, complete=True)
     assert "100/100" in capsys.readouterr().out
 

@@ -6,8 +6,8 @@ from cases import first_of
 from references import built
 from test_all_fixed_points import in_order
 
-from keras_rin.diagnostics import _active_sets
 from keras_rin.diagnostics import fixed_points
+from keras_rin.diagnostics._fixed_points import active_sets
 from keras_rin.layers import RateRNN
 
 pytestmark = pytest.mark.one_backend
@@ -60,7 +60,7 @@ def test_boxes_find_what_all_sets_have_of_more_networks(seed, monkeypatch):
 def compare_with_all_sets(seed, monkeypatch):
     layer = rate_network(*drawn(seed))
     expected = fixed_points(layer, complete=True)
-    monkeypatch.setattr(_active_sets, "ENUMERATED", -1)
+    monkeypatch.setattr(active_sets, "ENUMERATED", -1)
     points = fixed_points(layer, complete=True)
     assert points.evidence.solver == "boxes"
     assert points.dimension.tolist() == expected.dimension.tolist()

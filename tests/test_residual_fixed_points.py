@@ -12,8 +12,8 @@ from scipy.sparse import csgraph
 from test_all_fixed_points import in_order
 
 from keras_rin import _cell_descriptions
-from keras_rin.diagnostics import _active_sets
 from keras_rin.diagnostics import fixed_points
+from keras_rin.diagnostics._fixed_points import active_sets
 from keras_rin.layers import ResidualRNN
 
 pytestmark = pytest.mark.one_backend
@@ -271,10 +271,10 @@ def test_searches_find_no_other_and_faces_do_not_count():
     layer = residual_layer(
         np.zeros((1, 16)), recurrent, output, np.full(16, -0.5)
     )
-    network = _active_sets.ResidualNetwork(
+    network = active_sets.ResidualNetwork(
         recurrent, np.full(16, -0.5), 1e-6, output
     )
-    pieces, _ = _active_sets.searched(network)
+    pieces, _ = active_sets.searched(network)
     assert [silent.dimension for silent in pieces.polyhedra] == [4]
     points = np.concatenate([point.states for point in pieces.isolated])
     assert len(points) == 4

@@ -5,7 +5,7 @@ from operator import methodcaller
 import keras
 from keras import ops
 
-from keras_rin._backends import where
+from keras_rin._recurrence.backends import where
 
 
 def _scale_by_slope(gradient):

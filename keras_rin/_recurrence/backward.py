@@ -2,9 +2,9 @@
 
 from keras import ops
 
-from keras_rin._backends import scan
-from keras_rin._backends import where
 from keras_rin._recurrence.activations import PULLBACKS
+from keras_rin._recurrence.backends import scan
+from keras_rin._recurrence.backends import where
 from keras_rin._recurrence.forward import run_piece
 from keras_rin._recurrence.operands import cut_piece
 from keras_rin._recurrence.operands import has_more_units_than_features

@@ -2,8 +2,8 @@
 
 from keras import ops
 
-from keras_rin._backends import scan
-from keras_rin._backends import where
+from keras_rin._recurrence.backends import scan
+from keras_rin._recurrence.backends import where
 from keras_rin._recurrence.operands import cut_piece
 from keras_rin._recurrence.operands import in_pieces
 from keras_rin._recurrence.operands import projected

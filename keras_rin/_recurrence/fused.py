@@ -18,16 +18,16 @@ import math
 import keras
 from keras import ops
 
-from keras_rin._backends import differentiable
-from keras_rin._backends import first_derivative_only
-from keras_rin._backends import keras_predicts
-from keras_rin._backends import pays_to_compile
-from keras_rin._backends import run_rnn_of_torch
-from keras_rin._backends import runs_cudnn
-from keras_rin._backends import with_xla
-from keras_rin._backends import without_forward_mode
 from keras_rin._recurrence.activations import LOOPS_OF_TORCH
 from keras_rin._recurrence.activations import fastest_activation
+from keras_rin._recurrence.backends import differentiable
+from keras_rin._recurrence.backends import first_derivative_only
+from keras_rin._recurrence.backends import keras_predicts
+from keras_rin._recurrence.backends import pays_to_compile
+from keras_rin._recurrence.backends import run_rnn_of_torch
+from keras_rin._recurrence.backends import runs_cudnn
+from keras_rin._recurrence.backends import with_xla
+from keras_rin._recurrence.backends import without_forward_mode
 from keras_rin._recurrence.backward import backward
 from keras_rin._recurrence.forward import forward
 from keras_rin._recurrence.forward import run_piece

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from keras import ops
 
-from keras_rin._backends import default_unroll
-from keras_rin._backends import scan
+from keras_rin._recurrence.backends import default_unroll
+from keras_rin._recurrence.backends import scan
 
 
 class Operands(NamedTuple):

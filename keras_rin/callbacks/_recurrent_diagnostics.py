@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike
 from keras_rin import _arguments
 from keras_rin import diagnostics
 from keras_rin._layer_walk.layers import recurrent_layers
-from keras_rin.diagnostics import _cells
-from keras_rin.diagnostics._first_batch import first_inputs
-from keras_rin.diagnostics._first_batch import first_rows
-from keras_rin.diagnostics._recurrent_matrices import has_matrices
+from keras_rin.diagnostics._built_cell import built_cell
+from keras_rin.diagnostics._built_cell import float64
+from keras_rin.diagnostics._built_cell import has_built_cell
+from keras_rin.diagnostics._dynamics.first_batch import first_inputs
+from keras_rin.diagnostics._dynamics.first_batch import first_rows
+from keras_rin.diagnostics._matrices.recurrent_matrices import has_matrices
 
 DISTANCES = ["distance_from_identity", "distance_from_orthogonal"]
 MATRIX = ["spectral_radius", "henrici_departure", *DISTANCES]
@@ -138,7 +140,7 @@ class RecurrentDiagnostics(keras.callbacks.Callback):
         """Each layer with its name in the logs and a function of its inputs."""
         recurrent = recurrent_layers(self.model)
         # A MinGRU has no recurrent matrix, and gradients.
-        has_logs = has_matrices if self.x is None else _cells.has_built_cell
+        has_logs = has_matrices if self.x is None else has_built_cell
         layers = [*filter(has_logs, recurrent)]
         if not layers:
             raise ValueError(
@@ -209,8 +211,8 @@ def _distances(matrix):
 
 
 def _total_memory(layer, matrix):
-    kernel = getattr(_cells.built_cell(layer), "kernel", None)
-    rows = np.zeros((0, 0)) if kernel is None else _cells.float64(kernel)
+    kernel = getattr(built_cell(layer), "kernel", None)
+    rows = np.zeros((0, 0)) if kernel is None else float64(kernel)
     rows = _arguments.finite_array("kernel", rows)[rows.any(axis=1)]
     if not len(rows):
         return [math.nan]

@@ -1,34 +1,36 @@
 """Measures of recurrent matrices and of recurrent layers."""
 
-from keras_rin.diagnostics._branches import Branches
-from keras_rin.diagnostics._branches import fixed_point_branches
-from keras_rin.diagnostics._certificates import Certificate
-from keras_rin.diagnostics._certificates import certificate
-from keras_rin.diagnostics._complementarity import SearchEvidence
-from keras_rin.diagnostics._cycles import Cycles
-from keras_rin.diagnostics._cycles import cycles
-from keras_rin.diagnostics._fisher_memory import fisher_memory_curve
-from keras_rin.diagnostics._fisher_memory import optimal_input_vector
-from keras_rin.diagnostics._fisher_memory import spatial_memory_matrix
-from keras_rin.diagnostics._fisher_memory import total_memory
-from keras_rin.diagnostics._fixed_points import FixedPoints
-from keras_rin.diagnostics._fixed_points import fixed_points
-from keras_rin.diagnostics._gradients import gradient_norms
-from keras_rin.diagnostics._hidden_chain import HiddenChain
-from keras_rin.diagnostics._hidden_chain import hidden_chain
-from keras_rin.diagnostics._holds import Holds
-from keras_rin.diagnostics._holds import holds
-from keras_rin.diagnostics._lyapunov import LyapunovSpectrum
-from keras_rin.diagnostics._lyapunov import lyapunov_spectrum
-from keras_rin.diagnostics._nonnormality import henrici_departure
-from keras_rin.diagnostics._nonnormality import spectral_radius
-from keras_rin.diagnostics._nonnormality import transient_amplification
-from keras_rin.diagnostics._preflight import Preflight
-from keras_rin.diagnostics._preflight import PreflightLayer
-from keras_rin.diagnostics._preflight import preflight
-from keras_rin.diagnostics._recurrent_matrices import recurrent_matrices
-from keras_rin.diagnostics._trajectories import state_jacobians
-from keras_rin.diagnostics._trajectories import state_trajectories
+from keras_rin.diagnostics._dynamics.gradients import gradient_norms
+from keras_rin.diagnostics._dynamics.lyapunov import LyapunovSpectrum
+from keras_rin.diagnostics._dynamics.lyapunov import lyapunov_spectrum
+from keras_rin.diagnostics._dynamics.preflight import Preflight
+from keras_rin.diagnostics._dynamics.preflight import PreflightLayer
+from keras_rin.diagnostics._dynamics.preflight import preflight
+from keras_rin.diagnostics._dynamics.trajectories import state_jacobians
+from keras_rin.diagnostics._dynamics.trajectories import state_trajectories
+from keras_rin.diagnostics._fixed_points.branches import Branches
+from keras_rin.diagnostics._fixed_points.branches import fixed_point_branches
+from keras_rin.diagnostics._fixed_points.certificates import Certificate
+from keras_rin.diagnostics._fixed_points.certificates import certificate
+from keras_rin.diagnostics._fixed_points.complementarity import SearchEvidence
+from keras_rin.diagnostics._fixed_points.cycles import Cycles
+from keras_rin.diagnostics._fixed_points.cycles import cycles
+from keras_rin.diagnostics._fixed_points.fixed_points import FixedPoints
+from keras_rin.diagnostics._fixed_points.fixed_points import fixed_points
+from keras_rin.diagnostics._fixed_points.holds import Holds
+from keras_rin.diagnostics._fixed_points.holds import holds
+from keras_rin.diagnostics._matrices.fisher_memory import fisher_memory_curve
+from keras_rin.diagnostics._matrices.fisher_memory import optimal_input_vector
+from keras_rin.diagnostics._matrices.fisher_memory import spatial_memory_matrix
+from keras_rin.diagnostics._matrices.fisher_memory import total_memory
+from keras_rin.diagnostics._matrices.hidden_chain import HiddenChain
+from keras_rin.diagnostics._matrices.hidden_chain import hidden_chain
+from keras_rin.diagnostics._matrices.nonnormality import henrici_departure
+from keras_rin.diagnostics._matrices.nonnormality import spectral_radius
+from keras_rin.diagnostics._matrices.nonnormality import transient_amplification
+from keras_rin.diagnostics._matrices.recurrent_matrices import (
+    recurrent_matrices,
+)
 
 __all__ = [
     "Branches",

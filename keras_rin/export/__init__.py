@@ -1,15 +1,15 @@
 """Trained networks at work, where keras_rin is not installed."""
 
 from keras_rin.export import _removed
-from keras_rin.export._cost import Cost
-from keras_rin.export._export_c import export_c
-from keras_rin.export._header import Header
-from keras_rin.export._header_check import HeaderCheck
-from keras_rin.export._litert import export_litert
-from keras_rin.export._onnx import export_onnx
-from keras_rin.export._saved_model import export_saved_model
-from keras_rin.export._streaming_file import StreamingFile
-from keras_rin.export._streaming_step import streaming_step
+from keras_rin.export._c.cost import Cost
+from keras_rin.export._c.export_c import export_c
+from keras_rin.export._c.header import Header
+from keras_rin.export._c.header_check import HeaderCheck
+from keras_rin.export._files.litert import export_litert
+from keras_rin.export._files.onnx import export_onnx
+from keras_rin.export._files.saved_model import export_saved_model
+from keras_rin.export._files.streaming_file import StreamingFile
+from keras_rin.export._step.streaming_step import streaming_step
 
 __all__ = [
     "Cost",

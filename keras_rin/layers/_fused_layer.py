@@ -6,8 +6,8 @@ import keras
 from keras import ops
 
 from keras_rin import _arguments
-from keras_rin._backends import keras_predicts
 from keras_rin._recurrence.activations import PULLBACKS
+from keras_rin._recurrence.backends import keras_predicts
 from keras_rin._recurrence.fused import BACKENDS
 from keras_rin._recurrence.fused import identity_recurrence
 from keras_rin._recurrence.operands import Operands

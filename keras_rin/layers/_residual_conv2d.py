@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_rin import _arguments
-from keras_rin._backends import with_known_features
+from keras_rin._recurrence.backends import with_known_features
 from keras_rin.layers._residual_branch import ResidualBranch
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_rin._backends import require_batch_size
-from keras_rin._backends import with_known_features
 from keras_rin._layer_walk.layers import hidden_states
+from keras_rin._recurrence.backends import require_batch_size
+from keras_rin._recurrence.backends import with_known_features
 
 
 def _names(keras_class) -> set[str]:

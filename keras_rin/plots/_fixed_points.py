@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin.diagnostics import FixedPoints
-from keras_rin.diagnostics._kinds import count_of_kind
+from keras_rin.diagnostics._fixed_points.kinds import count_of_kind
 from keras_rin.plots import _drawing
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""States of recurrent layers in time, and their derivatives."""

@@ -1,0 +1,1 @@
+"""Fixed points, cycles and branches, and what is proved of them."""

@@ -1,0 +1,1 @@
+"""A model as a C header, in floats or in integers."""

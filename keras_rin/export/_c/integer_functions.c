@@ -1,0 +1,194 @@
+/* The functions of a C header in integers. A $ stands for the private prefix of
+its names, and $PLACE for PROGMEM on an AVR.
+
+A sum has 32 bits, a state and a value between layers 16; `integer_sums.py`
+computes a bound of each sum from the weights. */
+
+static inline int8_t $read_int8(const int8_t *at)
+{
+#ifdef __AVR__
+    return (int8_t)pgm_read_byte(at);
+#else
+    return *at;
+#endif
+}
+
+static inline int16_t $read_int16(const int16_t *at)
+{
+#ifdef __AVR__
+    return (int16_t)pgm_read_word(at);
+#else
+    return *at;
+#endif
+}
+
+static inline int32_t $read_int32(const int32_t *at)
+{
+#ifdef __AVR__
+    return (int32_t)pgm_read_dword(at);
+#else
+    return *at;
+#endif
+}
+
+/* The nearest value of 16 bits: a state does not leave its range. */
+static inline int16_t $int16(int32_t z)
+{
+    return (int16_t)(z < -32768 ? -32768 : z > 32767 ? 32767 : z);
+}
+
+static inline void $zero(int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++)
+        h[i] = 0;
+}
+
+static inline void $set(const int32_t values[], int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = $read_int32(values + i);
+}
+
+static inline void $copy(const int16_t h[], int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = h[i];
+}
+
+static inline void $add_state(const int16_t h[], int32_t factor, int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] += h[i] * factor;
+}
+
+static inline void $scale_state(const int16_t h[], int32_t factor, int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = h[i] * factor;
+}
+
+static inline int32_t $relu_at(int32_t x)
+{
+    return x < 0 ? 0 : x;
+}
+
+static inline void $saturate(const int32_t z[], int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++)
+        h[i] = $int16(z[i]);
+}
+
+/* Another phase at each step, as many as the mask; a few in a row are spread
+over all. */
+static inline void $advance(int16_t phase[], uint16_t increment, uint16_t mask)
+{
+    phase[0] = (int16_t)((uint16_t)(phase[0] + increment) & mask);
+}
+
+/* h = z without its fraction of some bits, to which the phase is added: what is
+lost in one step is made good in others, however small it is. */
+static inline void $drop_fraction(const int32_t z[], int phase, int bits,
+        int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++)
+        h[i] = $int16((z[i] + phase) >> bits);
+}
+
+/* z += matrix x, where a row and its shift s stand for 2^-(s + 1) row. */
+static inline void $add_product(const int8_t matrix[], const int8_t shifts[],
+        const int16_t x[], int columns, int32_t z[], int rows)
+{
+    for (int row = 0; row < rows; row++) {
+        const int8_t shift = $read_int8(shifts + row);
+        int32_t sum = 0;
+        for (int i = 0; i < columns; i++)
+            sum += (int32_t)x[i] * (int16_t)$read_int8(matrix++);
+        z[row] += shift < 0 ? sum * ((int32_t)1 << (-1 - shift))
+                            : ((sum >> shift) + 1) >> 1;
+    }
+}
+
+/* tanh x, where 32768 stands for 1, off by at most 2: Taylor's third order at
+the nearest of 0, 1/4, 1/2 ..., so that tanh x is x near 0. With s = 1 - t t
+the derivatives are s, -2 s t and 2 s (2 - 3 s). From 5.375 on it is 1. */
+static inline int32_t $tanh_at(int32_t x)
+{
+    static const int16_t tanh_a[] $PLACE = {
+        0, 8025, 15143, 20813, 24956, 27797, 29660, 30847, 31589,
+        32048, 32329, 32501, 32606, 32670, 32708, 32732, 32746, 32755,
+        32760, 32763, 32765, 32766
+    };
+    const int32_t size = x < 0 ? -x : x, nearest = (size + 4096) >> 13;
+    int32_t y = 32768;
+    if (nearest < 22) {
+        const int32_t t = $read_int16(tanh_a + nearest);
+        const int32_t d = size - nearest * 8192, s = 32768 - ((t * t) >> 15);
+        const int32_t bend = t + ((d * (s - 21845)) >> 15);
+        const int32_t rest = 32768 - ((d * bend) >> 15);
+        y = t + ((((s * d) >> 13) * rest + 65536) >> 17);
+    }
+    return x < 0 ? -y : y;
+}
+
+static inline int32_t $sigmoid_at(int32_t x)
+{
+    return (32768 + $tanh_at(x >> 1)) >> 1;
+}
+
+/* gate z, where 32768 stands for a gate of 1, and z has 24 bits. */
+static inline int32_t $times(int32_t gate, int32_t z)
+{
+    return (gate * (z >> 8) + ((gate * (z & 255)) >> 8) + 64) >> 7;
+}
+
+static inline void $reset_state(const int32_t reset[], const int16_t h[], int16_t x[], int n)
+{
+    for (int i = 0; i < n; i++)
+        x[i] = $int16($times($sigmoid_at(reset[i]), h[i]));
+}
+
+static inline void $reset_sums(const int32_t reset[], const int32_t sums[],
+        int32_t candidate[], int n)
+{
+    for (int i = 0; i < n; i++)
+        candidate[i] += $times($sigmoid_at(reset[i]), sums[i]);
+}
+
+/* sigmoid(x) d, of at most 17 bits, where 1 is 2^30. A gate below 2^-10 is
+2^-8 e^y with y = x + 8 log 2, and of s = sigmoid(y) e^y is s + s^2 + s^3 ...,
+so that it has 8 bits more. */
+static inline int32_t $gated(int32_t x, int32_t d)
+{
+    if (x >= -227130)
+        return $sigmoid_at(x) * d;
+    const int32_t s = $sigmoid_at(x + 181704), square = (s * s) >> 15;
+    return ((s + square + ((s * square) >> 15)) * d) >> 8;
+}
+
+/* The state of a GRU or a minimal GRU: h += sigmoid(gate) (candidate - h), with
+a phase of 15 bits as in drop_fraction. It stays between h and the candidate,
+and the sum below 2^31. */
+static inline void $approach(const int32_t gate[], const int32_t candidate[],
+        int16_t phase, int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        const int32_t difference = $int16(candidate[i]) - (int32_t)h[i];
+        const int32_t change = $gated(gate[i], difference);
+        h[i] = (int16_t)(h[i] + ((change + phase) >> 15));
+    }
+}
+
+/* The states of an LSTM, from the sums of its gates, that of `forget` with the
+other sign. In c, 1 is 32768, halved some times; the phase has 15 bits, and the
+sums stay below 2^31. */
+static inline void $remember(const int32_t z[], int halvings, int16_t phase,
+        int16_t c[], int16_t h[], int n)
+{
+    for (int i = 0; i < n; i++, z++) {
+        const int32_t rest = c[i] * (int32_t)32768 - $gated(z[n], c[i]);
+        const int32_t input = $gated(z[0], $tanh_at(z[2 * n])) >> halvings;
+        c[i] = $int16((rest + input + phase) >> 15);
+        const int32_t y = $tanh_at((int32_t)c[i] * ((int32_t)1 << halvings));
+        h[i] = $int16($times($sigmoid_at(z[3 * n]), y));
+    }
+}

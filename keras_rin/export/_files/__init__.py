@@ -1,0 +1,1 @@
+"""SavedModel, LiteRT and ONNX: a file for each format."""
