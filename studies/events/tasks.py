@@ -74,16 +74,67 @@ def match(rng, samples, length):
     return x, (drawn[:, 0] == drawn[:, 1]).astype(int)
 
 
-def flip_flop(rng, samples, length):
-    """The signs of the last pulses of three channels, two or three in each."""
+def cued_match(rng, samples, length):
+    """Whether two of four symbols are the same, those that come with a cue."""
     x, rows = background(rng, samples, length, 3), np.arange(samples)
-    y = np.zeros((samples, 3), "float32")
-    for channel in range(3):
-        steps = np.sort(rng.integers(1, length, size=(samples, 2)), axis=1)
-        for step in (np.zeros(samples, int), *steps.T):
-            y[:, channel] = rng.choice([-1, 1], samples)
-            x[rows, step, 1 + channel] = y[:, channel]
-    return x, y
+    drawn = rng.integers(2, size=(samples, 4))
+    cued = np.argsort(rng.random((samples, 4)), axis=1)[:, :2]
+    for number in range(4):
+        steps = place(rng, number, 4, samples, length)
+        x[rows, steps, 1 + drawn[:, number]] = 1
+        x[rows, steps, 3] = (cued == number).any(axis=1)
+    first, second = np.take_along_axis(drawn, cued, axis=1).T
+    return x, (first == second).astype(int)
+
+
+def copying(apart):
+    """Four symbols of four, answered together: at the first steps, or apart."""
+
+    def generate(rng, samples, length):
+        x, rows = background(rng, samples, length, 4), np.arange(samples)
+        drawn = rng.integers(4, size=(samples, 4))
+        for number in range(4):
+            steps = place(rng, number, 4, samples, length if apart else 4)
+            x[rows, steps, 1 + drawn[:, number]] = 1
+        return x, drawn
+
+    return generate
+
+
+def symbol_loss(y, outputs):
+    return CROSS_ENTROPY(y, keras.ops.reshape(outputs, (-1, 4, 4)))
+
+
+def are_symbols(y, outputs):
+    return (outputs.reshape(-1, 4, 4).argmax(axis=2) == y).all(axis=1)
+
+
+def flip_flop(pulses):
+    """The signs of the last of up to so many pulses of three channels."""
+
+    def generate(rng, samples, length):
+        x, rows = background(rng, samples, length, 3), np.arange(samples)
+        y = np.zeros((samples, 3), "float32")
+        for channel in range(3):
+            size = samples, pulses - 1
+            steps = np.sort(rng.integers(1, length, size=size), axis=1)
+            for step in (np.zeros(samples, int), *steps.T):
+                y[:, channel] = rng.choice([-1, 1], samples)
+                x[rows, step, 1 + channel] = y[:, channel]
+        return x, y
+
+    return generate
+
+
+def levels(rng, samples, length, largest=6):
+    """How often the level of a channel changes, 1 or -1 at every step."""
+    x = background(rng, samples, length, 1)
+    x[..., 1] = rng.choice([-1, 1], (samples, 1))
+    counts = rng.integers(largest + 1, size=samples)
+    for sequence, count in zip(x, counts, strict=True):
+        for step in rng.choice(length, count, replace=False):
+            sequence[step:, 1] *= -1
+    return x, counts[:, None].astype("float32") / 10
 
 
 def counting(rng, samples, length, largest=20):
@@ -99,6 +150,14 @@ def is_near(y, outputs):
     return np.abs(outputs - y).max(axis=1) < 0.04  # of a sum with deviation .41
 
 
+def is_nearest(y, outputs):
+    return np.abs(outputs - y)[:, 0] < 0.05  # half a count
+
+
+def are_signs(y, outputs):
+    return (np.sign(outputs) == y).all(axis=1)
+
+
 def is_class(y, outputs):
     return outputs.argmax(axis=1) == y
 
@@ -111,14 +170,11 @@ TASKS = {
     "order of two": Task(order(2), 3, 4, CROSS_ENTROPY, is_class),
     "order of three": Task(order(3), 3, 8, CROSS_ENTROPY, is_class),
     "match": Task(match, 3, 2, CROSS_ENTROPY, is_class),
-    "flip-flops": Task(
-        flip_flop,
-        *(4, 3, "mse"),
-        lambda y, outputs: (np.sign(outputs) == y).all(axis=1),
-    ),
-    "counting": Task(
-        counting,
-        *(2, 1, "mse"),
-        lambda y, outputs: np.abs(outputs - y)[:, 0] < 0.05,
-    ),
+    "flip-flops": Task(flip_flop(3), 4, 3, "mse", are_signs),
+    "counting": Task(counting, 2, 1, "mse", is_nearest),
+    "flip-flops, closer": Task(flip_flop(20), 4, 3, "mse", are_signs),
+    "match of the cued": Task(cued_match, 4, 2, CROSS_ENTROPY, is_class),
+    "copying": Task(copying(False), 5, 16, symbol_loss, are_symbols),
+    "selective copying": Task(copying(True), 5, 16, symbol_loss, are_symbols),
+    "changes of a level": Task(levels, 2, 1, "mse", is_nearest),
 }
