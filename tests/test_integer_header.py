@@ -17,6 +17,7 @@ from test_headers_compile import compile_object
 from keras_rin.export import export_c
 from keras_rin.layers import RIN
 from keras_rin.layers import MinGRU
+from keras_rin.layers import StreamFeatures
 from keras_rin.tasks import adding
 
 pytestmark = pytest.mark.one_backend
@@ -67,6 +68,13 @@ MODELS = {
     ],
     "LSTM": lambda: [rnn(layers.LSTM, 7), layers.Dropout(0.1), layers.Dense(7)],
     "MinGRU": lambda: [rnn(MinGRU, 16), layers.Dense(7)],
+    "features": lambda: [
+        layers.Rescaling(-1.0),
+        StreamFeatures(8),
+        layers.Rescaling(0.5, offset=0.1),
+        rin(9),
+        layers.Dense(7),
+    ],
     "MinGRU in a row": lambda: [
         rnn(MinGRU, 6, "tanh"),
         rnn(MinGRU, 5, "relu"),

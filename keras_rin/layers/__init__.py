@@ -13,6 +13,7 @@ from keras_rin.layers._residual_rnn import ResidualRNN
 from keras_rin.layers._residual_rnn_cell import ResidualRNNCell
 from keras_rin.layers._rin import RIN
 from keras_rin.layers._rin_cell import RINCell
+from keras_rin.layers._stream_features import StreamFeatures
 
 __all__ = [
     "RIN",
@@ -28,4 +29,5 @@ __all__ = [
     "ResidualDense",
     "ResidualRNN",
     "ResidualRNNCell",
+    "StreamFeatures",
 ]

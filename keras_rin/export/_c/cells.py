@@ -9,6 +9,8 @@ from keras_rin.export._c.layers import activation_of
 from keras_rin.export._c.layers import check_axes
 from keras_rin.export._c.layers import refuse
 from keras_rin.export._c.layers import weight_of
+from keras_rin.export._c.program import float_literals
+from keras_rin.layers import StreamFeatures
 
 
 class Cell(Operation):
@@ -96,8 +98,29 @@ class Cell(Operation):
         return weight_of(self.cell, attribute) if has_bias else None
 
 
+class Features(Operation):
+    """How much the channels of a stream move, of a `StreamFeatures`."""
+
+    def __init__(self, layer):
+        self.name, self.window, self.inner = (
+            layer.name,
+            layer.window,
+            layer.cell,
+        )
+
+    def write(self, program, x, size, is_last):
+        states = program.state(self.name, 2 * size + 1)
+        (rate,) = float_literals(f"{self.name}_window", [1 / self.window])
+        y = "y" if is_last else program.buffer(3 * size, x)
+        program.call("move", x, rate, states, y, size)
+        return y, 3 * size
+
+
 def cell_operations(layer, is_masked):
     """The operations of a recurrent layer, one for each of its cells."""
+    if isinstance(layer, StreamFeatures):
+        refuse(layer, {"it has a mask": is_masked})
+        return [Features(layer)]
     cells = getattr(layer.cell, "cells", [layer.cell])
     operations = []
     for number, cell in enumerate(cells):

@@ -7,6 +7,7 @@ import keras
 
 from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin.export._c.cells import Cell
+from keras_rin.export._c.cells import Features
 from keras_rin.export._c.cells import cell_operations
 from keras_rin.export._c.header_text import plain
 from keras_rin.export._c.header_text import write_header
@@ -26,7 +27,7 @@ from keras_rin.export._step.stepwise import is_causal
 from keras_rin.export._step.stepwise import tensors_of
 from keras_rin.export._step.streaming_step import steps_at_once
 
-STATEFUL = Cell, Convolution
+STATEFUL = Cell, Convolution, Features
 
 
 def write_c_header(model, path, weights):

@@ -119,6 +119,24 @@ static inline void $interpolate(const float gate[],
         h[i] = gate[i] * h[i] + (1.0f - gate[i]) * candidate[i];
 }
 
+/* y = x, |x - last| and |x - mean|, of states that begin with the first x: last,
+mean and whether they have begun. */
+static inline void $move(const float x[], float rate, float states[],
+        float y[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        float *last = states + i, *mean = last + n;
+        if (!(states[2 * n] > 0.0f))
+            *last = *mean = x[i];
+        const float change = x[i] - *last;
+        *mean += rate * (x[i] - *mean);
+        *last = y[i] = x[i];
+        y[i + n] = change < 0.0f ? -change : change;
+        y[i + 2 * n] = x[i] < *mean ? *mean - x[i] : x[i] - *mean;
+    }
+    states[2 * n] = 1.0f;
+}
+
 /* z is given a mean of 0 and a variance of 1. */
 static inline void $normalize(float z[], int n, float epsilon)
 {

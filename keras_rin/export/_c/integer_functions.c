@@ -67,6 +67,35 @@ static inline void $scale_state(const int16_t h[], int32_t factor, int32_t z[], 
         z[i] = h[i] * factor;
 }
 
+/* |x|, or the largest value of 16 bits. */
+static inline int16_t $size(int32_t x)
+{
+    x = x < 0 ? -x : x;
+    return (int16_t)(x > 32767 ? 32767 : x);
+}
+
+/* y = x, |x - last| and |x - mean|, of states that begin with the first x: last,
+mean, rest and whether they have begun. The mean is mean + 2^-shift rest, which
+loses nothing. */
+static inline void $move(const int16_t x[], int shift, int16_t states[],
+        int16_t y[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        int16_t *last = states + i, *mean = last + n, *rest = mean + n;
+        const int32_t now = x[i];
+        if (!states[3 * n])
+            *last = *mean = (int16_t)now;
+        const int32_t sum = *rest + now - *mean, m = *mean + (sum >> shift);
+        *rest = (int16_t)(sum & (((int32_t)1 << shift) - 1));
+        y[i] = (int16_t)now;
+        y[i + n] = $size(now - *last);
+        y[i + 2 * n] = $size(now - m);
+        *last = (int16_t)now;
+        *mean = (int16_t)m;
+    }
+    states[3 * n] = 1;
+}
+
 static inline int32_t $relu_at(int32_t x)
 {
     return x < 0 ? 0 : x;

@@ -14,6 +14,7 @@ import numpy as np
 from keras_rin import _cell_descriptions
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.export._c import layers
+from keras_rin.export._c.cells import Features
 from keras_rin.export._c.integer_sums import LARGEST_SUM
 from keras_rin.export._c.integer_sums import Q15
 from keras_rin.export._c.integer_sums import Signal
@@ -79,6 +80,37 @@ def fold(program, operation, signal, is_last):
         signal,
         factor=signal.factor * factor,
         offset=signal.offset * factor + offset,
+    )
+
+
+def features(program, operation, signal, is_last):
+    """Of codes, so the factors of a layer before it are those of all parts."""
+    window, name, size = operation.window, operation.name, signal.size
+    shift = round(np.log2(window))
+    refuse(
+        operation,
+        {
+            "no layer with weights follows it": is_last,
+            f"its window, {window:g}, is no power of two up to 2^14": (
+                window != 2.0**shift or shift > 14
+            ),
+        },
+    )
+    states = program.state(name, 3 * size + 1)
+    place = program.buffer(3 * size, signal.place)
+    program.call("move", signal.place, shift, states, place, size)
+    x = signal.numbers
+    means = state_trajectories(operation.inner, x, dtype="float64")
+    before = np.concatenate([x[:, :1], x[:, :-1]], axis=1)
+    sizes = np.abs(x - before), np.abs(x - means[:, 1:, 1 + size :])
+    factor = np.broadcast_to(signal.factor, size)
+    offset = np.broadcast_to(signal.offset, size)
+    return Signal(
+        place,
+        np.concatenate([x, *sizes], axis=2),
+        signal.exponent,
+        np.concatenate([factor, np.abs(factor), np.abs(factor)]),
+        np.concatenate([offset, np.zeros(2 * size)]),
     )
 
 
@@ -284,6 +316,7 @@ def _state_output(program, signal, is_last):
 
 WRITERS = {  # by the class of the operation, or by the step of its cell
     layers.Affine: fold,
+    Features: features,
     layers.Dense: dense,
     _cell_descriptions.transition: simple_cell,
     _cell_descriptions.gru: gru_cell,
@@ -329,11 +362,11 @@ def joined_operations(operations):
             if not before.activation.calls:
                 before.activation = operation
                 continue
-        if hasattr(operation, "cell"):
+        if hasattr(operation, "row"):
             kind = type(operation.cell).__name__
         is_unknown = _writer(operation) is None
         refuse(operation, {f"{kind} is not supported there": is_unknown})
-        if hasattr(operation, "cell"):
+        if hasattr(operation, "row"):
             _read_cell(operation)
         values = keras.tree.flatten(list(vars(operation).values()))
         weights = [value for value in values if isinstance(value, np.ndarray)]

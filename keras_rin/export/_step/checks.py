@@ -8,6 +8,7 @@ from keras_rin._cell_descriptions import description_of
 from keras_rin.export._step.stepwise import is_stepwise
 from keras_rin.export._step.stepwise import refuse
 from keras_rin.export._step.stepwise import tensors_of
+from keras_rin.layers import StreamFeatures
 
 
 def is_graph(model):
@@ -20,7 +21,8 @@ def calls_its_cell_alone(layer):
     """Whether a recurrent layer is known to call its cell once a time step."""
     if not isinstance(layer, keras.layers.RNN):
         return False
-    if type(layer).__module__.startswith("keras."):
+    is_of_keras = type(layer).__module__.startswith("keras.")
+    if is_of_keras or type(layer) is StreamFeatures:
         return True
     row = description_of(layer.cell)
     name = keras.saving.get_registered_name(type(layer))
