@@ -1,10 +1,11 @@
 """Does it help a small network to be told how much a signal moves?
 
 A regression on a window reads the mean, the deviation and the mean change; the
-networks of `streams` read x alone. Here some also read, for each channel, the
-change |x_t - x_(t-1)| and the deviation |x_t - m_t| from a running mean, m_t =
-m_(t-1) + (x_t - m_(t-1)) / 16, which begin with the first x. All inputs are
-normalized by mean and deviation over streams of the people to train on.
+networks of `streams` read x alone. Here some also read what `StreamFeatures`
+makes of it: for each channel the change |x_t - x_(t-1)| and the deviation
+|x_t - m_t| from a running mean, m_t = m_(t-1) + (x_t - m_(t-1)) / 16, which
+begin with the first x. All inputs are normalized by mean and deviation over
+streams of the people to train on.
 
 Each of the ten people is tested alone, by networks trained on the nine others,
 with three seeds; the rest is that of `streams`. The rate of each person, of
@@ -12,23 +13,35 @@ three or more, is that of the highest accuracy on three of the nine, in a
 training without them. The question, the inputs and the sizes were fixed before
 the first test: the inputs are worth a layer if both networks of about 350
 weights gain, with an interval over the ten people above 0.
+
+Each network also becomes a header in integers, with the features in it, as in
+[integers](#integers). The header reads an hour of its person without a reset,
+whose last minute is the first one again: what differs there is the state. The
+regression reads windows of 32 steps ([windows](#windows)) of the same people.
 """
 
 import functools
 import itertools
+import pathlib
+import tempfile
 
 import keras
 import numpy as np
+from devices import integers
 from devices import streams
 from devices import watch
+from devices import windows
 
 from engine import record
 from engine.measurement import Variant
 from engine.partial_runs import PartialRuns
 from engine.verdicts import mean_of
+from keras_rin.export import export_c
+from keras_rin.layers import StreamFeatures
 
 WINDOW = 16  # steps, of the running mean
 SEEDS, UPDATES, TEST = 3, 600, (4, 10_000)
+MINUTE = 60 * watch.RATE  # steps
 RATES = {
     "minGRU, bias -3": (0.01, 0.03, 0.1),
     "RIN, 0.95 I": (3e-3, 0.01, 0.03),
@@ -46,25 +59,7 @@ NETWORKS = (  # about 350 weights, and about 950
 FIELDS = "inputs", "layer", "units", "part"
 
 
-def change_and_deviation(x):
-    """x `(..., steps, channels)` and two more inputs for each channel."""
-    import jax
-    from jax import numpy as jnp
-
-    def step(mean, x):
-        mean = mean + (x - mean) / WINDOW
-        return mean, mean
-
-    steps = jnp.moveaxis(x, -2, 0)
-    means = jnp.moveaxis(jax.lax.scan(step, steps[0], steps)[1], 0, -2)
-    change = jnp.abs(jnp.diff(x, axis=-2, prepend=x[..., :1, :]))
-    return jnp.concatenate([x, change, jnp.abs(x - means)], axis=-1)
-
-
-INPUTS = {
-    "x": (1, None),
-    "x, change, deviation": (3, change_and_deviation),
-}
+INPUTS = {"x": None, "x, change, deviation": StreamFeatures(WINDOW)}
 
 
 def measure(
@@ -73,19 +68,27 @@ def measure(
     seeds=SEEDS,
     updates=UPDATES,
     test=TEST,
+    hour=60,
     partial=None,
 ):
     runs = PartialRuns(partial, FIELDS)
-    make = functools.partial(run, runs, people, seeds, updates, test)
+    make = functools.partial(run, runs, people, seeds, updates, test, hour)
     keys = [(*network, part) for network in networks for part in PARTS]
-    return {"runs": runs.complete(keys, make)}
+    completed = runs.complete(keys, make)
+    return {
+        "runs": [run | {"trained": None} for run in completed],
+        "regression": regression(people, test),
+    }
 
 
-PARTS = "rates", "test"
+PARTS = "rates", "test", "header"
 
 
-def run(runs, people, seeds, updates, test, inputs, layer, units, part):
+def run(runs, people, seeds, updates, test, hour, inputs, layer, units, part):
     network = inputs, layer, units
+    if part == "header":
+        tested = runs[*network, "test"]
+        return hour_of_headers(tested, *network, people, seeds, hour)
     if part == "rates":
         rates = RATES[layer]
         rows = validated(*network, rates, people, updates, test)
@@ -106,6 +109,42 @@ def run(runs, people, seeds, updates, test, inputs, layer, units, part):
     return {"best": rates, "highest": chosen["rates"][-1]} | results
 
 
+def hour_of_headers(tested, inputs, layer, units, people, seeds, hour):
+    """The share of right answers of each run by minute, and the cost of one."""
+    results = {"weights": tested["weights"], "people": len(people)}
+    results["minutes"] = []
+    for number, trained in enumerate(tested["trained"]):
+        person = people[number // seeds]
+        others = watch.others((person,))
+        seen, _ = watch.streams(others)
+        x, y = watch.streams((person,), 1, hour * MINUTE)
+        x[:, -MINUTE:], y[:, -MINUTE:] = x[:, :MINUTE], y[:, :MINUTE]
+        model = integers.trained_model(
+            layer, units, trained, others, INPUTS[inputs]
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "rin.h")
+            calibration = np.round(seen / integers.COUNT)
+            header = export_c(model, path, "integer", calibration)
+            answers = integers.answers_of(header, np.round(x / integers.COUNT))
+            if number == 0:
+                results["costs"] = integers.costs_of(header)
+        right = np.reshape(answers == y, (hour, MINUTE))
+        results["minutes"].append(right.mean(axis=1).round(5).tolist())
+    return results
+
+
+def regression(people, test):
+    """The accuracy of a regression on windows, for each person."""
+    of_people = {
+        person: windows.scores(
+            "logistic regression", 32, watch.others((person,)), (person,), test
+        )
+        for person in people
+    }
+    return {person: of["accuracies"] for person, of in of_people.items()}
+
+
 def validated(inputs, layer, units, rates, people, updates, test):
     """Accuracies of each rate, by person."""
     cases = []
@@ -119,21 +158,21 @@ def validated(inputs, layer, units, rates, people, updates, test):
 
 def train(inputs, layer, units, cases, updates, test):
     """What is measured of models, each a case of (rate, people, test, seed)."""
-    factor, transform = INPUTS[inputs]
+    transform = INPUTS[inputs]
 
     def make():
         recurrent = streams.LAYERS[layer](units, return_sequences=True)
-        read = keras.Input((None, factor * watch.FEATURES))
+        channels = watch.FEATURES * (1 if transform is None else 3)
+        read = keras.Input((None, channels))
         return keras.Sequential(
             [read, recurrent, keras.layers.Dense(watch.CLASSES)]
         )
 
-    results = streams.train(make, cases, updates, test, transform)
-    return results | {"trained": None}
+    return streams.train(make, cases, updates, test, transform)
 
 
-def rows(results):
-    return [run for run in results["runs"] if run["part"] == "test"]
+def rows(results, part="test"):
+    return [run for run in results["runs"] if run["part"] == part]
 
 
 def by_person(run):
@@ -157,6 +196,40 @@ def difference_rows(results):
             ]
 
 
+def of_people(run):
+    """Accuracy of headers by person and minute, a mean over the seeds."""
+    minutes = np.array(run["minutes"])
+    by_seed = minutes.reshape(run["people"], -1, minutes.shape[1])
+    return by_seed.mean(axis=1)
+
+
+def header_rows(results):
+    """Of the smallest header first; then the regression."""
+    of_regression = np.array(list(results["regression"].values()))
+    for run in sorted(rows(results, "header"), key=flash):
+        by_minute = of_people(run)
+        m0, avr = (
+            run["costs"]["processors"].get(name, {})
+            for name in ("Cortex-M0+", "ATmega328P")
+        )
+        drift = by_minute[:, -1] - by_minute[:, 0]
+        ahead = by_minute.mean(axis=1) - of_regression
+        yield [
+            run["inputs"],
+            f"{run['layer']}; {run['weights']:,}",
+            *(f"{m0.get(name, 0):,}" for name in ("flash", "ram", "per_step")),
+            f"{avr.get('per_step', 0):,}",
+            f"{by_minute.mean():.3f}",
+            mean_of(drift, "+.4f", "+.4f"),
+            mean_of(ahead, "+.3f", "+.3f"),
+        ]
+    yield ["window", "regression", *[""] * 4, f"{of_regression.mean():.3f}"]
+
+
+def flash(run):
+    return run["costs"]["processors"].get("Cortex-M0+", {}).get("flash", 0)
+
+
 ACCURACY = {
     "inputs": "{inputs}",
     "layer": "{layer}",
@@ -174,6 +247,9 @@ ACCURACY = {
 
 
 def tables(results):
+    header = ["inputs", "network; weights", "flash, M0+", "RAM, M0+"]
+    header += ["instructions, M0+", "cycles, AVR", "accuracy"]
+    header += ["last minute minus first", "minus the regression"]
     return {
         "Streams of each person, whom training has not seen (means over "
         "people and seeds)": record.table(ACCURACY, rows(results), words=2),
@@ -185,6 +261,10 @@ def tables(results):
                 words=2,
             )
         ),
+        "Headers in integers, over an hour of each person (mean and 95 % t "
+        "interval over the people), and the regression on their streams": (
+            record.markdown(header, header_rows(results), words=2)
+        ),
     }
 
 
@@ -195,4 +275,5 @@ SMALLEST = {
     "seeds": 1,
     "updates": 2,
     "test": (1, 1_000),
+    "hour": 2,
 }

@@ -99,19 +99,21 @@ def compared(tested, layer, seeds, test):
     return results
 
 
-def trained_model(layer, units, trained, people):
-    """Of counts, which it normalizes as in training."""
-    mean, deviation = (of / COUNT for of in watch.scale(people))
-    normalize = keras.layers.Normalization(mean=mean, variance=deviation**2)
+def trained_model(layer, units, trained, people, features=None):
+    """Of counts, of which features are made and normalized as in training."""
+    mean, deviation = (of / COUNT for of in watch.scale(people, features))
+    before = [keras.layers.Normalization(mean=mean, variance=deviation**2)]
+    if features is not None:
+        before.insert(0, type(features).from_config(features.get_config()))
     if layer.startswith("minGRU"):
         gate, candidate, gate_bias, bias, *read_out = trained
         kernels = (np.reshape(k, (-1, units)) for k in (gate, candidate))
         kernel = np.concatenate([*kernels], axis=1)
         trained = [kernel, gate_bias + bias, *read_out]
         of_layer = MinGRU(units, return_sequences=True)
-        model = streams.model_of(of_layer, normalize)
+        model = streams.model_of(of_layer, *before)
     else:
-        model = streams.build(layer, units, normalize)
+        model = streams.build(layer, units, *before)
     variables = model.trainable_variables
     for variable, values in zip(variables, trained, strict=True):
         variable.assign(np.reshape(values, variable.shape))
