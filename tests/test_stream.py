@@ -65,6 +65,18 @@ def test_without_groups_the_last_rows_are_the_test():
     np.testing.assert_array_equal(joined, data.rows()[0])
 
 
+def test_a_model_of_raw_rows_makes_the_features_of_each_part():
+    parts = _split.split(recordings.read(log(rows=120), **SAID))
+    windows = _stream_networks.Windows(parts, 40)
+    network = _stream_networks.Network("RIN", True, 3, windows, 2)
+    rows = np.split(network.x, windows.ends[:-1])
+    for part, of_part in zip(parts, rows, strict=True):
+        expected = network.model.predict(of_part[None], verbose=0)
+        raw = np.concatenate(part.x)[None]
+        y = network.raw_model.predict(raw, verbose=0)
+        np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("short", ["eve", "ann"])
 def test_windows_stay_in_their_stretch_and_part(short):
     """Also where a person has few rows."""
@@ -78,7 +90,7 @@ def test_windows_stay_in_their_stretch_and_part(short):
     for is_final in (False, True):
         end, rng = windows.ends[int(is_final)], np.random.default_rng(0)
         for _ in range(20):
-            x, y = windows.draw(end, rng)
+            x, y = windows.draw(windows.x, end, rng)
             rows = x[..., 0].reshape(-1, windows.steps).astype(int)
             assert (np.diff(rows) == 1).all()
             assert (people[rows] == people[rows[:, :1]]).all()
@@ -203,16 +215,15 @@ def test_counts_are_whole_numbers_or_powers_of_two():
 @pytest.fixture
 def small(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    make, _, rates = _stream_networks.LAYERS["GRU"]
-    layers = {"GRU": (make, (200, 3), rates)}
-    monkeypatch.setattr(_stream_networks, "LAYERS", layers)
+    networks = ("GRU", False, (200, 3), (0.03,)), ("RIN", True, (3,), (0.01,))
+    monkeypatch.setattr(_stream_networks, "NETWORKS", networks)
     monkeypatch.setattr(_stream_networks._training, "EPOCH", 3)
     monkeypatch.setattr(_headers, "SEQUENCES", 2)
 
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "layer", [None, pytest.param("GRU", marks=pytest.mark.exhaustive)]
+    "layer", [pytest.param(None, marks=pytest.mark.exhaustive), "RIN"]
 )
 def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
     frame = log().assign(note="x;y")
@@ -229,7 +240,7 @@ def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
     printed = subprocess.check_output(["./main", "test.csv"]).decode().split()
     right = np.mean(printed == test["activity"])
     name = re.match("rin.h is the (.*), compiled and run", result.lines[0])[1]
-    assert ("GRU" in name) >= bool(layer)
+    assert not layer or "RIN(3) with features" in name
     row = result.table[result.table["name"] == f"rin.h, {name}"]
     assert row["accuracy"].item() == pytest.approx(right)
     assert f"{right:.4f} on the test" in result.lines[0]

@@ -77,8 +77,8 @@ def _string(text):
     return re.sub(r"\\u00(..)", lambda hit: f"\\{int(hit[1], 16):03o}", text)
 
 
-def write_network(model, scale, units, counts, folder):
-    """Writes `rin.h` of a model of rows that another layer scales."""
+def write_network(layers, scale, units, counts, folder):
+    """Writes `rin.h` of the layers behind another one, which scales rows."""
     mean, deviation = (
         np.ravel(values) for values in (scale.mean, np.sqrt(scale.variance))
     )
@@ -88,10 +88,10 @@ def write_network(model, scale, units, counts, folder):
     moments = {"mean": (mean - units.offset) / units.unit}
     moments["variance"] = (deviation / units.unit) ** 2
     inputs = keras.Input((None, len(mean)))
-    layers = [keras.layers.Normalization(**moments), *model.layers]
+    normalization = keras.layers.Normalization(**moments)
     path = pathlib.Path(folder, f"{NAME}.h")
     export.export_c(
-        keras.Sequential([inputs, *layers]),
+        keras.Sequential([inputs, normalization, *layers]),
         path,
         arithmetic="integer",
         calibration=np.stack(rows),

@@ -41,7 +41,8 @@ def train_stream(
     """Trains what follows an endless stream, and writes it in C.
 
     A MinGRU, a GRU and a RIN, as large as `flash` permits, are trained on
-    joined windows with a loss at every step. The best on the validation is
+    joined windows with a loss at every step; MinGRU and RIN also read
+    `StreamFeatures`. The best on the validation is
     trained longer and tested. A regression on the last rows is what `rin.h` is
     where it is better on the validation.
 
@@ -117,18 +118,18 @@ class _Stream:
     def candidates(self, layers, flash):
         """Each layer, as large as the flash permits where that is measured."""
         candidates, least = [], []
-        for layer in layers:
-            _, sizes, rates = _stream_networks.LAYERS[layer]
-            for units in sizes:
-                classes = len(self.parts[0].classes)
-                arguments = layer, units, self.windows, classes
+        classes = len(self.parts[0].classes)
+        for layer, has_features, sizes, rates in _stream_networks.NETWORKS:
+            for units in sizes if layer in layers else ():
+                arguments = layer, has_features, units, self.windows, classes
                 build = functools.partial(_stream_networks.Network, *arguments)
                 with tempfile.TemporaryDirectory() as folder:
-                    self._write_network(build().model, folder)
+                    self._write_network(build().layers, folder)
                     cost = _headers.cost(folder, self.device)
                 least.append(cost.flash or 0)
                 if least[-1] <= flash:
                     name = f"{layer}({units})"
+                    name += " with features" if has_features else ""
                     candidates.append(Candidate("network", name, build, rates))
                     break
         if not candidates:
@@ -138,10 +139,10 @@ class _Stream:
             )
         return candidates
 
-    def _write_network(self, model, folder):
+    def _write_network(self, layers, folder):
         learned = np.concatenate(self.x[:2])
         scale = self.windows.normalization
-        _headers.write_network(model, scale, self.counts, learned, folder)
+        _headers.write_network(layers, scale, self.counts, learned, folder)
 
     def network(self, search):
         """The best network, with the final trainings that did not diverge."""
@@ -159,7 +160,7 @@ class _Stream:
             best.outputs,
             [training.outputs for training in finals],
             _scores.choose_hold(best.outputs, self.y[1]),
-            functools.partial(self._write_network, self.loaded.model),
+            functools.partial(self._write_network, self.loaded.layers),
         )
 
     def regression(self):

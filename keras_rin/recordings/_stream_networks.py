@@ -8,21 +8,26 @@ import numpy as np
 from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.layers import MinGRU
+from keras_rin.layers import StreamFeatures
 from keras_rin.recordings import _training
 
-# The layer, units of about 2,000, 1,000 and 350 weights for ten inputs and
-# outputs, and learning rates, the usual first.
 LAYERS: dict = {
-    "MinGRU": (MinGRU, (95, 47, 16), (0.03, 0.01, 0.1)),
-    "GRU": (keras.layers.GRU, (21, 14, 7), (0.03, 0.01, 0.1)),
-    "RIN": (
-        functools.partial(
-            RIN, recurrent_initializer=Offset(keras.initializers.Identity(0.95))
-        ),
-        (38, 24, 12),
-        (0.01, 0.003, 0.03),
+    "MinGRU": MinGRU,
+    "GRU": keras.layers.GRU,
+    "RIN": functools.partial(
+        RIN, recurrent_initializer=Offset(keras.initializers.Identity(0.95))
     ),
 }
+# A layer, whether it reads `StreamFeatures`, units of about 2,000, 1,000 and
+# 350 weights for ten channels or six with features, and learning rates, the
+# usual first.
+NETWORKS = (
+    ("MinGRU", True, (44, 21, 7), (0.03, 0.01, 0.1)),
+    ("RIN", True, (33, 21, 9), (0.01, 0.003, 0.03)),
+    ("MinGRU", False, (95, 47, 16), (0.03, 0.01, 0.1)),
+    ("GRU", False, (21, 14, 7), (0.03, 0.01, 0.1)),
+    ("RIN", False, (38, 24, 12), (0.01, 0.003, 0.03)),
+)
 CHUNK = 4096  # rows that are answered at a time
 
 
@@ -49,7 +54,21 @@ class Windows:
         inside = piece[: len(piece) - self.steps + 1] == piece[self.steps - 1 :]
         self.starts = np.flatnonzero(inside)
 
-    def draw(self, end, rng):
+    @functools.cached_property
+    def features(self):
+        """Those of all rows, scaled, and the layers that make them of x.
+
+        Each part is one stream, as it is for a device.
+        """
+        layer, parts = StreamFeatures(), np.split(self.x, self.ends[:-1])
+        rows = np.concatenate(
+            [keras.ops.convert_to_numpy(layer(x[None]))[0] for x in parts]
+        )
+        learned = rows[: self.ends[1]]
+        normalization, scaler = _training.normalization([learned])
+        return scaler.transform(rows), [layer, normalization]
+
+    def draw(self, rows_of_all, end, rng):
         """x `(batch, joined * steps, channels)` and y before a row."""
         count = np.searchsorted(self.starts, end - self.steps, "right")
         starts = self.starts[
@@ -57,26 +76,31 @@ class Windows:
         ]
         rows = starts[..., None] + np.arange(self.steps)
         rows = rows.reshape(_training.BATCH, -1)
-        return self.x[rows], self.y[rows]
+        return rows_of_all[rows], self.y[rows]
 
 
 class Network(_training.Network):
     """A layer whose output at each row names a class, without end."""
 
-    def __init__(self, layer, units, windows, classes):
-        make, channels = LAYERS[layer][0], windows.x.shape[1]
-        self.windows = windows
+    def __init__(self, layer, has_features, units, windows, classes):
+        self.windows, self.x, before = windows, windows.x, []
+        if has_features:
+            self.x, before = windows.features
+        make, channels = LAYERS[layer], self.x.shape[1]
 
-        def build(*before, steps=None):
-            recurrent = make(units, return_sequences=True)
-            read_out = keras.layers.Dense(classes)
-            inputs = keras.Input((steps, channels))
-            return keras.Sequential([inputs, *before, recurrent, read_out])
-
-        self.model = build()
-        raw = keras.Input((None, channels), dtype=_training.precise_dtype())
-        layers = [raw, windows.normalization, *self.model.layers]
-        self.raw_model = keras.Sequential(layers)
+        recurrent = make(units, return_sequences=True)
+        read_out = keras.layers.Dense(classes)
+        self.model = keras.Sequential(
+            [keras.Input((None, channels)), recurrent, read_out]
+        )
+        # What `model` reads is made of scaled rows, and these of raw ones.
+        self.layers = [*before, *self.model.layers]
+        raw = keras.Input(
+            (None, windows.x.shape[1]), dtype=_training.precise_dtype()
+        )
+        self.raw_model = keras.Sequential(
+            [raw, windows.normalization, *self.layers]
+        )
         x, h = keras.Input((CHUNK, channels)), keras.Input((units,))
         recurrent = make(units, return_sequences=True, return_state=True)
         states, last = recurrent(x, initial_state=h)
@@ -88,11 +112,12 @@ class Network(_training.Network):
         self.compile(loss, _training.EPOCH)
 
     def batch(self, is_final, rng):
-        return self.windows.draw(self.windows.ends[int(is_final)], rng)
+        end = self.windows.ends[int(is_final)]
+        return self.windows.draw(self.x, end, rng)
 
     def outputs(self, is_final):
         """The number of the class in each row of validation or test, or NaN."""
-        rows = self.windows.x[slice(*self.windows.ends[int(is_final) :][:2])]
+        rows = self.x[slice(*self.windows.ends[int(is_final) :][:2])]
         self.chunk.set_weights(self.model.get_weights())
         padded = np.pad(rows, ((0, -len(rows) % CHUNK), (0, 0)))
         state, outputs = np.zeros((1, self.units), "float32"), []
