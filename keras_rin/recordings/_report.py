@@ -81,7 +81,8 @@ def draw_data(data, path):
             for part in np.split(labels, cut)
         ]
     labels = range(min(10, len(data.classes))) if data.classes else [*y[:4]]
-    figure = Figure(figsize=(9, 0.5 + 1.3 * len(labels)), layout="tight")
+    size = 9, 0.5 + 1.3 * len(labels)
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(len(labels), EXAMPLES, squeeze=False, sharey=True)
     for panels, label in zip(axes, labels, strict=True):
         name = data.classes[label] if data.classes else f"{label:.4g}"
@@ -89,5 +90,7 @@ def draw_data(data, path):
         rows = np.flatnonzero(np.equal(y, label))[:EXAMPLES]
         for panel, row in zip(panels, rows, strict=False):
             panel.plot(x[row][:SHOWN], linewidth=0.8)
-    figure.legend(axes[0, 0].lines, data.channels[:10], loc="upper right")
+    figure.supxlabel("row")
+    names = data.channels[:10]
+    figure.legend(axes[0, 0].lines, names, loc="outside right upper")
     figure.savefig(path)
