@@ -114,6 +114,7 @@ def test_integers_lose_nothing(rng, shift, tmp_path):
     unit = np.abs(in_c).max() / 2**15
     assert np.abs(header.predict(x)[0] - in_c).max() <= unit
     outputs = model.predict(x.astype("float32"), verbose=0)[0]
+    assert header.compare(model, x).saturated == 0  # of no layer's states
     is_within = np.abs(in_c) < 32_767  # else it is saturated
     assert np.abs(in_c - outputs)[is_within].max() < 1.01
 

@@ -96,7 +96,7 @@ def features(program, operation, signal, is_last):
             ),
         },
     )
-    states = program.state(name, 3 * size + 1)
+    states = program.state_of(name, 3 * size + 1, signal.exponent, True)
     place = program.buffer(3 * size, signal.place)
     program.call("move", signal.place, shift, states, place, size)
     x = signal.numbers
