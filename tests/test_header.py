@@ -115,7 +115,11 @@ def test_a_header_in_integers_is_compared(activation, rng, path):
         y *= float(re.search(r"output_scale (\S+)", path.read_text())[1])
         y = keras.ops.convert_to_numpy(keras.ops.softmax(y))
     expected = model.predict(x, verbose=0)
-    assert check.agreement == np.mean(y.argmax(-1) == expected.argmax(-1))
+    is_equal = y.argmax(-1) == expected.argmax(-1)
+    assert check.agreement == np.mean(is_equal)
+    trend = is_equal[:, -30:].mean() - is_equal[:, :30].mean()
+    assert check.trend == pytest.approx(trend)
+    assert f"by {trend:+.2%}" in str(check)
     assert check == (check.difference, check.agreement)
     np.testing.assert_allclose(
         check.share, check.difference / np.ptp(expected), rtol=1e-6

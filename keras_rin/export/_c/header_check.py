@@ -24,6 +24,9 @@ class HeaderCheck(_Comparison):
         agreement: The share of outputs whose largest value is that of the same
             class.
         share: The largest difference as a share of the outputs' range.
+        trend: The agreement of the last tenth of the steps minus that of the
+            first tenth, of a model that answers at each step; else `None`. A
+            header that drifts in a long stream has one below 0.
         saturated: Of a header in integers, the share of hidden states at the
             end of their range; else `None`.
         outside: Of a header in integers, the share of steps that leave the
@@ -31,6 +34,7 @@ class HeaderCheck(_Comparison):
     """
 
     share: float
+    trend: float | None = None
     saturated: float | None = None
     outside: float | None = None
 
@@ -41,6 +45,11 @@ class HeaderCheck(_Comparison):
             f"An output differs by at most {self.difference:.3g}, "
             f"{self.share:.2%} of the outputs' range: the number for values.",
         ]
+        if self.trend is not None:
+            lines.append(
+                f"From the first tenth of the steps to the last these change "
+                f"by {self.trend:+.2%}."
+            )
         if self.saturated is not None:
             lines.append(f"{self.saturated:.2%} of the states are saturated.")
         if self.outside:
@@ -73,6 +82,10 @@ def checked(program, model, x) -> HeaderCheck:
     is_equal = y.argmax(axis=-1) == expected.argmax(axis=-1)
     difference = float(abs(y - expected).max())
     check = HeaderCheck(difference, float(is_equal.mean()))
+    if y.ndim > 2:
+        tenth = -(-y.shape[1] // 10)
+        last, first = is_equal[:, -tenth:], is_equal[:, :tenth]
+        check.trend = float(last.mean() - first.mean())
     check.share = difference / (float(np.ptp(expected)) or 1.0)
     if program.in_integers:
         check.saturated = _saturated(program.state_fields, states)
