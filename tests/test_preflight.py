@@ -12,6 +12,7 @@ from keras_rin.diagnostics import gradient_norms
 from keras_rin.diagnostics import preflight
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.layers import RIN
+from keras_rin.layers import StreamFeatures
 from keras_rin.tasks import adding
 
 pytestmark = pytest.mark.one_backend
@@ -154,6 +155,14 @@ def test_it_looks_inside_models_and_wrappers(data):
     np.testing.assert_allclose(first.input_std, 1, rtol=1e-4)
     sizes = [len(layer.state_norms) - 1 for layer in (first, second)]
     assert sizes == [60, 20]
+
+
+def test_a_layer_without_weights_is_left_out(data):
+    features = StreamFeatures()
+    model = model_of(features, RIN(3), keras.layers.Dense(1))
+    (layer,) = preflight(model, *data, batch_size=64).layers
+    x = keras.ops.convert_to_numpy(features(data[0]))
+    assert_same(layer.input_mean, x.mean((0, 1)))
 
 
 def test_tokens_are_read_behind_their_embedding():

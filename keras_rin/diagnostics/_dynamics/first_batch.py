@@ -28,7 +28,7 @@ def first_rows(name, structure, count=None):
 
 
 def first_inputs(model, x):
-    """Pairs of a recurrent layer and a function without arguments.
+    """Pairs of a recurrent layer with weights and a function of nothing.
 
     The function returns what the layer reads in its first call, in float32
     and with the mask, when `model` reads the arrays x.
@@ -42,7 +42,7 @@ def first_inputs(model, x):
     arrays = order_by_inputs(model.inputs, x)
     first_calls: dict = {}
     for layer, batches in recurrent_inputs(model, lambda: [(arrays, None)]):
-        if has_built_cell(layer):
+        if layer.weights and has_built_cell(layer):
             first_calls.setdefault(id(layer), (layer, batches))
     return [
         (layer, lambda batches=batches: _only_batch(batches()))
