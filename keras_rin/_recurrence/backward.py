@@ -87,6 +87,15 @@ class _ResidualAdjoint(_Adjoint):
         return [sum_of_products(u, outputs[1])]
 
 
+def _upstream_of_step(upstream, t, last):
+    """The gradient of the loss by h_t alone."""
+    if len(upstream.shape) == 3:
+        return upstream[:, t]
+    if isinstance(t, int):
+        return upstream if t == last else 0.0
+    return ops.where(t == last, upstream, 0.0)
+
+
 def backward(
     activation, operands, margin, states, upstream, d_activity, phi=None
 ):
@@ -109,14 +118,6 @@ def backward(
     steps = ops.shape(operands.x)[2]
     last = pieces * steps - 1
 
-    def gradient_at_step(t):
-        """The gradient of the loss by h_t alone."""
-        if len(upstream.shape) == 3:
-            return upstream[:, t]
-        if isinstance(t, int):
-            return upstream if t == last else 0.0
-        return ops.where(t == last, upstream, 0.0)
-
     def run_piece_back(carry, p):
         carry, *d_weights = carry
         before, h, piece = states_before[p], states[p], cut_piece(operands, p)
@@ -127,7 +128,8 @@ def backward(
         unmasked = unmasked_steps(piece)
 
         def step(carry, i):
-            d_h = adjoint.through_step(carry) + gradient_at_step(p * steps + i)
+            d_h = _upstream_of_step(upstream, p * steps + i, last)
+            d_h = adjoint.through_step(carry) + d_h
             values = [v if v is None else v[i] for v in (u, a, unmasked)]
             return adjoint.step(d_h, *values)
 
