@@ -2,7 +2,7 @@
 
 RIN with ReLU learns the flip-flop task of three bits in 1,000 updates, and a
 branch and bound finds all of its fixed points without input
-(`fixed_points(layer, complete=True)`, with HiGHS). *Missed* are those that two
+(`fixed_points(layer, complete=True)`). *Missed* are those that two
 other searches do not find: minimization of the speed from 300 and 3,000 states
 near its trajectories, and restarts in the manner of SCYFI (Eisenmann et al.,
 2023, arXiv 2310.17561, written from its equations): a random set of active

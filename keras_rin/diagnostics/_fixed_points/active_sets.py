@@ -98,14 +98,13 @@ class ResidualNetwork(Network):
     @property
     def problem(self):
         states, units = self.matrix.shape
-        identity, rest = np.eye(units), np.zeros((states, units + states))
-        rows = np.block(
-            [[identity, -identity, -self.matrix.T], [self.output.T, rest]]
-        )
+        arguments = [np.eye(units), -self.matrix.T]
+        added = [self.output.T, np.zeros((states, states))]
         scale = np.abs(self.drive).max() or 1.0
-        right = np.append(self.drive / scale, np.zeros(states))
+        lower = np.append(self.drive / scale, np.zeros(states))
+        upper = np.repeat([np.inf, 0], [units, states])
         free = np.tile([-np.inf, np.inf], (states, 1))
-        return Problem(units, rows, right, right, free)
+        return Problem(units, np.block([arguments, added]), lower, upper, free)
 
     def change(self, states):
         return np.maximum(self.arguments(states), 0) @ self.output

@@ -11,16 +11,18 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
-from keras_rin.diagnostics._fixed_points.linear_programs import linear_programs
+from keras_rin.diagnostics._fixed_points.linear_programs import Tableau
+from keras_rin.diagnostics._fixed_points.linear_programs import minimum
 
 QUIET = 2.0  # seconds until a progress bar appears
 
 
 class Problem(typing.NamedTuple):
-    """All z = (a, b, y) with a, b >= 0 and a_i b_i = 0 for each pair.
+    """All z = (a, y) and b >= 0 with a >= 0 and a_i b_i = 0 for each pair.
 
-    lower <= rows z <= upper, and y, which may be of no entry, in `range`,
-    an array `(entries, 2)`. Its numbers are of the order of 1.
+    lower <= rows z <= upper, and b is by how much the first `pairs` products
+    are above `lower`. y, which may be of no entry, is in `range`, an array
+    `(entries, 2)`. All numbers are of the order of 1.
     """
 
     pairs: int
@@ -47,14 +49,12 @@ def network_problem(matrix, drive, *, directions=(), limits=(), cuts=()):
     limits = np.reshape(limits, (-1, 2))
     reach = np.abs(directions.T) @ np.abs(limits).max(axis=1, initial=0)
     scale = np.max(np.abs(drive) + reach, initial=0) or 1.0
-    identity = np.eye(units)
-    rows = np.hstack([(identity - matrix).T, -identity, -directions.T / scale])
+    rows = np.hstack([(np.eye(units) - matrix).T, -directions.T / scale])
     cuts = np.reshape(cuts, (-1, units))
-    cuts = np.hstack([cuts, np.zeros((len(cuts), rows.shape[1] - units))])
-    lower = np.concatenate([drive / scale, np.zeros(len(cuts))])
-    upper = np.concatenate([drive / scale, np.full(len(cuts), np.inf)])
+    cuts = np.hstack([cuts, np.zeros((len(cuts), len(limits)))])
     rows = np.concatenate([rows, cuts])
-    return Problem(units, rows, lower, upper, limits)
+    lower = np.concatenate([drive / scale, np.zeros(len(cuts))])
+    return Problem(units, rows, lower, np.full(len(rows), np.inf), limits)
 
 
 class SearchEvidence(typing.NamedTuple):
@@ -73,7 +73,7 @@ class SearchEvidence(typing.NamedTuple):
         tolerance: Number, by how much an argument of ReLU may be off, relative
             to the largest drive, in a branch that is closed. What lies closer
             than that to the border of a linear piece counts once.
-        solver: `"HiGHS"`, `"SciPy"` or, of a low-rank network, `"boxes"`.
+        solver: `"simplex"` or, of a low-rank network, `"boxes"`.
     """
 
     nodes: int
@@ -101,7 +101,7 @@ class SearchEvidence(typing.NamedTuple):
 
 
 class Search:
-    """Branch and bound, with linear programs that keep their basis.
+    """Branch and bound: a branch begins at the vertex of the one above it.
 
     `accept` takes the units that are active in all solutions of a branch in
     which no pair is left to decide, and those that are on a border, as Boolean
@@ -117,22 +117,19 @@ class Search:
     ):
         self._problem, self._accept = problem, accept
         self._slack, self._limit = tolerance, seconds
-        self._programs = linear_programs(
-            problem.rows, problem.lower, problem.upper
-        )
         self._count = 0  # of programs
-        pairs, entries = problem.pairs, len(problem.range)
-        self._cost = np.repeat([1.0, 0.0], [2 * pairs, entries])
-        none = np.zeros(pairs, bool)
-        self._stack = [(none, none)]
+        none = np.zeros(problem.pairs, bool)
+        cost = np.repeat([1.0, 0.0], [problem.pairs, len(problem.range)])
+        is_free = np.append(none, np.isinf(problem.range[:, 0]))
+        self._stack = [(none, none, Tableau(problem.rows, cost, is_free))]
 
     def run(self) -> SearchEvidence:
         """Searches, and says what was done. Ctrl-C ends it as `seconds` do."""
         nodes, closed, progress = 0, 0.0, Progress(self._limit)
         try:
             while self._stack and progress.goes_on(closed):
-                is_off, is_on = self._stack[-1]
-                branches = self._branches(is_off, is_on)
+                is_off, is_on, _ = self._stack[-1]
+                branches = self._branches(*self._stack[-1])
                 self._stack.pop()  # not before: Ctrl-C leaves it open
                 self._stack += branches
                 nodes += 1
@@ -148,14 +145,15 @@ class Search:
             open_branches=len(self._stack),
             closed=closed,
             tolerance=self._slack,
-            solver=self._programs.solver,
+            solver="simplex",
         )
 
-    def _branches(self, is_off, is_on):
+    def _branches(self, is_off, is_on, tableau):
         """Two branches, the more likely one last; none if it is closed."""
         is_free = ~(is_off | is_on)
         lower, upper = self._bounds(is_off, is_on)
-        point = self._minimize(self._cost, lower, upper)
+        self._count += 1
+        point = tableau.point(lower, upper)
         if point is None:
             return []
         largest = self._largest_entries(point, is_free, lower, upper)
@@ -169,27 +167,41 @@ class Search:
             priority = -largest.max(axis=0)
         index = np.where(is_free, priority, -np.inf).argmax()
         unit = np.arange(len(is_on)) == index
-        branches = [(is_off | unit, is_on), (is_off, is_on | unit)]
-        return (
-            branches
-            if largest[0, index] > largest[1, index]
-            else branches[::-1]
-        )
+        branches = [
+            (is_off | unit, is_on, tableau),
+            (is_off, is_on | unit, tableau.copy()),
+        ]
+        is_on_first = largest[0, index] > largest[1, index]
+        return branches if is_on_first else branches[::-1]
 
     @property
     def _zero(self):
         return 10 * self._slack
 
     def _bounds(self, is_off, is_on):
-        slack, pairs = self._slack, self._problem.pairs
-        lower, upper = self._problem.range.T
-        a = np.where(is_off, 0, np.inf)
-        b = np.where(is_on, slack, np.inf)
+        """The smallest and the largest z and rows z in a branch."""
+        problem, slack = self._problem, self._slack
         # Of units that are on arguments are at least the slack: below that a
         # point belongs to the branch in which they are off.
         least = np.where(is_on, 2 * slack, 0)
-        lower = np.concatenate([least, np.full(pairs, -slack), lower])
-        return lower, np.concatenate([a, b, upper])
+        lower = np.concatenate([least, problem.range[:, 0], problem.lower])
+        most = np.where(is_off, 0, np.inf)
+        upper = np.concatenate([most, problem.range[:, 1], problem.upper])
+        b = self._place_of_b
+        upper[b] = np.where(is_on, lower[b] + slack, np.inf)
+        lower[b] -= slack
+        return lower, upper
+
+    @property
+    def _place_of_b(self):
+        first = self._problem.rows.shape[1]
+        return slice(first, first + self._problem.pairs)
+
+    def _pairs(self, values):
+        """a and b, array `(2, pairs)`, of z and rows z."""
+        pairs = self._problem.pairs
+        b = values[self._place_of_b] - self._problem.lower[:pairs]
+        return np.stack([values[:pairs], b])
 
     def _largest_entries(self, point, is_free, lower, upper):
         """The a and b of free pairs that are not 0 in all of the branch.
@@ -197,40 +209,39 @@ class Search:
         Array `(2, pairs)`, of entries as large as one solution has them. It is
         incomplete once both entries of a pair are above 0.
         """
-        pairs = self._problem.pairs
-        largest = point[: 2 * pairs].reshape(2, pairs).copy()
+        largest = self._pairs(point)
         while np.isfinite(largest).all():
-            if (largest.min(axis=0)[is_free] > self._zero).any():
-                break
             is_zero = (largest <= self._zero) & is_free
-            if not is_zero.any():
-                break
-            cost = np.where(is_zero.ravel(), -1.0, 0.0)
-            cost = np.append(cost, np.zeros(len(point) - 2 * pairs))
-            capped = np.minimum(upper, np.where(cost < 0, 1.0, np.inf))
-            point = self._minimize(cost, lower, capped)
+            is_undecided = largest.min(axis=0)[is_free] > self._zero
+            if is_undecided.any() or not is_zero.any():
+                return largest
+            raised = np.zeros(len(point), bool)
+            raised[: len(is_free)], raised[self._place_of_b] = is_zero
+            capped = np.where(raised, np.minimum(upper, lower + 1), upper)
+            point = self._minimum(-1.0 * raised, lower, capped)
             if point is None or not np.isfinite(point).all():
                 break
-            new = point[: 2 * pairs].reshape(2, pairs)
+            new = self._pairs(point)
             if not (is_zero & (new > self._zero)).any():
-                break
+                return largest
             largest = np.maximum(largest, new)
         # Undecided by the solver: each pair may have either sign.
-        return np.nan_to_num(largest, nan=1.0)
+        return np.ones((2, len(is_free)))
 
     def range_of_last(self, is_off, is_on):
         """The smallest and the largest last entry of y in a branch, or None."""
         lower, upper = self._bounds(is_off, is_on)
         lower[: self._problem.pairs] = 0  # with the ends of active sets
-        last = np.append(np.zeros(len(lower) - 1), 1.0)
-        points = [self._minimize(sign * last, lower, upper) for sign in (1, -1)]
+        size = self._problem.rows.shape[1]
+        last = 1.0 * (np.arange(len(lower)) == size - 1)
+        points = [self._minimum(sign * last, lower, upper) for sign in (1, -1)]
         if any(point is None for point in points):
             return None
-        return [point[-1] for point in points]
+        return [point[size - 1] for point in points]
 
-    def _minimize(self, cost, lower, upper):
+    def _minimum(self, cost, lower, upper):
         self._count += 1
-        return self._programs.minimize(cost, lower, upper)
+        return minimum(cost, self._problem.rows, lower, upper)
 
 
 class Progress:

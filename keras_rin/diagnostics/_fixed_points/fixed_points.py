@@ -151,9 +151,9 @@ def fixed_points(
     units. Beyond, branch and bound solves those that remain: a linear program
     closes a branch in which no state is left, so a search that ends is a proof
     that there is no other fixed point. `seconds` or Ctrl-C end it with what it
-    has found, and the result says how many branches are open. With `highspy`
-    it is tens of times as fast. A RateRNN of rank 1 to 3 is searched in boxes
-    of its overlaps, at any number of units.
+    has found, and the result says how many branches are open. A
+    RateRNN of rank 1 to 3 is searched in boxes of its overlaps, at any number
+    of units.
 
     The fixed points of a ResidualRNN are the states h, anywhere, in which its
     inner units add nothing: a V = 0, where a - b - h U = c. The search decides
