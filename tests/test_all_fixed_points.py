@@ -12,6 +12,7 @@ from scipy import optimize
 from keras_rin.diagnostics import fixed_points
 from keras_rin.layers import RIN
 from keras_rin.layers import RateRNN
+from keras_rin.layers import ResidualRNN
 
 pytestmark = pytest.mark.one_backend
 RATE = functools.partial(RateRNN, tau=4.0)
@@ -148,6 +149,7 @@ def test_on_a_border_of_linear_pieces_the_eigenvalues_do_not_decide(gain):
             {},
             "RateRNN or ResidualRNN with ReLU",
         ),
+        (ResidualRNN(2, 3, "tanh"), {}, "ResidualRNN with ReLU"),
         (RIN(3), {"initial_states": np.zeros((1, 3))}, "either"),
         (RIN(3), {"complete": False}, "either"),
         (RIN(3), {"x": [1.0]}, "`x` must have"),

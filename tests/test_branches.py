@@ -102,13 +102,6 @@ def test_a_continuum_over_an_interval_is_a_piece_of_a_dimension():
     assert not branches.stable.any()
 
 
-def test_a_search_that_is_ended_does_not_say_all():
-    matrix = 1.3 * np.eye(12) - 1
-    branches = along(matrix, np.zeros(12), np.ones(12), seconds=0.2)
-    assert branches.evidence.open_branches
-    assert "not all" in str(branches)
-
-
 def test_the_ends_of_a_line_are_checked():
     layer = built(RIN(3))
     for ends, name in (

@@ -282,11 +282,6 @@ def test_a_bar_shows_the_share_that_is_closed(monkeypatch, capsys):
     assert "100/100" in capsys.readouterr().out
 
 
-def test_seconds_are_a_number():
-    with pytest.raises(ValueError, match="`seconds` must .*Received"):
-        fixed_points(winners(3), complete=True, seconds="soon")
-
-
 def test_a_layer_of_keras_is_searched_in_float32():
     keras.utils.set_random_seed(0)
     layer = keras.layers.SimpleRNN(

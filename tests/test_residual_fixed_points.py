@@ -196,17 +196,6 @@ def test_active_units_that_cancel_hold_a_saddle():
     np.testing.assert_allclose([members.min(), members.max()], [-10, 0])
 
 
-def test_nothing_that_it_finds_moves():
-    keras.utils.set_random_seed(0)
-    layer = built(ResidualRNN(3, 9, bias_initializer="zeros"), 2)
-    points = fixed_points(layer, x=[1.0, -1.0], complete=True)
-    members = np.concatenate(points.members)
-    x = np.tile(np.float32([1.0, -1.0]), (len(members), 1, 1))
-    after = layer(x, initial_state=members.astype("float32"))
-    np.testing.assert_allclose(after, members, rtol=1e-4, atol=1e-4)
-    assert (points.contracting >= 0).all()
-
-
 @keras.saving.register_keras_serializable(package="tests")
 class AddingCell(keras.layers.Layer):
     """A cell of a user's own, h + relu(x W + h U + b) V."""
@@ -245,22 +234,6 @@ def test_a_described_cell_has_them_too(monkeypatch):
     points = fixed_points(cell, x=[0.5], complete=True)
     assert points.members[0][:, 0].min().round(9) == 0.0
     assert points.members[0][:, 0].max().round(9) == 2.0
-
-
-def test_a_search_that_is_ended_does_not_say_all():
-    rng = np.random.default_rng(0)
-    recurrent, output = rng.normal(size=(2, 16, 40))
-    layer = residual_layer(
-        np.zeros((1, 40)), recurrent, output.T, np.full(40, -0.5)
-    )
-    points = fixed_points(layer, complete=True, seconds=0.2)
-    assert points.evidence.open_branches
-    assert "not all" in str(points) and "branches are open" in str(points)
-
-
-def test_another_activation_is_refused():
-    with pytest.raises(ValueError, match="ResidualRNN with ReLU. Received"):
-        fixed_points(built(ResidualRNN(2, 3, "tanh")), complete=True)
 
 
 def test_searches_find_no_other_and_faces_do_not_count():

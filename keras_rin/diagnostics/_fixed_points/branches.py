@@ -1,6 +1,5 @@
 """All branches of fixed points of a network with ReLU over an input."""
 
-import functools
 import operator
 import typing
 
@@ -8,13 +7,12 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_rin import _arguments
 from keras_rin.diagnostics._fixed_points import active_sets
 from keras_rin.diagnostics._fixed_points import kinds
 from keras_rin.diagnostics._fixed_points.complementarity import Search
 from keras_rin.diagnostics._fixed_points.complementarity import SearchEvidence
 from keras_rin.diagnostics._fixed_points.complementarity import network_problem
-from keras_rin.diagnostics._fixed_points.fixed_points import checked_seconds
+from keras_rin.diagnostics._fixed_points.fixed_points import checked_limits
 from keras_rin.diagnostics._fixed_points.threshold_linear import (
     threshold_linear,
 )
@@ -71,13 +69,11 @@ class Branches(typing.NamedTuple):
         return first + share[:, None] * (last - first)
 
     def __repr__(self):
-        count, folds = (
-            len(self.ends),
-            sum(pair.count("fold") for pair in self.ends),
-        )
+        count, stable = len(self.ends), self.stable.sum()
+        folds = sum(pair.count("fold") for pair in self.ends)
         return (
-            f"{count} straight pieces, {self.stable.sum()} of them stable, "
-            f"{folds} ends at a fold; {self.evidence}"
+            f"{count} straight pieces, {stable} of them stable, {folds} ends "
+            f"at a fold; {self.evidence}"
         )
 
 
@@ -135,25 +131,16 @@ def fixed_point_branches(
     """
     network = threshold_linear(layer, "`fixed_point_branches`")
     begin, end = network.drive(x_from, "x_from"), network.drive(x_to, "x_to")
-    tolerance = _arguments.finite_number(
-        "modulus_tolerance", modulus_tolerance, 0, 1
-    )
-    seconds = checked_seconds(seconds)
-    line = _Line(network, begin, end - begin, tolerance, seconds)
+    limits = checked_limits(modulus_tolerance, seconds)
+    line = _Line(network, begin, end - begin, *limits)
     evidence = line.search.run()
     pieces = line.distinct_pieces()
     pieces.sort(key=operator.itemgetter("intervals", "expanding"))
-    column = functools.partial(kinds.column, pieces)
-    return Branches(
-        intervals=column("intervals", shape=(2,)),
-        states=column("states", shape=(2, network.units)),
-        neutral=column("neutral", int),
-        expanding=column("expanding", int),
-        dimension=column("dimension", int),
-        ends=[piece["ends"] for piece in pieces],
-        switching=column("switching", int, (2,)),
-        evidence=evidence,
+    fields = kinds.columns(
+        pieces, intervals=(2,), states=(2, network.units), switching=(2,)
     )
+    ends = [piece["ends"] for piece in pieces]
+    return Branches(**fields, ends=ends, evidence=evidence)
 
 
 class _Line:
@@ -175,14 +162,18 @@ class _Line:
     def accept(self, is_active, is_border):
         """Adds the piece of a set, as `Search` asks for it."""
         units = np.flatnonzero(is_active)
-        matrix = self._at(0).minus_matrix(units)
-        values = np.linalg.svdvals(matrix) if len(units) else np.ones(1)
-        if values[-1] <= self._tolerance:
+        matrix, smallest = self._matrix(units)
+        if smallest <= self._tolerance:
             pieces = self._singular_pieces(is_active, units, matrix)
         else:
-            pieces = self._regular_piece(is_active, units, matrix, values[-1])
+            pieces = self._regular_piece(is_active, units, matrix, smallest)
         self._pieces += pieces
         return bool(pieces)
+
+    def _matrix(self, units):
+        """I - V_AA and its smallest singular value, of no unit 1."""
+        matrix = self._at(0).minus_matrix(units)
+        return matrix, np.linalg.svdvals(matrix).min(initial=1)
 
     def _regular_piece(self, is_active, units, matrix, smallest):
         """Where all rates are at least 0 and all arguments at most 0."""
@@ -265,9 +256,7 @@ class _Line:
             "dimension": dimension,
             "ends": tuple(ends),
             "switching": units,
-            "expanding": directions["expanding"],
-            "neutral": directions["neutral"],
-        }
+        } | directions
 
     def _name(self, is_active, units):
         """What happens where these units switch."""
@@ -275,17 +264,14 @@ class _Line:
             return "limit"
         if len(units) > 1:
             return "degenerate"
+        beyond = is_active ^ (np.arange(len(is_active)) == units[0])
         signs = []
-        for index in (
-            is_active,
-            is_active ^ (np.arange(len(is_active)) == units[0]),
-        ):
-            matrix = self._at(0).minus_matrix(np.flatnonzero(index))
-            values = np.linalg.svdvals(matrix) if index.any() else np.ones(1)
+        for units in map(np.flatnonzero, (is_active, beyond)):
+            matrix, smallest = self._matrix(units)
             sign, _ = np.linalg.slogdet(matrix)
-            signs.append(0 if values[-1] <= self._tolerance else sign)
-        product = signs[0] * signs[1]
-        return {1: "persistence", -1: "fold", 0: "singular"}[int(product)]
+            signs.append(int(sign) * (smallest > self._tolerance))
+        names = {1: "persistence", -1: "fold", 0: "singular"}
+        return names[signs[0] * signs[1]]
 
     def distinct_pieces(self):
         """Pieces that are no end of a longer one, and each of them once."""

@@ -94,32 +94,20 @@ def certificate(layer: keras.Layer) -> Certificate:
     """
     network = threshold_linear(layer, "`certificate`")
     matrix, units = network.matrix, network.units
-    numbers = {
-        "smallest_eigenvalue": 1
-        - np.linalg.eigvalsh((matrix + matrix.T) / 2)[-1],
-        "spectral_norm": np.linalg.svdvals(matrix)[0],
-        "absolute_radius": np.abs(np.linalg.eigvals(np.abs(matrix))).max(),
-    }
-    margin = 4 * units * ROUNDING * (1 + numbers["spectral_norm"])
-    contraction = next(
-        (
-            f"the {name} is {numbers[key]:.3g}"
-            for name, key in (
-                ("spectral norm", "spectral_norm"),
-                ("spectral radius of |V|", "absolute_radius"),
-            )
-            if numbers[key] < 1 - margin
-        ),
-        None,
-    )
-    unique, why = _unique(matrix, numbers["smallest_eigenvalue"], margin)
+    eigenvalues = np.linalg.eigvalsh(np.eye(units) - (matrix + matrix.T) / 2)
+    smallest, norm = float(eigenvalues[0]), float(np.linalg.svdvals(matrix)[0])
+    radius = float(np.abs(np.linalg.eigvals(np.abs(matrix))).max())
+    margin = 4 * units * ROUNDING * (1 + norm)
+    unique, why = _unique(matrix, smallest, margin)
     attracting, why_attracting = _attracting(network, unique, why)
-    if contraction:
-        unique = attracting = True
-        why = why_attracting = contraction
-    numbers = {key: float(value) for key, value in numbers.items()}
+    # The first one that suffices is the reason.
+    sufficient = {"spectral radius of |V|": radius, "spectral norm": norm}
+    for name, number in sufficient.items():
+        if number < 1 - margin:
+            unique = attracting = True
+            why = why_attracting = f"the {name} is {number:.3g}"
     reasons = {"unique": why, "attracting": why_attracting}
-    return Certificate(unique, attracting, **numbers, reasons=reasons)
+    return Certificate(unique, attracting, smallest, norm, radius, reasons)
 
 
 def _unique(matrix, smallest_eigenvalue, margin):

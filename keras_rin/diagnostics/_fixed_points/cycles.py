@@ -1,6 +1,6 @@
 """All cycles of a network with ReLU, as fixed points of all their phases."""
 
-import functools
+import operator
 import typing
 
 import keras
@@ -13,7 +13,7 @@ from keras_rin.diagnostics._fixed_points import kinds
 from keras_rin.diagnostics._fixed_points.complementarity import Search
 from keras_rin.diagnostics._fixed_points.complementarity import SearchEvidence
 from keras_rin.diagnostics._fixed_points.complementarity import network_problem
-from keras_rin.diagnostics._fixed_points.fixed_points import checked_seconds
+from keras_rin.diagnostics._fixed_points.fixed_points import checked_limits
 from keras_rin.diagnostics._fixed_points.threshold_linear import (
     threshold_linear,
 )
@@ -51,8 +51,7 @@ class Cycles(typing.NamedTuple):
     def __repr__(self):
         units, period = self.multipliers.shape[1], self.states.shape[1]
         contracting = units - self.neutral - self.expanding
-        columns = self.expanding, self.neutral, contracting, self.dimension
-        text = kinds.counts_of_kinds(*columns) or "no cycle"
+        text = kinds.counts_of_kinds(self, contracting) or "no cycle"
         return f"{text}, of period {period}; {self.evidence}"
 
 
@@ -108,10 +107,7 @@ def cycles(
     network = threshold_linear(layer, "`cycles`")
     drive = network.drive(x)
     period = _arguments.integer("period", period, at_least=2)
-    tolerance = _arguments.finite_number(
-        "modulus_tolerance", modulus_tolerance, 0, 1
-    )
-    seconds = checked_seconds(seconds)
+    tolerance, seconds = checked_limits(modulus_tolerance, seconds)
     unrolled = _unrolled(network, drive, period, tolerance)
     pieces = active_sets.Pieces(unrolled)
     # Of the phases of a cycle the first one has the largest sum of rates.
@@ -129,16 +125,12 @@ def cycles(
         | {"dimension": solution.dimension}
         for solution in solutions
     ]
-    entries.sort(key=lambda entry: (entry["expanding"], entry["neutral"]))
-    column = functools.partial(kinds.column, entries)
-    return Cycles(
-        states=column("states", shape=(period, network.units)),
-        multipliers=column("eigenvalues", complex, (network.units,)),
-        neutral=column("neutral", int),
-        expanding=column("expanding", int),
-        dimension=column("dimension", int),
-        evidence=evidence,
+    entries.sort(key=operator.itemgetter("expanding", "neutral"))
+    fields = kinds.columns(
+        entries, states=(period, network.units), eigenvalues=(network.units,)
     )
+    multipliers = fields.pop("eigenvalues")
+    return Cycles(**fields, multipliers=multipliers, evidence=evidence)
 
 
 def _unrolled(network, drive, period, tolerance):
@@ -194,9 +186,7 @@ def _same(first, second, period, slack):
         pair = first.is_active, second.is_active
     else:
         pair = first.states[0], second.states[0]
-    here, there = (
-        np.reshape(part, (period, -1)).astype(float) for part in pair
-    )
+    here, there = np.array(pair, float).reshape(2, period, -1)
     turns = (np.roll(there, k, axis=0) for k in range(period))
     return any(np.abs(here - turn).max() <= slack for turn in turns)
 

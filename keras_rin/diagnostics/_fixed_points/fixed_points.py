@@ -1,6 +1,5 @@
 """Fixed points of a recurrent layer under a constant input."""
 
-import functools
 import operator
 import typing
 
@@ -88,12 +87,10 @@ class FixedPoints(typing.NamedTuple):
 
         `"stable"`, `"neutral"`, `"saddle"`, `"source"` or `"continuum"`.
         """
-        columns = self.expanding, self.neutral, self.contracting, self.dimension
-        return list(map(kinds.point_kind, *columns))
+        return kinds.kinds(self, self.contracting)
 
     def __repr__(self):
-        columns = self.expanding, self.neutral, self.contracting, self.dimension
-        text = kinds.counts_of_kinds(*columns) or "no fixed point"
+        text = kinds.counts_of_kinds(self, self.contracting) or "no fixed point"
         if self.sets:
             return f"{text}; all of them, from {self.sets:,} active sets"
         if self.evidence:
@@ -237,9 +234,8 @@ def fixed_points(
     number, tiny = _arguments.finite_number, np.finfo("float64").tiny
     tolerance = number("tolerance", tolerance, tiny)
     distance = number("distance", distance, tiny)
-    modulus_tolerance = number("modulus_tolerance", modulus_tolerance, 0, 1)
     iterations = _arguments.integer("iterations", iterations)
-    seconds = checked_seconds(seconds)
+    modulus_tolerance, seconds = checked_limits(modulus_tolerance, seconds)
     if complete is (initial_states is not None):
         raise ValueError(
             "Pass either `initial_states` or `complete=True`. Received: "
@@ -253,11 +249,13 @@ def fixed_points(
         return _points_found(search, states, distance, modulus_tolerance)
 
 
-def checked_seconds(seconds):
-    """A limit of time, `None` if there is none."""
-    if seconds is None:
-        return None
-    return _arguments.finite_number("seconds", seconds, 0)
+def checked_limits(modulus_tolerance, seconds):
+    """The tolerance of a modulus, and seconds, `None` for no limit of time."""
+    number = _arguments.finite_number
+    tolerance = number("modulus_tolerance", modulus_tolerance, 0, 1)
+    if seconds is not None:
+        seconds = number("seconds", seconds, 0)
+    return tolerance, seconds
 
 
 def _points_found(search, initial_states, distance, modulus_tolerance):
@@ -326,19 +324,18 @@ def _fixed_points(
     order = "expanding", "neutral", "dimension"
     points = sorted(points, key=operator.itemgetter(*order))
     size = unconverged_states.shape[1]
-    column = functools.partial(kinds.column, points)
-    neutral, expanding = column("neutral", int), column("expanding", int)
+    fields = kinds.columns(
+        points,
+        states=(size,),
+        speeds=(),
+        jacobians=(size, size),
+        eigenvalues=(size,),
+        searches=(),
+    )
     return FixedPoints(
-        states=column("states", shape=(size,)),
-        speeds=column("speeds"),
-        jacobians=column("jacobians", shape=(size, size)),
-        eigenvalues=column("eigenvalues", complex, (size,)),
-        contracting=size - expanding - neutral,
-        neutral=neutral,
-        expanding=expanding,
-        dimension=column("dimension", int),
+        **fields,
+        contracting=size - fields["expanding"] - fields["neutral"],
         members=[point["members"] for point in points],
-        searches=column("searches", int),
         unconverged_states=unconverged_states,
         unconverged_speeds=unconverged_speeds,
         sets=sets,

@@ -31,10 +31,21 @@ def directions(jacobian, tolerance, borders=0):
     }
 
 
-def column(entries, name, dtype=float, shape=()):
-    """A field of all entries, which are dicts, as an array."""
-    values = [entry[name] for entry in entries]
-    return np.array(values, dtype).reshape(-1, *shape)
+def columns(entries, **shapes):
+    """Arrays of fields of all entries, which are dicts, of a shape each.
+
+    The numbers of directions are among the fields.
+    """
+    counts = "neutral", "expanding", "dimension"
+    shapes |= dict.fromkeys(counts, ())
+    dtypes: dict[str, type] = {"eigenvalues": complex}
+    dtypes |= dict.fromkeys((*counts, "searches", "switching"), int)
+    arrays = {}
+    for name, shape in shapes.items():
+        values = [entry[name] for entry in entries]
+        array: np.ndarray = np.array(values, dtypes.get(name, float))
+        arrays[name] = array.reshape(-1, *shape)
+    return arrays
 
 
 def point_kind(expanding, neutral, contracting, dimension):
@@ -45,12 +56,17 @@ def point_kind(expanding, neutral, contracting, dimension):
     return "neutral" if neutral else "stable"
 
 
-def counts_of_kinds(expanding, neutral, contracting, dimension):
+def kinds(result, contracting):
+    """The kind of each point of a result."""
+    columns = result.expanding, result.neutral, contracting, result.dimension
+    return list(map(point_kind, *columns))
+
+
+def counts_of_kinds(result, contracting):
     """The words for how many points there are of each kind, "" for none."""
-    columns = expanding, neutral, contracting, dimension
-    kinds = map(point_kind, *columns)
+    columns = result.expanding.tolist(), result.dimension.tolist()
     counts = collections.Counter(
-        zip(kinds, expanding.tolist(), dimension.tolist(), strict=True)
+        zip(kinds(result, contracting), *columns, strict=True)
     )
     words = (count_of_kind(number, *kind) for kind, number in counts.items())
     return ", ".join(words)
