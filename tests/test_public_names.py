@@ -51,7 +51,7 @@ def make(item):
 @pytest.mark.parametrize("name", OBJECTS)
 def test_the_example_does_what_it_says(name, tmp_path, monkeypatch):
     # A bar that appears after two seconds is no part of an example.
-    quiet = "keras_rin.diagnostics._fixed_points.complementarity.QUIET"
+    quiet = "keras_rin.diagnostics._fixed_points.branch_and_bound.QUIET"
     monkeypatch.setattr(quiet, np.inf)
     writes = name.endswith("export_saved_model")
     if writes and keras.backend.backend() == "torch":

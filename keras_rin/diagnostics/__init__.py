@@ -8,11 +8,11 @@ from keras_rin.diagnostics._dynamics.preflight import PreflightLayer
 from keras_rin.diagnostics._dynamics.preflight import preflight
 from keras_rin.diagnostics._dynamics.trajectories import state_jacobians
 from keras_rin.diagnostics._dynamics.trajectories import state_trajectories
+from keras_rin.diagnostics._fixed_points.branch_and_bound import SearchEvidence
 from keras_rin.diagnostics._fixed_points.branches import Branches
 from keras_rin.diagnostics._fixed_points.branches import fixed_point_branches
 from keras_rin.diagnostics._fixed_points.certificates import Certificate
 from keras_rin.diagnostics._fixed_points.certificates import certificate
-from keras_rin.diagnostics._fixed_points.complementarity import SearchEvidence
 from keras_rin.diagnostics._fixed_points.cycles import Cycles
 from keras_rin.diagnostics._fixed_points.cycles import cycles
 from keras_rin.diagnostics._fixed_points.fixed_points import FixedPoints

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from keras_rin.diagnostics._fixed_points.complementarity import Problem
-from keras_rin.diagnostics._fixed_points.complementarity import Search
-from keras_rin.diagnostics._fixed_points.complementarity import network_problem
+from keras_rin.diagnostics._fixed_points.branch_and_bound import Problem
+from keras_rin.diagnostics._fixed_points.branch_and_bound import Search
+from keras_rin.diagnostics._fixed_points.branch_and_bound import network_problem
 from keras_rin.diagnostics._fixed_points.polyhedra import Polyhedron
 from keras_rin.diagnostics._matrices.spectrum import ROUNDING
 

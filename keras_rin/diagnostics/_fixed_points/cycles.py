@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from keras_rin import _arguments
 from keras_rin.diagnostics._fixed_points import active_sets
 from keras_rin.diagnostics._fixed_points import kinds
-from keras_rin.diagnostics._fixed_points.complementarity import Search
-from keras_rin.diagnostics._fixed_points.complementarity import SearchEvidence
-from keras_rin.diagnostics._fixed_points.complementarity import network_problem
+from keras_rin.diagnostics._fixed_points.branch_and_bound import Search
+from keras_rin.diagnostics._fixed_points.branch_and_bound import SearchEvidence
+from keras_rin.diagnostics._fixed_points.branch_and_bound import network_problem
 from keras_rin.diagnostics._fixed_points.fixed_points import checked_limits
 from keras_rin.diagnostics._fixed_points.threshold_linear import (
     threshold_linear,

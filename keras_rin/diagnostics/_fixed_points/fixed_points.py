@@ -14,7 +14,7 @@ from keras_rin.diagnostics._built_cell import check_weights
 from keras_rin.diagnostics._dynamics.state_map import state_map
 from keras_rin.diagnostics._fixed_points import active_sets
 from keras_rin.diagnostics._fixed_points import kinds
-from keras_rin.diagnostics._fixed_points.complementarity import SearchEvidence
+from keras_rin.diagnostics._fixed_points.branch_and_bound import SearchEvidence
 from keras_rin.diagnostics._fixed_points.low_rank import LARGEST_RANK
 from keras_rin.diagnostics._fixed_points.low_rank import low_rank_fixed_points
 from keras_rin.diagnostics._fixed_points.minimization import Search

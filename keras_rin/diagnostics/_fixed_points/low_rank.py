@@ -12,8 +12,8 @@ import typing
 import numpy as np
 
 from keras_rin.diagnostics._fixed_points.active_sets import Pieces
-from keras_rin.diagnostics._fixed_points.complementarity import Progress
-from keras_rin.diagnostics._fixed_points.complementarity import SearchEvidence
+from keras_rin.diagnostics._fixed_points.branch_and_bound import Progress
+from keras_rin.diagnostics._fixed_points.branch_and_bound import SearchEvidence
 
 LARGEST_RANK = 3
 UNDECIDED = 3  # units of either sign in a box whose sets are solved

@@ -14,7 +14,7 @@ from test_all_fixed_points import points_by_linear_programs
 
 from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics._fixed_points import active_sets
-from keras_rin.diagnostics._fixed_points import complementarity
+from keras_rin.diagnostics._fixed_points import branch_and_bound
 from keras_rin.diagnostics._fixed_points import linear_programs
 from keras_rin.layers import RIN
 
@@ -241,7 +241,7 @@ def test_a_program_that_is_not_decided_closes_nothing(monkeypatch):
         return np.full(len(lower), np.nan)
 
     monkeypatch.setattr(linear_programs.Tableau, "point", doubtful)
-    monkeypatch.setattr(complementarity, "minimum", undecided)
+    monkeypatch.setattr(branch_and_bound, "minimum", undecided)
     layer = active_sets.Network(1.3 * np.eye(3) - 1, np.ones(3), 1e-6)
     pieces, evidence = active_sets.searched(layer)
     assert len(pieces.solutions()) == 7 and evidence.nodes == 15
@@ -273,7 +273,7 @@ def test_a_tableau_has_a_point_where_scipy_has_one(seed):
 
 
 def test_a_bar_shows_the_share_that_is_closed(monkeypatch, capsys):
-    monkeypatch.setattr(complementarity, "QUIET", -1.0)
+    monkeypatch.setattr(branch_and_bound, "QUIET", -1.0)
     fixed_points(winners(), complete=True, seconds=0.2)
     assert "/100" in capsys.readouterr().out
     layer = network(1.3 * np.eye(3) - 1, 1.0)
