@@ -2,6 +2,8 @@
 
 import inspect
 
+import keras
+
 import keras_rin
 
 
@@ -19,3 +21,16 @@ def public_callables(module):
 
 
 OBJECTS = dict(public_callables(keras_rin))
+CLASSES = [
+    name for name, item in OBJECTS.items() if hasattr(item, "get_config")
+]
+
+
+def make(item):
+    parameters = inspect.signature(item).parameters.values()
+    arguments = {
+        p.name: keras.layers.GRUCell(3) if p.name == "cell" else 3
+        for p in parameters
+        if p.kind != p.VAR_KEYWORD and p.default is p.empty
+    }
+    return item(**arguments)

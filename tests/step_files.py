@@ -1,5 +1,6 @@
 """Files of a step, run in their runtimes as an application runs them."""
 
+import importlib.util
 import json
 import pathlib
 import shutil
@@ -8,9 +9,20 @@ import subprocess
 import keras
 import numpy as np
 import pytest
+from cases import needs_keras
 
 from keras_rin import export
 
+BACKEND = keras.backend.backend()
+ON_TENSORFLOW = pytest.mark.skipif(
+    BACKEND != "tensorflow",
+    reason="Keras exports to LiteRT and ONNX from TensorFlow",
+)
+NEEDS_ONNX = needs_keras("3.8", "this Keras cannot export to ONNX")
+WRITES = pytest.mark.skipif(
+    BACKEND == "torch" or not importlib.util.find_spec("tensorflow"),
+    reason="Keras 3.15 cannot export an RNN from Torch or without TensorFlow",
+)
 BOARD = pathlib.Path(__file__).with_name("board")
 ON_BOARD = [BOARD / "boot.c", "-T", BOARD / "cortex_m.ld"]
 ON_BOARD += ["--specs=rdimon.specs"]
@@ -60,6 +72,38 @@ def run_by_description(description, x, set_input, invoke, get_output):
                 taken.add(name)
         assert taken == set(order)
     return np.stack(y)
+
+
+def load_saved_model(path):
+    import tensorflow as tf
+
+    served = tf.saved_model.load(path)
+    return served.serve, lambda inputs: served.step(inputs)
+
+
+def load_onnx(path):
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path))
+    name = session.get_inputs()[0].name
+    return lambda x: session.run(None, {name: x})[0], None
+
+
+def load_litert(path):
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(str(path))
+    serve = interpreter.get_signature_runner("serve")
+    step = interpreter.get_signature_runner("step")
+    return lambda x: serve(x=x)["y"], lambda inputs: step(**inputs)
+
+
+# Of a file, the function of whole sequences and that of a step.
+LOAD = {
+    "tf_saved_model": load_saved_model,
+    "onnx": load_onnx,
+    "litert": load_litert,
+}
 
 
 def run_litert(path, x):
@@ -191,6 +235,20 @@ def write_and_run(model, format, folder, x, **options):
         return run_saved_model(path, x)
     run = {"litert": run_litert, "onnx": run_onnx}[format]
     return np.stack([run(path, row) for row in x])
+
+
+def assert_exported_serves(model, *shapes, format, folder):
+    """A file of Keras's own export gives what the model gives."""
+    model.predict(np.ones(shapes[0]), verbose=0)  # Keras's ONNX wants that
+    path = folder / ("model.onnx" if format == "onnx" else "model")
+    model.export(path, format=format, verbose=False)
+    serve, _ = LOAD[format](path)
+    for shape in shapes:
+        x = np.random.default_rng(0).normal(size=shape).astype("float32")
+        x[:, 1:2] = 0.0  # what a mask leaves out
+        expected = model.predict(x, verbose=0)
+        np.testing.assert_allclose(serve(x), expected, rtol=1e-4, atol=1e-5)
+        assert np.ptp(expected) > 0
 
 
 def assert_near(y, model, x, tolerance=1e-5):

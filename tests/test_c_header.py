@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from cases import first_of
 from chains import ACTIVATIONS
+from headers import COMPILERS
+from headers import chain
+from headers import header
 from keras import layers
 from keras import ops
+from models import MODELS
+from models import WITHOUT_STEPS
+from models import blocks_of
+from models import causal
+from models import some_input
 from references import to_numpy
 from step_files import ON_BOARD
 from step_files import QEMU
 from step_files import assert_near
 from step_files import round_weights
 from step_files import run_c
-from test_headers_compile import COMPILERS
-from test_headers_compile import chain
-from test_headers_compile import header
-from test_streaming_step import MODELS
-from test_streaming_step import REFUSED as NO_STEPS
-from test_streaming_step import blocks_of
-from test_streaming_step import causal
-from test_streaming_step import some_input
 
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
@@ -314,7 +314,7 @@ REFUSED = {
     ),
 }
 IN_C = ("must have names", "used twice")  # each call has states of its own
-OTHERS = [r for r in NO_STEPS if not any(reason in r for reason in IN_C)]
+OTHERS = [r for r in WITHOUT_STEPS if not any(reason in r for reason in IN_C)]
 
 
 @pytest.mark.each_backend
@@ -329,7 +329,7 @@ def test_a_model_without_a_form_in_c_is_refused(message, tmp_path):
 def test_a_model_that_has_no_steps_is_refused(reason, tmp_path):
     words = "|".join([reason, "is not supported", "its mask is not"])
     with pytest.raises(ValueError, match=words):
-        header(NO_STEPS[reason](), tmp_path)
+        header(WITHOUT_STEPS[reason](), tmp_path)
     assert not list(tmp_path.iterdir())
 
 

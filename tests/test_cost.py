@@ -7,14 +7,14 @@ import subprocess
 import keras
 import numpy as np
 import pytest
+from headers import COMPILERS
+from headers import MODELS
+from headers import counts
+from headers import extremes
+from headers import integer_header
+from headers import model_of
 from step_files import run
 from step_files import run_c
-from test_headers_compile import COMPILERS
-from test_integer_header import MODELS
-from test_integer_header import counts
-from test_integer_header import extremes
-from test_integer_header import header
-from test_integer_header import model_of
 
 from keras_rin.export import export_c
 from keras_rin.layers import RIN
@@ -59,7 +59,7 @@ int main(void)
 @pytest.mark.parametrize("name", ["RIN", "GRU", "LSTM", "MinGRU"])
 def test_an_emulated_uno_answers_as_the_computer(name, rng, tmp_path):
     x, path = counts(rng, 1, 40), tmp_path / "rin.h"
-    header(model_of(MODELS[name](), x), path, x)
+    integer_header(model_of(MODELS[name](), x), path, x)
     x = np.concatenate([x, extremes(10)[3:]], axis=1)
     rows = [f"{{{','.join(map(str, row))}}}" for row in x[0]]
     program = UNO.replace("{ROWS}", f"{{{','.join(rows)}}}")
@@ -99,7 +99,7 @@ def programs():
 @pytest.mark.usefixtures("programs")
 def test_the_cost_of_a_header_in_integers(name, rng, tmp_path):
     x = counts(rng)
-    written = header(model_of(MODELS[name](), x), tmp_path / "rin.h", x)
+    written = integer_header(model_of(MODELS[name](), x), tmp_path / "rin.h", x)
     instructions, cycles, flash, state = LIMITS[name]
     m0, uno = map(written.cost, ("Cortex-M0+", "ATmega328P"))
     assert written.weight_bytes < m0.flash <= flash

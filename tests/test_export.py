@@ -1,18 +1,21 @@
 """Exported models give in their runtimes what they give in Keras."""
 
-import functools
-import importlib.util
+import pathlib
 
 import keras
 import numpy as np
 import pytest
-from cases import needs_keras
 from references import assert_same
+from step_files import BACKEND
+from step_files import LOAD
+from step_files import NEEDS_ONNX
+from step_files import ON_TENSORFLOW
+from step_files import WRITES
+from step_files import assert_exported_serves
 from step_files import assert_near
 from step_files import run_micro
 from step_files import write
 from step_files import write_and_run
-from test_layer_contract import LAYERS
 
 from keras_rin.export import export_c
 from keras_rin.export import export_litert
@@ -20,49 +23,6 @@ from keras_rin.export import export_onnx
 from keras_rin.export import export_saved_model
 from keras_rin.layers import RIN
 from keras_rin.models import residual_convnet
-
-BACKEND = keras.backend.backend()
-ON_TENSORFLOW = pytest.mark.skipif(
-    BACKEND != "tensorflow",
-    reason="Keras exports to LiteRT and ONNX from TensorFlow",
-)
-WRITES = pytest.mark.skipif(
-    BACKEND == "torch" or not importlib.util.find_spec("tensorflow"),
-    reason="Keras 3.15 cannot export an RNN from Torch or without TensorFlow",
-)
-NEEDS_ONNX = needs_keras("3.8", "this Keras cannot export to ONNX")
-
-
-def load_saved_model(path):
-    import tensorflow as tf
-
-    served = tf.saved_model.load(path)
-    return served.serve, lambda inputs: served.step(inputs)
-
-
-def load_onnx(path):
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(str(path))
-    name = session.get_inputs()[0].name
-    return lambda x: session.run(None, {name: x})[0], None
-
-
-def load_litert(path):
-    from ai_edge_litert.interpreter import Interpreter
-
-    interpreter = Interpreter(str(path))
-    serve = interpreter.get_signature_runner("serve")
-    step = interpreter.get_signature_runner("step")
-    return lambda x: serve(x=x)["y"], lambda inputs: step(**inputs)
-
-
-# Of a file, the function of whole sequences and that of a step.
-LOAD = {
-    "tf_saved_model": load_saved_model,
-    "onnx": load_onnx,
-    "litert": load_litert,
-}
 
 
 def recurrent():
@@ -84,58 +44,30 @@ def residual():
     return model, shape, (3, 8, 8, 1)
 
 
-def masked(wrapper):
+def masked(wrapper=lambda layer: layer):
     above = [keras.layers.Masking(), wrapper(RIN(3))]
     return keras.Sequential([keras.Input((4, 2)), *above]), (3, 4, 2)
 
 
-def of_a_layer(name):
-    make, shape, _, _ = LAYERS[name]
-    return keras.Sequential([keras.Input(shape), make()]), (3, *shape)
+def masked_both_ways():
+    return masked(keras.layers.Bidirectional)
 
 
-IN_ONNX = [
-    "RIN with everything",
-    "RNN(DeepTransitionRINCell) with everything",
-    "RNN of two cells",
-    "LinearResidual",
-    "LinearResidual with everything",
-    "ResidualDense with everything",
-    "ResidualConv2D with everything",
-]
-EXHAUSTIVE = [
-    *(("onnx", functools.partial(of_a_layer, name)) for name in IN_ONNX),
-    *(("tf_saved_model", make) for make in (recurrent, residual)),
-    ("tf_saved_model", functools.partial(masked, keras.layers.Bidirectional)),
-]
-MARKS = {"onnx": [NEEDS_ONNX, ON_TENSORFLOW], "tf_saved_model": [WRITES]}
-DEFAULT = [
-    ("onnx", recurrent),
-    ("tf_saved_model", functools.partial(masked, lambda layer: layer)),
-]
+EXHAUSTIVE = [WRITES, pytest.mark.exhaustive]
 EXPORTED = [
-    *(pytest.param(*case, marks=MARKS[case[0]]) for case in DEFAULT),
-    *(
-        pytest.param(*case, marks=[*MARKS[case[0]], pytest.mark.exhaustive])
-        for case in EXHAUSTIVE
-    ),
+    pytest.param("onnx", recurrent, marks=[NEEDS_ONNX, ON_TENSORFLOW]),
+    pytest.param("tf_saved_model", masked, marks=WRITES),
+    pytest.param("tf_saved_model", masked_both_ways, marks=EXHAUSTIVE),
+    pytest.param("tf_saved_model", recurrent, marks=EXHAUSTIVE),
+    pytest.param("tf_saved_model", residual, marks=EXHAUSTIVE),
 ]
 
 
 @pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")
 @pytest.mark.parametrize(("format", "make"), EXPORTED)
-def test_an_exported_model_serves(format, make, rng, tmp_path):
-    model, *shapes = make()
-    model.predict(np.ones(shapes[0]), verbose=0)  # Keras's ONNX wants that
-    path = tmp_path / ("model.onnx" if format == "onnx" else "model")
-    model.export(path, format=format, verbose=False)
-    serve, _ = LOAD[format](path)
-    for shape in shapes:
-        x = rng.normal(size=shape).astype("float32")
-        x[:, 1:2] = 0.0  # what a mask leaves out
-        expected = model.predict(x, verbose=0)
-        assert_same(serve(x), expected, rtol=1e-4, atol=1e-5)
-        assert np.ptp(expected) > 0
+def test_an_exported_model_serves(format, make, tmp_path):
+    """`test_layer_contract.py` exports each layer to ONNX."""
+    assert_exported_serves(*make(), format=format, folder=tmp_path)
 
 
 @pytest.fixture
@@ -207,6 +139,121 @@ def test_large_matrices_of_8_bits_with_states_of_floats(rng, tmp_path):
     assert sizes[1] < 0.5 * sizes[0]
     with pytest.raises(RuntimeError, match="failed to allocate"):
         run_micro(path, x)
+
+
+class Confused(keras.layers.Layer):
+    """It takes the number of sequences for that of steps, if traced."""
+
+    def call(self, x):
+        batch = keras.ops.shape(x)[0]
+        return x + (0.0 if isinstance(batch, int) else 1.0)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+
+def stack(*above, time=None, **options):
+    inputs = keras.Input((time, 3), **options)
+    rin = RIN(4, "tanh", return_sequences=True, name="rin")
+    return keras.Sequential([inputs, rin, *above])
+
+
+def tokens():
+    inputs = keras.Input((None,), dtype="int32")
+    return keras.Sequential([inputs, keras.layers.Embedding(2, 3), RIN(4)])
+
+
+def nested():
+    inputs = keras.Input((None, 4))
+    return keras.Sequential([inputs, distributed()], name="inner")
+
+
+def distributed():
+    return keras.layers.TimeDistributed(keras.layers.Dense(2), name="each")
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    ("format", "name"),
+    [
+        pytest.param("tf_saved_model", "model", marks=WRITES),
+        pytest.param(
+            *("litert", "model.tflite"),
+            marks=[ON_TENSORFLOW, pytest.mark.exhaustive],
+        ),
+    ],
+)
+def test_an_open_number_of_steps_that_keras_confuses(format, name, tmp_path):
+    with pytest.raises(ValueError, match="'each'.*step_only=True"):
+        write(stack(distributed()), tmp_path / name, format)
+    assert not list(tmp_path.iterdir())
+    model = stack(distributed(), time=7)
+    write(model, tmp_path / name, format)
+    serve, _ = LOAD[format](tmp_path / name)
+    x = np.random.default_rng(0).normal(size=(1, 7, 3)).astype("float32")
+    y = model.predict(x, verbose=0)
+    np.testing.assert_allclose(serve(x), y, rtol=1e-4, atol=1e-5)
+    files = filter(pathlib.Path.is_file, tmp_path.rglob("*"))
+    assert b"XlaMustCompile" not in b"".join(f.read_bytes() for f in files)
+
+
+@WRITES
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    ("make", "layer"),
+    [
+        (lambda: stack(Confused(name="mine"), keras.layers.Dense(2)), "mine"),
+        (lambda: stack(nested()), "inner"),
+    ],
+)
+def test_the_layer_is_named_or_the_model_that_has_it(make, layer, tmp_path):
+    options = {"stepwise": (Confused,)}
+    with pytest.raises(ValueError, match=f"layer '{layer}.*does not answer"):
+        export_saved_model(make(), tmp_path, **options)
+
+
+def with_noise():
+    inputs = keras.Input((None, 3))
+    y = keras.layers.Dropout(0.5)(RIN(4)(inputs), training=True)
+    return keras.Model(inputs, y)
+
+
+@WRITES
+@pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: stack(keras.layers.Dense(2, dtype="mixed_bfloat16")),
+        lambda: stack(keras.layers.Dense(2), batch_size=2),
+        *(tokens, with_noise),
+    ],
+)
+def test_right_models_of_any_kind_are_written(make, tmp_path):
+    export_saved_model(make(), tmp_path)
+    assert (tmp_path / "saved_model.pb").exists()
+
+
+@WRITES
+@pytest.mark.one_backend
+def test_the_bytes_are_those_of_the_files_written(tmp_path):
+    (tmp_path / "notes").write_bytes(b"0" * 10**6)
+    for output in (keras.layers.Dense(2), keras.layers.Dense(2, name="other")):
+        written = export_saved_model(stack(output), tmp_path, step_only=True)
+        assert written.file_bytes < 10**6
+
+
+@WRITES
+@pytest.mark.one_backend
+def test_an_output_in_a_dictionary_is_served(tmp_path):
+    import tensorflow as tf
+
+    inputs = keras.Input((None, 3))
+    model = keras.Model(inputs, {"answer": RIN(4)(inputs)})
+    export_saved_model(model, tmp_path)
+    served = tf.saved_model.load(tmp_path)
+    answers = served.serve(np.ones((2, 5, 3), "float32"))
+    y = model.predict(np.ones((2, 5, 3)), verbose=0)["answer"]
+    np.testing.assert_allclose(answers["answer"], y, rtol=1e-4, atol=1e-5)
 
 
 X = np.arange(40).reshape(1, 20, 2)

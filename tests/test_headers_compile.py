@@ -2,12 +2,13 @@
 
 import re
 
-import keras
 import pytest
 from chains import random_chain
+from headers import COMPILERS
+from headers import chain
+from headers import compile_object
+from headers import header
 from keras import layers
-from step_files import ARM
-from step_files import M4F
 from step_files import run
 
 from keras_rin.export import export_c
@@ -18,62 +19,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not support masking"),
 ]
 
-STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-ffreestanding"]
-COMPILERS = {
-    "gcc": "gcc -std=c99",
-    "g++": "g++ -std=c++17",
-    "clang": "clang -std=c99",
-    "clang++": "clang++ -std=c++17 -x c++",
-    "m0plus": f"{ARM}m0plus",
-    "m4": M4F,
-    "avr": "avr-gcc -std=c99 -mmcu=atmega328p",
-    "avr, C++": "avr-g++ -std=c++17 -mmcu=atmega328p",
-    "riscv": "riscv64-unknown-elf-gcc -std=c99 -march=rv32imac -mabi=ilp32",
-}
 STRICTER = """-Wconversion -Wdouble-promotion -Wfloat-equal -Wshadow
     -Wstrict-aliasing"""
 LEVELS = {"gcc": "-O0", "g++": "-O2", "clang": "-O3", "clang++": "-Os"}
 # What templates of C may contain, and names that mean something to a compiler.
 STEMS = """NAME PREFIX_name WEIGHTS SCALES_TYPE SIZE VALUE private2 formula
     float_z state_step reset_inputs linux""".split()
-
-
-def chain(*layers_, shape=(None, 2), dtype="float32"):
-    return keras.Sequential([keras.Input(shape, dtype=dtype), *layers_])
-
-
-def header(model, folder, name="rin", **options):
-    path = folder / f"{name}.h"
-    export_c(model, path, **options)
-    return path
-
-
-USE = """
-#include "PREFIX.h"
-#ifdef PREFIX_output_scale /* a header in integers */
-#define PREFIX_TYPES(x, y) const int16_t x[], int32_t y[]
-#else
-#define PREFIX_TYPES(x, y) const float x[], float y[]
-#endif
-extern PREFIX_state PREFIX_stream;
-PREFIX_state PREFIX_stream;
-void PREFIX_call(PREFIX_TYPES(x, y));
-void PREFIX_call(PREFIX_TYPES(x, y))
-{
-    PREFIX_reset(&PREFIX_stream);
-    PREFIX_step(&PREFIX_stream, x, y);
-}
-"""
-
-
-def compile_object(folder, command, *prefixes, before="", after=""):
-    """Compiles headers with a state of each and calls of its functions."""
-    source = folder / "headers.c"
-    uses = "".join(USE.replace("PREFIX", prefix) for prefix in prefixes)
-    source.write_text(before + uses + after)
-    program, *options = command.split()
-    command = [program, "-O2", *options, *STRICT, "-c", source]
-    run([*command, "-o", folder / "headers.o"])
 
 
 @pytest.mark.exhaustive

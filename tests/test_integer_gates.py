@@ -3,11 +3,11 @@
 import keras
 import numpy as np
 import pytest
+from headers import SANITIZED
+from headers import integer_header
+from headers import scale_of
 from keras import layers
 from step_files import run_c
-from test_integer_header import SANITIZED
-from test_integer_header import header
-from test_integer_header import scale_of
 
 from keras_rin.layers import MinGRU
 
@@ -46,7 +46,7 @@ def test_a_gate_almost_closed_arrives_at_its_candidate(name, bias, tmp_path):
     }[name]
     model = one_unit(name, np.zeros(len(biases)), biases)
     path = tmp_path / "rin.h"
-    header(model, path, np.array([[[-1], [1]]]))
+    integer_header(model, path, np.array([[[-1], [1]]]))
     steps = int(2 / z)
     y = run_c(path, np.zeros((1, steps, 1)))[0][0, :, 0] * scale_of(path)
     expected = (1 - (1 - z) ** np.arange(1, steps + 1)) / 2
@@ -73,7 +73,7 @@ def test_a_closed_gate_keeps_its_state_for_ever(name, sign, tmp_path):
     model = one_unit(name, kernel, bias)
     path, x = tmp_path / "rin.h", np.zeros((2, 100_000, 1))
     x[0, 0], x[1, :1_000] = 1_000, 32_767
-    header(model, path, x[:1, :10])
+    integer_header(model, path, x[:1, :10])
     y = sign * run_c(path, x, SANITIZED)[0][..., 0] * scale_of(path)
     assert not np.ptp(y[:, 1_000:], axis=1).any()
     value = np.tanh(0.9) if name == "LSTM" else 0.9
@@ -88,7 +88,7 @@ def test_the_cell_of_an_lstm_returns_to_0(forget, tmp_path):
     model, path = one_unit("LSTM", kernel, bias), tmp_path / "rin.h"
     steps = np.arange(int(12 / (1 - forget)))
     x = np.where(steps < 20, 100, 0)[None, :, None]
-    header(model, path, x)
+    integer_header(model, path, x)
     y = run_c(path, x)[0][0, :, 0] * scale_of(path)
     c = np.minimum(steps + 1, 20)
     c = (1 - forget**c) / (1 - forget) * forget ** np.maximum(steps - 19, 0)

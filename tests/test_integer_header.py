@@ -9,107 +9,31 @@ import re
 import keras
 import numpy as np
 import pytest
+from headers import COMPILERS
+from headers import MODELS
+from headers import SANITIZED
+from headers import SHRINKING
+from headers import compile_object
+from headers import counts
+from headers import extremes
+from headers import integer_header
+from headers import model_of
+from headers import rin
+from headers import scale_of
 from keras import layers
 from step_files import run_c
-from test_headers_compile import COMPILERS
-from test_headers_compile import compile_object
 
-from keras_rin.export import export_c
 from keras_rin.layers import RIN
-from keras_rin.layers import MinGRU
-from keras_rin.layers import StreamFeatures
 from keras_rin.tasks import adding
 
 pytestmark = pytest.mark.one_backend
-SANITIZED = ["gcc", "-std=c99", "-fsanitize=undefined", "-DNDEBUG"]
-SANITIZED += ["-fno-sanitize-recover"]
-SHRINKING = keras.initializers.Identity(-0.1)
-
-
-def counts(rng, streams=4, steps=400, features=6):
-    """What a sensor with an offset counts: slow waves and noise."""
-    time = np.arange(steps)[:, None] / rng.integers(5, 50, features)
-    waves = np.sin(time + rng.normal(size=(streams, 1, features)))
-    x = 300 * waves + 100 * rng.normal(size=(streams, steps, features))
-    return np.round(x + np.linspace(-4_000, 12_000, features)).astype("int16")
-
-
-def rin(units=12, activation="relu", **options):
-    options.setdefault("recurrent_initializer", SHRINKING)
-    return RIN(units, activation, return_sequences=True, **options)
-
-
-def rnn(layer, *args):
-    return layer(*args, return_sequences=True)
-
-
-MODELS = {
-    "RIN": lambda: [rin(), layers.Dense(7)],
-    "RIN tanh": lambda: [rin(activation="tanh"), layers.Dense(7)],
-    "SimpleRNN": lambda: [rnn(layers.SimpleRNN, 8), layers.Dense(7, "relu")],
-    "IRNN": lambda: [
-        layers.SimpleRNN(
-            8, "relu", recurrent_initializer=keras.initializers.Identity(0.9)
-        ),
-        layers.Dense(7, "softmax"),
-    ],
-    "in a row": lambda: [
-        rin(5),
-        layers.Rescaling(0.5, offset=0.1),
-        layers.Dense(6),
-        layers.ReLU(),
-        layers.BatchNormalization(),
-        rin(4, "sigmoid", use_bias=False),
-    ],
-    "GRU": lambda: [rnn(layers.GRU, 7), layers.Dense(7, use_bias=False)],
-    "GRU, reset first": lambda: [
-        layers.Dense(6, "tanh"),
-        layers.GRU(7, reset_after=False, return_sequences=True),
-    ],
-    "LSTM": lambda: [rnn(layers.LSTM, 7), layers.Dropout(0.1), layers.Dense(7)],
-    "MinGRU": lambda: [rnn(MinGRU, 16), layers.Dense(7)],
-    "features": lambda: [
-        layers.Rescaling(-1.0),
-        StreamFeatures(8),
-        layers.Rescaling(0.5, offset=0.1),
-        rin(9),
-        layers.Dense(7),
-    ],
-    "MinGRU in a row": lambda: [
-        rnn(MinGRU, 6, "tanh"),
-        rnn(MinGRU, 5, "relu"),
-        layers.Dense(7),
-    ],
-}
-
-
-def model_of(above, x):
-    normalization = layers.Normalization()
-    normalization.adapt(x)
-    model = keras.Sequential(
-        [keras.Input((None, x.shape[2])), normalization, *above]
-    )
-    for weight in model.weights[3:]:
-        if "recurrent" in weight.name:
-            continue
-        noise = 0.05 * np.random.default_rng(0).normal(size=weight.shape)
-        weight.assign(weight + noise)
-    return model
-
-
-def header(model, path, calibration):
-    return export_c(model, path, "integer", calibration)
-
-
-def scale_of(path):
-    return float(re.search(r"output_scale (\S+)", path.read_text())[1])
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_header_in_integers_answers_as_keras(name, rng, tmp_path):
     x, path = counts(rng), tmp_path / "rin.h"
     model = model_of(MODELS[name](), x)
-    header(model, path, x[:2])
+    integer_header(model, path, x[:2])
     y, again = run_c(path, x[2:], SANITIZED)
     np.testing.assert_array_equal(y, again)
     y, expected = y * scale_of(path), model.predict(x[2:], verbose=0)
@@ -164,13 +88,6 @@ def simulated(path, x):
     return np.stack(outputs, axis=1)
 
 
-def extremes(steps, features=6):
-    low, high = np.full((2, steps, features), [[[-32768]], [[32767]]])
-    both = np.where(np.arange(steps)[:, None] % 2, low, high)
-    by_feature = np.where(np.arange(features) % 2, low, high)
-    return np.stack([low, high, both, by_feature]).astype("int16")
-
-
 def spread(units):
     """Weights of rows far apart in size, of which one is 0."""
     sizes = np.float32(10.0) ** np.linspace(-6, 0, units)
@@ -191,7 +108,7 @@ def two_layers(initializer=SHRINKING):
 def test_the_integers_are_those_of_numpy(initializer, unit, rng, tmp_path):
     """Along the calibration, and along inputs that no sensor has."""
     x, path = counts(rng) // unit, tmp_path / "rin.h"
-    header(model_of(two_layers(initializer), x), path, x)
+    integer_header(model_of(two_layers(initializer), x), path, x)
     assert unit == 1 or constants(path)["rin_kernel_shifts"].min() < 0
     for streams in (x, extremes(300), rng.integers(-32768, 32768, (2, 300, 6))):
         y = run_c(path, streams, SANITIZED)[0]
@@ -202,7 +119,7 @@ def test_the_integers_are_those_of_numpy(initializer, unit, rng, tmp_path):
 def test_a_million_steps_end_as_they_began(rng, tmp_path):
     """Along a stream that repeats, which a RIN forgets, and so its phase."""
     x, path = counts(rng, 1, 1_024), tmp_path / "rin.h"
-    header(model_of(two_layers(), x), path, x)
+    integer_header(model_of(two_layers(), x), path, x)
     y, again = run_c(path, np.tile(x, (1, 488, 1)), SANITIZED)
     np.testing.assert_array_equal(y, again)
     expected = simulated(path, np.tile(x, (1, 3, 1)))[:, -1_024:]
@@ -219,7 +136,7 @@ def test_increments_below_a_unit_of_the_state_add_up(tmp_path):
         [np.ones((1, 2)), np.zeros((2, 2)), np.array([bias, 2 * bias])]
     )
     path = tmp_path / "rin.h"
-    header(model, path, np.array([[[10_240], [0]]]))
+    integer_header(model, path, np.array([[[10_240], [0]]]))
     assert scale_of(path) == unit
     h = run_c(path, np.zeros((1, steps, 1)))[0] * unit
     expected = np.arange(1, steps + 1)[:, None] * [bias, 2 * bias]
@@ -235,7 +152,7 @@ def test_two_rare_increments_among_10_000_steps_add_up(rng, tmp_path):
     layer.set_weights([np.eye(2)[[0, 0]], recurrent, np.array([-1, 0])])
     x, sums = adding.generate(rng, 8, 10_000)
     path, counts = tmp_path / "rin.h", np.round(x * 1e4)
-    header(model, path, counts[:4])
+    integer_header(model, path, counts[:4])
     y = run_c(path, counts[4:])[0][:, -1, 1] * scale_of(path)
     np.testing.assert_allclose(y, np.ravel(sums[4:]), atol=0.01)
 
@@ -251,7 +168,7 @@ def test_codes_have_8_bits_however_many_inputs_there_are(
     model = model_of([rin(4, "tanh", use_bias=False), layers.Dense(7)], x)
     kernel = model.layers[1].cell.kernel
     kernel.assign(kernel / np.sqrt(features))
-    header(model, path, x)
+    integer_header(model, path, x)
     codes = [v for n, v in constants(path).items() if "_kernel" in n]
     codes = [values for values in codes if len(values) > 28]
     assert len(codes) == -(-features // 258)
@@ -274,7 +191,7 @@ def test_tanh_and_sigmoid_are_off_by_two_in_32768(tmp_path):
         scale = layers.Rescaling(1 / 4096)
         model = keras.Sequential([keras.Input((None, 1)), scale, cell])
         path = tmp_path / "rin.h"
-        header(model, path, x)
+        integer_header(model, path, x)
         actual = run_c(path, x)[0][:, 0] / 32768
         assert np.abs(actual - y).max() < 2.5 / 32768
         assert scale_of(path) == 1 / 32768
@@ -290,7 +207,7 @@ def test_headers_in_integers_compile_without_a_warning(target, rng, tmp_path):
     x, names = counts(rng, 1, 50), ["one", "two", "three", "four"]
     keys = "in a row", "GRU", "LSTM", "MinGRU in a row"
     for name, key in zip(names, keys, strict=True):
-        header(model_of(MODELS[key](), x), tmp_path / f"{name}.h", x)
+        integer_header(model_of(MODELS[key](), x), tmp_path / f"{name}.h", x)
         text = (tmp_path / f"{name}.h").read_text()
         code = re.sub(r"/\*.*?\*/|#define \w+_scale.*", "", text, flags=re.S)
         assert not re.search(r"float|double|\d\.|\.\d", code)
@@ -351,7 +268,7 @@ def test_a_model_without_a_form_in_integers_is_refused(message, rng, tmp_path):
     shape = (None,) if isinstance(above[0], layers.Embedding) else (None, 6)
     model = keras.Sequential([keras.Input(shape), *above])
     with pytest.raises(ValueError, match=message):
-        header(model, tmp_path / "rin.h", counts(rng, 1, 20))
+        integer_header(model, tmp_path / "rin.h", counts(rng, 1, 20))
     assert not list(tmp_path.iterdir())
 
 
@@ -364,7 +281,7 @@ def test_a_weight_that_is_not_finite_is_refused(weight, value, rng, tmp_path):
     weights[weight].flat[-1] = value
     model.set_weights(weights)
     with pytest.raises(ValueError, match="(gru|dense).* is not finite"):
-        header(model, tmp_path / "rin.h", counts(rng, 1, 20))
+        integer_header(model, tmp_path / "rin.h", counts(rng, 1, 20))
     assert not list(tmp_path.iterdir())
 
 
@@ -386,4 +303,4 @@ def test_a_calibration_that_gives_no_ranges_is_refused(message, tmp_path):
     with pytest.raises(
         ValueError, match=rf"\(sequences, steps, 6\).*{message}"
     ):
-        header(model, tmp_path / "rin.h", NO_CALIBRATION[message])
+        integer_header(model, tmp_path / "rin.h", NO_CALIBRATION[message])

@@ -10,6 +10,9 @@ import pytest
 from cases import first_of
 from references import assert_same
 from references import to_numpy
+from step_files import NEEDS_ONNX
+from step_files import ON_TENSORFLOW
+from step_files import assert_exported_serves
 
 from keras_rin.initializers import ChainIdentity
 from keras_rin.layers import RIN
@@ -355,3 +358,25 @@ def test_positional_arguments_are_the_first_of_keras(
         for kind in (package_class, keras_class)
     )
     assert names == expected[: len(names)] and len(names) > 2
+
+
+IN_ONNX = [
+    "RIN with everything",
+    "RNN(DeepTransitionRINCell) with everything",
+    "RNN of two cells",
+    "LinearResidual",
+    "LinearResidual with everything",
+    "ResidualDense with everything",
+    "ResidualConv2D with everything",
+]
+
+
+@NEEDS_ONNX
+@ON_TENSORFLOW
+@pytest.mark.exhaustive
+@pytest.mark.filterwarnings("ignore:.*np.object:FutureWarning")
+@pytest.mark.parametrize("name", IN_ONNX)
+def test_it_serves_in_onnx(name, tmp_path):
+    make, shape, _, _ = LAYERS[name]
+    model = keras.Sequential([keras.Input(shape), make()])
+    assert_exported_serves(model, (3, *shape), format="onnx", folder=tmp_path)

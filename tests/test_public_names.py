@@ -11,16 +11,15 @@ import keras
 import numpy as np
 import pytest
 from cases import keras_before
+from public_objects import CLASSES
 from public_objects import OBJECTS
+from public_objects import make
 
 import keras_rin
 
 pytestmark = pytest.mark.one_backend
 
 ROOT = pathlib.Path(__file__).parents[1]
-CLASSES = [
-    name for name, item in OBJECTS.items() if hasattr(item, "get_config")
-]
 RESULTS = [
     name
     for name, item in OBJECTS.items()
@@ -36,16 +35,6 @@ def section(item, title):
             break
         body.append(line)
     return "\n".join(body)
-
-
-def make(item):
-    parameters = inspect.signature(item).parameters.values()
-    arguments = {
-        p.name: keras.layers.GRUCell(3) if p.name == "cell" else 3
-        for p in parameters
-        if p.kind != p.VAR_KEYWORD and p.default is p.empty
-    }
-    return item(**arguments)
 
 
 @pytest.mark.parametrize("name", OBJECTS)

@@ -5,6 +5,7 @@ from functools import partial
 import keras
 import numpy as np
 import pytest
+from cases import first_of
 from references import ACTIVATIONS
 from references import MASKS
 from references import assert_same
@@ -18,6 +19,8 @@ from references import weights64
 from step_files import write_and_run
 
 from keras_rin import layers
+from keras_rin.diagnostics import state_jacobians
+from keras_rin.diagnostics import state_trajectories
 from keras_rin.export import streaming_step
 
 
@@ -123,3 +126,71 @@ def test_steps_are_computed_in_streams_and_in_c(rng, name, tmp_path):
     expected = numpy_states(step, weights, x, np.zeros((3, 4)))
     assert_same(outputs_of_steps(streaming_step(model), x), expected)
     assert_same(write_and_run(model, "c", tmp_path, x), expected)
+
+
+sigmoid = ACTIVATIONS["sigmoid"]
+
+
+def numpy_lstm(weights, x, state):
+    kernel, recurrent, bias = weights
+    h, c = np.split(state, 2)
+    i, f, g, o = np.split(x @ kernel + h @ recurrent + bias, 4)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return np.concatenate([sigmoid(o) * np.tanh(c), c])
+
+
+def numpy_gru(weights, x, h):
+    kernel, recurrent, (bias, recurrent_bias) = weights
+    x_z, x_r, x_h = np.split(x @ kernel + bias, 3)
+    h_z, h_r, h_h = np.split(h @ recurrent + recurrent_bias, 3)
+    z = sigmoid(x_z + h_z)
+    return z * h + (1 - z) * np.tanh(x_h + sigmoid(x_r + h_r) * h_h)
+
+
+def differences(step, state, size=1e-6):
+    """d F / d s by central differences, an output each row."""
+    nudges = size * np.eye(len(state))
+    return np.transpose(
+        [(step(state + n) - step(state - n)) / (2 * size) for n in nudges]
+    )
+
+
+@pytest.mark.parametrize(
+    "make, step",
+    first_of(
+        [
+            (keras.layers.LSTM, numpy_lstm),
+            (keras.layers.GRU, numpy_gru),
+            *LAYERS.values(),
+            (keras.layers.SimpleRNN, rin_step("tanh", stored=0.0)),
+        ],
+        *(3, pytest.mark.one_backend),
+    ),
+)
+def test_states_and_jacobians_are_those_of_numpy(rng, make, step):
+    layer, weights = drawn(rng, make)
+    x = rng.normal(size=(2, 4, 2))
+    for dtype, state_error, jacobian_error in [
+        ("float32", 1e-4, 1e-4),
+        ("float64", 1e-12, 1e-7),
+    ]:
+        states = state_trajectories(layer, x, dtype=dtype)
+        jacobians = state_jacobians(layer, x, dtype=dtype)
+        size = states.shape[-1]
+        assert states.dtype == jacobians.dtype == dtype
+        assert states.shape == (2, 5, size) and not states[:, 0].any()
+        assert jacobians.shape == (2, 4, size, size)
+        for row, t in np.ndindex(2, 4):
+
+            def numpy_step(state, x_t=x[row, t]):
+                return step(weights, x_t, state)
+
+            state = states[row, t].astype("float64")
+            new = numpy_step(state)
+            np.testing.assert_allclose(
+                states[row, t + 1], new, state_error, state_error
+            )
+            expected = differences(numpy_step, state)
+            np.testing.assert_allclose(
+                jacobians[row, t], expected, jacobian_error, jacobian_error
+            )

@@ -12,10 +12,10 @@ import make_fixtures
 import numpy as np
 import pytest
 from cases import keras_before
+from public_objects import CLASSES
 from public_objects import OBJECTS
+from public_objects import make
 from references import assert_same
-from test_public_names import CLASSES
-from test_public_names import make
 
 import keras_rin
 

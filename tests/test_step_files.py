@@ -9,14 +9,14 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
+from models import MARKS
+from models import MODELS
+from models import blocks_of
+from models import some_input
+from step_files import ON_TENSORFLOW
 from step_files import assert_near
 from step_files import write
 from step_files import write_and_run
-from test_export import ON_TENSORFLOW
-from test_streaming_step import MARKS
-from test_streaming_step import MODELS
-from test_streaming_step import blocks_of
-from test_streaming_step import some_input
 
 from keras_rin.export import export_c
 from keras_rin.export import export_litert
