@@ -34,6 +34,7 @@ jacobians = partial(
     diagnostics.state_jacobians, simple_rnn(HALF), np.ones((1, 3, 1))
 )
 RATE, CELL = partial(layers.RateRNN, units=3, tau=2.0), layers.RINCell
+RESIDUAL = partial(layers.ResidualRNN, units=3, inner_units=4)
 NOISY = partial(layers.NoisyRNN, layers.RINCell(3))
 CONV, DENSE = layers.ResidualConv2D, layers.ResidualDense
 EIGENVALUES = partial(plots.plot_eigenvalues, np.eye(2))
@@ -86,6 +87,8 @@ REFUSED = [
     (RATE, "dt", [3.0, *NO_GAIN]),
     (RATE, "noise", NO_GAIN),
     (RATE, "rank", [0, -1, 1.5, "3"]),
+    (RESIDUAL, "inner_units", NO_SIZE),
+    *((RESIDUAL, name, NO_GAIN) for name in ("penalty", "margin")),
     (initializers.Chain, "gain", NO_GAIN),
     (initializers.ChainIdentity, "chain_gain", NO_GAIN),
     (initializers.ChainIdentity, "identity_gain", NO_GAIN[1:]),

@@ -1,11 +1,9 @@
 """Options of an effective matrix are warned of on a layer that stores U."""
 
 import re
-import warnings
 
 import keras
 import pytest
-from references import assert_same
 
 from keras_rin import layers
 from keras_rin.constraints import Orthogonal
@@ -56,12 +54,6 @@ MEANT = [
 ]
 
 
-def quiet(make):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return make()
-
-
 @pytest.mark.parametrize(
     "make, weight, name, option, replacement",
     [
@@ -84,14 +76,3 @@ def test_one_warning_says_what_to_pass(make, weight, name, option, replacement):
 def test_options_of_an_offset_are_not_warned_of(make, options):
     make(4, **options)
     layers.LinearResidual("he_normal")  # where it is a small matrix
-
-
-def test_a_file_that_has_them_all_still_loads(rng, tmp_path):
-    options = {f"recurrent_{name}": option for name, option, _ in OPTIONS}
-    layer = quiet(lambda: layers.RIN(4, **options))
-    model = keras.Sequential([keras.Input((5, 2)), layer])
-    quiet(lambda: model.save(tmp_path / "model.keras"))
-    with pytest.warns(UserWarning, match="RIN stores"):
-        loaded = keras.models.load_model(tmp_path / "model.keras")
-    x = rng.normal(size=(3, 5, 2)).astype("float32")
-    assert_same(loaded(x), model(x))

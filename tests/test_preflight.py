@@ -165,17 +165,6 @@ def test_a_layer_without_weights_is_left_out(data):
     assert_same(layer.input_mean, x.mean((0, 1)))
 
 
-def test_tokens_are_read_behind_their_embedding():
-    tokens = np.minimum(np.random.default_rng(0).zipf(1.5, (64, 40)), 9)
-    table = keras.layers.Embedding(10, 8)
-    model = keras.Sequential([keras.Input([40]), table, RIN(3)])
-    model.compile("sgd", "mse")
-    y, embedded = np.ones((64, 3)), table(tokens[:32])
-    (layer,) = preflight(model, tokens, y).layers
-    expected = np.mean(embedded, axis=(0, 1))
-    np.testing.assert_allclose(layer.input_mean, expected, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize("loss", ["mse", {"a": "mse"}])
 def test_one_output_may_be_in_a_dict(data, loss):
     x, y = data

@@ -181,12 +181,6 @@ def followed_model():
     return model_of(keras.Input((6, 2)), layers.SimpleRNN(2, name="rnn"))
 
 
-def test_callbacks_after_it_read_its_logs():
-    stop = keras.callbacks.EarlyStopping(RADIUS, mode="max")
-    logs = fit(followed_model(), stop)
-    assert stop.best == logs[RADIUS][0]
-
-
 def test_a_second_one_on_a_model_is_refused():
     model = followed_model()
     logs = logs_of(model)

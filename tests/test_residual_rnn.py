@@ -17,7 +17,6 @@ from step_files import write_and_run
 
 from keras_rin import diagnostics
 from keras_rin.layers import ResidualRNN
-from keras_rin.layers import ResidualRNNCell
 
 BACKEND = keras.backend.backend()
 PENALTY, MARGIN = 0.3, 0.4
@@ -142,24 +141,6 @@ def test_loss_and_gradients_are_those_of_a_numpy_loop(
         np.testing.assert_allclose(
             slope, (up - down) / 2e-6, rtol=1e-5, atol=1e-6 * scale
         )
-
-
-@pytest.mark.parametrize("seed", first_of([(seed,) for seed in range(100)], 4))
-def test_drawn_settings_are_the_numpy_loop(seed):
-    rng = np.random.default_rng(seed)
-    units, inner_units, time, batch = rng.integers(1, 9, 4)
-    layer = drawn(
-        *(int(units), int(inner_units)),
-        seed=seed,
-        dtype="float64",
-        fused=bool(seed % 2),
-        return_sequences=True,
-    )
-    x, h = rng.normal(size=(batch, time, 2)), rng.normal(size=(batch, units))
-    outputs = layer(x, initial_state=h)
-    expected, _ = numpy_run(weights64(layer), x, h, None)
-    tolerance = 1e-5 if BACKEND == "torch" else 1e-6  # float32 products there
-    assert_same(outputs, expected, tolerance, tolerance)
 
 
 @pytest.mark.parametrize(
@@ -339,23 +320,3 @@ def test_what_cannot_be_proved_is_refused(layer, arguments, message):
     options = {"states": np.ones((2, 4)), "low": 0, "high": 1}
     with pytest.raises(ValueError, match=message):
         diagnostics.holds(built(layer), **{**options, **arguments})
-
-
-@pytest.mark.one_backend
-def test_arguments_out_of_range_are_refused():
-    for options in ({"penalty": -1}, {"margin": -0.1}, {"inner_units": 0}):
-        with pytest.raises(ValueError, match=next(iter(options))):
-            ResidualRNN(**{"units": 4, "inner_units": 7, **options})
-    with pytest.raises(ValueError, match="fused=True.*recurrent_dropout"):
-        ResidualRNN(4, 7, fused=True, recurrent_dropout=0.5)
-
-
-@pytest.mark.one_backend
-def test_the_cell_in_a_layer_of_keras_computes_the_same(rng):
-    layer = drawn(return_sequences=True)
-    cell = ResidualRNNCell(4, 7)
-    other = built(keras.layers.RNN(cell, return_sequences=True))
-    other.set_weights(layer.get_weights())
-    x = rng.normal(size=(3, 9, 2))
-    assert_same(other(x, training=True), layer(x, training=True))
-    assert not other.losses
