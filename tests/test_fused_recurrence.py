@@ -6,6 +6,8 @@ import pytest
 import references
 from cases import first_of
 from cases import table
+from derivatives import BACKEND
+from derivatives import outputs_and_gradients
 from keras import ops
 from references import MASKS
 from references import Power
@@ -16,7 +18,6 @@ from keras_rin._recurrence import fused
 from keras_rin.layers import RIN
 from keras_rin.layers import RINCell
 
-BACKEND = keras.backend.backend()
 ACTIVATIONS = [*references.ACTIVATIONS]
 if BACKEND == "jax":
     ACTIVATIONS.remove("tanh")  # Keras makes it float32 of float64 there
@@ -62,44 +63,21 @@ def run(layer, x, h, *weights, training=True, **kwargs):
     return outputs
 
 
-def outputs_and_gradients(function, arguments, compiled=False):
-    """Outputs, and the gradients of their squares by all arguments.
+def squared(function):
+    """A function of outputs, with the sum of their squares before them."""
 
-    In a graph of TensorFlow a RIN compiles its loops.
-    """
-
-    def loss(*arguments):
+    def loss_and_outputs(*arguments):
         outputs = keras.tree.flatten(function(*arguments))
         return sum(ops.sum(output**2) for output in outputs), outputs
 
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
-
-        def by_tape(*arguments):
-            with tf.GradientTape() as tape:
-                tape.watch(arguments)
-                value, outputs = loss(*arguments)
-            return outputs, tape.gradient(value, arguments)
-
-        by_tape = tf.function(by_tape, autograph=False) if compiled else by_tape
-        return by_tape(*arguments)
-    if BACKEND == "jax":
-        import jax
-
-        both = jax.value_and_grad(loss, range(len(arguments)), has_aux=True)
-        (_, outputs), gradients = jax.jit(both)(*arguments)
-        return outputs, gradients
-    leaves = [tensor.detach().requires_grad_() for tensor in arguments]
-    value, outputs = loss(*leaves)
-    value.backward()
-    return outputs, [leaf.grad for leaf in leaves]
+    return loss_and_outputs
 
 
 def assert_is_simple_rnn(layer, time=7, batch=3, compiled=False, **kwargs):
     """Outputs and gradients are those of the SimpleRNN with V = U + I."""
     actual, expected = (
         outputs_and_gradients(
-            lambda *arguments, layer=layer: run(layer, *arguments, **kwargs),
+            squared(lambda *a, layer=layer: run(layer, *a, **kwargs)),
             drawn(layer, time, batch),
             compiled,
         )
@@ -223,7 +201,7 @@ def test_nan_and_infinity_reach_the_output(activation, bad, compiled):
     arguments[2:4] = np.eye(3), np.zeros((3, 3))
     tensors = [ops.convert_to_tensor(argument) for argument in arguments]
     (states,), _ = outputs_and_gradients(
-        lambda *arguments: run(layer, *arguments), tensors, compiled
+        squared(lambda *a: run(layer, *a)), tensors, compiled
     )
     states = to_numpy(states)
     assert not np.isfinite(states[1, 2:, 1]).any()
@@ -238,7 +216,7 @@ def test_it_computes_in_the_dtype_of_the_policy(dtype, compiled):
     layer = new_rin(activation="tanh", dtype=dtype, return_sequences=True)
     arguments = drawn(layer)
     (states,), _ = outputs_and_gradients(
-        lambda x, h: layer(x, initial_state=h, training=True),
+        squared(lambda x, h: layer(x, initial_state=h, training=True)),
         arguments[:2],
         compiled,
     )

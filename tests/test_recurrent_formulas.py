@@ -16,12 +16,15 @@ from references import residual_step
 from references import rin_step
 from references import to_numpy
 from references import weights64
+from step_files import ON_TENSORFLOW
 from step_files import write_and_run
 
 from keras_rin import layers
 from keras_rin.diagnostics import state_jacobians
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.export import streaming_step
+
+sigmoid = ACTIVATIONS["sigmoid"]
 
 
 def deep_transition_step(weights, x, h):
@@ -33,7 +36,7 @@ def deep_transition_step(weights, x, h):
 def min_gru_step(weights, x, h):
     kernel, bias = weights
     gate, candidate = np.split(x @ kernel + bias, 2, axis=-1)
-    gate = ACTIVATIONS["sigmoid"](gate)
+    gate = sigmoid(gate)
     return (1 - gate) * h + gate * candidate
 
 
@@ -116,8 +119,22 @@ def test_outputs_are_the_formula_step_by_step(rng, name, mask, order):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("name", ["RateRNN", "rank 2", "ResidualRNN"])
-def test_steps_are_computed_in_streams_and_in_c(rng, name, tmp_path):
+@pytest.mark.parametrize(
+    "name, format",
+    [
+        *((name, "c") for name in ("RateRNN", "rank 2", "ResidualRNN")),
+        *(
+            pytest.param(
+                *("ResidualRNN", format),
+                marks=[pytest.mark.runtime, ON_TENSORFLOW],
+            )
+            for format in ("tf_saved_model", "litert", "onnx")
+        ),
+    ],
+)
+def test_steps_are_computed_in_streams_and_in_files(
+    rng, name, format, tmp_path
+):
     """The chains of `test_every_format.py` have the other layers."""
     make, step = LAYERS[name]
     layer, weights = drawn(rng, make, return_sequences=True)
@@ -125,10 +142,7 @@ def test_steps_are_computed_in_streams_and_in_c(rng, name, tmp_path):
     x = rng.normal(size=(3, 6, 2)).astype("float32")
     expected = numpy_states(step, weights, x, np.zeros((3, 4)))
     assert_same(outputs_of_steps(streaming_step(model), x), expected)
-    assert_same(write_and_run(model, "c", tmp_path, x), expected)
-
-
-sigmoid = ACTIVATIONS["sigmoid"]
+    assert_same(write_and_run(model, format, tmp_path, x), expected)
 
 
 def numpy_lstm(weights, x, state):

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from cases import first_of
 from cases import table
+from derivatives import BACKEND
+from derivatives import outputs_and_gradients
 from keras import ops
 from references import MASKS
 from references import assert_same
@@ -18,7 +20,6 @@ from step_files import write_and_run
 from keras_rin import diagnostics
 from keras_rin.layers import ResidualRNN
 
-BACKEND = keras.backend.backend()
 PENALTY, MARGIN = 0.3, 0.4
 
 
@@ -49,8 +50,8 @@ def numpy_loss(arguments, mask, activation, return_sequences):
     return (outputs**2).sum() + penalties.mean()
 
 
-def value_and_gradients(layer, arguments, mask, compiled):
-    """The squares of the outputs and the penalty, and the gradients."""
+def squared_and_penalized(layer, mask):
+    """The squares of the outputs and the penalty, as a function."""
 
     def loss(x, h, *weights):
         others = layer.non_trainable_variables
@@ -58,28 +59,10 @@ def value_and_gradients(layer, arguments, mask, compiled):
         outputs, _, losses = layer.stateless_call(
             weights, others, x, return_losses=True, **options
         )
-        return ops.sum(outputs**2) + ops.cast(sum(losses), outputs.dtype)
+        value = ops.sum(outputs**2) + ops.cast(sum(losses), outputs.dtype)
+        return value, value
 
-    if BACKEND == "jax":
-        import jax
-
-        function = jax.value_and_grad(loss, range(len(arguments)))
-        return (jax.jit(function) if compiled else function)(*arguments)
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
-
-        def by_tape(*arguments):
-            with tf.GradientTape() as tape:
-                tape.watch(arguments)
-                value = loss(*arguments)
-            return value, tape.gradient(value, arguments)
-
-        function = tf.function(by_tape, autograph=False)
-        return (function if compiled else by_tape)(*arguments)
-    leaves = [tensor.detach().requires_grad_() for tensor in arguments]
-    value = loss(*leaves)
-    value.backward()
-    return value, [leaf.grad for leaf in leaves]
+    return loss
 
 
 @pytest.mark.parametrize(
@@ -114,8 +97,8 @@ def test_loss_and_gradients_are_those_of_a_numpy_loop(
         arguments[1] *= mask.any(axis=1, keepdims=True) & mask[:, :1]
     tensors = [ops.convert_to_tensor(a, "float64") for a in arguments]
     tensor_mask = None if mask is None else ops.convert_to_tensor(mask)
-    value, gradients = value_and_gradients(
-        layer, tensors, tensor_mask, compiled
+    value, gradients = outputs_and_gradients(
+        squared_and_penalized(layer, tensor_mask), tensors, compiled
     )
     options = mask, activation, return_sequences
     expected = numpy_loss(arguments, *options)
@@ -243,17 +226,6 @@ def test_a_million_steps_in_integers_change_no_bit_without_an_event(
     np.testing.assert_array_equal(changes, np.flatnonzero(np.diff(expected)))
     (unit,) = set(np.round(y[expected > 0] / expected[expected > 0], -2))
     np.testing.assert_allclose(y / unit, expected, atol=0.01)
-
-
-@pytest.mark.runtime
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="exported from there")
-@pytest.mark.parametrize("format", ["tf_saved_model", "litert", "onnx"])
-def test_a_step_is_computed_in_every_format(rng, format, tmp_path):
-    layer = drawn(return_sequences=True, activation="tanh")
-    model = keras.Sequential([keras.Input((None, 2)), layer])
-    x = rng.normal(size=(2, 9, 2)).astype("float32")
-    expected, _ = numpy_run(weights64(layer), x, np.zeros((2, 4)), None, "tanh")
-    assert_same(write_and_run(model, format, tmp_path, x), expected)
 
 
 @pytest.mark.one_backend
