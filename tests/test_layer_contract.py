@@ -82,25 +82,23 @@ def two_cells(**options):
     return keras.layers.StackedRNNCells(cells, **options)
 
 
+# Of five steps of three features, a layer of four units returns one of these.
+LAST, EVERY = ((5, 3), (4,)), ((5, 3), (5, 4))
 # name: (how to make it, input shape, output shape, number of trained weights)
 LAYERS = {
-    "RIN": (partial(RIN, 4, recompute=True), (5, 3), (4,), 3),
+    "RIN": (partial(RIN, 4, recompute=True), *LAST, 3),
     "RIN with everything": (
-        partial(
-            RIN,
-            4,
-            **OF_A_CELL,
-            unroll=True,
-            **OF_A_SEQUENCE,
-        ),
-        *((5, 3), (5, 4), 2),
+        partial(RIN, 4, **OF_A_CELL, unroll=True, **OF_A_SEQUENCE),
+        *EVERY,
+        2,
     ),
-    "RNN(RINCell)": (around(partial(RINCell, 4)), (5, 3), (4,), 3),
+    "RNN(RINCell)": (around(partial(RINCell, 4)), *LAST, 3),
     "RNN(DeepTransitionRINCell) with everything": (
         around(partial(DeepTransitionRINCell, 4, **OF_A_CELL), unroll=True),
-        *((5, 3), (4,), 3),
+        *LAST,
+        3,
     ),
-    "MinGRU": (partial(MinGRU, 4), (5, 3), (4,), 2),
+    "MinGRU": (partial(MinGRU, 4), *LAST, 2),
     "MinGRU with everything": (
         partial(
             MinGRU,
@@ -116,10 +114,11 @@ LAYERS = {
                 **OF_A_SEQUENCE,
             },
         ),
-        *((5, 3), (5, 4), 1),
+        *EVERY,
+        1,
     ),
-    "RNN(MinGRUCell)": (around(partial(MinGRUCell, 4)), (5, 3), (4,), 2),
-    "ResidualRNN": (partial(ResidualRNN, 4, 6), (5, 3), (4,), 4),
+    "RNN(MinGRUCell)": (around(partial(MinGRUCell, 4)), *LAST, 2),
+    "ResidualRNN": (partial(ResidualRNN, 4, 6), *LAST, 4),
     "ResidualRNN with everything": (
         partial(
             ResidualRNN,
@@ -134,18 +133,13 @@ LAYERS = {
             recurrent_dropout=0.2,
             **OF_A_SEQUENCE,
         ),
-        *((5, 3), (5, 4), 3),
+        *EVERY,
+        3,
     ),
-    "RNN(ResidualRNNCell)": (
-        around(partial(ResidualRNNCell, 4, 6)),
-        *((5, 3), (4,), 4),
-    ),
+    "RNN(ResidualRNNCell)": (around(partial(ResidualRNNCell, 4, 6)), *LAST, 4),
     "StreamFeatures": (partial(StreamFeatures, 4), (5, 3), (5, 9), 0),
-    "NoisyRNN": (
-        around(partial(RINCell, 4), NoisyRNN, stddev=0),
-        *((5, 3), (4,), 3),
-    ),
-    "RateRNN": (partial(RateRNN, 4, 5.0, noise=0.1), (5, 3), (4,), 3),
+    "NoisyRNN": (around(partial(RINCell, 4), NoisyRNN, stddev=0), *LAST, 3),
+    "RateRNN": (partial(RateRNN, 4, 5.0, noise=0.1), *LAST, 3),
     "RateRNN with everything": (
         partial(
             RateRNN,
@@ -157,9 +151,10 @@ LAYERS = {
             **OF_A_CELL_WITHOUT_DROPOUT,
             **OF_A_SEQUENCE,
         ),
-        *((5, 3), (5, 4), 3),
+        *EVERY,
+        3,
     ),
-    "RNN(RateRNNCell)": (around(partial(RateRNNCell, 4, 5.0)), (5, 3), (4,), 3),
+    "RNN(RateRNNCell)": (around(partial(RateRNNCell, 4, 5.0)), *LAST, 3),
     "RNN of two cells": (around(two_cells), (5, 3), (2,), 6),
     "Bidirectional": (
         around(partial(RIN, 4), keras.layers.Bidirectional),
@@ -280,10 +275,7 @@ def test_it_computes_in_the_policy_asked_for(row, policy):
     assert all(weight.dtype == "float32" for weight in layer.weights)
 
 
-ON_FEATURES = [
-    LinearResidual("he_normal"),
-    ResidualDense(2),
-]
+ON_FEATURES = [LinearResidual("he_normal"), ResidualDense(2)]
 
 
 @pytest.mark.one_backend
