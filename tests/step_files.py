@@ -215,6 +215,14 @@ WRITERS = {
 }
 
 
+PATHS = {
+    "c": "rin.h",
+    "litert": "step.tflite",
+    "onnx": "step.onnx",
+    "tf_saved_model": "streaming",
+}
+
+
 def write(model, path, format="c", **options):
     """Writes a file of a format, and returns what the function does."""
     return WRITERS[format](model, path, **options)
@@ -222,8 +230,7 @@ def write(model, path, format="c", **options):
 
 def write_and_run(model, format, folder, x, **options):
     """The outputs of a file for x (streams, time, ...)."""
-    names = {"c": "rin.h", "litert": "step.tflite", "onnx": "step.onnx"}
-    path = folder / names.get(format, "streaming")
+    path = folder / PATHS[format]
     if format in ("tf_saved_model", "litert"):
         options["step_only"] = True
     write(model, path, format, **options)

@@ -1,5 +1,7 @@
 """After `adapt` the drive x W + b has mean zero, and nothing else changed."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -296,10 +298,6 @@ def masked_stack(x, backwards=False):
     return model, x, expected
 
 
-def masked_stack_backwards(x):
-    return masked_stack(x, backwards=True)
-
-
 def wrappers_and_models_inside(x):
     first = RIN(2, return_sequences=True)
     both_ways = keras.layers.Bidirectional(RIN(3))
@@ -334,10 +332,6 @@ def slices(x, masking=()):
     sentences = documents.reshape(12, 6, 2)
     steps = (sentences != 0).any(axis=-1) | (not masking)
     return model, documents, lambda: [(rin, sentences, steps)]
-
-
-def masked_slices(x):
-    return slices(x, [keras.layers.Masking()])
 
 
 def mask_given_beside_the_inputs_of_the_model(x):
@@ -393,25 +387,21 @@ def inputs_in_a_dict(x, names="ab"):
     return model, data, lambda: [(rins[name], data[name]) for name in names]
 
 
-def one_input_in_a_dict(x):
-    return inputs_in_a_dict(x, "a")
-
-
 MODELS = [
     masked_model_inside,
     mask_of_an_embedding,
     masked_stack,
-    masked_stack_backwards,
+    functools.partial(masked_stack, backwards=True),
     wrappers_and_models_inside,
     model_inside_of_two_inputs,
     slices,
-    masked_slices,
+    functools.partial(slices, masking=[keras.layers.Masking()]),
     mask_given_beside_the_inputs_of_the_model,
     stateful_layers,
     no_mask_for_a_layer_without_support,
     model_that_keras_cannot_copy,
     inputs_in_a_dict,
-    one_input_in_a_dict,
+    functools.partial(inputs_in_a_dict, names="a"),
 ]
 
 

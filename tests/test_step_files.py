@@ -14,6 +14,7 @@ from models import MODELS
 from models import blocks_of
 from models import some_input
 from step_files import ON_TENSORFLOW
+from step_files import PATHS
 from step_files import assert_near
 from step_files import write
 from step_files import write_and_run
@@ -24,14 +25,6 @@ from keras_rin.export import export_saved_model
 from keras_rin.layers import RIN
 
 pytestmark = [ON_TENSORFLOW, pytest.mark.one_backend]
-PATHS = {
-    "c": "rin.h",
-    "litert": "step.tflite",
-    "onnx": "step.onnx",
-    "tf_saved_model": "streaming",
-}
-
-
 DEFAULT = [("litert", "stacked cells last"), ("onnx", "in a model")]
 GRAPHS = [
     pytest.param(
