@@ -118,17 +118,3 @@ def test_the_folder_has_the_model_that_was_scored(
     report = (tmp_path / "report.md").read_text()
     assert "RIN" in report and result.verdict in report
     assert "data.png" in report and (tmp_path / "data.png").exists()
-
-
-@pytest.mark.exhaustive
-@pytest.mark.one_backend
-def test_readme_has_the_data_set_that_needs_a_network_most():
-    """Where a regression gains least over the most frequent class."""
-    pytest.importorskip("sktime")
-    names = "ArrowHead BasicMotions GunPoint ItalyPowerDemand JapaneseVowels"
-    gains = {}
-    for name in f"{names} OSULeaf PLAID ACSF1".split():
-        scores = _baselines.scores(_split.split(recordings.read(name)))
-        constant, regression = ([*scores.values()][n][0] for n in (0, 1))
-        gains[name] = regression.mean() - constant.mean()
-    assert min(gains, key=gains.get) == "GunPoint"
