@@ -81,7 +81,8 @@ def min_gru():
 def residual_rnn():
     options = {"penalty": 0.1, "margin": 0.2, "return_sequences": True}
     cell = keras.layers.RNN(layers.ResidualRNNCell(3, 5))
-    return sequential(SEQUENCE, layers.ResidualRNN(4, 6, **options), cell)
+    residual = layers.ResidualRNN(4, 6, **options)
+    return sequential(SEQUENCE, layers.StreamFeatures(4), residual, cell)
 
 
 def noisy():
