@@ -393,15 +393,6 @@ def test_what_once_did_not_compile(layer, tmp_path):
         compile_object(tmp_path, f"gcc -std=c99 {STRICTER}", stem)
 
 
-@pytest.mark.parametrize(
-    "stem", ["features", "stddef", "stdio", "Math", "2rin", "a-b", "a_private"]
-)
-def test_a_stem_that_c_has_is_refused(stem, tmp_path):
-    with pytest.raises(ValueError, match=f"library of C.*{stem}"):
-        header(chain(RIN(3)), tmp_path, stem)
-    assert not list(tmp_path.iterdir())
-
-
 def named(layer, activation):
     dense = layers.Dense(2, activation, name="private")
     return chain(RIN(3, name=layer), dense)

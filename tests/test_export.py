@@ -257,8 +257,8 @@ def test_an_output_in_a_dictionary_is_served(tmp_path):
 
 
 X = np.arange(40).reshape(1, 20, 2)
-NO_PREFIX = """rin.c math.h 3rin.h my-rin.h r\u00fcn.h _rin.h a_private.h
-    private_a.h""".split()
+NO_PREFIX = """rin.c math.h Math.h stddef.h stdio.h features.h 3rin.h my-rin.h
+    r\u00fcn.h _rin.h a_private.h private_a.h""".split()
 REFUSED = [
     (export_saved_model, "m.tflite", {}, "call `export_litert`"),
     (export_saved_model, "m.onnx", {}, "call `export_onnx`"),

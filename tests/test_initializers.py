@@ -83,11 +83,16 @@ def test_each_gate_of_an_lstm_has_its_matrix(initializer, gates):
     assert_same(built(lstm).cell.recurrent_kernel, expected)
 
 
-@pytest.mark.parametrize("seed", [None, keras.random.SeedGenerator(7)])
-def test_gates_draw_different_numbers(seed):
+@pytest.mark.parametrize("seed", [None, 7, keras.random.SeedGenerator(7)])
+@pytest.mark.parametrize("wrap", [lambda seeded: seeded, Offset])
+def test_parts_draw_different_numbers(wrap, seed):
     normal = keras.initializers.RandomNormal(seed=seed)
-    kernel = to_numpy(PerGate(normal)((3, 12)))
+    kernel = to_numpy(PerGate(wrap(normal))((3, 12)))
     assert len(np.unique(kernel)) == 36
+    options = {"recurrent_initializer": wrap(normal)}
+    cell = DeepTransitionRINCell(4, bias_initializer=normal, **options)
+    _, first, bias, second, bias_2 = built(cell).get_weights()
+    assert (first != second).all() and (bias != bias_2).all()
 
 
 @pytest.mark.parametrize("wrap", [lambda seeded: seeded, Offset])

@@ -208,3 +208,30 @@ def test_states_and_jacobians_are_those_of_numpy(rng, make, step):
             np.testing.assert_allclose(
                 jacobians[row, t], expected, jacobian_error, jacobian_error
             )
+
+
+@pytest.mark.one_backend
+def test_the_gate_of_a_min_gru_begins_at_its_bias():
+    layer = built(layers.MinGRU(3, bias_initializer="ones"))
+    np.testing.assert_array_equal(layer.get_weights()[1], [-3] * 3 + [1] * 3)
+
+
+def test_dropout_of_a_min_gru_has_one_mask_for_all_steps():
+    layer = layers.MinGRU(
+        64, kernel_initializer="ones", gate_bias=50, dropout=0.5, seed=1
+    )
+    layer.return_sequences = True
+    outputs = to_numpy(layer(np.ones((4, 5, 1)), training=True))
+    assert {*np.unique(outputs.round(4))} == {0.0, 2.0}
+    np.testing.assert_array_equal(outputs, np.repeat(outputs[:, :1], 5, axis=1))
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("make", [layers.MinGRU, layers.MinGRUCell])
+@pytest.mark.parametrize(
+    "options",
+    [{"recurrent_dropout": 0.1}, {"reset_after": True}, {"implementation": 1}],
+)
+def test_what_has_no_meaning_in_a_min_gru_is_refused(make, options):
+    with pytest.raises(TypeError, match=f"Received: {next(iter(options))}"):
+        make(3, **options)

@@ -24,10 +24,6 @@ def blocks_of(model):
     ]
 
 
-def shapes_of_blocks(model):
-    return [tuple(block.output.shape[1:]) for block in blocks_of(model)]
-
-
 def test_by_default_it_is_the_network_of_the_paper():
     model = residual_convnet()
     kernels = model.trainable_weights
@@ -36,7 +32,8 @@ def test_by_default_it_is_the_network_of_the_paper():
     assert model.count_params() == 13_538_736 + 256 * 10
     assert len(model.non_trainable_weights) == 1
     stages = [(32, 32, 64), (16, 16, 128), (8, 8, 256)]
-    assert shapes_of_blocks(model) == [s for s in stages for _ in range(9)]
+    shapes = [tuple(block.output.shape[1:]) for block in blocks_of(model)]
+    assert shapes == [s for s in stages for _ in range(9)]
 
 
 def test_its_projection_is_drawn_once_and_not_trained():
@@ -112,14 +109,10 @@ def test_it_works_where_channels_come_first():
 @pytest.mark.parametrize(
     "option, message",
     [
-        ({"num_classes": 0}, "expected a positive integer.*units=0"),
-        ({"stem_filters": 0}, "filters=0"),
         ({"filters": (4, 0)}, "`filters` must be an integer.*filters=0"),
         ({"filters": (8, 6)}, "stage2_block1 .* at most filters=6 channels"),
         ({"stem_filters": 5}, "stage1_block1 .* at most filters=4 channels"),
         ({"input_shape": (8, 7, 3)}, r"divisible by strides=\(2, 2\).*8, 7, 4"),
-        ({"input_shape": (8, 8)}, "stem.*expected min_ndim=4"),
-        ({"kernel_initializer": "no_such_name"}, "no_such_name"),
     ],
 )
 def test_what_makes_no_network_is_refused(option, message):

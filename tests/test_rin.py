@@ -12,7 +12,6 @@ import references
 from references import assert_same
 from references import to_numpy
 
-from keras_rin.initializers import Offset
 from keras_rin.layers import RIN
 from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import RINCell
@@ -47,16 +46,6 @@ def test_the_default_offsets_are_small_and_differ(make):
         assert abs(offset.std() - 0.001) < 0.0001
         assert abs(offset.mean()) < 0.0001
     assert len({offset[0, 0] for offset in offsets}) == len(offsets)
-
-
-@pytest.mark.parametrize("seed", [None, 7, keras.random.SeedGenerator(7)])
-@pytest.mark.parametrize("wrap", [lambda start: start, Offset])
-def test_the_two_offsets_and_biases_differ(wrap, seed):
-    normal = NORMAL(seed=seed)
-    options = {"recurrent_initializer": wrap(normal)}
-    cell = DeepTransitionRINCell(4, bias_initializer=normal, **options)
-    _, first, bias, second, bias_2 = built(cell).get_weights()
-    assert (first != second).all() and (bias != bias_2).all()
 
 
 @CELLS
