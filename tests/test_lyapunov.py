@@ -10,10 +10,6 @@ from keras_rin.diagnostics import lyapunov_spectrum
 from keras_rin.diagnostics import state_jacobians
 
 
-def linear(matrix):
-    return simple_rnn(matrix, activation=None)
-
-
 @pytest.mark.parametrize("kind", ["LSTM", "SimpleRNN"])
 def test_their_sum_is_the_mean_logarithm_of_the_determinant(rng, kind):
     layer = built(getattr(keras.layers, kind)(3))
@@ -101,7 +97,7 @@ def test_they_are_means_over_unmasked_steps(rng, warmup, lengths, backwards):
     ],
 )
 def test_what_has_no_exponents_is_refused(gain, arguments, message):
-    layer = linear(gain * np.eye(2))
+    layer = simple_rnn(gain * np.eye(2), activation=None)
     with pytest.raises(ValueError, match=message):
         lyapunov_spectrum(layer, np.ones((1, 20, 1)), **arguments)
 

@@ -65,17 +65,16 @@ def test_it_measures_what_the_first_update_sees(data):
     assert report.gradient_norm == pytest.approx(norm, rel=1e-4)
 
 
-def wrapped():
-    adam = keras.optimizers.Adam(clipvalue=1.0)
-    return keras.optimizers.LossScaleOptimizer(adam)
+ADAM = keras.optimizers.Adam
+LOSS_SCALE = keras.optimizers.LossScaleOptimizer
 
 
 @pytest.mark.parametrize(
     "make, is_clipped",
     [
-        (keras.optimizers.Adam, False),
-        (lambda: keras.optimizers.Adam(global_clipnorm=1.0), True),
-        (wrapped, True),
+        (ADAM, False),
+        (lambda: ADAM(global_clipnorm=1.0), True),
+        (lambda: LOSS_SCALE(ADAM(clipvalue=1.0)), True),
     ],
 )
 def test_clipping_is_found_inside_another_optimizer_too(make, is_clipped, data):

@@ -122,13 +122,9 @@ def test_the_next_release_has_files_of_every_class(tmp_path):
         assert_same_outputs(file)
 
 
-def config_of(item):
-    return keras.saving.serialize_keras_object(make(item))
-
-
 def broken_configs(name):
     """The config of a class with another value of one of its keys."""
-    good = config_of(OBJECTS[name])
+    good = keras.saving.serialize_keras_object(make(OBJECTS[name]))
     for key, value in good["config"].items():
         for junk in junk_for(key, value):
             broken = copy.deepcopy(good)

@@ -17,11 +17,6 @@ from keras_rin.layers import DeepTransitionRINCell
 from keras_rin.layers import RINCell
 from keras_rin.regularizers import IdentityOffsetL2
 
-
-def sine(z):
-    return keras.ops.sin(z)
-
-
 # The first two in the default tier.
 OPTIONS = [
     {
@@ -36,7 +31,7 @@ OPTIONS = [
         "trainable": False,
     },
     {"zero_output_for_mask": True, "return_sequences": True},
-    {"activation": sine},
+    {"activation": keras.ops.sin},
     {"use_bias": False, "activation": keras.activations.linear},
     {"go_backwards": True, "return_sequences": True},
     {"return_state": True, "return_sequences": True},
