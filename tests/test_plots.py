@@ -48,6 +48,9 @@ CYCLES = diagnostics.Cycles(*diagnostics.Cycles._fields)._replace(
     expanding=np.array([0, 1]),
     dimension=np.array([0, 0]),
 )
+NO_CYCLES = diagnostics.Cycles(
+    *(field if isinstance(field, str) else field[:0] for field in CYCLES)
+)
 BRANCHES = diagnostics.Branches(*diagnostics.Branches._fields)._replace(
     intervals=np.array([[0, 0.5], [0.2, 0.5]]),
     states=np.sin(np.arange(12)).reshape(2, 2, 3),
@@ -105,17 +108,7 @@ REFUSED = [
     ("fixed_points", '`ax` must .*="3d"', POINTS, {"components": 3}),
     ("fixed_points", r"project\(states\)", POINTS, {"project": np.eye(3)}),
     ("fixed_points", "`color_by` .* shape", POINTS, {"color_by": [1, 2]}),
-    (
-        "cycles",
-        "must have a cycle",
-        CYCLES._replace(
-            states=np.zeros((0, 3, 3)),
-            multipliers=np.zeros((0, 3)),
-            neutral=np.zeros(0, int),
-            expanding=np.zeros(0, int),
-            dimension=np.zeros(0, int),
-        ),
-    ),
+    ("cycles", "must have a cycle", NO_CYCLES),
     ("branches", "must have a piece", NO_BRANCHES),
     ("branches", r"project\(states\)", BRANCHES, {"project": np.eye(3)}),
     ("cycles", r"project\(states\)", CYCLES, {"project": np.eye(3)}),
@@ -370,10 +363,22 @@ def rotation_map():
     return layer
 
 
+# Three points have their mean in the middle, and so have fixed points.
 @pytest.mark.parametrize(
-    "plane", [2 * np.eye(3)[:2], [[1, 0, 0], [-1, 0, 0], [0, 1, 0]]]
+    "plane, middle, basis, kinds",
+    [
+        (2 * np.eye(3)[:2], [1 / 3, 0, 1 / 3], np.eye(3)[:2], []),
+        (
+            [[1, 0, 0], [-1, 0, 0], [0, 1, 0]],
+            [0, 1 / 3, 0],
+            np.diag([-1, 1, 0])[:2],
+            ["1 stable", "1 saddle (1 expanding direction)"],
+        ),
+    ],
 )
-def test_a_flow_has_the_speed_and_the_points_of_its_plane(plane):
+def test_a_flow_has_the_speed_and_the_points_of_its_plane(
+    plane, middle, basis, kinds
+):
     """|F(s) - s| = sqrt(2) |s| in a plane that turns by a right angle."""
     members = [np.zeros((1, 3)), np.array([[0.0, 0, 1]]), np.eye(3)[:1]]
     points = POINTS._replace(
@@ -385,27 +390,17 @@ def test_a_flow_has_the_speed_and_the_points_of_its_plane(plane):
         members=members,
     )
     options = {"fixed_points": points, "extent": 2.0, "points": 5}
-    figure = plots.plot_flow(rotation_map(), plane, **options)
+    layer = rotation_map()
+    figure = plots.plot_flow(layer, plane, **options)
     axes, bar = figure.axes
     assert bar.get_ylabel() == "speed |F(s, x) - s|"
     mesh = axes.collections[0]
     x, y = np.moveaxis(np.asarray(mesh.get_coordinates()), -1, 0)
-    # Three points have their mean in the middle, and so have fixed points.
-    corners = plane if len(plane) == 3 else np.concatenate(members)
-    middle = np.mean(corners, axis=0)
-    turned = np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 0.5]])
-    basis = (
-        np.eye(3)[:2] if len(plane) == 2 else np.array([[-1, 0, 0], [0, 1, 0]])
-    )
     states = middle + np.stack([x.ravel(), y.ravel()], axis=1) @ basis
-    speeds = np.linalg.norm(states @ turned - states, axis=1)
+    turned = states @ layer.get_weights()[1]
+    speeds = np.linalg.norm(turned - states, axis=1)
     np.testing.assert_allclose(mesh.get_array().ravel(), speeds, atol=1e-12)
-    lines = drawn_lines(figure)
-    assert list(lines) == (
-        ["1 stable", "1 saddle (1 expanding direction)"]
-        if len(plane) == 3
-        else []
-    )
+    assert list(drawn_lines(figure)) == kinds
 
 
 @pytest.mark.parametrize(
