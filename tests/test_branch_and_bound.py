@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from cases import first_of
 from references import built
-from test_all_fixed_points import in_order
-from test_all_fixed_points import network
-from test_all_fixed_points import points_by_linear_programs
+from relu_networks import in_order
+from relu_networks import network
+from relu_networks import points_by_linear_programs
 
 from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics._fixed_points import active_sets

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from cases import first_of
 from references import built
-from test_all_fixed_points import RATE
-from test_all_fixed_points import network
+from relu_networks import RATE
+from relu_networks import network
 
 from keras_rin import diagnostics
 from keras_rin.layers import RIN

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cases import first_of
 from references import built
-from test_all_fixed_points import in_order
+from relu_networks import in_order
 
 from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics._fixed_points import active_sets

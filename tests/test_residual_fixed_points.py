@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from cases import first_of
 from references import built
+from relu_networks import in_order
 from scipy import optimize
 from scipy.sparse import csgraph
-from test_all_fixed_points import in_order
 
 from keras_rin import _cell_descriptions
 from keras_rin.diagnostics import fixed_points
