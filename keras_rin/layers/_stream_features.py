@@ -9,7 +9,7 @@ from keras import ops
 from keras_rin import _arguments
 from keras_rin.layers._sequence_layer import CellLayer
 
-SMALLEST = 1e-9  # share of a mean, below the rounding of float32
+SMALLEST = 1e-17  # share of a mean, below the rounding of float64
 
 
 class StreamFeaturesCell(keras.layers.Layer):
