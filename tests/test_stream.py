@@ -217,6 +217,7 @@ def small(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     networks = ("GRU", False, (200, 3), (0.03,)), ("RIN", True, (3,), (0.01,))
     monkeypatch.setattr(_stream_networks, "NETWORKS", networks)
+    monkeypatch.setattr(_stream_networks, "OTHERS", ())
     monkeypatch.setattr(_stream_networks._training, "EPOCH", 3)
     monkeypatch.setattr(_headers, "SEQUENCES", 2)
 

@@ -40,11 +40,10 @@ def train_stream(
 ) -> _report.Result:
     """Trains what follows an endless stream, and writes it in C.
 
-    A MinGRU, a GRU and a RIN, as large as `flash` permits, are trained on
-    joined windows with a loss at every step; MinGRU and RIN also read
-    `StreamFeatures`. The best on the validation is
-    trained longer and tested. A regression on the last rows is what `rin.h` is
-    where it is better on the validation.
+    A MinGRU with and without `StreamFeatures` and a RIN with them, as large as
+    `flash` permits, are trained on joined windows with a loss at every step.
+    The best on the validation is trained longer and tested. A regression on
+    the last rows is what `rin.h` is where it is better on the validation.
 
     Args:
         data: A log: `Recordings`, or what `read` takes.
@@ -77,9 +76,9 @@ def train_stream(
     with Store(output, data, join, window) as store:
         _report.draw_data(data, folder / "data.png")
         stream = _Stream(parts, window, device)
-        count, layers = updates or UPDATES, _stream_networks.LAYERS
+        count, networks = updates or UPDATES, _stream_networks.networks(layer)
         search = Search(
-            stream.candidates([layer] if layer else layers, flash),
+            stream.candidates(networks, flash),
             store,
             lambda answers: np.mean(answers == stream.y[1]),
             range(seed, seed + seeds),
@@ -115,12 +114,12 @@ class _Stream:
         self.x = [self.counts.of(part.x) for part in parts]
         self.sizes = sorted({max(2, window // 2**n) for n in range(4)})
 
-    def candidates(self, layers, flash):
-        """Each layer, as large as the flash permits where that is measured."""
+    def candidates(self, networks, flash):
+        """Each of them, as large as the flash permits where it is measured."""
         candidates, least = [], []
         classes = len(self.parts[0].classes)
-        for layer, has_features, sizes, rates in _stream_networks.NETWORKS:
-            for units in sizes if layer in layers else ():
+        for layer, has_features, sizes, rates in networks:
+            for units in sizes:
                 arguments = layer, has_features, units, self.windows, classes
                 build = functools.partial(_stream_networks.Network, *arguments)
                 with tempfile.TemporaryDirectory() as folder:

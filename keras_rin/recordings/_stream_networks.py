@@ -23,11 +23,23 @@ LAYERS: dict = {
 # usual first.
 NETWORKS = (
     ("MinGRU", True, (44, 21, 7), (0.03, 0.01, 0.1)),
-    ("RIN", True, (33, 21, 9), (0.01, 0.003, 0.03)),
     ("MinGRU", False, (95, 47, 16), (0.03, 0.01, 0.1)),
-    ("GRU", False, (21, 14, 7), (0.03, 0.01, 0.1)),
-    ("RIN", False, (38, 24, 12), (0.01, 0.003, 0.03)),
+    ("RIN", True, (33, 21, 9), (0.01, 0.003, 0.03)),
 )
+# Those of a layer that is asked for.
+OTHERS = (
+    ("RIN", False, (38, 24, 12), (0.01, 0.003, 0.03)),
+    ("GRU", False, (21, 14, 7), (0.03, 0.01, 0.1)),
+)
+
+
+def networks(layer=None):
+    """Which are tried, of this layer alone or of any."""
+    if layer is None:
+        return NETWORKS
+    return [network for network in NETWORKS + OTHERS if network[0] == layer]
+
+
 CHUNK = 4096  # rows that are answered at a time
 
 
