@@ -22,8 +22,6 @@ regression reads windows of 32 steps ([windows](#windows)) of the same people.
 
 import functools
 import itertools
-import pathlib
-import tempfile
 
 import keras
 import numpy as np
@@ -36,7 +34,6 @@ from engine import record
 from engine.measurement import Variant
 from engine.partial_runs import PartialRuns
 from engine.verdicts import mean_of
-from keras_rin.export import export_c
 from keras_rin.layers import StreamFeatures
 
 WINDOW = 16  # steps, of the running mean
@@ -122,11 +119,8 @@ def hour_of_headers(tested, inputs, layer, units, people, seeds, hour):
         model = integers.trained_model(
             layer, units, trained, others, INPUTS[inputs]
         )
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "rin.h")
-            calibration = np.round(seen / integers.COUNT)
-            header = export_c(model, path, "integer", calibration)
-            answers = integers.answers_of(header, np.round(x / integers.COUNT))
+        with integers.header_of(model, "integer", seen) as header:
+            answers = integers.answers_of(header, x)
             if number == 0:
                 results["costs"] = integers.costs_of(header)
         right = np.reshape(answers == y, (hour, MINUTE))

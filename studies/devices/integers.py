@@ -9,6 +9,7 @@ run's header: flash and RAM as compiled with `-Os`, instructions in QEMU,
 cycles in simavr. An `—` is more than the processor has.
 """
 
+import contextlib
 import functools
 import pathlib
 import tempfile
@@ -80,13 +81,9 @@ def compared(tested, layer, seeds, test):
         )
         answers = {}
         for form, arithmetic in FORMS.items():
-            calibration = None
-            if form == "integers":
-                calibration = np.round(seen / COUNT)
-            with tempfile.TemporaryDirectory() as folder:
-                path = pathlib.Path(folder, "rin.h")
-                header = export_c(model, path, arithmetic, calibration)
-                answers[form] = answers_of(header, np.round(x / COUNT))
+            calibration = seen if form == "integers" else None
+            with header_of(model, arithmetic, calibration) as header:
+                answers[form] = answers_of(header, x)
                 if number == 0:
                     results["costs"][form] = costs_of(header)
         right = {f: round(np.mean(a == y), 5) for f, a in answers.items()}
@@ -120,9 +117,18 @@ def trained_model(layer, units, trained, people, features=None):
     return model
 
 
+@contextlib.contextmanager
+def header_of(model, arithmetic, seen=None):
+    """The header of a model of counts, calibrated with streams or without."""
+    calibration = None if seen is None else np.round(seen / COUNT)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "rin.h")
+        yield export_c(model, path, arithmetic, calibration)
+
+
 def answers_of(header, x):
-    """The largest output of each step, `(streams, steps)`."""
-    return header.predict(x).argmax(axis=-1)
+    """The largest output of each step of streams, `(streams, steps)`."""
+    return header.predict(np.round(x / COUNT)).argmax(axis=-1)
 
 
 def costs_of(header):

@@ -17,7 +17,6 @@ channel 0 and 0 in the others. Seconds are those of the processor, beside other
 work.
 """
 
-import functools
 import time
 
 import keras
@@ -34,23 +33,22 @@ from keras_rin.layers import RIN
 from keras_rin.layers import MinGRU
 from keras_rin.layers import ResidualRNN
 
+
+def identity_rnn():
+    return keras.layers.SimpleRNN(
+        42, activation="relu", recurrent_initializer="identity"
+    )
+
+
 LAYERS = {
-    "ResidualRNN": functools.partial(ResidualRNN, 16, 50),
-    "ResidualRNN, no penalty": functools.partial(
-        ResidualRNN, 16, 50, penalty=0.0
-    ),
-    "ResidualRNN, no margin": functools.partial(
-        ResidualRNN, 16, 50, margin=0.0
-    ),
-    "RIN": functools.partial(RIN, 42),
-    "IRNN": functools.partial(
-        keras.layers.SimpleRNN,
-        *(42, "relu"),
-        recurrent_initializer="identity",
-    ),
-    "GRU": functools.partial(keras.layers.GRU, 23),
-    "LSTM": functools.partial(keras.layers.LSTM, 20),
-    "MinGRU": functools.partial(MinGRU, 100),
+    "ResidualRNN": lambda: ResidualRNN(16, 50),
+    "ResidualRNN, no penalty": lambda: ResidualRNN(16, 50, penalty=0.0),
+    "ResidualRNN, no margin": lambda: ResidualRNN(16, 50, margin=0.0),
+    "RIN": lambda: RIN(42),
+    "IRNN": identity_rnn,
+    "GRU": lambda: keras.layers.GRU(23),
+    "LSTM": lambda: keras.layers.LSTM(20),
+    "MinGRU": lambda: MinGRU(100),
 }
 CHANGES, PENALTY = ", penalty on changes", 1e-3
 FIXED = tuple(LAYERS)[:3]  # at 0.001, without clipping

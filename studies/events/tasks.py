@@ -5,6 +5,7 @@ one, which is 0 elsewhere.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import keras
@@ -48,12 +49,12 @@ def noisy_adding(noise):
     return generate
 
 
-def symbols(rng, samples, length, count):
-    """So many events in turn, each one of two symbols."""
-    x, rows = background(rng, samples, length, 2), np.arange(samples)
-    drawn = rng.integers(2, size=(samples, count))
+def symbols(rng, samples, length, count, kinds=2, within=None):
+    """So many events in turn, each a symbol, within the first steps or all."""
+    x, rows = background(rng, samples, length, kinds), np.arange(samples)
+    drawn = rng.integers(kinds, size=(samples, count))
     for number in range(count):
-        steps = place(rng, number, count, samples, length)
+        steps = place(rng, number, count, samples, within or length)
         x[rows, steps, 1 + drawn[:, number]] = 1
     return x, drawn
 
@@ -87,18 +88,9 @@ def cued_match(rng, samples, length):
     return x, (first == second).astype(int)
 
 
-def copying(apart):
-    """Four symbols of four, answered together: at the first steps, or apart."""
-
-    def generate(rng, samples, length):
-        x, rows = background(rng, samples, length, 4), np.arange(samples)
-        drawn = rng.integers(4, size=(samples, 4))
-        for number in range(4):
-            steps = place(rng, number, 4, samples, length if apart else 4)
-            x[rows, steps, 1 + drawn[:, number]] = 1
-        return x, drawn
-
-    return generate
+# Four symbols of four, answered together: at the first steps, or apart.
+selective_copying = functools.partial(symbols, count=4, kinds=4)
+copying = functools.partial(selective_copying, within=4)
 
 
 def symbol_loss(y, outputs):
@@ -174,7 +166,9 @@ TASKS = {
     "counting": Task(counting, 2, 1, "mse", is_nearest),
     "flip-flops, closer": Task(flip_flop(20), 4, 3, "mse", are_signs),
     "match of the cued": Task(cued_match, 4, 2, CROSS_ENTROPY, is_class),
-    "copying": Task(copying(False), 5, 16, symbol_loss, are_symbols),
-    "selective copying": Task(copying(True), 5, 16, symbol_loss, are_symbols),
+    "copying": Task(copying, 5, 16, symbol_loss, are_symbols),
+    "selective copying": Task(
+        selective_copying, 5, 16, symbol_loss, are_symbols
+    ),
     "changes of a level": Task(levels, 2, 1, "mse", is_nearest),
 }

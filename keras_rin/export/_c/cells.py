@@ -102,11 +102,8 @@ class Features(Operation):
     """How much the channels of a stream move, of a `StreamFeatures`."""
 
     def __init__(self, layer):
-        self.name, self.window, self.inner = (
-            layer.name,
-            layer.window,
-            layer.cell,
-        )
+        self.name, self.window = layer.name, layer.window
+        self.inner = layer.cell
 
     def write(self, program, x, size, is_last):
         states = program.state(self.name, 2 * size + 1)

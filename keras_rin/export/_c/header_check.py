@@ -47,7 +47,7 @@ class HeaderCheck(_Comparison):
         ]
         if self.trend is not None:
             lines.append(
-                f"From the first tenth of the steps to the last these change "
+                "From the first tenth of the steps to the last these change "
                 f"by {self.trend:+.2%}."
             )
         if self.saturated is not None:
