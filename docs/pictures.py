@@ -321,9 +321,9 @@ def draw_tutorial():
 
 
 def draw_dynamics():
-    """Two pictures of a rate network, which the page about dynamics draws."""
+    """The picture of a rate network, which the page about dynamics draws."""
     _, names = run("docs/dynamics.md")
-    return {"rates": names["rates"], "sweep": names["sweep"]}
+    return {"rates": names["rates"]}
 
 
 def draw_recurrent_identity():

@@ -79,14 +79,6 @@ def test_messages_that_are_explained_are_those_of_the_package():
     assert others == {"Could not locate class 'RIN'"}  # of Keras
 
 
-def test_each_fault_of_the_page_names_a_test():
-    page = TEXTS[ROOT / "docs" / "robustness.md"]
-    named = re.findall(r"^\|.*\| `(\w+)` \|$", page, re.M)
-    assert len(named) == len(re.findall(r"^\| [^|]", page, re.M)) - 5
-    tests = "".join(path.read_text() for path in ROOT.glob("tests/test_*.py"))
-    assert set(named) <= set(re.findall(r"^def (test_\w+)", tests, re.M))
-
-
 def test_the_pictures_of_the_pages_are_drawn(tmp_path, monkeypatch):
     """Without those whose code a page has, which runs above, but for one."""
     pytest.importorskip("matplotlib")
@@ -101,7 +93,7 @@ def test_the_pictures_of_the_pages_are_drawn(tmp_path, monkeypatch):
     pictures.main([])
     names = {path.stem for path in tmp_path.iterdir()}
     of_several = {"accuracy", "eigenvalues", "gradient_norms"}
-    of_several |= {"gradients", "rates", "sweep"}
+    of_several |= {"gradients", "rates"}
     shown = re.findall(
         r"\](?:\(|\(docs/)pictures/(\w+)\.svg\)", "".join(TEXTS.values())
     )
