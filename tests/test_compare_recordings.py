@@ -116,5 +116,6 @@ def test_the_folder_has_the_model_that_was_scored(
     assert best["validation"].iloc[0] == best["validation"].max()
     assert f"model.keras is {best['training'].iloc[0]}." in result.lines
     report = (tmp_path / "report.md").read_text()
-    assert "RIN" in report and result.verdict in report
+    rates = {f" {rate:g} " for rate in result.trials["rate"]}
+    assert all(text in report for text in {"RIN", result.verdict} | rates)
     assert "data.png" in report and (tmp_path / "data.png").exists()

@@ -42,10 +42,11 @@ class Result(typing.NamedTuple):
     output: str
 
     def __repr__(self) -> str:
-        form = {"float_format": "{:.3f}".format, "na_rep": ""}
+        rates = {"rate": "{:g}".format}
+        form = {"float_format": "{:.3f}".format, "formatters": rates}
         frames = [self.trials, self.table, self.recalls]
         texts = [
-            frame.to_string(index=False, **form)
+            frame.to_string(index=False, na_rep="", **form)
             for frame in frames
             if len(frame)
         ]
