@@ -131,7 +131,7 @@ class Pieces:
         solutions, singular_sets = _solve(self.network, units)
         polyhedra = []
         for singular_set in singular_sets:
-            points, polyhedron = _solve_singular(self.network, singular_set)
+            points, polyhedron = solve_singular(self.network, singular_set)
             solutions += points
             polyhedra += polyhedron
         self.isolated += solutions
@@ -244,7 +244,7 @@ def _fixed_points(network, units, coordinates, norms):
     ]
 
 
-def _solve_singular(network, units):
+def solve_singular(network, units):
     """The isolated points, or the polyhedron, of a set that is not regular."""
     matrix, drive = (array[0] for array in network.equations(units[None]))
     left, values, right = np.linalg.svd(matrix.T)  # M^T z = r

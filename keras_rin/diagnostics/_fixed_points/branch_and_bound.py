@@ -228,17 +228,6 @@ class Search:
         # Undecided by the solver: each pair may have either sign.
         return np.ones((2, len(is_free)))
 
-    def range_of_last(self, is_off, is_on):
-        """The smallest and the largest last entry of y in a branch, or None."""
-        lower, upper = self._bounds(is_off, is_on)
-        lower[: self._problem.pairs] = 0  # with the ends of active sets
-        size = self._problem.rows.shape[1]
-        last = 1.0 * (np.arange(len(lower)) == size - 1)
-        points = [self._minimum(sign * last, lower, upper) for sign in (1, -1)]
-        if any(point is None for point in points):
-            return None
-        return [point[size - 1] for point in points]
-
     def _minimum(self, cost, lower, upper):
         self._count += 1
         return minimum(cost, self._problem.rows, lower, upper)
