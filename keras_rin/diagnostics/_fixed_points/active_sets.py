@@ -16,6 +16,7 @@ import scipy
 from keras_rin.diagnostics._fixed_points.branch_and_bound import Problem
 from keras_rin.diagnostics._fixed_points.branch_and_bound import Search
 from keras_rin.diagnostics._fixed_points.branch_and_bound import network_problem
+from keras_rin.diagnostics._fixed_points.branch_and_bound import run
 from keras_rin.diagnostics._fixed_points.polyhedra import Polyhedron
 from keras_rin.diagnostics._matrices.spectrum import ROUNDING
 
@@ -185,8 +186,8 @@ def enumerated(network):
 def searched(network, seconds=None):
     """The `Pieces` that branch and bound finds, and its evidence."""
     pieces = Pieces(network)
-    search = Search(network.problem, pieces.accept, network.tolerance, seconds)
-    return pieces, search.run()
+    search = Search(network.problem, pieces.accept, network.tolerance)
+    return pieces, run(search, seconds, "simplex")
 
 
 def active_sets(units):

@@ -12,6 +12,7 @@ from keras_rin.diagnostics._fixed_points import kinds
 from keras_rin.diagnostics._fixed_points.branch_and_bound import Search
 from keras_rin.diagnostics._fixed_points.branch_and_bound import SearchEvidence
 from keras_rin.diagnostics._fixed_points.branch_and_bound import network_problem
+from keras_rin.diagnostics._fixed_points.branch_and_bound import run
 from keras_rin.diagnostics._fixed_points.fixed_points import checked_limits
 from keras_rin.diagnostics._fixed_points.threshold_linear import (
     threshold_linear,
@@ -136,7 +137,7 @@ def fixed_point_branches(
     problem = network_problem(
         network.matrix, begin, directions=[end - begin], limits=[[0, 1]]
     )
-    evidence = Search(problem, line.accept, tolerance, seconds).run()
+    evidence = run(Search(problem, line.accept, tolerance), seconds, "simplex")
     pieces = line.distinct_pieces()
     pieces.sort(key=operator.itemgetter("intervals", "expanding"))
     fields = kinds.columns(
