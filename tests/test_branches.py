@@ -102,6 +102,14 @@ def test_a_continuum_over_an_interval_is_a_piece_of_a_dimension():
     assert not branches.stable.any()
 
 
+def test_a_continuum_at_one_input_is_vertical():
+    """A unit that holds any value where another one allows u = 1 alone."""
+    branches = along(np.diag([1.0, 2.0]), [0.0, 1.0], [0.0, 0.0])
+    assert branches.intervals.tolist() == [[1, 1]]
+    assert branches.dimension.tolist() == [1]
+    assert np.ptp(branches.states[0, :, 0]) > 1
+
+
 def test_the_ends_of_a_line_are_checked():
     layer = built(RIN(3))
     for ends, name in (

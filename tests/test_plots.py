@@ -1,8 +1,8 @@
-import keras
 import matplotlib.pyplot
 import numpy as np
 import pytest
 from references import drawn_lines
+from references import simple_rnn
 
 from keras_rin import diagnostics
 from keras_rin import plots
@@ -356,11 +356,7 @@ def test_a_bifurcation_diagram_has_dashed_pieces_and_folds():
 
 def rotation_map():
     """A layer that turns its plane and shrinks what is beside it."""
-    layer = keras.layers.SimpleRNN(3, activation=None)
-    layer.build((None, None, 1))
-    matrix = np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 0.5]])
-    layer.set_weights([np.ones((1, 3)), matrix, np.zeros(3)])
-    return layer
+    return simple_rnn(np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 0.5]]), None)
 
 
 # Three points have their mean in the middle, and so have fixed points.

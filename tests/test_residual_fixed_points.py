@@ -2,7 +2,6 @@
 
 import itertools
 
-import keras
 import numpy as np
 import pytest
 from cases import first_of
@@ -11,7 +10,6 @@ from relu_networks import in_order
 from scipy import optimize
 from scipy.sparse import csgraph
 
-from keras_rin import _cell_descriptions
 from keras_rin.diagnostics import fixed_points
 from keras_rin.diagnostics._fixed_points import active_sets
 from keras_rin.layers import ResidualRNN
@@ -194,46 +192,6 @@ def test_active_units_that_cancel_hold_a_saddle():
     assert points.stable.tolist() == [True, False]
     members = points.members[1][:, 0]
     np.testing.assert_allclose([members.min(), members.max()], [-10, 0])
-
-
-@keras.saving.register_keras_serializable(package="tests")
-class AddingCell(keras.layers.Layer):
-    """A cell of a user's own, h + relu(x W + h U + b) V."""
-
-    state_size = output_size = units = 1
-    inner_units = 4
-
-    def build(self, input_shape):
-        self.kernel = self.add_weight((input_shape[-1], 4))
-        self.recurrent_kernel = self.add_weight((1, 4))
-        self.output_kernel = self.add_weight((4, 1))
-        self.bias = self.add_weight((4,))
-        self.activation = keras.activations.relu
-
-    def call(self, inputs, states):
-        (h,) = keras.tree.flatten(states)
-        a = inputs @ self.kernel + h @ self.recurrent_kernel + self.bias
-        h = h + self.activation(a) @ self.output_kernel
-        return h, [h]
-
-
-def test_a_described_cell_has_them_too(monkeypatch):
-    cell = AddingCell(dtype="float64")
-    cell.build((None, 1))
-    cell.set_weights(list(FLIP_FLOP.values()))
-    with pytest.raises(ValueError, match="RateRNN or ResidualRNN with ReLU"):
-        fixed_points(cell, complete=True)
-    row = _cell_descriptions.CellDescription(
-        _cell_descriptions.residual_step,
-        gates=("inner",),
-        gate_size="inner_units",
-    )
-    monkeypatch.setitem(
-        _cell_descriptions.DESCRIPTIONS, "tests>AddingCell", row
-    )
-    points = fixed_points(cell, x=[0.5], complete=True)
-    assert points.members[0][:, 0].min().round(9) == 0.0
-    assert points.members[0][:, 0].max().round(9) == 2.0
 
 
 def test_searches_find_no_other_and_faces_do_not_count():

@@ -1,5 +1,6 @@
 """RateRNNCell: one Euler step of a network of firing rates."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from keras_rin import _arguments
 from keras_rin.initializers._per_gate import reseeded
 from keras_rin.initializers._serialization import with_initializers
 from keras_rin.layers._residual_branch import KINDS
+from keras_rin.layers._residual_branch import add_weight_of
 
 OPTIONS = {
     f"{weight}_{kind}": module
@@ -100,27 +102,21 @@ class RateRNNCell(keras.layers.Layer):
         self.decay = np.full(self.units, 1 - self.dt / self.tau)
 
     def build(self, input_shape):
-        self.kernel = self._add("kernel", (input_shape[-1], self.units))
+        add = functools.partial(add_weight_of, self)
+        self.kernel = add("kernel", "kernel", (input_shape[-1], self.units))
         if self.rank is None:
             shape = self.units, self.units
-            self._recurrent_kernel = self._add("recurrent", shape)
+            self._recurrent_kernel = add("recurrent", "recurrent_kernel", shape)
         else:
             shape = self.units, self.rank
-            self.left_vectors = self._add("recurrent", shape, "left_vectors")
-            self.right_vectors = self._add(
-                "recurrent", shape, "right_vectors", seed_offset=1
+            self.left_vectors = add("recurrent", "left_vectors", shape)
+            other = reseeded(self.recurrent_initializer, 1)
+            self.right_vectors = add(
+                "recurrent", "right_vectors", shape, initializer=other
             )
         if self.use_bias:
-            self.bias = self._add("bias", (self.units,))
+            self.bias = add("bias", "bias", (self.units,))
         self.built = True
-
-    def _add(self, role, shape, name=None, seed_offset=0):
-        options = {kind: getattr(self, f"{role}_{kind}") for kind in KINDS}
-        if seed_offset:
-            initializer = options["initializer"]
-            options["initializer"] = reseeded(initializer, seed_offset)
-        name = name or {"recurrent": "recurrent_kernel"}.get(role, role)
-        return self.add_weight(shape=shape, name=name, **options)
 
     @property
     def recurrent_kernel(self) -> Any:

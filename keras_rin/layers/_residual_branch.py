@@ -15,6 +15,12 @@ KINDS = {
 }
 
 
+def add_weight_of(layer, weight, name, shape, **options):
+    """Adds a weight to a layer, with the options that are named after it."""
+    of_layer = {kind: getattr(layer, f"{weight}_{kind}") for kind in KINDS}
+    return layer.add_weight(name=name, shape=shape, **of_layer | options)
+
+
 class ResidualLayer(keras.layers.Layer):
     """Base class of residual layers: the options of their `WEIGHTS`.
 
@@ -37,8 +43,7 @@ class ResidualLayer(keras.layers.Layer):
             setattr(self, f"{weight}_{kind}", KINDS[kind].get(option))
 
     def add_weight_of(self, weight, name, shape):
-        options = {kind: getattr(self, f"{weight}_{kind}") for kind in KINDS}
-        return self.add_weight(name=name, shape=shape, **options)
+        return add_weight_of(self, weight, name, shape)
 
     def fixed_features(self, input_shape):
         self.input_spec = keras.InputSpec(

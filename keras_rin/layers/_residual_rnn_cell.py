@@ -12,6 +12,7 @@ from keras.regularizers import Regularizer
 from keras_rin import _arguments
 from keras_rin.initializers._serialization import with_initializers
 from keras_rin.layers._dropout import apply_dropout
+from keras_rin.layers._residual_branch import add_weight_of
 
 # A tenth of the usual standard deviation, as 1 / sqrt(rows): the state moves
 # slowly before training.
@@ -100,26 +101,16 @@ class ResidualRNNCell(keras.layers.SimpleRNNCell):
         self.output_constraint = keras.constraints.get(output_constraint)
 
     def build(self, input_shape):
-        inner_units = self.inner_units
-        self.kernel = self._add("kernel", (input_shape[-1], inner_units))
-        self.recurrent_kernel = self._add(
-            "recurrent", (self.units, inner_units), "recurrent_kernel"
-        )
-        self.output_kernel = self._add(
-            "output", (inner_units, self.units), "output_kernel"
-        )
+        units, inner_units = self.units, self.inner_units
+        for weight, name, shape in (
+            ("kernel", "kernel", (input_shape[-1], inner_units)),
+            ("recurrent", "recurrent_kernel", (units, inner_units)),
+            ("output", "output_kernel", (inner_units, units)),
+        ):
+            setattr(self, name, add_weight_of(self, weight, name, shape))
         self.bias = None
         if self.use_bias:
-            self.bias = self._add("bias", (inner_units,))
-
-    def _add(self, role, shape, name=None):
-        return self.add_weight(
-            shape=shape,
-            name=name or role,
-            initializer=getattr(self, f"{role}_initializer"),
-            regularizer=getattr(self, f"{role}_regularizer"),
-            constraint=getattr(self, f"{role}_constraint"),
-        )
+            self.bias = add_weight_of(self, "bias", "bias", (inner_units,))
 
     def call(self, inputs, states, training=False):
         is_list = isinstance(states, (list, tuple))

@@ -13,7 +13,6 @@ from keras_rin import _extras
 DASH_DOTTED = (0, (5, 1, 1, 1, 1, 1))
 STYLES = {
     "RIN": {"color": "#0072b2", "linestyle": "-"},
-    "IRNN": {"color": "#56b4e9", "linestyle": "--"},
     "SimpleRNN": {"color": "#7f7f7f", "linestyle": ":"},
     "GRU": {"color": "#e69f00", "linestyle": "--"},
     "LSTM": {"color": "#9467bd", "linestyle": DASH_DOTTED},
@@ -21,9 +20,8 @@ STYLES = {
     "feedback chain": {"color": "#009e73", "linestyle": ":"},
     "chain + identity": {"color": "#cc79a7", "linestyle": "-."},
     "orthogonal": {"color": "#d55e00", "linestyle": "--"},
-    "kept orthogonal": {"color": "#d55e00", "linestyle": "-"},
+    "identity": {"color": "#0072b2", "linestyle": "-"},
 }
-STYLES["identity"] = STYLES["identity + noise"] = STYLES["RIN"]
 # Other lines differ by order: of five colors, first that of text, and six
 # dashes, all 30 pairs.
 COLORS = ["#d95f02", "#1f77b4", "#7f7f7f", "#1b7837"]

@@ -44,9 +44,7 @@ A GRU and an LSTM make 4,000 updates on PLAID and 1,500 on ACSF1. A RIN and the
 model without a recurrent layer (*none*) make twice as many, with which their
 rate is chosen, and a RIN also as many. Batches have 16 recordings; Adam has
 `beta_2=0.99, global_clipnorm=1.0`, warm-up over a twentieth of the updates, and
-cosine decay. All runs of a choice are trained in one program, with JAX. The
-times are those of `model.fit` on TensorFlow with `jit_compile=True`, the layers
-in turns.
+cosine decay. All runs of a choice are trained in one program, with JAX.
 
 The eight data sets of *layers*, of 24 to 427 time steps, are learned in the
 same way, with 500 updates of a GRU and four parts.
@@ -65,10 +63,8 @@ from engine import recordings as data
 from engine.many_models import ManyModels
 from engine.many_models import initial_weights
 from engine.measurement import Variant
-from engine.measurement import spread
 from engine.models import as_many_weights
 from engine.partial_runs import PartialRuns
-from engine.timing import in_turns
 from engine.verdicts import mean_of
 from keras_rin.layers import RIN
 
@@ -96,10 +92,7 @@ def measure(
     partial=None,
     updates=UPDATES,
     seeds=10,
-    timing=False,
 ):
-    if timing:
-        return timed()
     stored = PartialRuns(partial, ("data", "layer", "part"))
     runs = []
     for layer, name in itertools.product(layers, names):
@@ -196,8 +189,8 @@ def by_own_deviation(x, lengths):
     ]
 
 
-def build(layer, channels, classes, takes_mask=False):
-    """The model; with `takes_mask` that of dropout is a second input."""
+def build(layer, channels, classes):
+    """The model, of which the mask of dropout is a second input."""
     x = inputs = keras.Input((None, channels))
     x = keras.layers.Conv1D(
         FILTERS, 2 * STRIDE, strides=STRIDE, padding="same", activation="relu"
@@ -207,12 +200,9 @@ def build(layer, channels, classes, takes_mask=False):
         units = as_many_weights(LAYERS[layer], UNITS, FILTERS)
         x = LAYERS[layer](units, return_sequences=True)(x)
     x = keras.layers.GlobalAveragePooling1D()(x)
-    if takes_mask:
-        mask = keras.Input((x.shape[-1],))
-        inputs, x = [inputs, mask], keras.layers.Multiply()([x, mask])
-    else:
-        x = keras.layers.Dropout(DROPOUT)(x)
-    return keras.Model(inputs, keras.layers.Dense(classes)(x))
+    mask = keras.Input((x.shape[-1],))
+    x = keras.layers.Multiply()([x, mask])
+    return keras.Model([inputs, mask], keras.layers.Dense(classes)(x))
 
 
 def right(layer, recordings, test, updates, runs, rows):
@@ -224,7 +214,7 @@ def right(layer, recordings, test, updates, runs, rows):
 
     channels = recordings.x.shape[-1]
     classes = int(recordings.y.max()) + 1
-    make = functools.partial(build, layer, channels, classes, takes_mask=True)
+    make = functools.partial(build, layer, channels, classes)
     many = ManyModels(make(), loss)
     rates, rolled, seeds = zip(*runs, strict=True)
     weights = initial_weights({"": make}, [("", seed) for seed in seeds])
@@ -278,34 +268,7 @@ def predict(models, weights, x, width):
     return np.concatenate([answer(weights, piece) for piece in pieces], axis=1)
 
 
-def timed(updates=100, turns=5):
-    """Milliseconds of `model.fit` for each update, of layers in turns."""
-    recordings, _ = scaled("PLAID", "own")
-    x, y = recordings.x, recordings.y
-    rows = np.arange(updates * BATCH) % len(y)
-    classes = int(y.max()) + 1
-    models = {layer: build(layer, x.shape[-1], classes) for layer in LAYERS}
-    for model in models.values():
-        adam = keras.optimizers.Adam(beta_2=0.99, global_clipnorm=1.0)
-        model.compile(adam, loss, jit_compile=True, steps_per_execution=25)
-    steps = {
-        layer: functools.partial(
-            model.fit, x[rows], y[rows], batch_size=BATCH, verbose=0
-        )
-        for layer, model in models.items()
-    }
-    in_turns(steps, 1)  # compiles
-    times = in_turns(steps, turns)
-    each = {name: np.divide(ms, updates).tolist() for name, ms in times.items()}
-    return {"milliseconds": each}
-
-
 def tables(results):
-    if "milliseconds" in results:
-        return {
-            "`model.fit` of PLAID, in milliseconds an update (median, lowest "
-            "to highest)": time_table(results["milliseconds"])
-        }
     tested = [run for run in results["runs"] if "accuracies" in run]
     chosen = [run for run in results["runs"] if "choices" in run]
     if any(run["data"] in SHORT for run in tested):
@@ -327,14 +290,6 @@ def tables(results):
             record.table(CHOSEN, chosen, words=3)
         ),
     }
-
-
-def time_table(milliseconds):
-    rows = []
-    for layer, times in milliseconds.items():
-        seconds = TIMES[layer] * UPDATES["PLAID"] * np.median(times) / 1e3
-        rows.append([layer, spread(times), f"{seconds:.0f}"])
-    return record.markdown(["layer", "time", "seconds of a training"], rows)
 
 
 def best_fold(run, rolled):
@@ -400,7 +355,6 @@ def tables_over_data(tested):
 VARIANTS = {
     "": Variant("Accuracy", backend="jax"),
     "short": Variant("Shorter recordings", {"names": SHORT}, backend="jax"),
-    "time": Variant("Time", {"timing": True}),
 }
 SMALLEST = {"names": ("ACSF1",), "layers": ("RIN",)}
 SMALLEST |= {"updates": {"ACSF1": 2}, "seeds": 3}

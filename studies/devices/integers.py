@@ -23,7 +23,6 @@ from engine import record
 from engine.measurement import Variant
 from engine.partial_runs import PartialRuns
 from keras_rin.export import export_c
-from keras_rin.layers import MinGRU
 
 COUNT = 2.0**-10  # of the sensor, in the units of the recordings
 NETWORKS = tuple(
@@ -102,15 +101,7 @@ def trained_model(layer, units, trained, people, features=None):
     before = [keras.layers.Normalization(mean=mean, variance=deviation**2)]
     if features is not None:
         before.insert(0, type(features).from_config(features.get_config()))
-    if layer.startswith("minGRU"):
-        gate, candidate, gate_bias, bias, *read_out = trained
-        kernels = (np.reshape(k, (-1, units)) for k in (gate, candidate))
-        kernel = np.concatenate([*kernels], axis=1)
-        trained = [kernel, gate_bias + bias, *read_out]
-        of_layer = MinGRU(units, return_sequences=True)
-        model = streams.model_of(of_layer, *before)
-    else:
-        model = streams.build(layer, units, *before)
+    model = streams.build(layer, units, *before)
     variables = model.trainable_variables
     for variable, values in zip(variables, trained, strict=True):
         variable.assign(np.reshape(values, variable.shape))

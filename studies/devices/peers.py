@@ -11,7 +11,6 @@ from keras import ops
 class Peer(keras.layers.Layer):
     """A recurrence h_t = step(z_t, h_{t-1}), with z_t = x_t W."""
 
-    gates = 1  # matrices in W
     initial = {}  # weights that are not kernels, {name: (shape, value)}
 
     def __init__(self, units, return_sequences=True, **kwargs):
@@ -20,10 +19,9 @@ class Peer(keras.layers.Layer):
 
     def build(self, input_shape):
         units = self.units
-        self.kernels = [
-            self.add_weight(shape=(input_shape[-1], units), name=f"kernel_{n}")
-            for n in range(self.gates)
-        ]
+        self.kernel = self.add_weight(
+            shape=(input_shape[-1], units), name="kernel"
+        )
         self.weight = {
             name: self.add_weight(
                 shape=(units,) * is_vector,
@@ -32,23 +30,19 @@ class Peer(keras.layers.Layer):
             )
             for name, (is_vector, value) in self.initial.items()
         }
-        if self.has_recurrent_kernel:
-            self.recurrent_kernel = self.add_weight(
-                shape=(units, units),
-                initializer=keras.initializers.RandomNormal(stddev=0.1),
-                name="recurrent_kernel",
-            )
-
-    has_recurrent_kernel = True
+        self.recurrent_kernel = self.add_weight(
+            shape=(units, units),
+            initializer=keras.initializers.RandomNormal(stddev=0.1),
+            name="recurrent_kernel",
+        )
 
     def call(self, x):
-        z = [ops.swapaxes(x @ kernel, 0, 1) for kernel in self.kernels]
-
         def step(h, z_t):
-            h = self.step(h, *z_t)
+            h = self.step(h, z_t)
             return h, h
 
         initial_state = ops.zeros((ops.shape(x)[0], self.units))
+        z = ops.swapaxes(x @ self.kernel, 0, 1)
         _, states = ops.scan(step, initial_state, z)
         return ops.swapaxes(states, 0, 1)
 
@@ -83,21 +77,3 @@ class FastGRNN(Peer):
         zeta, nu = ops.sigmoid(weight["zeta"]), ops.sigmoid(weight["nu"])
         c = ops.tanh(z + weight["bias"])
         return (zeta * (1 - gate) + nu) * c + gate * h
-
-
-class MinGRU(Peer):
-    """h_t = h_{t-1} + z_t (c_t - h_{t-1}), where z_t and c_t read x_t alone."""
-
-    gates = 2
-    initial = {"gate_bias": (1, -3.0), "bias": (1, 0.0)}
-    has_recurrent_kernel = False
-
-    def step(self, h, gate, c):
-        gate = ops.sigmoid(gate + self.weight["gate_bias"])
-        return h + gate * (c + self.weight["bias"] - h)
-
-
-class OpenMinGRU(MinGRU):
-    """A MinGRU whose gate begins half open."""
-
-    initial = {"gate_bias": (1, 0.0), "bias": (1, 0.0)}

@@ -12,7 +12,12 @@ from engine.study import SOLVED
 from keras_rin import plots
 
 FAR_BELOW = 0.1  # of the baseline
-STYLES = plots.STYLES
+STYLES = plots.STYLES  # extended for labels of studies
+STYLES |= {
+    "IRNN": {"color": "#56b4e9", "linestyle": "--"},
+    "identity + noise": STYLES["identity"],
+    "kept orthogonal": {"color": "#d55e00", "linestyle": "-"},
+}
 OTHER = "#332288"  # a variant without a style
 CAPTIONS = {
     "models.svg": "Normalized test loss of each model",

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from keras_rin import recordings
+
 # The package that a data set comes with, from short recordings to long ones.
 PACKAGES = {
     "ItalyPowerDemand": "sktime",
@@ -42,22 +44,30 @@ class Recordings(NamedTuple):
 @functools.cache
 def read(name):
     """Recordings to train and to test on, normalized as those to train on."""
-    arrays = _installed(name)
-    parts = [
-        Recordings(*(arrays[f"{part}_{key}"] for key in Recordings._fields))
-        for part in ("train", "test")
-    ]
-    inside = [
-        np.arange(x.shape[1]) < lengths[:, None] for x, lengths, _ in parts
-    ]
-    seen = parts[0].x[inside[0]]
+    package = PACKAGES.get(name, "sktime")
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise ModuleNotFoundError(f"{name} comes with {package}.")
+    folder = pathlib.Path(spec.origin).parent / "datasets" / "data" / name
+    train, test = (
+        recordings.read(folder / f"{name}_{part}.ts")
+        for part in ("TRAIN", "TEST")
+    )
+    seen = np.concatenate(train.x, dtype="float32")
     mean, deviation = seen.mean(axis=0), seen.std(axis=0)
     deviation[deviation == 0] = 1  # a channel that never changes
-    normalized = []
-    for part, steps in zip(parts, inside, strict=True):
-        x = np.where(steps[..., None], (part.x - mean) / deviation, 0)
-        normalized.append(part._replace(x=x.astype("float32")))
-    return normalized
+    return [
+        Recordings(
+            keras.utils.pad_sequences(
+                [(x.astype("float32") - mean) / deviation for x in part.x],
+                dtype="float32",
+                padding="post",
+            ),
+            np.array([*map(len, part.x)]),
+            part.y,
+        )
+        for part in (train, test)
+    ]
 
 
 def parts(labels, count):
@@ -68,35 +78,3 @@ def parts(labels, count):
         rows = rng.permutation(np.flatnonzero(labels == label))
         numbers[rows] = np.arange(len(rows)) % count
     return numbers
-
-
-def _installed(name):
-    from sktime.datasets import load_from_tsfile
-
-    package = PACKAGES.get(name, "sktime")
-    spec = importlib.util.find_spec(package)
-    if spec is None:
-        raise ModuleNotFoundError(f"{name} comes with {package}.")
-    folder = pathlib.Path(spec.origin).parent / "datasets" / "data" / name
-    arrays = {}
-    for part in "train", "test":
-        frames, labels = load_from_tsfile(
-            f"{folder}/{name}_{part.upper()}.ts", return_data_type="df-list"
-        )
-        recordings = [_finite(frame.to_numpy("float32")) for frame in frames]
-        if part == "train":
-            classes = np.unique(labels)
-        arrays[f"{part}_lengths"] = np.array([*map(len, recordings)])
-        arrays[f"{part}_x"] = keras.utils.pad_sequences(
-            recordings, dtype="float32", padding="post"
-        )
-        arrays[f"{part}_y"] = np.searchsorted(classes, labels)
-    return arrays
-
-
-def _finite(recording):
-    """A recording without the missing values behind its end."""
-    steps = np.isfinite(recording).all(axis=1)
-    if not steps[: steps.sum()].all():
-        raise ValueError("A value is missing in the middle of a recording.")
-    return recording[steps]

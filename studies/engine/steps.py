@@ -45,27 +45,19 @@ def by_size(records, key):
     return frame.unstack(sort=False)
 
 
-def data(size):
-    batch, time, features, units = size
-    rng = np.random.default_rng(0)
-    # A float64 copy would raise the peak memory.
-    x = rng.standard_normal((batch, time, features), "float32")
-    x *= 0.1
-    return x, np.zeros((batch, units), "float32")
-
-
-def keras_layer(name, jit_compile="auto"):
-    """The maker of a layer of LAYERS."""
+def keras_layer(layer, jit_compile="auto"):
+    """The maker of a layer, which is a function of units."""
 
     def make(size, training):
-        _, time, features, units = size
-        model = keras.Sequential(
-            [keras.Input((time, features)), LAYERS[name](units)]
-        )
+        batch, time, features, units = size
+        model = keras.Sequential([keras.Input((time, features)), layer(units)])
         optimizer = keras.optimizers.SGD(1e-6)
         model.compile(optimizer, "mse", jit_compile=jit_compile)
-        x, y = data(size)
-        y = y[:, : model.output_shape[-1]]
+        rng = np.random.default_rng(0)
+        # A float64 copy would raise the peak memory.
+        x = rng.standard_normal((batch, time, features), "float32")
+        x *= 0.1
+        y = np.zeros((batch, model.output_shape[-1]), "float32")
         if training:
             return lambda: model.train_on_batch(x, y)
         return lambda: model.predict_on_batch(x)
@@ -77,7 +69,7 @@ def makers():
     """{name: maker} of all layers, with and without XLA."""
     compiled = {"": "auto", ", XLA": True}
     return {
-        f"{name}{how}": keras_layer(name, jit_compile)
-        for name in LAYERS
+        f"{name}{how}": keras_layer(layer, jit_compile)
+        for name, layer in LAYERS.items()
         for how, jit_compile in compiled.items()
     }

@@ -22,6 +22,7 @@ were removed.
 """  # noqa: E501
 
 import itertools
+import math
 import statistics
 
 import pandas
@@ -82,7 +83,7 @@ def measure(
     return {"records": records}
 
 
-def timed(makers, size, mode, repeats, seconds):
+def timed(makers, size, mode, repeats, seconds=math.inf):
     """Steps of each layer, taking turns."""
     functions = {
         name: make(size, mode == "training") for name, make in makers.items()

@@ -71,7 +71,7 @@ def start(backend):
 def milliseconds(size, name, training):
     key = size, name, training
     if key not in STEPS:
-        STEPS[key] = steps.keras_layer(name)(size, training)
+        STEPS[key] = steps.keras_layer(steps.LAYERS[name])(size, training)
     return timing.milliseconds(STEPS[key])
 
 

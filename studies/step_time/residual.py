@@ -7,15 +7,14 @@ weights. The layers of a size take turns in one process, with Keras's default
 quartile in brackets.
 """
 
+import functools
 import math
 import statistics
 
-import keras
 from step_time import layers
 
 from engine import record
 from engine import steps
-from engine import timing
 from engine.measurement import Variant
 from engine.measurement import groups
 from keras_rin.layers import RIN
@@ -42,28 +41,13 @@ def as_large(features, units):
 def measure(sizes=SIZES, repeats=15):
     records = []
     for size in sizes:
+        makers = {
+            name: steps.keras_layer(functools.partial(layer, size[2]))
+            for name, layer in LAYERS.items()
+        }
         for mode in ("training", "prediction"):
-            functions = {name: step(name, size, mode) for name in LAYERS}
-            for function in [*functions.values()] * 2:
-                function()  # traces and compiles
-            times = timing.in_turns(functions, repeats)
-            records += [
-                {"contender": n, "size": size, "mode": mode, "ms": times[n]}
-                for n in times
-            ]
+            records += layers.timed(makers, size, mode, repeats)
     return {"records": records}
-
-
-def step(name, size, mode):
-    _, time, features, units = size
-    layer = LAYERS[name](features, units)
-    model = keras.Sequential([keras.Input((time, features)), layer])
-    model.compile(keras.optimizers.SGD(1e-6), "mse")
-    x, _ = steps.data(size)
-    y = keras.ops.convert_to_numpy(model(x[:, :1])) * 0
-    if mode == "training":
-        return lambda: model.train_on_batch(x, y)
-    return lambda: model.predict_on_batch(x)
 
 
 def tables(results):

@@ -16,6 +16,7 @@ import scipy
 from keras_rin.diagnostics._fixed_points.branch_and_bound import Problem
 from keras_rin.diagnostics._fixed_points.branch_and_bound import Search
 from keras_rin.diagnostics._fixed_points.branch_and_bound import network_problem
+from keras_rin.diagnostics._fixed_points.branch_and_bound import run
 from keras_rin.diagnostics._fixed_points.polyhedra import Polyhedron
 from keras_rin.diagnostics._matrices.spectrum import ROUNDING
 
@@ -131,7 +132,7 @@ class Pieces:
         solutions, singular_sets = _solve(self.network, units)
         polyhedra = []
         for singular_set in singular_sets:
-            points, polyhedron = _solve_singular(self.network, singular_set)
+            points, polyhedron = solve_singular(self.network, singular_set)
             solutions += points
             polyhedra += polyhedron
         self.isolated += solutions
@@ -185,8 +186,8 @@ def enumerated(network):
 def searched(network, seconds=None):
     """The `Pieces` that branch and bound finds, and its evidence."""
     pieces = Pieces(network)
-    search = Search(network.problem, pieces.accept, network.tolerance, seconds)
-    return pieces, search.run()
+    search = Search(network.problem, pieces.accept, network.tolerance)
+    return pieces, run(search, seconds, "simplex")
 
 
 def active_sets(units):
@@ -244,7 +245,7 @@ def _fixed_points(network, units, coordinates, norms):
     ]
 
 
-def _solve_singular(network, units):
+def solve_singular(network, units):
     """The isolated points, or the polyhedron, of a set that is not regular."""
     matrix, drive = (array[0] for array in network.equations(units[None]))
     left, values, right = np.linalg.svd(matrix.T)  # M^T z = r

@@ -100,6 +100,36 @@ class SearchEvidence(typing.NamedTuple):
         )
 
 
+def run(search, seconds, solver) -> SearchEvidence:
+    """Steps until the queue is empty or the time is over, and what was done.
+
+    Ctrl-C ends it as `seconds` do. A bar shows the share that is closed.
+    """
+    begin, bar, shown = time.monotonic(), None, 0
+    limit = np.inf if seconds is None else seconds
+    try:
+        while search.queue and (passed := time.monotonic() - begin) < limit:
+            if bar is None and passed > QUIET:
+                bar = keras.utils.Progbar(100, unit_name="percent")
+            percent = int(100 * search.closed)
+            if bar is not None and percent > shown:
+                bar.update(shown := percent, finalize=False)
+            search.step()
+    except KeyboardInterrupt:
+        pass
+    closed = search.closed if search.queue else 1.0
+    if bar is not None:
+        bar.update(round(100 * closed), finalize=True)
+    return SearchEvidence(
+        nodes=search.nodes,
+        programs=search.programs,
+        open_branches=search.open_branches,
+        closed=closed,
+        tolerance=search.tolerance,
+        solver=solver,
+    )
+
+
 class Search:
     """Branch and bound: a branch begins at the vertex of the one above it.
 
@@ -113,46 +143,34 @@ class Search:
         problem: Problem,
         accept: Callable[[np.ndarray, np.ndarray], bool],
         tolerance: float,
-        seconds: float | None = None,
     ):
         self._problem, self._accept = problem, accept
-        self._slack, self._limit = tolerance, seconds
-        self._count = 0  # of programs
+        self.tolerance, self.closed = tolerance, 0.0
+        self.nodes = self.programs = 0
         none = np.zeros(problem.pairs, bool)
         cost = np.repeat([1.0, 0.0], [problem.pairs, len(problem.range)])
         is_free = np.append(none, np.isinf(problem.range[:, 0]))
-        self._stack = [(none, none, Tableau(problem.rows, cost, is_free))]
+        self.queue = [(none, none, Tableau(problem.rows, cost, is_free))]
 
-    def run(self) -> SearchEvidence:
-        """Searches, and says what was done. Ctrl-C ends it as `seconds` do."""
-        nodes, closed, progress = 0, 0.0, Progress(self._limit)
-        try:
-            while self._stack and progress.goes_on(closed):
-                is_off, is_on, _ = self._stack[-1]
-                branches = self._branches(*self._stack[-1])
-                self._stack.pop()  # not before: Ctrl-C leaves it open
-                self._stack += branches
-                nodes += 1
-                if not branches:
-                    closed += 0.5 ** np.count_nonzero(is_off | is_on)
-        except KeyboardInterrupt:
-            pass
-        closed = closed if self._stack else 1.0
-        progress.end(closed)
-        return SearchEvidence(
-            nodes=nodes,
-            programs=self._count,
-            open_branches=len(self._stack),
-            closed=closed,
-            tolerance=self._slack,
-            solver="simplex",
-        )
+    @property
+    def open_branches(self):
+        return len(self.queue)
+
+    def step(self):
+        """Closes the last branch, or puts two in its place."""
+        is_off, is_on, _ = self.queue[-1]
+        branches = self._branches(*self.queue[-1])
+        self.queue.pop()  # not before: Ctrl-C leaves it open
+        self.queue += branches
+        self.nodes += 1
+        if not branches:
+            self.closed += 0.5 ** np.count_nonzero(is_off | is_on)
 
     def _branches(self, is_off, is_on, tableau):
         """Two branches, the more likely one last; none if it is closed."""
         is_free = ~(is_off | is_on)
         lower, upper = self._bounds(is_off, is_on)
-        self._count += 1
+        self.programs += 1
         point = tableau.point(lower, upper)
         if point is None:
             return []
@@ -176,11 +194,11 @@ class Search:
 
     @property
     def _zero(self):
-        return 10 * self._slack
+        return 10 * self.tolerance
 
     def _bounds(self, is_off, is_on):
         """The smallest and the largest z and rows z in a branch."""
-        problem, slack = self._problem, self._slack
+        problem, slack = self._problem, self.tolerance
         # Of units that are on arguments are at least the slack: below that a
         # point belongs to the branch in which they are off.
         least = np.where(is_on, 2 * slack, 0)
@@ -228,39 +246,6 @@ class Search:
         # Undecided by the solver: each pair may have either sign.
         return np.ones((2, len(is_free)))
 
-    def range_of_last(self, is_off, is_on):
-        """The smallest and the largest last entry of y in a branch, or None."""
-        lower, upper = self._bounds(is_off, is_on)
-        lower[: self._problem.pairs] = 0  # with the ends of active sets
-        size = self._problem.rows.shape[1]
-        last = 1.0 * (np.arange(len(lower)) == size - 1)
-        points = [self._minimum(sign * last, lower, upper) for sign in (1, -1)]
-        if any(point is None for point in points):
-            return None
-        return [point[size - 1] for point in points]
-
     def _minimum(self, cost, lower, upper):
-        self._count += 1
+        self.programs += 1
         return minimum(cost, self._problem.rows, lower, upper)
-
-
-class Progress:
-    """A bar of the share that is closed, and the limit of time."""
-
-    def __init__(self, limit):
-        self._begin = time.monotonic()
-        self._limit = np.inf if limit is None else limit
-        self._bar, self._shown = None, 0
-
-    def goes_on(self, closed):
-        passed = time.monotonic() - self._begin
-        if self._bar is None and passed > QUIET:
-            self._bar = keras.utils.Progbar(100, unit_name="percent")
-        if self._bar is not None and int(100 * closed) > self._shown:
-            self._shown = int(100 * closed)
-            self._bar.update(self._shown, finalize=False)
-        return passed < self._limit
-
-    def end(self, closed):
-        if self._bar is not None:
-            self._bar.update(round(100 * closed), finalize=True)

@@ -12,6 +12,7 @@ from keras_rin.diagnostics._fixed_points import kinds
 from keras_rin.diagnostics._fixed_points.branch_and_bound import Search
 from keras_rin.diagnostics._fixed_points.branch_and_bound import SearchEvidence
 from keras_rin.diagnostics._fixed_points.branch_and_bound import network_problem
+from keras_rin.diagnostics._fixed_points.branch_and_bound import run
 from keras_rin.diagnostics._fixed_points.fixed_points import checked_limits
 from keras_rin.diagnostics._fixed_points.threshold_linear import (
     threshold_linear,
@@ -131,9 +132,12 @@ def fixed_point_branches(
     """
     network = threshold_linear(layer, "`fixed_point_branches`")
     begin, end = network.drive(x_from, "x_from"), network.drive(x_to, "x_to")
-    limits = checked_limits(modulus_tolerance, seconds)
-    line = _Line(network, begin, end - begin, *limits)
-    evidence = line.search.run()
+    tolerance, seconds = checked_limits(modulus_tolerance, seconds)
+    line = _Line(network, begin, end - begin, tolerance)
+    problem = network_problem(
+        network.matrix, begin, directions=[end - begin], limits=[[0, 1]]
+    )
+    evidence = run(Search(problem, line.accept, tolerance), seconds, "simplex")
     pieces = line.distinct_pieces()
     pieces.sort(key=operator.itemgetter("intervals", "expanding"))
     fields = kinds.columns(
@@ -143,132 +147,85 @@ def fixed_point_branches(
     return Branches(**fields, ends=ends, evidence=evidence)
 
 
+class _Joint(active_sets.Network):
+    """The states (h, u) of h = relu(h V + c + u d) and u = u.
+
+    The last arguments, of units that are always active, are u and 1 - u.
+    """
+
+    def equations(self, units):
+        return super().equations(units[..., :-1])
+
+    def states(self, units, coordinates):
+        return super().states(units[..., :-1], coordinates)[:, :-1]
+
+
 class _Line:
-    """The straight pieces h(u) of h = relu(h V + c + u d), set by set."""
+    """The straight pieces h(u), set by set."""
 
-    def __init__(self, network, drive, direction, tolerance, seconds):
-        problem = network_problem(
-            network.matrix, drive, directions=[direction], limits=[[0, 1]]
-        )
-        self.search = Search(problem, self.accept, tolerance, seconds)
+    def __init__(self, network, drive, direction, tolerance):
         self._network, self._tolerance = network, tolerance
-        self._drive, self._direction = drive, direction
+        beside = np.zeros((network.units, 2))
+        matrix = np.block([[network.matrix, beside], [direction, 1, -1]])
+        self._joint = _Joint(matrix, np.append(drive, [0, 1]), tolerance)
         self._pieces: list[dict] = []
-
-    def _at(self, u):
-        drive = self._drive + u * self._direction
-        return active_sets.Network(self._network.matrix, drive, self._tolerance)
 
     def accept(self, is_active, is_border):
         """Adds the piece of a set, as `Search` asks for it."""
-        units = np.flatnonzero(is_active)
-        matrix, smallest = self._matrix(units)
-        if smallest <= self._tolerance:
-            pieces = self._singular_pieces(is_active, units, matrix)
-        else:
-            pieces = self._regular_piece(is_active, units, matrix, smallest)
-        self._pieces += pieces
-        return bool(pieces)
+        units = np.flatnonzero(np.append(is_active, [True, True]))
+        _, polyhedra = active_sets.solve_singular(self._joint, units)
+        self._pieces += [self._piece(is_active, shape) for shape in polyhedra]
+        return bool(polyhedra)
 
-    def _matrix(self, units):
-        """I - V_AA and its smallest singular value, of no unit 1."""
-        matrix = self._at(0).minus_matrix(units)
-        return matrix, np.linalg.svdvals(matrix).min(initial=1)
-
-    def _regular_piece(self, is_active, units, matrix, smallest):
-        """Where all rates are at least 0 and all arguments at most 0."""
-        drives = np.stack([self._drive, self._direction])
-        rates = np.zeros_like(drives)
-        rates[:, units] = np.linalg.solve(matrix.T, drives[:, units].T).T
-        arguments = rates @ self._network.matrix + drives
-        # Signed so that all must be at least 0: value + u * slope.
-        value, slope = np.where(is_active, rates, -arguments)
-        size = np.abs(rates).max(initial=self._at(0).scale)
-        error = 1e-14 * len(value) * size * (1 + 1 / smallest)
-        is_flat = np.abs(slope) <= error
-        if (is_flat & (value < -error)).any():
-            return []
-        with np.errstate(divide="ignore", invalid="ignore"):
-            zeros = -value / slope
-        bounds, switching = [], []
-        for sign, limit in ((1, 0.0), (-1, 1.0)):  # below, above
-            is_bound = ~is_flat & (sign * slope > 0)
-            levels = np.where(is_bound, sign * zeros, -np.inf)
-            level = levels.max()
-            close = np.flatnonzero(levels >= level - CLOSE)
-            is_limit = level <= sign * limit + CLOSE
-            bounds.append(limit if is_limit else sign * level)
-            switching.append([] if is_limit else list(close))
-        if bounds[0] > bounds[1] + CLOSE:
-            return []
-        bounds[1] = max(bounds)
-        states = [np.maximum(rates[0] + u * rates[1], 0) for u in bounds]
-        return [self._piece(bounds, states, is_active, 0, switching)]
-
-    def _singular_pieces(self, is_active, units, matrix):
-        """A vertical piece at one u, or a continuum over an interval."""
-        left, values, _ = np.linalg.svd(matrix.T)
-        left = left[:, values <= self._tolerance]
-        offsets, slopes = (
-            self._drive[units] @ left,
-            self._direction[units] @ left,
+    def _piece(self, is_active, polyhedron):
+        along, spanning = polyhedron.directions[:, -1], polyhedron.states
+        *_, width = sizes = np.ptp(spanning, axis=0)
+        is_vertical = 0 < polyhedron.dimension and (
+            width <= self._tolerance * sizes.max()
         )
-        k = np.abs(slopes).argmax()
-        scale = self._at(0).scale
-        if abs(slopes[k]) > self._tolerance * scale:
-            bounds = [-offsets[k] / slopes[k]] * 2
+        if is_vertical:
+            pairs = spanning[1:].reshape(-1, 2, len(sizes))
+            states = pairs[np.ptp(pairs, axis=1).max(axis=1).argmax()]
+            states[:, -1] = states[0, -1]
         else:
-            bounds = self.search.range_of_last(~is_active, is_active)
-        if bounds is None or not -CLOSE <= bounds[0] <= 1 + CLOSE:
-            return []
-        members = []
-        for u in bounds:
-            pieces = active_sets.Pieces(self._at(u))
-            pieces.add(units[None])
-            members += pieces.polyhedra
-        if len(members) < 2:
-            return []
-        is_vertical = bounds[0] == bounds[1]
-        first, last = members[0].states, members[1].states
-        if is_vertical and len(first) > 2:  # the ends of the first direction
-            states = [first[1], first[2]]
+            states = polyhedron.ends(along)[::-1]
+        rates, u = states[:, :-1], states[:, -1]
+        if is_vertical or len(along) > 1:
+            ends, switching = ("degenerate", "degenerate"), (-1, -1)
         else:
-            states = [first[0], last[0]]
-        dimension = members[0].dimension
-        return [self._piece(bounds, states, is_active, dimension, None)]
-
-    def _piece(self, bounds, states, is_active, dimension, switching):
-        drives = [self._at(u).drive for u in bounds]
-        states = [
-            self._network.states(rates, drive)
-            for rates, drive in zip(states, drives, strict=True)
-        ]
+            slopes = polyhedron.directions[0] @ self._joint.matrix
+            pairs = [self._end(is_active, state, slopes) for state in states]
+            ends, switching = zip(*pairs, strict=True)
+        drives = self._joint.drive + np.outer(u, self._joint.matrix[-1])
         jacobian = self._network.jacobian(is_active)
-        directions = kinds.directions(jacobian, self._tolerance)
-        if switching is None:
-            ends, units = ["degenerate"] * 2, [-1, -1]
-        else:
-            ends = [self._name(is_active, units) for units in switching]
-            units = [group[0] if len(group) == 1 else -1 for group in switching]
         return {
-            "intervals": tuple(map(float, bounds)),
-            "states": np.array(states),
-            "dimension": dimension,
-            "ends": tuple(ends),
-            "switching": units,
-        } | directions
+            "intervals": tuple(u.tolist()),
+            "states": self._network.states(rates, drives[:, :-2]),
+            "dimension": max(0, polyhedron.dimension - (not is_vertical)),
+            "ends": ends,
+            "switching": switching,
+        } | kinds.directions(jacobian, self._tolerance)
+
+    def _end(self, is_active, state, slopes):
+        """What happens at an end, and the unit that switches there."""
+        arguments = self._joint.arguments(state)
+        close = CLOSE * np.abs(arguments).max()
+        is_zero = (np.abs(arguments) <= close) & (np.abs(slopes) > CLOSE)
+        units = np.flatnonzero(is_zero)
+        if is_zero[-2:].any():
+            return "limit", -1
+        if len(units) > 1:
+            return "degenerate", -1
+        return self._name(is_active, units), units[0]
 
     def _name(self, is_active, units):
         """What happens where these units switch."""
-        if not units:
-            return "limit"
-        if len(units) > 1:
-            return "degenerate"
         beyond = is_active ^ (np.arange(len(is_active)) == units[0])
         signs = []
         for units in map(np.flatnonzero, (is_active, beyond)):
-            matrix, smallest = self._matrix(units)
+            matrix = self._joint.minus_matrix(units)
             sign, _ = np.linalg.slogdet(matrix)
+            smallest = np.linalg.svdvals(matrix).min(initial=1)
             signs.append(int(sign) * (smallest > self._tolerance))
         names = {1: "persistence", -1: "fold", 0: "singular"}
         return names[signs[0] * signs[1]]

@@ -13,6 +13,7 @@ from keras_rin.diagnostics._fixed_points import kinds
 from keras_rin.diagnostics._fixed_points.branch_and_bound import Search
 from keras_rin.diagnostics._fixed_points.branch_and_bound import SearchEvidence
 from keras_rin.diagnostics._fixed_points.branch_and_bound import network_problem
+from keras_rin.diagnostics._fixed_points.branch_and_bound import run
 from keras_rin.diagnostics._fixed_points.fixed_points import checked_limits
 from keras_rin.diagnostics._fixed_points.threshold_linear import (
     threshold_linear,
@@ -116,8 +117,8 @@ def cycles(
     problem = network_problem(
         unrolled.matrix, unrolled.drive, cuts=np.kron(first, weights)
     )
-    search = Search(problem, pieces.accept, tolerance, seconds)
-    evidence = search.run()
+    search = Search(problem, pieces.accept, tolerance)
+    evidence = run(search, seconds, "simplex")
     solutions = _distinct_cycles(pieces.solutions(), unrolled, period)
     entries = [
         _directions(network, solution, period, tolerance)

@@ -12,8 +12,7 @@ import typing
 import numpy as np
 
 from keras_rin.diagnostics._fixed_points.active_sets import Pieces
-from keras_rin.diagnostics._fixed_points.branch_and_bound import Progress
-from keras_rin.diagnostics._fixed_points.branch_and_bound import SearchEvidence
+from keras_rin.diagnostics._fixed_points.branch_and_bound import run
 
 LARGEST_RANK = 3
 UNDECIDED = 3  # units of either sign in a box whose sets are solved
@@ -42,24 +41,7 @@ def low_rank_fixed_points(network, factors, seconds=None):
         seconds: As in `fixed_points`.
     """
     search = _Boxes(network, *factors)
-    progress = Progress(seconds)
-    try:
-        while search.queue and progress.goes_on(search.closed):
-            search.step()
-    except KeyboardInterrupt:
-        pass
-    left_over = sum(len(box[1]) for box in search.queue)
-    closed = search.closed if left_over else 1.0
-    progress.end(closed)
-    evidence = SearchEvidence(
-        nodes=search.boxes,
-        programs=0,
-        open_branches=left_over + search.tiny,
-        closed=closed,
-        tolerance=network.tolerance,
-        solver="boxes",
-    )
-    return search.pieces, evidence
+    return search.pieces, run(search, seconds, "boxes")
 
 
 def _charts(left, right, drive):
@@ -90,7 +72,8 @@ class _Boxes:
         self.pieces = Pieces(network)
         self.pieces.add(np.zeros((1, 0), int))
         self._solved = {np.packbits(np.zeros(len(left), bool)).tobytes()}
-        self.boxes = self.tiny = 0
+        self.tolerance = network.tolerance
+        self.nodes = self.programs = self._tiny = 0
         charts = list(_charts(left, right, network.drive))
         self.queue = []
         for chart in charts:
@@ -98,6 +81,10 @@ class _Boxes:
             radius = (chart.upper - chart.lower) / 2
             self.queue.append((chart, middle[None], radius[None]))
         self._volume = len(charts)
+
+    @property
+    def open_branches(self):
+        return sum(len(box[1]) for box in self.queue) + self._tiny
 
     @property
     def closed(self):
@@ -114,7 +101,7 @@ class _Boxes:
         if len(middle) > CHUNK:
             self.queue.append((chart, middle[CHUNK:], radius[CHUNK:]))
             middle, radius = middle[:CHUNK], radius[:CHUNK]
-        self.boxes += len(middle)
+        self.nodes += len(middle)
         arguments = middle @ chart.slopes + chart.offsets
         reach = radius @ np.abs(chart.slopes)
         is_on, is_off = arguments >= reach, arguments <= -reach
@@ -127,7 +114,7 @@ class _Boxes:
             self._solve(chart, middle[k], radius[k], is_on[k], undecided[k])
         going_on = is_kept & ~is_decided
         is_tiny = going_on & (new_radius.max(axis=1) <= SMALLEST)
-        self.tiny += int(np.count_nonzero(is_tiny))
+        self._tiny += int(np.count_nonzero(is_tiny))
         going_on &= ~is_tiny
         halves = self._halved(
             chart, new[going_on], new_radius[going_on], radius[going_on]

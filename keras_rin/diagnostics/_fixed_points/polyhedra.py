@@ -4,6 +4,7 @@ import numpy as np
 import scipy
 
 FAR = 10.0  # where an unbounded polyhedron is cut off, in units of its origin
+FLAT = 1e-12  # relative, an argument that does not change along a line
 SMALL = 1e-7  # relative, the tolerance of linear programs
 
 
@@ -21,7 +22,7 @@ class Polyhedron:
         self._signs = np.where(is_inside, 1, -1)
         every = np.tile(units, (1 + self._count, 1))
         points = network.states(every, np.vstack([origin, directions]))
-        self._origin, self._directions = points[0], points[1:]
+        self._origin, self.directions = points[0], points[1:]
         size = max(network.scale, np.abs(origin).max(), self._nearest_size())
         self._far = FAR * size
         self.slack = max(SMALL, network.tolerance) * self._far
@@ -31,6 +32,12 @@ class Polyhedron:
         """Which of these fixed points, one a row, are points of this set."""
         arguments = self.network.arguments(states)
         return (self._signs * arguments >= -self.slack).all(axis=1)
+
+    def ends(self, direction):
+        """The states furthest along a direction of z, and against it."""
+        points = [self._furthest(sign * direction) for sign in (1, -1)]
+        states = self._origin + np.array(points) @ self.directions
+        return np.maximum(states, self.network.smallest)
 
     def meets(self, other):
         """Whether there is a point of both."""
@@ -54,7 +61,7 @@ class Polyhedron:
             explored = np.column_stack([explored, new])
             ends += pair
         points = np.vstack([np.mean(ends, axis=0), *ends])
-        states = self._origin + points @ self._directions
+        states = self._origin + points @ self.directions
         states = np.maximum(states, self.network.smallest)
         return states[: len(states) if dimension else 1], dimension
 
@@ -64,7 +71,7 @@ class Polyhedron:
         The entries of origin + z D are at most t and at least -t.
         """
         rows, limits = self._rows(self._signs)
-        sides = np.vstack([self._directions.T, -self._directions.T])
+        sides = np.vstack([self.directions.T, -self.directions.T])
         t = np.repeat([-1.0, 0.0], [len(sides), len(rows)])
         result = scipy.optimize.linprog(
             np.append(np.zeros(self._count), 1.0),
@@ -78,12 +85,29 @@ class Polyhedron:
         """The z furthest along a direction, `None` if there is no z at all."""
         pairs = [self._rows(sign) for sign in (self._signs, *signs)]
         rows, limits = map(np.concatenate, zip(*pairs, strict=True))
+        if self._count == 1:
+            return self._end_of_line(direction, rows[:, 0], limits)
         box = -self._far, self._far
         result = scipy.optimize.linprog(-direction, rows, limits, bounds=box)
         return result.x if result.success else None
 
+    def _end_of_line(self, direction, slopes, limits):
+        """The z furthest along a direction of one dimension."""
+        is_flat = np.abs(slopes) <= FLAT * np.abs(slopes).max()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = limits / slopes
+        low = ends[~is_flat & (slopes < 0)].max(initial=-np.inf)
+        high = ends[~is_flat & (slopes > 0)].min(initial=np.inf)
+        close = SMALL * self._far / FAR
+        if low > high + close or (limits[is_flat] < -close).any():
+            return None
+        end = max(low, high) if direction[0] > 0 else low
+        if abs(end) * max(SMALL, self.network.tolerance) > self._far:
+            end = np.copysign(self._far, end)
+        return np.array([end])
+
     def _rows(self, signs):
         """Rows and limits: rows z <= limits if arguments have these signs."""
-        slopes = (self._directions @ self.network.matrix).T
+        slopes = (self.directions @ self.network.matrix).T
         limits = signs * self.network.arguments(self._origin)
         return -signs[:, None] * slopes, limits
