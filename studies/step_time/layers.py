@@ -13,6 +13,7 @@ ratios of the medians to that of the faster SimpleRNN, compiled or not.
 | not fused | `fused=False`: the loop of `keras.layers.RNN` |
 | recompute | `recompute=True` |
 | matmul lower bound | the matrix products of a step without anything else; some compiled layers measure below it at batch 1 |
+| parallel | `parallel=True`: the scan of MinGRU in place of its loop |
 | mean over time, Dense | a model without a loop: what any training step takes |
 | JAX lax.scan | the recurrence of RIN in JAX alone, without Keras |
 
@@ -54,6 +55,9 @@ WITHOUT_LOOP = ("mean over time, Dense", "mean over time, Dense, XLA")
 WIDE = [(128, 200, 64, 128), (128, 200, 64, 256), (128, 200, 64, 512)]
 WIDE += [(32, 200, 64, 256), (16, 20_000, 1, 64)]
 IN_WIDE = ("RIN", "RIN, XLA", "RIN, recompute", "RIN, not fused", *SIMPLE_RNN)
+SCANS = [(1, 1_000, 4, 64), (32, 1_000, 4, 64), (32, 1_000, 64, 256)]
+IN_SCANS = (*SIMPLE_RNN, "GRU", "GRU, XLA", "MinGRU", "MinGRU, XLA")
+IN_SCANS += ("MinGRU, parallel", "MinGRU, parallel, XLA")
 IN_GRID = ("RIN", "RIN, XLA", *SIMPLE_RNN, *WITHOUT_LOOP)
 RATIOS = {
     "RIN / SimpleRNN": ("RIN", "SimpleRNN"),
@@ -183,6 +187,10 @@ VARIANTS = {
     "wide": Variant(
         "Wide layers, and recomputation of a long sequence",
         {"modes": ["training"], "names": IN_WIDE, "sizes": WIDE},
+    ),
+    "scan": Variant(
+        "MinGRU: scan and loop over 1,000 steps",
+        {"names": IN_SCANS, "sizes": SCANS, "seconds": 20},
     ),
 }
 PICTURES = {"ratios.svg": draw}
