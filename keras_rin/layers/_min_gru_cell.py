@@ -156,7 +156,6 @@ class MinGRUCell(keras.layers.GRUCell):
         return h, [h] if is_list else h
 
     def gate_and_candidate(self, inputs):
-        """Of inputs `(..., features)`, after dropout."""
         sums = ops.matmul(inputs, self.kernel)
         sums = sums + self.bias if self.use_bias else sums
         gate, candidate = ops.split(sums, 2, axis=-1)

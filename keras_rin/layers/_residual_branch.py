@@ -53,7 +53,7 @@ class ResidualLayer(keras.layers.Layer):
         return self.add_weight(name=name, shape=shape, **options)
 
     def add_scale(self):
-        """After the other weights, whose order is that of files without it."""
+        # After the other weights, whose order is that of files without it.
         if self.scale == "rezero":
             self.branch_scale = self.add_weight(
                 name="scale", initializer="zeros"

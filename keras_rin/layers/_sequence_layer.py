@@ -129,7 +129,7 @@ class CellLayer(SequenceLayer):
         if resets is not None:
             shape = ops.shape(resets)
             _arguments.check_shape("resets", shape, sequences.shape[:2])
-            mask = mask, ops.cast(resets, "bool")  # for `inner_loop`
+            mask = mask, ops.cast(resets, "bool")
         return super().call(sequences, initial_state, mask, training)
 
     def _check_call(self, sequences, initial_state, mask):
@@ -153,7 +153,7 @@ class CellLayer(SequenceLayer):
             _arguments.check_shape("initial_state", shape, (batch, self.units))
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        """The loop of Keras. With resets, `mask` is a pair of both."""
+        # With resets, `mask` is a pair of both.
         if not isinstance(mask, tuple):
             return super().inner_loop(sequences, initial_state, mask, training)
         mask, resets = self._mask_and_resets(mask)
