@@ -91,14 +91,23 @@ def test_a_model_has_resets_as_a_second_input(rng, name, tmp_path):
     assert np.isfinite(model.train_on_batch(data, np.zeros((3, TIME, 4))))
 
 
-def test_a_mask_of_the_layer_before_is_kept_beside_resets():
-    layer = layers.MinGRU(4)
-    tokens = keras.Input((None,), dtype="int32")
-    resets = keras.Input((None,), dtype="bool")
+@pytest.mark.parametrize("name", ["resets", "initial_state"])
+def test_a_mask_of_the_layer_before_is_kept_beside_a_tensor(name, tmp_path):
+    """Keras drops it beside an `initial_state`."""
+    tokens = keras.Input((5,), dtype="int32")
+    other = {
+        "resets": keras.Input((5,), dtype="bool"),
+        "initial_state": keras.Input((4,)),
+    }[name]
     x = keras.layers.Embedding(5, 3, mask_zero=True)(tokens)
-    model = keras.Model([tokens, resets], layer(x, resets=resets))
-    outputs = model([np.array([[1, 2, 3, 0, 0]]), np.eye(5, dtype=bool)[1:2]])
-    assert_same(outputs, model([np.array([[2, 3]]), np.zeros((1, 2), bool)]))
+    y = layers.MinGRU(4)(x, **{name: other})
+    model = keras.Model([tokens, other], y)
+    model.save(tmp_path / "model.keras")
+    other = np.zeros((1, *other.shape[1:]), other.dtype)
+    data = np.array([[1, 2, 3, 0, 0]]), np.array([[0, 0, 1, 2, 3]])
+    for tried in model, keras.models.load_model(tmp_path / "model.keras"):
+        after, before = (tried([tokens, other]) for tokens in data)
+        assert_same(after, before)
 
 
 @pytest.mark.one_backend
