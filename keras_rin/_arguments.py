@@ -46,6 +46,15 @@ def finite_number(name, value, at_least=-math.inf, at_most=math.inf):
     return float(value)
 
 
+def auto_or_boolean(name, value):
+    if not (value == "auto" or isinstance(value, bool)):
+        raise ValueError(
+            f'`{name}` must be "auto", True or False. '
+            f"Received: {name}={value!r}"
+        )
+    return value
+
+
 def generator(name, value, seed=None) -> np.random.Generator:
     """Returns `value`, or a new generator with `seed` if it is `None`."""
     if value is None and seed is not None:

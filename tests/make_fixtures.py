@@ -102,6 +102,7 @@ def residual():
         VECTOR,
         layers.LinearResidual(kernel_initializer=small()),
         layers.ResidualDense(3, kernel_initializer=small()),
+        layers.ResidualDense(3, scale="rezero"),
     )
 
 

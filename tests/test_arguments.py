@@ -78,6 +78,7 @@ REFUSED = [
     (CONV, "filters", NO_SIZE),
     (partial(CONV, 4), "kernel_size", [*NO_SIZE[:-1], (), (3,), (3, 0)]),
     (partial(CONV, 4), "strides", NO_SIZE),
+    (layers.LinearResidual, "scale", ["depth", None, np.inf, True]),
     *(
         (partial(CELL, 3), name, [-0.1, 1.5, np.nan, "0.5"])
         for name in ("dropout", "recurrent_dropout")

@@ -117,6 +117,17 @@ LAYERS = {
         *EVERY,
         1,
     ),
+    "MinGRU in parallel, with everything": (
+        partial(
+            MinGRU,
+            *(4, "tanh"),
+            dropout=0.1,
+            parallel=True,
+            **OF_A_SEQUENCE,
+        ),
+        *EVERY,
+        2,
+    ),
     "RNN(MinGRUCell)": (around(partial(MinGRUCell, 4)), *LAST, 2),
     "ResidualRNN": (partial(ResidualRNN, 4, 6), *LAST, 4),
     "ResidualRNN with everything": (
@@ -169,6 +180,7 @@ LAYERS = {
         partial(
             LinearResidual,
             "he_normal",
+            scale=0.5,
             kernel_regularizer="l2",
             kernel_constraint="max_norm",
             # "l1" fails in mixed precision before Keras 3.13.
@@ -180,6 +192,10 @@ LAYERS = {
     "ResidualDense with everything": (
         partial(ResidualDense, 4, **EVERYTHING),
         *((5, 3), (5, 3), 3),
+    ),
+    "ResidualDense with a trained scale": (
+        partial(ResidualDense, 4, scale="rezero", **EVERYTHING),
+        *((5, 3), (5, 3), 4),
     ),
     "ResidualConv2D": (partial(ResidualConv2D, 3), (6, 4, 3), (6, 4, 3), 3),
     "ResidualConv2D with everything": (
@@ -359,6 +375,7 @@ IN_ONNX = [
     "LinearResidual",
     "LinearResidual with everything",
     "ResidualDense with everything",
+    "ResidualDense with a trained scale",
     "ResidualConv2D with everything",
 ]
 

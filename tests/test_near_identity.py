@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 import scipy.linalg
@@ -7,8 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from references import assert_same
 
+from keras_rin import layers
 from keras_rin.constructions import linear_residual_network
 from keras_rin.constructions import near_identity_factors
+from keras_rin.initializers import Offset
 
 pytestmark = pytest.mark.one_backend
 
@@ -171,3 +174,21 @@ def test_the_gradient_is_never_below_the_bound(seed, depth, d, tau):
 def test_other_matrices_are_refused(matrix, message):
     with pytest.raises(ValueError, match=message):
         near_identity_factors(matrix, 10)
+
+
+@pytest.mark.parametrize("last", ["identity", "zeros"])
+def test_a_negative_eigenvalue_needs_a_zero_last_layer(rng, last):
+    """The identity stays where it is 0 in that direction; zero does not."""
+    basis = np.linalg.qr(rng.normal(size=(3, 3))).Q
+    target = (basis * [-1, 0.5, 1]) @ basis.T
+    model = keras.Sequential([keras.Input((3,))])
+    for initial in (*["identity"] * 7, last):
+        model.add(layers.LinearResidual(Offset(initial)))
+    # A mean of nine squares: half their sum would have 0.3 / 8.
+    model.compile(keras.optimizers.SGD(4.5 * 0.3 / 8), "mse")
+    x, y = np.eye(3), target.T
+    for _ in range(150):
+        model.train_on_batch(x, y)
+    errors = basis.T @ (model.predict(x, verbose=0).T - target) @ basis
+    stays = last == "identity"
+    assert_same(errors, np.diag([1.0 * stays, 0, 0]), atol=0.01 * stays + 1e-4)

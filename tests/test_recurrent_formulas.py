@@ -70,6 +70,10 @@ LAYERS = {
         deep_transition_step,
     ),
     "MinGRU": (layers.MinGRU, min_gru_step),
+    "MinGRU, parallel": (
+        partial(layers.MinGRU, parallel=True),
+        min_gru_step,
+    ),
     "ResidualRNN": (
         partial(layers.ResidualRNN, inner_units=7, activation="tanh"),
         residual_step("tanh"),
@@ -216,9 +220,15 @@ def test_the_gate_of_a_min_gru_begins_at_its_bias():
     np.testing.assert_array_equal(layer.get_weights()[1], [-3] * 3 + [1] * 3)
 
 
-def test_dropout_of_a_min_gru_has_one_mask_for_all_steps():
+@pytest.mark.parametrize("parallel", [False, True])
+def test_dropout_of_a_min_gru_has_one_mask_for_all_steps(parallel):
     layer = layers.MinGRU(
-        64, kernel_initializer="ones", gate_bias=50, dropout=0.5, seed=1
+        64,
+        kernel_initializer="ones",
+        gate_bias=50,
+        dropout=0.5,
+        seed=1,
+        parallel=parallel,
     )
     layer.return_sequences = True
     outputs = to_numpy(layer(np.ones((4, 5, 1)), training=True))
@@ -235,3 +245,49 @@ def test_dropout_of_a_min_gru_has_one_mask_for_all_steps():
 def test_what_has_no_meaning_in_a_min_gru_is_refused(make, options):
     with pytest.raises(TypeError, match=f"Received: {next(iter(options))}"):
         make(3, **options)
+
+
+def test_a_scan_of_a_thousand_steps_is_the_loop(rng):
+    """Outputs and gradients, with gates that are nearly shut and open."""
+    options = {"return_sequences": True, "stateful": True}
+    x = keras.Input(batch_shape=(2, 1_000, 2))
+    scan, loop = (
+        keras.Model(x, layers.MinGRU(4, **options, parallel=parallel)(x))
+        for parallel in (True, False)
+    )
+    weights = [rng.normal(0, 4, w.shape) for w in loop.get_weights()]
+    data = rng.normal(size=(2, 1_000, 2)).astype("float32")
+    for model in (scan, loop):
+        model.set_weights(weights)
+        optimizer = keras.optimizers.SGD(0.1)
+        model.compile(optimizer, "mse", jit_compile=model is scan)
+        model.predict(data, verbose=0)  # the state of the second batch
+    expected = numpy_states(min_gru_step, weights, data, np.zeros((2, 4)))
+    expected = numpy_states(min_gru_step, weights, data, expected[:, -1])
+    outputs = scan.predict(data, verbose=0)
+    assert_same(outputs, expected)
+    assert_same(outputs, loop.predict(data, verbose=0))
+    for model in (scan, loop):
+        model.train_on_batch(data, np.ones((2, 1_000, 4)))
+    assert_same(scan.get_weights(), loop.get_weights())
+
+
+def test_a_scan_in_half_precision_does_not_round_its_gates():
+    """1 - 0.001 is 1 in bfloat16, and 1,000 steps would forget nothing."""
+    layer = built(layers.MinGRU(1, dtype="mixed_bfloat16", parallel=True))
+    gate = np.log(0.001 / 0.999)
+    layer.set_weights([np.zeros((2, 2)), np.array([gate, 0.0])])
+    zeros, ones = np.zeros((1, 1_000, 2)), np.ones((1, 1))
+    state = keras.ops.cast(layer(zeros, initial_state=ones), "float32")
+    assert_same(state, [[0.999**1_000]], rtol=0.02)
+
+
+@pytest.mark.one_backend
+def test_a_scan_that_is_not_possible_is_refused():
+    with pytest.raises(ValueError, match="without `unroll=True`"):
+        layers.MinGRU(3, unroll=True, parallel=True)
+    with pytest.raises(ValueError, match='"auto", True or False. Received'):
+        layers.MinGRU(3, parallel="yes")
+    layer = built(layers.MinGRU(3, parallel=True))
+    with pytest.raises(ValueError, match="a known number of time steps"):
+        layer.inner_loop(keras.Input((None, 2)), None, None)

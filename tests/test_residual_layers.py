@@ -78,6 +78,44 @@ def test_without_the_second_kernel_the_input_passes_as_it_is(case, rng):
     np.testing.assert_array_equal(to_numpy(layer(x)), to_numpy(x))
 
 
+def linear(units, scale=1.0, *, kernel_initializer, **unused):
+    return layers.LinearResidual(kernel_initializer, scale=scale)
+
+
+@pytest.mark.parametrize("scale", [0.25, "rezero"])
+@pytest.mark.parametrize("name", [*LAYERS, "linear"])
+def test_the_branch_has_a_scale(rng, name, scale):
+    """As a number, or as the last weight, which begins at 0."""
+    make, shape = {**LAYERS, "linear": (linear, (None, 4))}[name]
+    plain, scaled = make(4, **DRAWN), make(4, scale=scale, **DRAWN)
+    x = rng.normal(size=(2, *shape[1:])).astype("float32")
+    branch = to_numpy(plain(x)) - x
+    scaled.build(shape)
+    weights = plain.get_weights()
+    if scale == "rezero":
+        assert scaled.weights[-1].name == "scale"
+        assert_same(scaled(x), x, atol=0)
+        scaled.set_weights([*weights, np.array(0.25)])
+    else:
+        scaled.set_weights(weights)
+    assert_same(scaled(x), x + 0.25 * branch)
+
+
+@pytest.mark.one_backend
+def test_nothing_would_train_from_two_zeros():
+    for make, output in [
+        (lambda **options: layers.LinearResidual(**options), "kernel"),
+        (lambda **options: layers.ResidualDense(4, **options), "output"),
+    ]:
+        options = {f"{output}_initializer": "zeros"}
+        make(**options)
+        with pytest.raises(ValueError, match=f"pass {output}_initializer="):
+            make(**options, scale="rezero")
+    config = layers.ResidualDense(4).get_config()
+    del config["scale"]  # as in a file of version 0.1.0
+    assert layers.ResidualDense.from_config(config).scale == 1
+
+
 @pytest.mark.parametrize("shape", [(4, 3), (2, 5, 3), (2, 4, 5, 1)])
 def test_linear_is_a_dense_layer_with_the_kernel_identity_plus_offset(
     rng, shape

@@ -24,11 +24,7 @@ class FusedLayer(CellLayer):
         super().__init__(cell_name, arguments, others)
         self.fused, self.recompute = arguments["fused"], arguments["recompute"]
         self.recompute = bool(self.recompute)
-        if not (self.fused == "auto" or isinstance(self.fused, bool)):
-            raise ValueError(
-                '`fused` must be "auto", True or False. '
-                f"Received: fused={self.fused!r}"
-            )
+        _arguments.auto_or_boolean("fused", self.fused)
         name = "recompute" if self.recompute else "fused"
         if (self.fused is True or self.recompute) and (
             options := self._unsupported_options()
@@ -37,39 +33,17 @@ class FusedLayer(CellLayer):
                 f"`{name}=True` does not support {' and '.join(options)}."
             )
 
-    def call(self, sequences, initial_state=None, mask=None, training=False):
-        self._check_call(sequences, initial_state, mask)
-        return super().call(sequences, initial_state, mask, training)
-
-    def _check_call(self, sequences, initial_state, mask):
-        batch, time, _ = sequences.shape
-        if mask is not None:
-            _arguments.check_shape("mask", ops.shape(mask), (batch, time))
-            if self.unroll and self.zero_output_for_mask:
-                raise ValueError(
-                    f"{self.name} with `zero_output_for_mask=True` takes a "
-                    "mask only with `unroll=False`: the unrolled loop of Keras "
-                    "sets the outputs of other time steps to zero."
-                )
-        if initial_state is not None:
-            states = keras.tree.flatten(initial_state)
-            if len(states) != 1:
-                raise ValueError(
-                    "`initial_state` must be one tensor, or a list of one. "
-                    f"Received: {len(states)} tensors"
-                )
-            shape = ops.shape(states[0])
-            _arguments.check_shape("initial_state", shape, (batch, self.units))
-
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        if not self._uses_fused_recurrence(sequences, training):
+        has_resets = isinstance(mask, tuple)
+        if has_resets and (self.fused is True or self.recompute):
+            raise ValueError(
+                "`resets` needs the loop of Keras: create "
+                f"{self.name} without `fused=True` and `recompute=True`."
+            )
+        if has_resets or not self._uses_fused_recurrence(sequences, training):
             return self._generic_loop(sequences, initial_state, mask, training)
-        x = self._in_processing_order(sequences)
-        dropout_mask = self.cell.get_dropout_mask(x[:, 0])
-        if training and dropout_mask is not None:
-            x = x * dropout_mask[:, None]
-        if mask is not None:
-            mask = self._in_processing_order(ops.cast(mask, "bool"))
+        x = self._cell_sequences(sequences, training)
+        mask, _ = self._mask_and_resets(mask)
         kernel = self.cell.kernel
         bias = self.cell.bias if self.use_bias else None
         states, activity = identity_recurrence(
@@ -88,28 +62,7 @@ class FusedLayer(CellLayer):
             recompute=self.recompute,
         )
         self._add_penalty(activity)
-        outputs = self._masked_outputs(states, mask)
-        if not self.return_sequences:
-            return outputs, outputs, [states]
-        return outputs[:, -1], outputs, [states[:, -1]]
-
-    def _in_processing_order(self, sequences):
-        return ops.flip(sequences, 1) if self.go_backwards else sequences
-
-    def _masked_outputs(self, states, mask):
-        """The outputs, with those of Keras at masked time steps."""
-        if mask is None:
-            return states
-        if self.zero_output_for_mask:
-            has_output = mask
-        elif keras.backend.backend() == "jax":
-            return states
-        else:
-            # Keras returns zeros up to the first step that is not masked.
-            has_output = ops.cumsum(ops.cast(mask, "int32"), axis=1) > 0
-        if not self.return_sequences:
-            has_output = has_output[:, -1]
-        return ops.where(has_output[..., None], states, 0)
+        return self._results(states, mask)
 
     def _generic_loop(self, sequences, initial_state, mask, training):
         return super().inner_loop(sequences, initial_state, mask, training)

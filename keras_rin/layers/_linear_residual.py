@@ -15,7 +15,7 @@ from keras_rin.layers._saved_weights import MarkedOffset
 class LinearResidual(MarkedOffset, ResidualLayer):
     """A linear residual layer: the identity plus a linear map.
 
-    y = x + x A
+    y = x + scale x A
 
     A stack of these layers computes x (I + A_1) ... (I + A_L), which is a
     linear map with the loss landscape of a deep network. With the default
@@ -30,6 +30,8 @@ class LinearResidual(MarkedOffset, ResidualLayer):
         kernel_regularizer: Regularizer of the offset A. Defaults to `None`.
         activity_regularizer: Regularizer of the output. Defaults to `None`.
         kernel_constraint: Constraint on the offset A. Defaults to `None`.
+        scale: As in `ResidualDense`; `"rezero"` needs another initializer.
+            Defaults to 1.
         **options: The arguments from `kernel_regularizer` on, by name, and
             `name`, `dtype`, `trainable`.
 
@@ -67,7 +69,8 @@ class LinearResidual(MarkedOffset, ResidualLayer):
     def build(self, input_shape):
         shape = (self.fixed_features(input_shape),) * 2
         self.kernel = self.add_weight_of("kernel", "kernel", shape)
+        self.add_scale()
 
     def call(self, x):
         x = ops.cast(x, self.compute_dtype)  # integers too
-        return x + ops.matmul(x, self.kernel)
+        return x + self.scaled(ops.matmul(x, self.kernel))

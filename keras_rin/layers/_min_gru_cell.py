@@ -151,12 +151,15 @@ class MinGRUCell(keras.layers.GRUCell):
         dropout_mask = self.get_dropout_mask(inputs)
         if training and dropout_mask is not None:
             inputs = inputs * dropout_mask
+        gate, candidate = self.gate_and_candidate(inputs)
+        h = h + gate * (candidate - h)
+        return h, [h] if is_list else h
+
+    def gate_and_candidate(self, inputs):
         sums = ops.matmul(inputs, self.kernel)
         sums = sums + self.bias if self.use_bias else sums
         gate, candidate = ops.split(sums, 2, axis=-1)
-        offset = self.activation(candidate) - h
-        h = h + self.recurrent_activation(gate) * offset
-        return h, [h] if is_list else h
+        return self.recurrent_activation(gate), self.activation(candidate)
 
     def get_config(self):
         config = super().get_config()

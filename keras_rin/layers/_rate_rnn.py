@@ -56,6 +56,8 @@ class RateRNN(CellLayer):
             `return_state`, `go_backwards`, `stateful`, `unroll`,
             `zero_output_for_mask`.
 
+    Call arguments are those of `RIN`, with `resets`.
+
     Raises:
         ValueError: If an argument is not as above, or the batch size of a
             stateful layer changes.

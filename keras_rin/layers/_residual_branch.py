@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from keras_rin import _arguments
 from keras_rin.initializers import SmallVarianceNormal
 from keras_rin.initializers._serialization import with_initializers
 
@@ -25,13 +26,14 @@ class ResidualLayer(keras.layers.Layer):
     """Base class of residual layers: the options of their `WEIGHTS`.
 
     If `a` is one of them, these are `a_initializer`, `a_regularizer` and
-    `a_constraint`. `SIZES` are further arguments that the config has.
+    `a_constraint`. `SIZES` are further arguments that the config has. The
+    last weight is zero where the branch is.
     """
 
     WEIGHTS: tuple[str, ...] = ()
     SIZES: tuple[str, ...] = ()
 
-    def __init__(self, **options: Any):
+    def __init__(self, *, scale: float | str = 1.0, **options: Any):
         chosen = {
             (weight, kind): options.pop(f"{weight}_{kind}", None)
             for weight in self.WEIGHTS
@@ -41,9 +43,31 @@ class ResidualLayer(keras.layers.Layer):
         self.supports_masking = True
         for (weight, kind), option in chosen.items():
             setattr(self, f"{weight}_{kind}", KINDS[kind].get(option))
+        output = f"{self.WEIGHTS[-1]}_initializer"
+        if scale != "rezero":
+            scale = _arguments.finite_number("scale", scale)
+        elif isinstance(getattr(self, output), keras.initializers.Zeros):
+            raise ValueError(
+                '`scale="rezero"` begins at 0, and no weight has a gradient if '
+                f'the branch is zero too: pass {output}="glorot_uniform" or '
+                f'another. Received: {output}="zeros"'
+            )
+        self.scale = scale
 
     def add_weight_of(self, weight, name, shape):
         return add_weight_of(self, weight, name, shape)
+
+    def add_scale(self):
+        # After the other weights, whose order is that of files without it.
+        if self.scale == "rezero":
+            self.branch_scale = self.add_weight(
+                name="scale", initializer="zeros"
+            )
+
+    def scaled(self, branch):
+        if self.scale == "rezero":
+            return branch * self.branch_scale
+        return branch if self.scale == 1 else branch * self.scale
 
     def fixed_features(self, input_shape):
         self.input_spec = keras.InputSpec(
@@ -63,7 +87,9 @@ class ResidualLayer(keras.layers.Layer):
             for kind in KINDS
         }
         options = with_initializers(self, options)
-        options |= {name: getattr(self, name) for name in self.SIZES}
+        options |= {
+            name: getattr(self, name) for name in (*self.SIZES, "scale")
+        }
         return {**super().get_config(), **options}
 
 
@@ -92,6 +118,7 @@ class ResidualBranch(ResidualLayer):
         self.output_kernel = add("output", "output_kernel", output_shape)
         if self.use_bias:
             self.bias = add("bias", "bias", bias_shape)
+        self.add_scale()
 
     def get_config(self):
         return {

@@ -14,7 +14,7 @@ from keras_rin.layers._residual_branch import ResidualBranch
 class ResidualConv2D(ResidualBranch):
     """Residual block of two convolutions, without normalization.
 
-    y = shortcut(x) + C2(activation(C1(x) + b))
+    y = shortcut(x) + scale C2(activation(C1(x) + b))
 
     The convolution C1 uses `strides`, C2 has stride 1, and both use "same"
     padding. There is one activation. The trainable weights are, in this
@@ -113,6 +113,7 @@ class ResidualConv2D(ResidualBranch):
         if self.use_bias:
             hidden = hidden + self.bias
         branch = _conv(self.activation(hidden), self.output_kernel)
+        branch = self.scaled(branch)
         return ops.moveaxis(self._shortcut(x) + branch, 3, self._axis)
 
     def _shortcut(self, x):

@@ -14,7 +14,7 @@ from keras_rin.layers._residual_branch import ResidualBranch
 class ResidualDense(ResidualBranch):
     """Residual block of two dense layers, without normalization.
 
-    y = x + activation(x U + b) V
+    y = x + scale activation(x U + b) V
 
     The trainable weights are, in this order, `kernel` U `(features, units)`,
     `output_kernel` V `(units, features)` and `bias` b `(units,)`. They
@@ -40,6 +40,10 @@ class ResidualDense(ResidualBranch):
             `"zeros"` makes the block the identity map.
         output_regularizer: Regularizer of V. Defaults to `None`.
         output_constraint: Constraint on V. Defaults to `None`.
+        scale: Finite number by which the branch is multiplied, such as
+            1 / depth for a stack of so many layers; or `"rezero"`, a trained
+            number that begins at 0, in the weight `scale` after the others.
+            Defaults to 1.
         **options: The arguments from `kernel_initializer` on, by name, and
             `name`, `dtype`, `trainable`.
 
@@ -48,6 +52,10 @@ class ResidualDense(ResidualBranch):
 
     Returns:
         Tensor of the shape of `x`.
+
+    Raises:
+        ValueError: If `scale="rezero"` and V is zero too at first, so that no
+            weight has a gradient.
 
     Example:
 
@@ -58,7 +66,8 @@ class ResidualDense(ResidualBranch):
 
     Reference:
         Hardt and Ma, 2017, Identity matters in deep learning (arXiv
-        1611.04231), section 3, where x is a column vector.
+        1611.04231), section 3, where x is a column vector; Bachlechner et
+        al., 2020, ReZero is all you need (arXiv 2003.04887).
     """
 
     SIZES = ("units",)
@@ -88,4 +97,5 @@ class ResidualDense(ResidualBranch):
         x = ops.cast(x, self.compute_dtype)  # integers too
         hidden = ops.matmul(x, self.kernel)
         hidden = hidden + self.bias if self.use_bias else hidden
-        return x + ops.matmul(self.activation(hidden), self.output_kernel)
+        branch = ops.matmul(self.activation(hidden), self.output_kernel)
+        return x + self.scaled(branch)

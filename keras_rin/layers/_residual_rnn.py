@@ -81,6 +81,7 @@ class ResidualRNN(FusedLayer):
             `False` leave the hidden state unchanged. Defaults to `None`.
         training: Boolean, whether to apply dropout and to add the penalty.
             Defaults to `False`.
+        resets: As in `RIN`. Defaults to `None`.
 
     Returns:
         The last output `(batch, units)`, or all outputs

@@ -93,6 +93,11 @@ class RIN(FusedLayer):
         mask: Boolean tensor of shape `(batch, time)`. Time steps where it is
             `False` leave the hidden state unchanged. Defaults to `None`.
         training: Boolean, whether to apply dropout. Defaults to `False`.
+        resets: Boolean tensor of shape `(batch, time)`, `True` where a new
+            sequence begins within `sequences`, also at a masked time step. The
+            hidden state before it is zero, or after it with `go_backwards`.
+            Runs the loop of Keras. Wrappers such as `Bidirectional` do not
+            take it. Defaults to `None`.
 
     Returns:
         The last output `(batch, units)`, or all outputs
@@ -101,7 +106,7 @@ class RIN(FusedLayer):
 
     Raises:
         ValueError: If `fused=True` or `recompute=True` does not support
-            another option.
+            another option, or `resets`.
         ValueError: If a mask is passed to a layer with both `unroll` and
             `zero_output_for_mask`, for which Keras returns wrong outputs.
         ValueError: If the batch size of a stateful layer changes; in a graph

@@ -5,11 +5,14 @@ without arguments that returns when its work is done: a forward pass, and in
 training a backward pass and an SGD update.
 """
 
+import functools
+
 import keras
 import numpy as np
 import pandas
 
 from keras_rin.layers import RIN
+from keras_rin.layers import MinGRU
 from keras_rin.layers import RINCell
 
 SIZE = "batch × time × features × units"
@@ -23,6 +26,8 @@ LAYERS = {
     ),
     "GRU": keras.layers.GRU,
     "LSTM": keras.layers.LSTM,
+    "MinGRU": MinGRU,
+    "MinGRU, parallel": functools.partial(MinGRU, parallel=True),
     "mean over time, Dense": lambda units: keras.Sequential(
         [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(units)]
     ),

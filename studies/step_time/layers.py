@@ -13,10 +13,12 @@ ratios of the medians to that of the faster SimpleRNN, compiled or not.
 | not fused | `fused=False`: the loop of `keras.layers.RNN` |
 | recompute | `recompute=True` |
 | matmul lower bound | the matrix products of a step without anything else; some compiled layers measure below it at batch 1 |
+| parallel | `parallel=True`: the scan of MinGRU in place of its loop |
 | mean over time, Dense | a model without a loop: what any training step takes |
 | JAX lax.scan | the recurrence of RIN in JAX alone, without Keras |
 
-The rows *matmul lower bound* and *JAX lax.scan* are measured no more. A
+The rows *matmul lower bound* and *JAX lax.scan* are measured no more. Scan and
+loop of MinGRU took turns beside other work: compare them with each other. A
 processor without AVX-512 had the same order with more noise, and its results
 were removed.
 """  # noqa: E501
@@ -55,6 +57,9 @@ WITHOUT_LOOP = ("mean over time, Dense", "mean over time, Dense, XLA")
 WIDE = [(128, 200, 64, 128), (128, 200, 64, 256), (128, 200, 64, 512)]
 WIDE += [(32, 200, 64, 256), (16, 20_000, 1, 64)]
 IN_WIDE = ("RIN", "RIN, XLA", "RIN, recompute", "RIN, not fused", *SIMPLE_RNN)
+SCANS = [(1, 1_000, 4, 64), (32, 1_000, 4, 64), (32, 1_000, 64, 256)]
+IN_SCANS = (*SIMPLE_RNN, "GRU", "GRU, XLA", "MinGRU", "MinGRU, XLA")
+IN_SCANS += ("MinGRU, parallel", "MinGRU, parallel, XLA")
 IN_GRID = ("RIN", "RIN, XLA", *SIMPLE_RNN, *WITHOUT_LOOP)
 RATIOS = {
     "RIN / SimpleRNN": ("RIN", "SimpleRNN"),
@@ -152,7 +157,9 @@ def ratio_table(medians):
 def draw(results):
     """Step time of RIN over that of SimpleRNN, size by size."""
     records = results["records"]
-    if {run["mode"] for run in records} != {"training", "forward"}:
+    modes = {run["mode"] for run in records}
+    names = {run["contender"] for run in records}
+    if modes != {"training", "forward"} or "RIN" not in names:
         return None  # one of the variants
     runs = pandas.DataFrame(records)
     sizes = runs["size"].map(lambda size: f"  {tuple(size)}")
@@ -184,6 +191,10 @@ VARIANTS = {
     "wide": Variant(
         "Wide layers, and recomputation of a long sequence",
         {"modes": ["training"], "names": IN_WIDE, "sizes": WIDE},
+    ),
+    "scan": Variant(
+        "MinGRU: scan and loop over 1,000 steps",
+        {"names": IN_SCANS, "sizes": SCANS, "seconds": 20},
     ),
 }
 PICTURES = {"ratios.svg": draw}

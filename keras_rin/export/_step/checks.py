@@ -62,6 +62,8 @@ def check_call(layer, args, kwargs, in_time, steps, stepwise=()):
     reasons = {
         "it is given an initial state": is_recurrent
         and any(state is not None for state in states),
+        "it is called with `resets`; where a sequence begins, pass the step "
+        "states of zeros": kwargs.get("resets") is not None,
         "its input is no longer a sequence": not any(in_time),
         "it combines a sequence with a value that is known only after the last "
         "step": not all(in_time),
