@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import keras_rin
+from docs import walks
 
 pytestmark = pytest.mark.one_backend
 
@@ -30,7 +31,7 @@ def tables():
     ]
 
 
-FOLDER_ROWS, LAYER_ROWS, PACKAGE_ROWS = tables()
+FOLDER_ROWS, LAYER_ROWS, PACKAGE_ROWS, _ = tables()
 # {folder around the package: what of the repository it imports}
 FOLDERS = {folder: set(ours) for (folder,), _, ours in FOLDER_ROWS}
 # {module or subpackage: its layer}, the highest first in the table
@@ -93,6 +94,10 @@ def test_what_is_no_api_is_private():
     assert len(names) > 80
     for module, name in names:
         assert name in module.__all__, f"{module.__name__}.{name}"
+
+
+def test_the_files_of_ten_jobs_are_as_many_as_the_page_says():
+    assert walks.table() in PAGE
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
