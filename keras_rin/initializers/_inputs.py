@@ -5,6 +5,8 @@ from concurrent import futures
 import keras
 import numpy as np
 from keras import ops
+from keras.initializers import Initializer
+from numpy.typing import ArrayLike
 
 from keras_rin import _arguments
 from keras_rin import diagnostics
@@ -114,7 +116,10 @@ class AlignedInput(keras.initializers.Initializer):
     """
 
     def __init__(
-        self, recurrent, gain: float = 1.0, horizon: int | None = None
+        self,
+        recurrent: "str | Initializer | ArrayLike",
+        gain: float = 1.0,
+        horizon: int | None = None,
     ):
         if isinstance(recurrent, (list, tuple, np.ndarray)):
             self.recurrent = _arguments.square_matrix("recurrent", recurrent)
