@@ -147,11 +147,31 @@ def train(task, seed, keys, units, updates=None):
     import jax
 
     updates = updates or TASKS[task][-1]
+    models, rates = zip(*((key[1:3], key[-1]) for key in keys), strict=True)
+    many, weights, losses, tests = trained(
+        task, seed, models, rates, units, updates
+    )
+    diverged = ~np.isfinite(losses).all(axis=1)
+    predict = jax.jit(
+        lambda weights, inputs: jax.lax.map(
+            lambda of_model: many.outputs(of_model, inputs), weights
+        )
+    )
+    scores = []
+    for number, (x, y) in enumerate(tests):
+        outputs = predict(weights, inputs_of(task, x, updates + number))
+        scores.append([score(task, y, np.array(o)) for o in outputs])
+    return [
+        {"validation": validation, "test": test, "diverged": bool(lost)}
+        for validation, test, lost in zip(*scores, diverged, strict=True)
+    ]
+
+
+def trained(task, seed, models, rates, units, updates):
+    """ManyModels, the trained weights, losses, and the data of two tests."""
     rng = np.random.default_rng(seed)
-    splits = datasets(task, rng)
-    (x, y), *tests = splits
+    (x, y), *tests = datasets(task, rng)
     rows = rng.integers(len(y), size=(updates, BATCH))
-    models = [key[1:3] for key in keys]
     makers = {
         model: functools.partial(build, task, *model, seed, units)
         for model in models
@@ -166,26 +186,12 @@ def train(task, seed, keys, units, updates=None):
 
     def batch(settings, update):
         chosen = keras.ops.take(rows, update, axis=0)
-        taken = keras.ops.take(x, chosen, axis=0)
-        return inputs_of(task, taken, update), keras.ops.take(y, chosen, axis=0)
+        inputs = inputs_of(task, keras.ops.take(x, chosen, axis=0), update)
+        return inputs, keras.ops.take(y, chosen, axis=0)
 
     weights = initial_weights(makers, [(model, seed) for model in models])
-    settings = {"rate": np.array([key[-1] for key in keys], "float32")}
-    weights, losses = many.train(weights, settings, batch, updates)
-    diverged = ~np.isfinite(losses).all(axis=1)
-    scores = []
-    predict = jax.jit(
-        lambda weights, inputs: jax.lax.map(
-            lambda of_model: many.outputs(of_model, inputs), weights
-        )
-    )
-    for number, (x_test, y_test) in enumerate(tests):
-        outputs = predict(weights, inputs_of(task, x_test, updates + number))
-        scores.append([score(task, y_test, np.array(o)) for o in outputs])
-    return [
-        {"validation": validation, "test": test, "diverged": bool(lost)}
-        for validation, test, lost in zip(*scores, diverged, strict=True)
-    ]
+    settings = {"rate": np.array(rates, "float32")}
+    return many, *many.train(weights, settings, batch, updates), tests
 
 
 def datasets(task, rng):
