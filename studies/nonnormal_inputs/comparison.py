@@ -23,8 +23,9 @@ trains the model. The other seeds are paired: they draw the same data for all
 models. A rate of one seed may be wrong for others where runs diverge. A loss is
 divided by that of a constant prediction and at most 1; the loss of pixels is
 the error rate. A run has diverged if a loss of its training is not finite. Its
-test loss is then 1, and it is counted. The variants of ten seeds and of MNIST
-were not run.
+test loss is then 1, and it is counted. Copying has eight seeds, adding and
+noisy pixels three; the variants of ten seeds, with pixels without noise, and of
+MNIST were not run.
 """
 
 import functools
@@ -315,12 +316,8 @@ def comparison(first, second, expect="better", among=SHORT, within=0.05):
 
 DRAWN, ONE, ALIGNED = INPUTS
 NOISELESS = "copying", "adding", "pixels"
-wave_against_identity = comparison(
-    ("circular", ONE), ("identity", DRAWN), among=NOISELESS
-)
-wave_against_drawn = comparison(
-    ("circular", ONE), ("circular", DRAWN), among=NOISELESS
-)
+wave_against_identity = comparison(("circular", ONE), ("identity", DRAWN))
+wave_against_drawn = comparison(("circular", ONE), ("circular", DRAWN))
 chain_against_orthogonal = comparison(
     ("chain", ALIGNED), ("orthogonal", DRAWN), among=NOISELESS
 )
