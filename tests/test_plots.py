@@ -65,7 +65,6 @@ ABLATION = diagnostics.SchurAblation(
     band_norms=np.array([1.7, 0.3, 0.0]),
     coupling_scores=np.array([0.8, 0.3]),
     couplings=np.array([[0, 1], [1, 3]]),
-    coupling_weights=np.array([-1.0, 0.3]),
     normal_score=0.9,
 )
 PLOTS = {

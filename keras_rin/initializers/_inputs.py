@@ -23,9 +23,8 @@ class OneUnitInput(keras.initializers.Initializer):
 
     W[i, unit] = gain for each feature i, all else 0
 
-    With a `Chain` as the recurrent matrix an input then begins at the first
-    unit and travels along; with an identity matrix and ReLU it reaches no
-    other unit.
+    In a `Chain` it then travels along the units; in an identity matrix it
+    reaches no other unit.
 
     Args:
         gain: Finite number, the weight of each feature. Defaults to 1.
@@ -73,14 +72,12 @@ class AlignedInput(keras.initializers.Initializer):
 
     W = gain [w_1; w_2; ...], J_s w_i = m_i w_i, m_1 >= m_2 >= ...
 
-    In a linear network with noise in its state the total memory of an input
-    along w, of length 1, is w J_s w^T; see
-    `keras_rin.diagnostics.spatial_memory_matrix`. The first feature enters
-    along the top eigenvector of J_s, each further one along the next, so that
-    no features of orthogonal directions have a larger memory together. The
-    variance of the noise, equal in all units, does not change the directions.
-    Those of a chain are its first units. In a normal matrix, such as an
-    identity or orthogonal one, no direction is better than another.
+    The total memory of an input along w, in a linear network with noise, is
+    w J_s w^T, of `keras_rin.diagnostics.spatial_memory_matrix`. The first
+    feature enters along the top eigenvector, each further one along the next:
+    no orthogonal directions have a larger memory together. The variance of the
+    noise, equal in all units, does not change them. Those of a chain are its
+    first units; in a normal matrix all directions are as good.
 
     Args:
         recurrent: The initial effective matrix V of the layer: its
@@ -92,11 +89,9 @@ class AlignedInput(keras.initializers.Initializer):
             `None`: infinitely many, which needs a spectral radius below 1.
 
     Raises:
-        ValueError: If `recurrent` is a random initializer without a seed, or
-            as in `keras_rin.initializers.Offset`.
-        ValueError: If the kernel is not of shape `(features, units)` with at
-            most as many features as units; as in
-            `keras_rin.diagnostics.spatial_memory_matrix`.
+        ValueError: If `recurrent` is random without a seed, or the kernel not
+            of shape `(features, units)` with at most as many features as units;
+            as in `keras_rin.diagnostics.spatial_memory_matrix`.
 
     Example:
 
@@ -156,15 +151,11 @@ class AlignedInput(keras.initializers.Initializer):
         return _tensor(self.gain * signs * directions + 0.0, dtype)
 
     def get_config(self):
-        recurrent = self.recurrent
-        is_array = isinstance(recurrent, np.ndarray)
-        return {
-            "recurrent": (
-                recurrent.tolist() if is_array else serialize(recurrent)
-            ),
-            "gain": self.gain,
-            "horizon": self.horizon,
-        }
+        is_array = isinstance(self.recurrent, np.ndarray)
+        store = np.ndarray.tolist if is_array else serialize
+        recurrent = store(self.recurrent)
+        options = {"gain": self.gain, "horizon": self.horizon}
+        return {"recurrent": recurrent, **options}
 
 
 def _drawn(initializer, units):

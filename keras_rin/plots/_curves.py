@@ -183,10 +183,7 @@ def plot_lyapunov_spectra(
 
 
 def plot_schur_ablation(
-    ablation: SchurAblation,
-    *,
-    ylabel: str = "score without it",
-    ax: "Axes | None" = None,
+    ablation: SchurAblation, *, ax: "Axes | None" = None
 ) -> "Figure":
     """Plots the score without each band of the non-normal part.
 
@@ -195,10 +192,10 @@ def plot_schur_ablation(
 
     Args:
         ablation: The result of `keras_rin.diagnostics.schur_ablation`.
-        ylabel: String, name of the score. Defaults to `"score without it"`.
         ax: A matplotlib `Axes`. Defaults to `None`.
     """
-    axes = _drawing.axes(ax, "band j - i (couplings from i to j)", ylabel)
+    xlabel = "band j - i (couplings from i to j)"
+    axes = _drawing.axes(ax, xlabel, "score without it")
     axes.axhline(ablation.score, color="grey", linewidth=0.8)
     bands = np.arange(len(ablation.band_scores)) + 1
     axes.plot(bands, ablation.band_scores, ".-", label="band")

@@ -24,7 +24,6 @@ class SchurAblation(typing.NamedTuple):
         coupling_scores: Array `(couplings,)`, without each coupling.
         couplings: Integer array `(couplings, 2)`, i and j of each, the largest
             first.
-        coupling_weights: Array `(couplings,)`, N[i, j] of each.
         normal_score: Float, without N: of a normal matrix with the same
             eigenvalues.
     """
@@ -34,7 +33,6 @@ class SchurAblation(typing.NamedTuple):
     band_norms: np.ndarray
     coupling_scores: np.ndarray
     couplings: np.ndarray
-    coupling_weights: np.ndarray
     normal_score: float
 
 
@@ -46,13 +44,11 @@ def schur_ablation(
     V = Q (D + N) Q^T, the real Schur form of the effective matrix
 
     Q is orthogonal. D is normal and has the eigenvalues of V: numbers on the
-    diagonal, and for each complex pair a block [[a, w], [-w, a]]. N, strictly
-    upper triangular except for what is not normal of these blocks, is 0 for a
-    normal V alone; a chain in another basis is the first band of N. For each
-    band of N, the couplings from direction i of Q to direction i + k, and for
-    each of its largest couplings, the score is computed without that part, with
-    all other weights as they are. Then the layer has its weights back, also
-    after an error.
+    diagonal, and for each complex pair a block [[a, w], [-w, a]]. N, the rest,
+    is 0 for a normal V alone, and one band for a chain in another basis. The
+    score is computed without each band of N, the couplings from direction i of
+    Q to i + k, and without each of its largest couplings. Then the layer has
+    its weights back, also after an error.
 
     The Schur form depends on the order of the eigenvalues, which is LAPACK's.
     Rounded to float32, a chain of n units in another basis has eigenvalues of
@@ -61,9 +57,8 @@ def schur_ablation(
     Args:
         layer: A built recurrent layer or cell of Keras with one recurrent
             matrix, such as SimpleRNN or `keras_rin.layers.RIN`.
-        score: A function without arguments that returns a number of the layer
-            as it then is, such as `lambda: model.evaluate(x, y, verbose=0)`.
-            It is called once for each part: units + `couplings` + 1 times.
+        score: A function without arguments that returns a number, such as
+            `lambda: model.evaluate(x, y, verbose=0)`, called for each part.
         couplings: Integer, at least 0, how many single couplings to remove.
             Defaults to 10; fewer if N has fewer.
 
@@ -71,9 +66,8 @@ def schur_ablation(
         A `SchurAblation`, a named tuple.
 
     Raises:
-        ValueError: As in `recurrent_matrices`; if the layer has several
-            matrices or one that is not a weight, if its matrix is not finite,
-            or if `score` does not return a number.
+        ValueError: As in `recurrent_matrices`; if the layer does not have one
+            finite matrix that is a weight, or `score` returns no number.
 
     Example:
 
@@ -133,7 +127,6 @@ def schur_ablation(
         band_norms=np.array(norms),
         coupling_scores=np.array(single),
         couplings=np.stack([first, second], axis=1),
-        coupling_weights=nonnormal[first, second],
         normal_score=normal,
     )
 
