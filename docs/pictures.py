@@ -340,7 +340,6 @@ PICTURES = {
     "pulse": draw_pulse,
     "sizes": draw_sizes,
     "cube": draw_cube,
-    "memory": of_page("docs/nonnormal.md"),
     "reach": draw_recurrent_identity,
     "directions": of_page("docs/identity_in_depth.md"),
     "tutorial": draw_tutorial,

@@ -28,8 +28,9 @@ CLASSES = [
 
 def make(item):
     parameters = inspect.signature(item).parameters.values()
+    values = {"cell": keras.layers.GRUCell(3), "recurrent": "zeros"}
     arguments = {
-        p.name: keras.layers.GRUCell(3) if p.name == "cell" else 3
+        p.name: values.get(p.name, 3)
         for p in parameters
         if p.kind != p.VAR_KEYWORD and p.default is p.empty
     }

@@ -98,6 +98,15 @@ REFUSED = [
     (initializers.PartialIdentity, "fraction", NO_FRACTION),
     (initializers.PerGate, "gates", NO_SIZE),
     (initializers.Ramp, "limit", NO_GAIN),
+    (initializers.OneUnitInput, "unit", [-1, 0.5, "1", True]),
+    (partial(initializers.AlignedInput, "zeros"), "horizon", [0, 1.5, True]),
+    *(
+        (make, "gain", NO_GAIN[1:])
+        for make in (
+            initializers.OneUnitInput,
+            partial(initializers.AlignedInput, "zeros"),
+        )
+    ),
     (initializers.SmallVarianceNormal, "seed", [-1, 0.5, "1", True]),
     (regularizers.IdentityOffsetL2, "l2", NO_GAIN),
     (constraints.Orthogonal, "gates", NO_SIZE),

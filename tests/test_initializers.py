@@ -11,10 +11,13 @@ from references import assert_same
 from references import built
 from references import to_numpy
 
+from keras_rin.diagnostics import fisher_memory_curve
+from keras_rin.initializers import AlignedInput
 from keras_rin.initializers import Chain
 from keras_rin.initializers import ChainIdentity
 from keras_rin.initializers import FeedbackChain
 from keras_rin.initializers import Offset
+from keras_rin.initializers import OneUnitInput
 from keras_rin.initializers import PartialIdentity
 from keras_rin.initializers import PerGate
 from keras_rin.initializers import Ramp
@@ -27,7 +30,9 @@ from keras_rin.layers import RateRNN
 
 SQUARE = [
     Chain(0.3),
+    Chain(0.3, circular=True),
     ChainIdentity(0.3, -0.7),
+    ChainIdentity(0.3, -0.7, circular=True),
     FeedbackChain(0.9, 0.1),
     Offset(Chain(0.3)),
     PartialIdentity(0.3),
@@ -41,7 +46,8 @@ def as_numpy(initializer, units, dtype=None):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", None])
 def test_the_dtype_is_the_one_asked_for(dtype):
-    for initializer in (*SQUARE, SmallVarianceNormal()):
+    inputs = OneUnitInput(), AlignedInput(Chain(0.3))
+    for initializer in (*SQUARE, *inputs, SmallVarianceNormal()):
         matrix = initializer((3, 3), dtype=dtype)
         expected = dtype or keras.config.floatx()
         assert keras.backend.standardize_dtype(matrix.dtype) == expected
@@ -51,8 +57,12 @@ def test_the_dtype_is_the_one_asked_for(dtype):
 def test_each_matrix_is_its_formula(units):
     row = np.arange(units)
     diagonal, above, below = (np.eye(units, k=k) for k in (0, 1, -1))
+    shift = np.roll(diagonal, 1, axis=1)
     for initializer, expected in (
         (Chain(1.02), 1.02 * above),
+        (Chain(0.7, circular=True), 0.7 * shift),
+        (ChainIdentity(0.5, 0.9, True), 0.5 * shift + 0.9 * diagonal),
+        (Offset(Chain(circular=True)), shift - diagonal),
         (ChainIdentity(0.5, 0.9), 0.5 * above + 0.9 * diagonal),
         (FeedbackChain(0.9, 0.1), 0.9 * above + 0.1 * below),
         (Ramp(0.01), 0.01 * (row - row[:, None]) / max(units - 1, 1)),
@@ -65,6 +75,67 @@ def test_each_matrix_is_its_formula(units):
     ):
         matrix = as_numpy(initializer, units, "float64")
         np.testing.assert_allclose(matrix, expected, rtol=1e-14)
+
+
+def test_the_input_enters_at_one_unit():
+    kernel = np.zeros((3, 5))
+    kernel[:, 2] = -0.5
+    assert_same(OneUnitInput(-0.5, 2)((3, 5)), kernel, 0, 0)
+    gates = PerGate(OneUnitInput(-0.5, 2), gates=3)((3, 15))
+    assert_same(gates, np.hstack([kernel] * 3), 0, 0)
+
+
+GAUSSIAN = keras.initializers.RandomNormal(stddev=0.1, seed=5)
+
+
+def test_no_drawn_input_is_remembered_better_than_an_aligned_one(rng):
+    """Nor a drawn pair of orthogonal ones better than the first two rows."""
+    layer = RIN(
+        30,
+        kernel_initializer=AlignedInput(Offset(GAUSSIAN), gain=2),
+        recurrent_initializer=Offset(GAUSSIAN),
+    )
+    kernel, offset, _ = built(layer, features=2).get_weights()
+    matrix = offset + np.eye(30)
+
+    def memories(inputs):
+        curves = [
+            fisher_memory_curve(matrix, input_vector=row, lags=2_000)
+            for row in inputs
+        ]
+        return np.sum(curves, axis=1)
+
+    assert_same(kernel @ kernel.T, 4 * np.eye(2))
+    first, second = memories(kernel) / 4
+    assert first > second > 1.2  # of a normal matrix each would be 1
+    for _ in range(50):
+        drawn = memories(np.linalg.qr(rng.normal(size=(30, 2)))[0].T)
+        assert max(drawn) < first and sum(drawn) < first + second
+
+
+@pytest.mark.parametrize("gain", [0.5, 1, 1.02])
+def test_the_aligned_input_of_a_chain_is_its_first_units(gain):
+    for recurrent in (Chain(gain), gain * np.eye(20, k=1)):
+        assert_same(AlignedInput(recurrent)((3, 20)), np.eye(3, 20), 0, 1e-6)
+    rows = to_numpy(AlignedInput(Chain(circular=True), horizon=40)((2, 20)))
+    assert_same(rows @ rows.T, np.eye(2))  # any, of a normal matrix
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_an_aligned_input_survives_its_config(is_array):
+    """Also where Keras builds the layer in the trace of a training step."""
+    recurrent = Chain(0.9)
+    if is_array:
+        recurrent = np.random.default_rng(3).normal(scale=0.3, size=(4, 4))
+    initializer = AlignedInput(recurrent, gain=0.5, horizon=9)
+    copy = json.loads(json.dumps(keras.initializers.serialize(initializer)))
+    copy = keras.initializers.deserialize(copy)
+    assert_same(copy((2, 4)), initializer((2, 4)), 0, 0)
+    layer = keras.layers.SimpleRNN(4, kernel_initializer=copy)
+    model = keras.Sequential([layer, keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    model.fit(np.ones((2, 3, 2)), np.ones((2, 1)), verbose=0)
+    assert_same(layer.get_weights()[0], initializer((2, 4)), 0, 0)
 
 
 MIXED = [Ramp(), Ramp(), Chain(1.02), Ramp()]
@@ -124,6 +195,14 @@ def test_no_two_parts_of_ten_seeds_are_equal(wrap):
         ],
         (lambda: PerGate()((3, 13)), "last axis.*4 gates, a GRU 3.*Received"),
         (lambda: PerGate()(()), "last axis.*Received: shape="),
+        (lambda: OneUnitInput(unit=3)((2, 3)), "more units than `unit`"),
+        (lambda: OneUnitInput()((3,)), r"Received: shape=\(3,\)"),
+        (lambda: AlignedInput(Chain(0.5))((3, 2)), "at most as many features"),
+        (lambda: AlignedInput(np.eye(3))((1, 2)), r"shape \(features, 3\)"),
+        (lambda: AlignedInput(np.ones((2, 3))), "must be a square matrix"),
+        (lambda: AlignedInput("orthogonal"), "must have a seed.*Received"),
+        (lambda: AlignedInput(None), "Received: initializer=None"),
+        (lambda: AlignedInput("identity")((1, 2)), "or pass `horizon`"),
         (lambda: SmallVarianceNormal()((3,)), "kernels of.*Received: shape="),
         (
             lambda: built(keras.layers.GRU(5, recurrent_initializer=Chain())),

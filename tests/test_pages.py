@@ -85,7 +85,7 @@ def test_the_pictures_of_the_pages_are_drawn(tmp_path, monkeypatch):
     from docs import pictures
 
     monkeypatch.setattr(pictures, "FOLDER", tmp_path)
-    of_pages = {"dynamics", "memory", "reach", "tutorial"}
+    of_pages = {"dynamics", "reach", "tutorial"}
     for name in of_pages:
         monkeypatch.delitem(pictures.PICTURES, name)
     draw_cube = functools.partial(pictures.draw_cube, updates=2)

@@ -59,6 +59,14 @@ BRANCHES = diagnostics.Branches(*diagnostics.Branches._fields)._replace(
     ends=[("limit", "fold"), ("persistence", "fold")],
 )
 NO_BRANCHES = BRANCHES._replace(ends=[], evidence=None)
+ABLATION = diagnostics.SchurAblation(
+    score=0.1,
+    band_scores=np.array([0.9, 0.2, 0.1]),
+    band_norms=np.array([1.7, 0.3, 0.0]),
+    coupling_scores=np.array([0.8, 0.3]),
+    couplings=np.array([[0, 1], [1, 3]]),
+    normal_score=0.9,
+)
 PLOTS = {
     "branches": BRANCHES,
     "cycles": CYCLES,
@@ -70,6 +78,7 @@ PLOTS = {
     "lyapunov_spectra": {"RIN": SPECTRUM},
     "gradient_norms": {"RIN": [0.1, 0.5, 1.0]},
     "learning_curves": {"RIN": [[3, 2, 1], [5, 2, 0]]},
+    "schur_ablation": ABLATION,
 }
 
 

@@ -31,6 +31,8 @@ from keras_rin.diagnostics._matrices.nonnormality import transient_amplification
 from keras_rin.diagnostics._matrices.recurrent_matrices import (
     recurrent_matrices,
 )
+from keras_rin.diagnostics._matrices.schur_ablation import SchurAblation
+from keras_rin.diagnostics._matrices.schur_ablation import schur_ablation
 
 __all__ = [
     "Branches",
@@ -42,6 +44,7 @@ __all__ = [
     "LyapunovSpectrum",
     "Preflight",
     "PreflightLayer",
+    "SchurAblation",
     "SearchEvidence",
     "certificate",
     "cycles",
@@ -56,6 +59,7 @@ __all__ = [
     "optimal_input_vector",
     "preflight",
     "recurrent_matrices",
+    "schur_ablation",
     "spatial_memory_matrix",
     "spectral_radius",
     "state_jacobians",

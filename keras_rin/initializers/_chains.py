@@ -15,7 +15,10 @@ class Chain(_effective.EffectiveInitializer):
 
     The hidden state is a row vector in Keras, h_t = h_{t-1} V, so the
     superdiagonal connects unit i to unit i + 1. The matrix is nilpotent: after
-    `units` time steps, a signal has left the chain.
+    `units` time steps, a signal has left the chain. In a circular chain the
+    last unit feeds the first: a shift, which is orthogonal if the gain is 1,
+    and in which a signal travels around as a wave. `OneUnitInput` is the input
+    kernel of its paper.
 
     In `keras.layers.SimpleRNN` the chain is the recurrent matrix. To make it
     the effective recurrent matrix of a `keras_rin.layers.RIN`, pass
@@ -24,6 +27,8 @@ class Chain(_effective.EffectiveInitializer):
     Args:
         gain: Finite number, at least 0: weight from each unit to the next.
             Defaults to 1.
+        circular: Boolean, whether V[units - 1, 0] = gain too. Defaults to
+            `False`.
 
     Example:
 
@@ -36,14 +41,18 @@ class Chain(_effective.EffectiveInitializer):
     Reference:
         Ganguli, Huh and Sompolinsky, 2008, Memory traces in dynamical
         systems; Orhan and Pitkow, 2020, Improved memory in recurrent neural
-        networks with sequential non-normal dynamics (arXiv 1905.13715).
+        networks with sequential non-normal dynamics (arXiv 1905.13715);
+        Keller, Muller, Sejnowski and Welling, 2024, Traveling waves encode the
+        recent past and enhance sequence learning (arXiv 2309.08045), for the
+        circular one.
     """
 
-    def __init__(self, gain: float = 1.0):
+    def __init__(self, gain: float = 1.0, circular: bool = False):
         self.gain = _arguments.finite_number("gain", gain, at_least=0)
+        self.circular = bool(circular)
 
     def __call__(self, shape, dtype=None):
-        return self.gain * _effective.diagonal(self, shape, dtype, 1)
+        return self.gain * _shift(self, shape, dtype, self.circular)
 
 
 @keras.saving.register_keras_serializable(package="keras_rin")
@@ -61,6 +70,8 @@ class ChainIdentity(_effective.EffectiveInitializer):
             Defaults to 0.1. If the two gains sum to more than 1, the hidden
             state of a ReLU network can grow by a factor of up to that sum per
             time step.
+        circular: Boolean, whether V[units - 1, 0] = chain_gain too, which
+            makes the matrix normal. Defaults to `False`.
 
     Example:
 
@@ -75,13 +86,19 @@ class ChainIdentity(_effective.EffectiveInitializer):
         networks are likely suboptimal (a note, without figures).
     """
 
-    def __init__(self, chain_gain: float = 0.9, identity_gain: float = 0.1):
+    def __init__(
+        self,
+        chain_gain: float = 0.9,
+        identity_gain: float = 0.1,
+        circular: bool = False,
+    ):
         number = _arguments.finite_number
         self.chain_gain = number("chain_gain", chain_gain, at_least=0)
         self.identity_gain = number("identity_gain", identity_gain)
+        self.circular = bool(circular)
 
     def __call__(self, shape, dtype=None):
-        chain = self.chain_gain * _effective.diagonal(self, shape, dtype, 1)
+        chain = self.chain_gain * _shift(self, shape, dtype, self.circular)
         return chain + self.identity_gain * _effective.diagonal(
             self, shape, dtype
         )
@@ -163,3 +180,11 @@ class Ramp(_effective.EffectiveInitializer):
         wide = dtype if dtype == "float64" else "float32"
         position = ops.arange(units, dtype=wide) / max(units - 1, 1)
         return ops.cast(self.limit * (position - position[:, None]), dtype)
+
+
+def _shift(initializer, shape, dtype, circular):
+    """Ones from each unit to the next, and from the last to the first."""
+    shift = _effective.diagonal(initializer, shape, dtype, 1)
+    if circular:
+        shift += _effective.diagonal(initializer, shape, dtype, 1 - shape[0])
+    return shift

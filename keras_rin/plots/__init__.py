@@ -14,6 +14,7 @@ from keras_rin.plots._curves import plot_hidden_chain
 from keras_rin.plots._curves import plot_learning_curves
 from keras_rin.plots._curves import plot_lyapunov_spectra
 from keras_rin.plots._curves import plot_memory_curves
+from keras_rin.plots._curves import plot_schur_ablation
 from keras_rin.plots._drawing import STYLES
 from keras_rin.plots._fixed_points import plot_fixed_points
 from keras_rin.plots._flow import plot_flow
@@ -33,4 +34,5 @@ __all__ = [
     "plot_learning_curves",
     "plot_lyapunov_spectra",
     "plot_memory_curves",
+    "plot_schur_ablation",
 ]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from keras_rin import _arguments
 from keras_rin.diagnostics import HiddenChain
 from keras_rin.diagnostics import LyapunovSpectrum
+from keras_rin.diagnostics import SchurAblation
 from keras_rin.plots import _drawing
 
 if TYPE_CHECKING:
@@ -178,4 +179,27 @@ def plot_lyapunov_spectra(
         finite = np.where(np.isfinite(exponents), exponents, np.nan)
         index = np.arange(len(finite)) + 1
         _drawing.band_of_error(axes, index, finite, error, name)
+    return _drawing.with_legend(axes)
+
+
+def plot_schur_ablation(
+    ablation: SchurAblation, *, ax: "Axes | None" = None
+) -> "Figure":
+    """Plots the score without each band of the non-normal part.
+
+    A cross is the score without a single coupling, at its band; the thin line
+    is the score of the layer as it is.
+
+    Args:
+        ablation: The result of `keras_rin.diagnostics.schur_ablation`.
+        ax: A matplotlib `Axes`. Defaults to `None`.
+    """
+    xlabel = "band j - i (couplings from i to j)"
+    axes = _drawing.axes(ax, xlabel, "score without it")
+    axes.axhline(ablation.score, color="grey", linewidth=0.8)
+    bands = np.arange(len(ablation.band_scores)) + 1
+    axes.plot(bands, ablation.band_scores, ".-", label="band")
+    i, j = ablation.couplings.T
+    axes.plot(j - i, ablation.coupling_scores, "x", label="coupling")
+    axes.locator_params(axis="x", integer=True, min_n_ticks=1)
     return _drawing.with_legend(axes)

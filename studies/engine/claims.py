@@ -134,13 +134,10 @@ def pairs_of(variants, test):
 
 
 def of_results(study, claims, program, results):
-    """The claims of a program, whose `finding` makes a part of its results."""
-    return [
-        Claim(
-            statement,
-            study,
-            parts=[getattr(program, values.pop("finding"))(results)],
-            **values,
-        )
-        for statement, values in claims.items()
-    ]
+    """The claims of a program, whose `finding` makes parts of its results."""
+    made = []
+    for statement, values in claims.items():
+        parts = getattr(program, values.pop("finding"))(results)
+        parts = [parts] if isinstance(parts, verdicts.Part) else parts
+        made.append(Claim(statement, study, parts=parts, **values))
+    return made
