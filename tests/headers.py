@@ -155,3 +155,26 @@ def extremes(steps, features=6):
     both = np.where(np.arange(steps)[:, None] % 2, low, high)
     by_feature = np.where(np.arange(features) % 2, low, high)
     return np.stack([low, high, both, by_feature]).astype("int16")
+
+
+def constants(path):
+    matches = re.findall(
+        r"_private_(\w+)\[\d+\] \w+_PLACE = {([^}]+)}", path.read_text()
+    )
+    return {
+        name: np.array(values.split(","), "int64") for name, values in matches
+    }
+
+
+def within(bits, values):
+    limits = np.iinfo(f"int{bits}")
+    assert values.min() >= limits.min and values.max() <= limits.max
+    return values
+
+
+def product(weights, name, x):
+    """Of x (streams, columns): the sums of rows, halved and rounded."""
+    shifts = weights[f"{name}_shifts"]
+    sums = within(32, x @ weights[name].reshape(len(shifts), -1).T)
+    halved = np.floor(np.ldexp(sums.astype(float), -1 - shifts) + 0.5)
+    return within(32, halved.astype("int64"))
