@@ -111,7 +111,7 @@ class IntegerStep(NumpyStep):
         self._set_bound(to, self.bounds[to] + 2.0 ** (15 + shift))
 
     def _rescale(self, name, exponent):
-        if shift := self.exponents[name] - exponent:
+        if shift := _shift(self.exponents[name], exponent):
             self._write("copy_sums", name, self._place(name), shift)
             self.exponents[name] = exponent
             self._set_bound(name, self.bounds[name] * 2.0**shift)
@@ -224,7 +224,7 @@ class IntegerStep(NumpyStep):
             name = "scale_state" if function == "copy" else "add_state"
             return self._use_state(name, source, to, sign)
         self._load(source)
-        shift = self.exponents[source] - self.exponents[to]
+        shift = _shift(self.exponents[source], self.exponents[to])
         self._write(f"{function}_sums", to, self._place(source), shift)
         bound = self.bounds[source] * 2.0**shift
         self._set_bound(to, self.bounds[to] + bound)
@@ -238,19 +238,27 @@ class IntegerStep(NumpyStep):
         super().call("multiply", source, to)
         self.exponents.pop(to)  # before its unit is that of the product
         after = max(product + 1, self._unit(to) - self.bits)
-        shifts = exponents[0] - factor, exponents[1] - value, product - after
+        pairs = (exponents[0], factor), (exponents[1], value), (product, after)
+        shifts = [_shift(*pair) for pair in pairs]
         self._write("multiply_sums", to, self._place(source), *shifts)
         self.exponents[to] = after
         self.bounds[to] = 2.0 ** (30 + product - after)
 
     def _interpolate(self, gate, candidate, to):
-        shift = self.exponents[candidate] - self.exponents[to]
+        gate_shift = _shift(self.exponents[gate], Q15)
+        check_bound(self.operation, self.bounds[gate] * 2.0**gate_shift)
+        shift = _shift(self.exponents[candidate], self.exponents[to])
         sizes = self.bounds[candidate] * 2.0**shift, self.bounds[to]
         check_bound(self.operation, sum(sizes))
-        of_gate = self._place(gate), self.exponents[gate] - Q15
-        candidate = self._place(candidate), shift
-        self._write("interpolate_sums", to, *of_gate, *candidate)
+        of_gate = self._place(gate), gate_shift
+        of_candidate = self._place(candidate), shift
+        self._write("interpolate_sums", to, *of_gate, *of_candidate)
         self.bounds[to] = max(sizes)
+
+
+def _shift(exponent, to):
+    """By how many bits codes become those of another exponent."""
+    return int(np.clip(exponent - to, -32, 30))
 
 
 def described_cell(program, operation, signal, is_last):
