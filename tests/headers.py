@@ -12,6 +12,7 @@ from step_files import run
 from keras_rin.export import export_c
 from keras_rin.layers import RIN
 from keras_rin.layers import MinGRU
+from keras_rin.layers import RateRNN
 from keras_rin.layers import StreamFeatures
 
 STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-ffreestanding"]
@@ -113,6 +114,10 @@ MODELS = {
     ],
     "LSTM": lambda: [rnn(layers.LSTM, 7), layers.Dropout(0.1), layers.Dense(7)],
     "MinGRU": lambda: [rnn(MinGRU, 16), layers.Dense(7)],
+    "RateRNN": lambda: [
+        RateRNN(6, tau=5.0, return_sequences=True),
+        layers.Dense(7),
+    ],
     "features": lambda: [
         layers.Rescaling(-1.0),
         StreamFeatures(8),

@@ -185,8 +185,8 @@ TARGETS = ["gcc", "g++", "clang", "clang++", "m0plus", "avr", "avr, C++"]
 @pytest.mark.parametrize("target", TARGETS)
 def test_headers_in_integers_compile_without_a_warning(target, rng, tmp_path):
     """And without a floating-point number, but for the scale of the outputs."""
-    x, names = counts(rng, 1, 50), ["one", "two", "three", "four"]
-    keys = "in a row", "GRU", "LSTM", "MinGRU in a row"
+    x, names = counts(rng, 1, 50), ["one", "two", "three", "four", "five"]
+    keys = "in a row", "GRU", "LSTM", "MinGRU in a row", "RateRNN"
     for name, key in zip(names, keys, strict=True):
         integer_header(model_of(MODELS[key](), x), tmp_path / f"{name}.h", x)
         text = (tmp_path / f"{name}.h").read_text()
