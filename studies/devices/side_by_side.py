@@ -186,9 +186,13 @@ def header_of_regression():
 def all_rows(results):
     """The headers of this study and those of `inputs`, the smallest first."""
     path = record.STUDIES / "devices" / "results_inputs.json"
+    every = inputs.rows(results, "header")
     stored = inputs.rows(record.read(path), "header")
-    stored = [run for run in stored if run["inputs"] == READ]
-    every = stored + inputs.rows(results, "header")
+    every += [
+        run
+        for run in stored
+        if run["inputs"] == READ and run["people"] == every[0]["people"]
+    ]
     return sorted(every, key=inputs.flash)
 
 
