@@ -28,7 +28,7 @@ class CellDescription:
     - `call("subtract", terms, to)`: to -= terms
     - `call("multiply", factors, to)`: to *= factors
     - `call("interpolate", gate, candidate, to)`:
-      to = gate to + (1 - gate) candidate
+      to = gate to + (1 - gate) candidate, with a gate from 0 to 1
 
     Args:
         step: Function of a writer and the cell, as above.

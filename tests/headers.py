@@ -12,6 +12,7 @@ from step_files import run
 from keras_rin.export import export_c
 from keras_rin.layers import RIN
 from keras_rin.layers import MinGRU
+from keras_rin.layers import RateRNN
 from keras_rin.layers import StreamFeatures
 
 STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-ffreestanding"]
@@ -113,6 +114,10 @@ MODELS = {
     ],
     "LSTM": lambda: [rnn(layers.LSTM, 7), layers.Dropout(0.1), layers.Dense(7)],
     "MinGRU": lambda: [rnn(MinGRU, 16), layers.Dense(7)],
+    "RateRNN": lambda: [
+        RateRNN(6, tau=5.0, return_sequences=True),
+        layers.Dense(7),
+    ],
     "features": lambda: [
         layers.Rescaling(-1.0),
         StreamFeatures(8),
@@ -155,3 +160,26 @@ def extremes(steps, features=6):
     both = np.where(np.arange(steps)[:, None] % 2, low, high)
     by_feature = np.where(np.arange(features) % 2, low, high)
     return np.stack([low, high, both, by_feature]).astype("int16")
+
+
+def constants(path):
+    matches = re.findall(
+        r"_private_(\w+)\[\d+\] \w+_PLACE = {([^}]+)}", path.read_text()
+    )
+    return {
+        name: np.array(values.split(","), "int64") for name, values in matches
+    }
+
+
+def within(bits, values):
+    limits = np.iinfo(f"int{bits}")
+    assert values.min() >= limits.min and values.max() <= limits.max
+    return values
+
+
+def product(weights, name, x):
+    """Of x (streams, columns): the sums of rows, halved and rounded."""
+    shifts = weights[f"{name}_shifts"]
+    sums = within(32, x @ weights[name].reshape(len(shifts), -1).T)
+    halved = np.floor(np.ldexp(sums.astype(float), -1 - shifts) + 0.5)
+    return within(32, halved.astype("int64"))

@@ -56,7 +56,7 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("name", ["RIN", "GRU", "LSTM", "MinGRU"])
+@pytest.mark.parametrize("name", ["RIN", "GRU", "LSTM", "MinGRU", "RateRNN"])
 def test_an_emulated_uno_answers_as_the_computer(name, rng, tmp_path):
     x, path = counts(rng, 1, 40), tmp_path / "rin.h"
     integer_header(model_of(MODELS[name](), x), path, x)

@@ -14,12 +14,15 @@ from headers import MODELS
 from headers import SANITIZED
 from headers import SHRINKING
 from headers import compile_object
+from headers import constants
 from headers import counts
 from headers import extremes
 from headers import integer_header
 from headers import model_of
+from headers import product
 from headers import rin
 from headers import scale_of
+from headers import within
 from keras import layers
 from step_files import run_c
 
@@ -45,29 +48,6 @@ def test_a_header_in_integers_answers_as_keras(name, rng, tmp_path):
     assert np.abs(y - expected).max() < 0.04 * range_
     assert np.mean(y.argmax(-1) == expected.argmax(-1)) > 0.97
     run_c(path, extremes(100), SANITIZED)  # without an overflow
-
-
-def constants(path):
-    matches = re.findall(
-        r"_private_(\w+)\[\d+\] \w+_PLACE = {([^}]+)}", path.read_text()
-    )
-    return {
-        name: np.array(values.split(","), "int64") for name, values in matches
-    }
-
-
-def within(bits, values):
-    limits = np.iinfo(f"int{bits}")
-    assert values.min() >= limits.min and values.max() <= limits.max
-    return values
-
-
-def product(weights, name, x):
-    """Of x (streams, columns): the sums of rows, halved and rounded."""
-    shifts = weights[f"{name}_shifts"]
-    sums = within(32, x @ weights[name].reshape(len(shifts), -1).T)
-    halved = np.floor(np.ldexp(sums.astype(float), -1 - shifts) + 0.5)
-    return within(32, halved.astype("int64"))
 
 
 def simulated(path, x):
@@ -205,8 +185,8 @@ TARGETS = ["gcc", "g++", "clang", "clang++", "m0plus", "avr", "avr, C++"]
 @pytest.mark.parametrize("target", TARGETS)
 def test_headers_in_integers_compile_without_a_warning(target, rng, tmp_path):
     """And without a floating-point number, but for the scale of the outputs."""
-    x, names = counts(rng, 1, 50), ["one", "two", "three", "four"]
-    keys = "in a row", "GRU", "LSTM", "MinGRU in a row"
+    x, names = counts(rng, 1, 50), ["one", "two", "three", "four", "five"]
+    keys = "in a row", "GRU", "LSTM", "MinGRU in a row", "RateRNN"
     for name, key in zip(names, keys, strict=True):
         integer_header(model_of(MODELS[key](), x), tmp_path / f"{name}.h", x)
         text = (tmp_path / f"{name}.h").read_text()

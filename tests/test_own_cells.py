@@ -149,8 +149,6 @@ def test_one_row_describes_a_cell(rng, forgotten, tmp_path):
     with pytest.raises(ValueError, match="KeepCell is not supported"):
         write_and_run(model, "c", tmp_path, x)
     describe(KeepCell(), KEEP)
-    with pytest.raises(ValueError, match="KeepCell is not supported there"):
-        export_c(model, tmp_path / "a.h", arithmetic="integer", calibration=x)
     assert_near(write_and_run(model, "c", tmp_path, x), model, x)
     kernel, recurrent, _ = weights64(layer)
     matrices = diagnostics.recurrent_matrices(layer)

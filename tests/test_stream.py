@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from keras_rin import recordings
+from keras_rin.export import Header
 from keras_rin.recordings import _baselines
 from keras_rin.recordings import _headers
 from keras_rin.recordings import _scores
@@ -177,6 +178,9 @@ def test_the_regression_in_integers_is_that_of_numpy(window, classes, tmp_path):
     _headers.write_regression(model, window, tmp_path)
     _headers.finish(tmp_path, data, counts, 1)
     np.testing.assert_array_equal(_headers.answers(tmp_path, data), expected)
+    header = Header(tmp_path / "rin.h")  # whose states it copies
+    answers = header.predict(counts.of([x])[None]).argmax(axis=-1)
+    np.testing.assert_array_equal(answers[0], expected)
     scaler, logistic = (step for _, step in model.steps)
     scores = (features(x, window) - scaler.mean_) / scaler.scale_
     scores = scores @ logistic.coef_.T + logistic.intercept_

@@ -17,10 +17,11 @@ def describe(cell: keras.Layer, row: CellDescription) -> None:
     """Makes known what a step of a cell computes, and checks it.
 
     The row is compared with the `call` of the cell over three steps, with
-    drawn weights, inputs and states. From then on `export_c` writes the cell in
-    floats, `recurrent_matrices` and `hidden_chain` know its matrices, and
-    `adapt` centers its drive. A cell whose step is `transition` has also a step
-    in integers and, with ReLU, complete fixed points.
+    drawn weights, inputs and states. From then on `export_c` writes the cell,
+    in floats and, with relu, tanh, sigmoid and softsign, in integers,
+    `recurrent_matrices` and `hidden_chain` know its matrices, and `adapt`
+    centers its drive. A cell whose step is `transition` has also, with ReLU,
+    complete fixed points.
 
     Args:
         cell: A cell of the class that is described, with all of its weights

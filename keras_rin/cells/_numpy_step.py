@@ -15,10 +15,28 @@ UPDATES: dict[str, Callable] = {
 }
 
 
+def biases_of(bias, row, apart):
+    """The bias of the gates, and that for h of a gate that is kept apart."""
+    if bias is None or bias.ndim == 1:
+        return bias, None
+    for_x, for_h = bias.reshape(2, len(row.gates), -1)
+    is_apart = np.array([gate in (apart or ()) for gate in row.gates])
+    return np.ravel(for_x + ~is_apart[:, None] * for_h), for_h[is_apart].ravel()
+
+
+def columns_of(matrix, row, gates):
+    """Those of some gates, or all."""
+    parts = np.split(matrix, len(row.gates), axis=1) if gates else [matrix]
+    indices = map(row.gates.index, gates) if gates else [0]
+    return np.concatenate([parts[n] for n in indices], axis=1)
+
+
 class NumpyStep:
     """A writer that computes the new states of inputs and of states.
 
-    Gates and scratch lie side by side, as in C.
+    Gates and scratch lie side by side, as in C. `largest` is how large what an
+    operation reads or writes becomes, `used` the names and
+    attributes of activations.
     """
 
     def __init__(self, cell, row, x, states):
@@ -29,6 +47,8 @@ class NumpyStep:
         self._starts = {name: n * size for n, name in enumerate(names)}
         self._size = size
         self._states = dict(zip(row.states, states, strict=True))
+        self.largest: dict[str, float] = {}
+        self.used: set[tuple[str, str]] = set()
 
     def states(self):
         return list(self._states.values())
@@ -36,26 +56,18 @@ class NumpyStep:
     # The operations of `CellDescription`.
 
     def project(self, apart=None):
-        bias, gates = self._weight("bias"), self._row.gates
-        gate, to = apart or (None, None)
-        if bias is not None and bias.ndim == 2:
-            is_apart = np.repeat([name == gate for name in gates], self._size)
-            if apart:
-                self._part(to)[:] = bias[1, is_apart]
-            bias = bias[0] + ~is_apart * bias[1]
+        bias, of_apart = biases_of(self._weight("bias"), self._row, apart)
         z = self._x @ self._weight("kernel") + (0 if bias is None else bias)
-        self._part(gates[0], z.shape[1])[:] = z
+        self._part(self._row.gates[0], z.shape[1])[:] = z
+        if apart:
+            self._part(apart[1])[:] = 0 if of_apart is None else of_apart
 
     def add_product(
         self, source, weight="recurrent_kernel", gates=None, to=None
     ):
-        matrix = self._weight(weight)
-        if gates:
-            parts = np.split(matrix, len(self._row.gates), axis=1)
-            indices = map(self._row.gates.index, gates)
-            matrix = np.concatenate([parts[n] for n in indices], axis=1)
+        self._note(source)
         h = self._part(source).copy()
-        product = h @ matrix
+        product = h @ columns_of(self._weight(weight), self._row, gates)
         to = to or (gates or self._row.gates)[0]
         self._part(to, product.shape[1])[:] += product
         if weight in self._row.offsets:
@@ -70,10 +82,18 @@ class NumpyStep:
         activation = keras.activations.get(getattr(self._cell, attribute))
         z = ops.convert_to_tensor(self._part(to).astype("float32"))
         self._part(to)[:] = ops.convert_to_numpy(activation(z))
+        self.used.add((to, attribute))
+        self._note(to)
 
     def call(self, function, *names):
         *sources, to = map(self._part, names)
         to[:] = UPDATES[function](to, *sources)
+        self._note(*names)
+
+    def _note(self, *names):
+        for name in names:
+            largest = np.abs(self._part(name)).max()
+            self.largest[name] = max(largest, self.largest.get(name, 0.0))
 
     def _part(self, name, size=None):
         if name in self._states:

@@ -4,6 +4,7 @@ All that the room takes from `keras_rin.export` is here.
 """
 
 import json
+import math
 import pathlib
 import re
 import shutil
@@ -118,7 +119,7 @@ def write_regression(regression, window, folder):
         inputs=channels,
         outputs=len(bias),
         flash=4 * (weights.size + len(bias)),
-        ram=(2 * window + 16) * channels + 4,
+        ram=8 * math.ceil(((2 * window + 16) * channels + 4) / 8),  # of int64
         scale=repr(2.0**-kept),
         weights=_literals(np.round(weights * 2.0**bits).astype(int).ravel()),
         bias=_literals(np.round(bias * 2.0**kept).astype(int)),

@@ -39,10 +39,8 @@ from keras_rin.layers import StreamFeatures
 WINDOW = 16  # steps, of the running mean
 SEEDS, UPDATES, TEST = 3, 600, (4, 10_000)
 MINUTE = 60 * watch.RATE  # steps
-RATES = {
-    "minGRU, bias -3": (0.01, 0.03, 0.1),
-    "RIN, 0.95 I": (3e-3, 0.01, 0.03),
-}
+RATES = {"RIN, 0.95 I": (3e-3, 0.01, 0.03)}
+OTHER_RATES = 0.01, 0.03, 0.1
 NETWORKS = (  # about 350 weights, and about 950
     ("x", "minGRU, bias -3", 16),
     ("x, change, deviation", "minGRU, bias -3", 7),
@@ -87,7 +85,7 @@ def run(runs, people, seeds, updates, test, hour, inputs, layer, units, part):
         tested = runs[*network, "test"]
         return hour_of_headers(tested, *network, people, seeds, hour)
     if part == "rates":
-        rates = RATES[layer]
+        rates = RATES.get(layer, OTHER_RATES)
         rows = validated(*network, rates, people, updates, test)
         while rates[-1] in streams.best_rates(rates, rows):
             if rates[-1] not in streams.HIGHER:
@@ -114,8 +112,7 @@ def hour_of_headers(tested, inputs, layer, units, people, seeds, hour):
         person = people[number // seeds]
         others = watch.others((person,))
         seen, _ = watch.streams(others)
-        x, y = watch.streams((person,), 1, hour * MINUTE)
-        x[:, -MINUTE:], y[:, -MINUTE:] = x[:, :MINUTE], y[:, :MINUTE]
+        x, y = hour_of(person, hour)
         model = integers.trained_model(
             layer, units, trained, others, INPUTS[inputs]
         )
@@ -126,6 +123,13 @@ def hour_of_headers(tested, inputs, layer, units, people, seeds, hour):
         right = np.reshape(answers == y, (hour, MINUTE))
         results["minutes"].append(right.mean(axis=1).round(5).tolist())
     return results
+
+
+def hour_of(person, hour):
+    """Minutes of a person, of which the last is the first one again."""
+    x, y = watch.streams((person,), 1, hour * MINUTE)
+    x[:, -MINUTE:], y[:, -MINUTE:] = x[:, :MINUTE], y[:, :MINUTE]
+    return x, y
 
 
 def regression(people, test):
@@ -155,7 +159,7 @@ def train(inputs, layer, units, cases, updates, test):
     transform = INPUTS[inputs]
 
     def make():
-        recurrent = streams.LAYERS[layer](units, return_sequences=True)
+        recurrent = streams.recurrent(layer, units)
         channels = watch.FEATURES * (1 if transform is None else 3)
         read = keras.Input((None, channels))
         return keras.Sequential(

@@ -93,6 +93,11 @@ LAYERS = {
     "FastRNN": peers.FastRNN,
     "convolutions": convolutions,
 }
+CELLS = {  # of `side_by_side`
+    "FastGRNN cell": peers.FastGRNNCell,
+    "Comfi-FastGRNN cell": peers.ComfiFastGRNNCell,
+    "eGRU cell": peers.EGRUCell,
+}
 UNITS = {  # with about as many weights as `SIZES`
     "RIN": (13, 25, 38),
     "SimpleRNN": (13, 25, 38),
@@ -136,7 +141,13 @@ def run(runs, seeds, updates, test, layer, size, part):
 
 def build(layer, units, *before):
     """The model of normalized sequences, or with layers before."""
-    return model_of(LAYERS[layer](units, return_sequences=True), *before)
+    return model_of(recurrent(layer, units), *before)
+
+
+def recurrent(layer, units):
+    if layer in CELLS:
+        return keras.layers.RNN(CELLS[layer](units), return_sequences=True)
+    return LAYERS[layer](units, return_sequences=True)
 
 
 def model_of(layer, *before):

@@ -17,6 +17,7 @@ from engine.partial_runs import PartialRuns
 NAMES = measurement.programs()
 PROGRAMS = {  # that a study runs
     "devices/integers": ["gcc"],
+    "devices/side_by_side": ["gcc"],
 }
 # Packages that a study needs besides those of the tests.
 PACKAGES = {"archive/classifiers": "numba"}
@@ -27,6 +28,7 @@ PACKAGES |= dict.fromkeys(
     ],
     "seglearn",
 )
+PACKAGES["devices/side_by_side"] = "seglearn emlearn"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,8 +48,8 @@ def test_the_smallest_settings_run(name, tmp_path):
     for program in PROGRAMS.get(name, []):
         if not shutil.which(program):
             pytest.skip(f"needs {program}")
-    if name in PACKAGES:
-        pytest.importorskip(PACKAGES[name])
+    for package in PACKAGES.get(name, "").split():
+        pytest.importorskip(package)
     measured = Measurement.load(name)
     backend = next(iter(measured.variants.values())).backend
     if backend != keras.backend.backend():

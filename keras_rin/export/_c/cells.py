@@ -1,9 +1,10 @@
 """The cells of recurrent layers, as operations of C."""
 
 import keras
-import numpy as np
 
 from keras_rin._cell_descriptions import description_of
+from keras_rin.cells._numpy_step import biases_of
+from keras_rin.cells._numpy_step import columns_of
 from keras_rin.export._c.layers import Operation
 from keras_rin.export._c.layers import activation_of
 from keras_rin.export._c.layers import check_axes
@@ -46,28 +47,18 @@ class Cell(Operation):
     # The operations of `_cell_descriptions`.
 
     def project(self, apart=None):
-        bias, gates = self._bias("bias"), self.row.gates
-        gate, to = apart or (None, None)
-        recurrent_bias = None
-        if bias is not None and bias.ndim == 2:
-            is_apart = np.repeat([name == gate for name in gates], self.units)
-            recurrent_bias = bias[1, is_apart]
-            bias = bias[0] + ~is_apart * bias[1]
-        kernel = weight_of(self.cell, "kernel").T
-        self._set(gates[0], "bias", bias, len(kernel))
-        self._add_product("kernel", kernel, self._x, gates[0])
+        bias, of_apart = biases_of(self._bias("bias"), self.row, apart)
+        kernel, first = weight_of(self.cell, "kernel").T, self.row.gates[0]
+        self._set(first, "bias", bias, len(kernel))
+        self._add_product("kernel", kernel, self._x, first)
         if apart:
-            self._set(to, "recurrent_bias", recurrent_bias, self.units)
+            self._set(apart[1], "recurrent_bias", of_apart, self.units)
 
     def add_product(
         self, source, weight="recurrent_kernel", gates=None, to=None
     ):
-        kernel, role = weight_of(self.cell, weight), weight
-        if gates:
-            parts = np.split(kernel, len(self.row.gates), axis=1)
-            indices = map(self.row.gates.index, gates)
-            kernel = np.concatenate([parts[n] for n in indices], axis=1)
-            role = "_".join([weight, *gates])
+        kernel = columns_of(weight_of(self.cell, weight), self.row, gates)
+        role = "_".join([weight, *(gates or ())])
         to = to or (gates or self.row.gates)[0]
         self._add_product(role, kernel.T, self._values[source], to)
         if weight in self.row.offsets:

@@ -111,7 +111,7 @@ static inline void $saturate(const int32_t z[], int16_t h[], int n)
 over all. */
 static inline void $advance(int16_t phase[], uint16_t increment, uint16_t mask)
 {
-    phase[0] = (int16_t)((uint16_t)(phase[0] + increment) & mask);
+    phase[0] = (int16_t)(((uint16_t)phase[0] + increment) & mask);
 }
 
 /* h = z without its fraction of some bits, to which the phase is added: what is
@@ -164,10 +164,70 @@ static inline int32_t $sigmoid_at(int32_t x)
     return (32768 + $tanh_at(x >> 1)) >> 1;
 }
 
+/* x / (1 + |x|), where 32768 stands for 1. */
+static inline int32_t $softsign_at(int32_t x)
+{
+    const int32_t y = 32768 - 1073741824 / (32768 + (x < 0 ? -x : x));
+    return x < 0 ? -y : y;
+}
+
 /* gate z, where 32768 stands for a gate of 1, and z has 24 bits. */
 static inline int32_t $times(int32_t gate, int32_t z)
 {
     return (gate * (z >> 8) + ((gate * (z & 255)) >> 8) + 64) >> 7;
+}
+
+/* z 2^shift, rounded. */
+static inline int32_t $scaled(int32_t z, int shift)
+{
+    return shift < 0 ? ((z >> (-1 - shift)) + 1) >> 1 : z * ((int32_t)1 << shift);
+}
+
+/* z, or the nearest value within a limit. */
+static inline int32_t $within(int32_t z, int32_t limit)
+{
+    return z < -limit ? -limit : z > limit ? limit : z;
+}
+
+static inline void $copy_sums(const int32_t source[], int shift, int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] = $scaled(source[i], shift);
+}
+
+static inline void $add_sums(const int32_t terms[], int shift, int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] += $scaled(terms[i], shift);
+}
+
+static inline void $subtract_sums(const int32_t terms[], int shift, int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++)
+        z[i] -= $scaled(terms[i], shift);
+}
+
+/* The product of 16 bits of factors and 24 of z, where 2^15 stands for 1. */
+static inline void $multiply_sums(const int32_t factors[], int factor_shift,
+        int before, int after, int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        const int32_t factor = $within($scaled(factors[i], factor_shift), 32768);
+        const int32_t value = $within($scaled(z[i], before), 8388607);
+        const int32_t product = factor * (value >> 8) + ((factor * (value & 255)) >> 8);
+        z[i] = $scaled(product, after);
+    }
+}
+
+/* z += (1 - gate) (candidate - z), where 2^15 stands for a gate of 1. */
+static inline void $interpolate_sums(const int32_t gate[], int gate_shift,
+        const int32_t candidate[], int shift, int32_t z[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        const int32_t rest = 32768 - $scaled(gate[i], gate_shift);
+        const int32_t way = ($scaled(candidate[i], shift) - z[i]) >> 1;
+        z[i] += 2 * $times($within(rest, 32768), $within(way, 8388607));
+    }
 }
 
 static inline void $reset_state(const int32_t reset[], const int16_t h[], int16_t x[], int n)

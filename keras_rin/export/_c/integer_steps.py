@@ -15,10 +15,12 @@ from keras_rin import _cell_descriptions
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.export._c import layers
 from keras_rin.export._c.cells import Features
-from keras_rin.export._c.integer_sums import LARGEST_SUM
+from keras_rin.export._c.integer_cell import described_cell
+from keras_rin.export._c.integer_sums import GATES
 from keras_rin.export._c.integer_sums import Q15
 from keras_rin.export._c.integer_sums import Signal
 from keras_rin.export._c.integer_sums import Sums
+from keras_rin.export._c.integer_sums import activation_name
 from keras_rin.export._c.integer_sums import exponent_for
 from keras_rin.export._c.integer_sums import parts_of
 from keras_rin.export._c.integer_sums import refuse
@@ -30,25 +32,12 @@ FUNCTIONS: dict[str, Callable] = {
     "relu": lambda z: np.maximum(z, 0),
     "tanh": np.tanh,
     "sigmoid": lambda z: 0.5 + 0.5 * np.tanh(z / 2),
+    "softsign": lambda z: z / (1 + np.abs(z)),
 }
-GATES = ("tanh", "sigmoid")
 
 
 def _function(operation, attribute="activation"):
-    """The name of an activation, of a cell or a layer or a layer of its own."""
-    activation = getattr(operation, attribute)
-    (name, *parameters), *others = activation.calls or (("linear",),)
-    has_parameters = bool(parameters or others)
-    layer = activation if hasattr(activation, "name") else operation
-    refuse(
-        layer,
-        {
-            "its activation has a limit, a slope or a threshold, which is not "
-            "supported": has_parameters,
-            f"its activation {name!r} is not supported": name not in FUNCTIONS,
-        },
-    )
-    return name
+    return activation_name(getattr(operation, attribute), operation)
 
 
 def _activate(program, name, z, size):
@@ -149,38 +138,6 @@ def _states(operation, signal):
     return state_trajectories(cell, signal.values, dtype="float64")[:, 1:]
 
 
-def simple_cell(program, operation, signal, is_last):
-    name, units = _function(operation), operation.units
-    is_offset = bool(operation.row.offsets)
-    values = _states(operation, signal)
-    exponent = Q15 if name in GATES else exponent_for(operation, values)
-    bits = 0 if name in GATES else _fraction(operation, signal, exponent)
-    h = program.state_of(f"{operation.name}_h", units, exponent, name in GATES)
-    hidden = Signal(h, values, exponent)
-    z = program.sums(units)
-    sums = Sums(program, operation, z, exponent - bits)
-    sums.project(signal)
-    sums.add_product("recurrent_kernel", operation.recurrent_kernel, hidden)
-    if is_offset:
-        program.call("add_state", h, 2**bits, z, units)
-    _activate(program, name, z, units)
-    if bits:
-        phase = f"{program.phase(8)} >> {8 - bits}"
-        program.call("drop_fraction", z, phase, bits, h, units)
-    else:
-        program.call("saturate", z, h, units)
-    return _state_output(program, hidden, is_last)
-
-
-def _fraction(operation, signal, exponent):
-    """By how many bits, at most 8, the sums can be finer than the state."""
-    kernel = np.abs(operation.kernel * signal.factor).sum(axis=1)
-    recurrent = np.abs(operation.recurrent_kernel).sum(axis=1) + 1
-    largest = np.ldexp(kernel.max(), 16 + signal.exponent - exponent)
-    largest += np.ldexp(recurrent.max(), 16)
-    return int(np.clip(np.log2(LARGEST_SUM / largest), 0, 8))
-
-
 def gru_cell(program, operation, signal, is_last):
     units = operation.units
     _check_gates(operation)
@@ -256,44 +213,6 @@ def min_gru_cell(program, operation, signal, is_last):
     return _state_output(program, Signal(h, values, exponent), is_last)
 
 
-def residual_cell(program, operation, signal, is_last):
-    """What the inner units add to the state, which else keeps its bits."""
-    name, units = _function(operation), operation.units
-    values = _states(operation, signal)
-    before = np.pad(values[:, :-1], ((0, 0), (1, 0), (0, 0)))
-    inner = signal.values @ operation.kernel.T
-    inner = inner + before @ operation.recurrent_kernel.T
-    if operation.bias is not None:
-        inner += operation.bias
-    inner = FUNCTIONS[name](inner)
-    exponent = exponent_for(operation, values)
-    inner_exponent = Q15 if name in GATES else exponent_for(operation, inner)
-    h = program.state_of(f"{operation.name}_h", units, exponent)
-    hidden = Signal(h, values, exponent)
-
-    size = len(operation.kernel)
-    z = program.sums(max(size, units))
-    sums = Sums(program, operation, z, inner_exponent)
-    sums.project(signal)
-    sums.add_product("recurrent_kernel", operation.recurrent_kernel, hidden)
-    _activate(program, name, z, size)
-    place = program.buffer(size, signal.place)
-    program.call("saturate", z, place, size)
-
-    output_kernel = operation.output_kernel
-    largest = np.abs(output_kernel).sum(axis=1).max()
-    largest = np.ldexp(largest, 16 + inner_exponent - exponent) + 2**16
-    bits = int(np.clip(np.log2(LARGEST_SUM / largest), 0, 8))
-    sums = Sums(program, operation, z, exponent - bits)
-    sums.bound += 2.0 ** (15 + bits)
-    program.call("scale_state", h, 2**bits, z, units)
-    signal = Signal(place, inner, inner_exponent)
-    sums.add_product("output_kernel", output_kernel, signal)
-    phase = f"{program.phase(8)} >> {8 - bits}"
-    program.call("drop_fraction", z, phase, bits, h, units)
-    return _state_output(program, hidden, is_last)
-
-
 def _negate(operation, rows):
     """1 - sigmoid(z) is sigmoid(-z), which is fine where it is small."""
     for name in ("kernel", "recurrent_kernel", "bias"):
@@ -318,17 +237,15 @@ WRITERS = {  # by the class of the operation, or by the step of its cell
     layers.Affine: fold,
     Features: features,
     layers.Dense: dense,
-    _cell_descriptions.transition: simple_cell,
     _cell_descriptions.gru: gru_cell,
     _cell_descriptions.lstm: lstm_cell,
     _cell_descriptions.min_gru: min_gru_cell,
-    _cell_descriptions.residual_step: residual_cell,
 }
 
 
 def _writer(operation):
     if hasattr(operation, "row"):
-        return WRITERS.get(operation.row.step)
+        return WRITERS.get(operation.row.step, described_cell)
     return WRITERS.get(type(operation))
 
 
@@ -337,9 +254,9 @@ def _read_cell(operation):
     cell, name = operation.cell, operation.name
     operation.kernel = layers.weight_of(cell, "kernel").T
     operation.bias = layers.bias_of(cell)
-    for weight in ("recurrent_kernel", "output_kernel"):
-        if hasattr(cell, weight):
-            setattr(operation, weight, layers.weight_of(cell, weight).T)
+    if hasattr(cell, "recurrent_kernel"):
+        matrix = layers.weight_of(cell, "recurrent_kernel")
+        operation.recurrent_kernel = matrix.T
     operation.activation = layers.activation_of(cell, name=name)
     if hasattr(cell, "recurrent_activation"):
         operation.gate_activation = layers.activation_of(
@@ -362,14 +279,14 @@ def joined_operations(operations):
             if not before.activation.calls:
                 before.activation = operation
                 continue
-        if hasattr(operation, "row"):
-            kind = type(operation.cell).__name__
         is_unknown = _writer(operation) is None
         refuse(operation, {f"{kind} is not supported there": is_unknown})
-        if hasattr(operation, "row"):
-            _read_cell(operation)
         values = keras.tree.flatten(list(vars(operation).values()))
         weights = [value for value in values if isinstance(value, np.ndarray)]
+        if hasattr(operation, "row"):
+            weights = operation.cell.get_weights()
+            if operation.row.step in WRITERS:
+                _read_cell(operation)
         is_finite = all(np.isfinite(weight).all() for weight in weights)
         refuse(operation, {"a weight is not finite": not is_finite})
         joined.append(operation)

@@ -1,20 +1,41 @@
 """Codes of 16 bits, and sums of 32 of which a bound is computed."""
 
 import dataclasses
-import functools
 import math
 
 import numpy as np
 
 from keras_rin.export._step.stepwise import refuse as _refuse
 
-refuse = functools.partial(_refuse, cannot="has no form in integers")
-
 LARGEST_CODE = 127
 # So many products of a code and 16 bits are below 2^30.
 WIDEST = 2**15 // LARGEST_CODE
 Q15 = -15  # the exponent of gates and of tanh, whose values are within 1
 LARGEST_SUM = 2**30
+GATES = ("tanh", "sigmoid", "softsign")
+
+
+def refuse(layer, reasons):
+    """Raises the first reason that holds, with the class of a cell."""
+    cell = f"of {type(layer.cell).__name__} " if hasattr(layer, "row") else ""
+    _refuse(layer, reasons, f"{cell}has no form in integers")
+
+
+def activation_name(activation, operation):
+    """That of an activation of an operation, or of a layer of its own."""
+    (name, *parameters), *others = activation.calls or (("linear",),)
+    has_parameters = bool(parameters or others)
+    layer = activation if hasattr(activation, "name") else operation
+    is_unknown = name not in ("linear", "relu", *GATES)
+    refuse(
+        layer,
+        {
+            "its activation has a limit, a slope or a threshold, which is not "
+            "supported": has_parameters,
+            f"its activation {name!r} is not supported": is_unknown,
+        },
+    )
+    return name
 
 
 @dataclasses.dataclass
@@ -104,14 +125,18 @@ class Sums:
         source = ""
         if column is not None:
             source = f", most of it from column {column}, counted from 0"
-        refuse(
-            self.operation,
-            {
-                "its weights are so large, or the range of what it reads is so "
-                f"small, that a sum may reach {self.bound:.3g} of the integers "
-                f"below {self.limit:.3g}{source}": self.bound >= self.limit
-            },
-        )
+        check_bound(self.operation, self.bound, self.limit, source)
+
+
+def check_bound(operation, bound, limit=LARGEST_SUM, source=""):
+    refuse(
+        operation,
+        {
+            "its weights are so large, or the range of what it reads is so "
+            f"small, that a sum may reach {bound:.3g} of the integers "
+            f"below {limit:.3g}{source}": bound >= limit
+        },
+    )
 
 
 def parts_of(matrix):
