@@ -1,5 +1,6 @@
 """What follows an endless stream: trained, tested, written in C, reported."""
 
+import itertools
 import json
 import pathlib
 import re
@@ -133,15 +134,26 @@ def test_scores_of_a_stream_are_counted_by_hand():
     assert scores["rows to follow"] == 15
 
 
-def test_a_hold_gives_an_answer_after_equal_ones():
-    answers = np.array([2, 0, 1, 1, 1, 0, 1, 1, 0, 0, 0])
-    expected = [2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0]
-    np.testing.assert_array_equal(_scores.held(answers, 3), expected)
-    np.testing.assert_array_equal(_scores.held(answers, 1), answers)
+def test_the_answer_ends_the_likeliest_path():
+    """Of all paths of classes, where each change costs the evidence."""
+    outputs = np.random.default_rng(0).normal(size=(7, 3))
+    answers = _scores.followed(outputs, 0, 1, 2.5)
+    np.testing.assert_array_equal(answers[0], outputs.argmax(axis=1))
+    for cost, of_cost in zip((0, 1, 2.5), answers, strict=True):
+        for steps in range(1, 8):
+            paths = np.array([*itertools.product(range(3), repeat=steps)])
+            scores = outputs[np.arange(steps), paths].sum(axis=1)
+            scores -= cost * (np.diff(paths) != 0).sum(axis=1)
+            assert of_cost[steps - 1] == paths[scores.argmax(), -1]
+
+
+def test_the_most_evidence_is_chosen_that_costs_little():
     y = np.repeat([0, 1], 4000)
-    noisy = np.where(np.arange(8000) % 7 == 3, 1 - y, y)
-    assert _scores.choose_hold(noisy, y) == 4  # 8 are never equal
-    assert _scores.choose_hold(y, y) == 32  # 31 rows cost less than 0.005
+    outputs = np.where(np.eye(2)[y] == 1, 1.0, 0.0)
+    assert _scores.choose_evidence(outputs, y) == 32  # 63 rows cost 0.0079
+    outputs[::7] = 1.5 * (1 - outputs[::7])
+    assert _scores.choose_evidence(outputs, y) in (8, 16, 32)
+    assert np.mean(outputs.argmax(axis=1) == y) < 0.9
 
 
 def features(x, window):
@@ -163,8 +175,10 @@ def test_the_features_of_a_window_are_those_of_numpy():
 
 @needs_compiler
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("window", [2, 16])
-def test_the_regression_in_integers_is_that_of_numpy(window, classes, tmp_path):
+@pytest.mark.parametrize(("window", "evidence"), [(2, 8), (16, 0), (16, 128)])
+def test_the_regression_in_integers_is_that_of_numpy(
+    window, evidence, classes, tmp_path
+):
     rng = np.random.default_rng(0)
     y = np.repeat(rng.integers(0, classes, 40), 50)
     x = np.round(
@@ -173,16 +187,18 @@ def test_the_regression_in_integers_is_that_of_numpy(window, classes, tmp_path):
     names = ['a"b', "c??/d\u00e9", "e\\n"][:classes]
     data = recordings.Recordings([x], [y], names, ['a"', "b,c"], ["log"])
     counts = _headers.Counts.fitted([x])
-    model, expected = _baselines.window_answers([(x, y)], x, window)
+    model, logits = _baselines.window_outputs([(x, y)], x, window)
+    (expected,) = _scores.followed(logits, evidence)
     _headers.write_regression(model, window, tmp_path)
-    _headers.finish(tmp_path, data, counts, 1)
+    _headers.finish(tmp_path, data, counts, evidence)
     np.testing.assert_array_equal(_headers.answers(tmp_path, data), expected)
     scaler, logistic = (step for _, step in model.steps)
     scores = (features(x, window) - scaler.mean_) / scaler.scale_
     scores = scores @ logistic.coef_.T + logistic.intercept_
     direct = scores.argmax(axis=1) if classes > 2 else scores[:, 0] > 0
-    assert np.mean(direct == expected) > 0.999
+    assert np.mean(direct == logits.argmax(axis=1)) > 0.999
     options = ["-Wall", "-Wextra", "-Werror", "-std=gnu99", "-o", "main"]
+    options += ["-fsanitize=undefined", "-fno-sanitize-recover"]
     command = ["gcc", *options, "main.c", "-lm"]
     subprocess.run(command, check=True, cwd=tmp_path)
     frame = pd.DataFrame(x, columns=data.channels)
@@ -261,7 +277,7 @@ def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
     x = test[["ax", "ay"]].to_numpy()[None]
     answers = model.predict(x, verbose=0)[0].argmax(-1)
     first = result.table[
-        result.table["name"].str.contains("training 1, hold 1")
+        result.table["name"].str.contains("training 1, evidence 0")
     ]
     of_model = np.mean(np.array(["fast", "slow"])[answers] == test["activity"])
     assert first["accuracy"].iloc[0] == pytest.approx(of_model)
@@ -459,7 +475,7 @@ def test_corrected_labels_are_another_job(small):
         )
         answers = np.array(["fast", "slow"])[answers[0].argmax(-1)]
         row = result.table[
-            result.table["name"].str.contains("GRU.*training 1, hold 1")
+            result.table["name"].str.contains("GRU.*training 1, evidence 0")
         ]
         accuracies.append(row["accuracy"].iloc[0])
         assert accuracies[-1] == pytest.approx(

@@ -128,10 +128,11 @@ def write_regression(regression, window, folder):
     pathlib.Path(folder, f"{NAME}.h").write_text(text)
 
 
-def finish(folder, data, counts, hold):
-    """Adds the hold to `rin.h`, and `main.c`, which reads tables as told."""
+def finish(folder, data, counts, evidence):
+    """Adds the follower to `rin.h`, and `main.c`, which reads such tables."""
     path = pathlib.Path(folder, f"{NAME}.h")
-    path.write_text(path.read_text() + _template("hold.h", hold=hold))
+    text = _template("follow.h", evidence=float(evidence))
+    path.write_text(path.read_text() + text)
     program = _template(
         "main.c",
         separator=f"'{data.text[0]}'".replace("\t", "\\t"),

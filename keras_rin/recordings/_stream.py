@@ -1,5 +1,6 @@
 """What follows an endless stream, from a log with a label in each row."""
 
+import dataclasses
 import functools
 import pathlib
 import tempfile
@@ -80,7 +81,7 @@ def train_stream(
         search = Search(
             stream.candidates(networks, flash),
             store,
-            lambda answers: np.mean(answers == stream.y[1]),
+            stream.validated,
             range(seed, seed + seeds),
             (count, LONGER * count),
             None if updates else 60 * minutes * TRAINING,
@@ -89,18 +90,21 @@ def train_stream(
         return stream.result(search, layer, folder)
 
 
-class Follower(typing.NamedTuple):
-    """What may follow the stream: its answers, and how it is written in C."""
+@dataclasses.dataclass
+class Follower:
+    """What may follow the stream: its outputs, and how it is written in C."""
 
     name: str
-    validated: np.ndarray  # answers without hold
-    tested: list  # answers of each seed
-    hold: int
+    validated: np.ndarray  # outputs `(rows, classes)`
+    tested: list  # outputs of each seed
+    evidence: int  # that a change of the answer needs
     write: typing.Callable  # writes `rin.h` into a folder
 
-    def held(self):
-        """Answers to the test of each seed."""
-        return [_scores.held(answers, self.hold) for answers in self.tested]
+    @functools.cached_property
+    def answers(self):
+        """Without and with evidence, to the test of each seed."""
+        evidence = 0, self.evidence
+        return [_scores.followed(y, *evidence) for y in self.tested]
 
 
 class _Stream:
@@ -158,38 +162,37 @@ class _Stream:
             best.candidate.name,
             best.outputs,
             [training.outputs for training in finals],
-            _scores.choose_hold(best.outputs, self.y[1]),
+            _scores.choose_evidence(best.outputs, self.y[1]),
             functools.partial(self._write_network, self.loaded.layers),
         )
 
     def regression(self):
         """The regression with the window that the validation chooses."""
         train, validation, test = zip(self.x, self.y, strict=True)
-        answers = {
-            size: _baselines.window_answers([train], validation[0], size)[1]
+        outputs = {
+            size: _baselines.window_outputs([train], validation[0], size)[1]
             for size in self.sizes
         }
-        size = max(
-            answers, key=lambda size: np.mean(answers[size] == self.y[1])
-        )
+        size = max(outputs, key=lambda size: self.validated(outputs[size]))
         learned = [train, validation]
-        model, tested = _baselines.window_answers(learned, test[0], size)
+        model, tested = _baselines.window_outputs(learned, test[0], size)
         return Follower(
             f"regression on {size} rows",
-            answers[size],
+            outputs[size],
             [tested],
-            _scores.choose_hold(answers[size], self.y[1]),
+            _scores.choose_evidence(outputs[size], self.y[1]),
             functools.partial(_headers.write_regression, model, size),
         )
 
-    def _validated(self, follower):
-        """The accuracy of held answers on the validation."""
-        answers = _scores.held(follower.validated, follower.hold)
-        return np.mean(answers == self.y[1])
+    def validated(self, outputs, evidence=0):
+        """The accuracy on the validation; no output that is not finite."""
+        (answers,) = _scores.followed(outputs, evidence)
+        is_right = (answers == self.y[1]) & np.isfinite(outputs).all(axis=1)
+        return np.mean(is_right)
 
     def _write(self, follower, folder):
         follower.write(folder)
-        _headers.finish(folder, self.parts[0], self.counts, follower.hold)
+        _headers.finish(folder, self.parts[0], self.counts, follower.evidence)
 
     def _header(self, follower):
         """A row of the table, and answers to the test where it can be run."""
@@ -211,7 +214,10 @@ class _Stream:
     def result(self, search, layer, folder):
         """What was found, and its folder."""
         followers = [self.network(search), self.regression()]
-        chosen = followers[0] if layer else max(followers, key=self._validated)
+        chosen = max(
+            followers[: 1 if layer else None],
+            key=lambda of: self.validated(of.validated, of.evidence),
+        )
         headers = {
             follower.name: self._header(follower) for follower in followers
         }
@@ -220,13 +226,13 @@ class _Stream:
         test = self.parts[2]
         scores = {
             follower.name: [
-                _scores.unit_scores(held, test) for held in follower.held()
+                _scores.unit_scores(last, test) for _, last in follower.answers
             ]
             for follower in followers
         }
         units = "stretches" if test.groups is None else "groups"
         compared = *scores, scores, units, search.missing()
-        answers = chosen.held()[0].astype(int) if answers is None else answers
+        answers = chosen.answers[0][1] if answers is None else answers
         rows = [*self._rows(followers), *(row for row, _ in headers.values())]
         run = "not run, without a C compiler"
         if "accuracy" in row:
@@ -240,7 +246,8 @@ class _Stream:
             _scores.recalls(answers, test),
             [
                 f"rin.h is the {chosen.name}, {run}.",
-                f"An answer is given after {chosen.hold} equal ones.",
+                "The answer changes when the sum of another class's outputs "
+                f"has gained {chosen.evidence}.",
                 f"Its cost is that of {self.device}.",
             ],
             str(folder),
@@ -254,10 +261,12 @@ class _Stream:
         most = np.bincount(np.concatenate(self.y[:2])).argmax()
         named = {"the truth": y, "most frequent class": np.full(len(y), most)}
         for follower in followers:
-            for n, answers in enumerate(follower.tested):
-                for hold in (1, follower.hold):
-                    name = f"{follower.name}, training {n + 1}, hold {hold}"
-                    named[name] = _scores.held(answers, hold)
+            for n, pair in enumerate(follower.answers, 1):
+                for evidence, answers in zip(
+                    (0, follower.evidence), pair, strict=True
+                ):
+                    name = f"{follower.name}, training {n}, evidence {evidence}"
+                    named[name] = answers
         return [
             {"name": name} | _scores.stream_scores(answers, y, rate)
             for name, answers in named.items()

@@ -107,7 +107,7 @@ int main(int arguments, char **argument)
         if (column[i] < 0)
             fail("no column ", channels[i]);
     static ${name}_state state;
-    static ${name}_held held;
+    static ${name}_follower follower;
     static int16_t x[${name}_inputs];
     static int32_t y[${name}_outputs];
     ${name}_reset(&state);
@@ -122,11 +122,7 @@ int main(int arguments, char **argument)
         if (cells != columns)
             fail("another number of cells than in the header", "");
         ${name}_step(&state, x, y);
-        int largest = 0;
-        for (int i = 1; i < ${name}_outputs; i++)
-            if (y[i] > y[largest])
-                largest = i;
-        PRINT(${name}_hold(&held, largest));
+        PRINT(${name}_follow(&follower, y));
     }
     return 0;
 }

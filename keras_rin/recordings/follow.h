@@ -1,0 +1,31 @@
+
+#ifndef ${name}_EVIDENCE
+/* What the sum of another class has to gain for a change of the answer; y and
+sums stay within 32 bits. */
+#define ${name}_EVIDENCE ((int32_t)($evidence / ${name}_output_scale < 1e9 \
+    ? $evidence / ${name}_output_scale : 1e9))
+
+/* Sums of the outputs: one for each stream, of zeros at first. */
+typedef struct {
+    int32_t sum[${name}_outputs];
+} ${name}_follower;
+
+/* The class of this step, which has the largest sum: none falls behind it by
+more than the evidence. */
+static inline int ${name}_follow(${name}_follower *follower, const int32_t y[])
+{
+    int32_t *sum = follower->sum;
+    int largest = 0;
+    for (int i = 1; i < ${name}_outputs; i++)
+        if (sum[i] > sum[largest])
+            largest = i;
+    const int32_t most = sum[largest], least = most - ${name}_EVIDENCE;
+    largest = 0;
+    for (int i = 0; i < ${name}_outputs; i++) {
+        sum[i] = (sum[i] < least ? least : sum[i]) - most + y[i];
+        if (sum[i] > sum[largest])
+            largest = i;
+    }
+    return largest;
+}
+#endif
