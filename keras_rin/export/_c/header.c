@@ -23,6 +23,7 @@ Example:
 
 #ifndef ${private}_H
 #define ${private}_H
+#include <string.h>
 ${before}
 enum { ${name}_inputs = ${inputs}, ${name}_outputs = ${outputs} };
 
@@ -36,7 +37,7 @@ ${functions}
 /* Sets the hidden states to 0, as before the first step of a sequence. */
 static inline void ${name}_reset(${name}_state *state)
 {
-${reset}
+    memset(state, 0, sizeof *state);
 }
 
 /* Reads one time step x, updates the hidden states and writes y. */
