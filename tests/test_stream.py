@@ -137,14 +137,17 @@ def test_scores_of_a_stream_are_counted_by_hand():
 def test_the_answer_ends_the_likeliest_path():
     """Of all paths of classes, where each change costs the evidence."""
     outputs = np.random.default_rng(0).normal(size=(7, 3))
-    answers = _scores.followed(outputs, 0, 1, 2.5)
+    answers, leads = _scores.followed(outputs, 0, 1, 2.5)
     np.testing.assert_array_equal(answers[0], outputs.argmax(axis=1))
-    for cost, of_cost in zip((0, 1, 2.5), answers, strict=True):
+    for cost, of_cost, lead in zip((0, 1, 2.5), answers, leads, strict=True):
         for steps in range(1, 8):
             paths = np.array([*itertools.product(range(3), repeat=steps)])
             scores = outputs[np.arange(steps), paths].sum(axis=1)
             scores -= cost * (np.diff(paths) != 0).sum(axis=1)
-            assert of_cost[steps - 1] == paths[scores.argmax(), -1]
+            best = [scores[paths[:, -1] == n].max() for n in range(3)]
+            assert of_cost[steps - 1] == np.argmax(best)
+            first, second, _ = sorted(best, reverse=True)
+            assert lead[steps - 1] == pytest.approx(first - second)
 
 
 def test_the_most_evidence_is_chosen_that_costs_little():
@@ -188,9 +191,13 @@ def test_the_regression_in_integers_is_that_of_numpy(
     data = recordings.Recordings([x], [y], names, ['a"', "b,c"], ["log"])
     counts = _headers.Counts.fitted([x])
     model, logits = _baselines.window_outputs([(x, y)], x, window)
-    (expected,) = _scores.followed(logits, evidence)
+    (expected,), (leads,) = _scores.followed(logits, evidence)
+    ordered = np.sort(leads)[100:400]
+    widest = np.diff(ordered).argmax()  # integers are rounded
+    lead = ordered[widest : widest + 2].mean()
+    expected[leads < lead] = -1
     _headers.write_regression(model, window, tmp_path)
-    _headers.finish(tmp_path, data, counts, evidence)
+    _headers.finish(tmp_path, data, counts, evidence, lead)
     np.testing.assert_array_equal(_headers.answers(tmp_path, data), expected)
     scaler, logistic = (step for _, step in model.steps)
     scores = (features(x, window) - scaler.mean_) / scaler.scale_
@@ -204,6 +211,7 @@ def test_the_regression_in_integers_is_that_of_numpy(
     frame = pd.DataFrame(x, columns=data.channels)
     frame.to_csv(tmp_path / "log.csv", index=False)
     printed = subprocess.check_output(["./main", "log.csv"], cwd=tmp_path)
+    names.append("unknown")
     assert printed.decode().splitlines() == [names[n] for n in expected]
     for line, problem in (
         ('1,"2"\n\n3,\n', "line 5: .*b,c"),
@@ -248,13 +256,14 @@ def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
     frame.to_csv("log.csv", **text)
     said = SAID | {"separator": ";", "decimal": ","}
     options = {"window": 32, "updates": 3, "seeds": 1, "layer": layer}
-    result = recordings.train_stream("log.csv", **options, **said)
+    result = recordings.train_stream("log.csv", unknown=0.3, **options, **said)
     test = frame[frame["person"].isin(result.recalls["class or group"])]
     test.to_csv("test.csv", **text)
     folder = pathlib.Path("runs/stream")
     command = ["gcc", folder / "main.c", "-o", "main", "-lm"]
     subprocess.run(command, check=True)
-    printed = subprocess.check_output(["./main", "test.csv"]).decode().split()
+    printed = subprocess.check_output(["./main", "test.csv"]).decode()
+    printed = np.array(printed.split())
     right = np.mean(printed == test["activity"])
     name = re.match("rin.h is the (.*), compiled and run", result.lines[0])[1]
     assert not layer or "RIN(3) with features" in name
@@ -269,6 +278,11 @@ def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
     truth = result.table.set_index("name").loc["the truth"]
     changes = np.sum(np.diff(test["activity"] == "fast") != 0) * 180_000
     assert truth["changes an hour"] == pytest.approx(changes / (len(test) - 1))
+    known = printed != "unknown"
+    right = np.mean((printed == test["activity"])[known])
+    assert 0.1 < np.mean(~known) < 0.6
+    assert f"{np.mean(~known):.1%} of the test" in result.lines[2]
+    assert f"{right:.4f} are right" in result.lines[2]
     report = (folder / "report.md").read_text()
     results = json.loads((folder / "results.json").read_text())
     assert result.verdict in report and results["verdict"] == result.verdict
@@ -297,6 +311,8 @@ def test_no_network_fits(small):
         pytest.skip("flash is measured with arm-none-eabi-gcc")
     with pytest.raises(ValueError, match="10 bytes of flash: --flash="):
         recordings.train_stream(log(), flash=10, **SAID)
+    with pytest.raises(ValueError, match="Received: unknown=1"):
+        recordings.train_stream(log(), unknown=1, **SAID)
 
 
 @pytest.mark.parametrize("offset, deviation", [(1.7e9, 30), (48.137154, 2e-6)])

@@ -128,10 +128,10 @@ def write_regression(regression, window, folder):
     pathlib.Path(folder, f"{NAME}.h").write_text(text)
 
 
-def finish(folder, data, counts, evidence):
+def finish(folder, data, counts, evidence, lead=0.0):
     """Adds the follower to `rin.h`, and `main.c`, which reads such tables."""
     path = pathlib.Path(folder, f"{NAME}.h")
-    text = _template("follow.h", evidence=float(evidence))
+    text = _template("follow.h", evidence=float(evidence), lead=lead)
     path.write_text(path.read_text() + text)
     program = _template(
         "main.c",
@@ -152,7 +152,7 @@ def cost(folder, device):
 
 
 def answers(folder, data):
-    """The number of the class that `main.c` prints for each row."""
+    """The number of the class that `main.c` prints for each row, or -1."""
     x, _ = data.rows()
     compiler = next(filter(shutil.which, COMPILERS))
     separator, decimal = data.text

@@ -29,19 +29,24 @@ def followed(outputs, *evidence):
 
     s = max(s, max(s) - evidence) + y of the outputs y `(rows, classes)`: a
     change of the answer needs that evidence. With 0 it is the largest output.
+    Also by how much the largest sum leads.
     """
     least = -np.reshape(evidence, (-1, 1))
     sums = np.zeros((len(evidence), outputs.shape[1]))
     answers = np.empty((len(evidence), len(outputs)), int)
+    leads = np.empty(answers.shape)
     for row, y in enumerate(outputs):
         sums = np.maximum(sums - sums.max(axis=1, keepdims=True), least) + y
         answers[:, row] = sums.argmax(axis=1)
-    return answers
+        second, first = np.partition(sums, -2, axis=1)[:, -2:].T
+        leads[:, row] = first - second
+    return answers, leads
 
 
 def choose_evidence(outputs, y):
     """The most whose accuracy is close to that of the best one."""
-    accuracies = np.mean(followed(outputs, *EVIDENCE) == y, axis=1)
+    answers, _ = followed(outputs, *EVIDENCE)
+    accuracies = np.mean(answers == y, axis=1)
     is_close = accuracies >= accuracies.max() - COST
     return max(itertools.compress(EVIDENCE, is_close))
 

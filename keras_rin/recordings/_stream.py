@@ -36,6 +36,7 @@ def train_stream(
     updates: int | None = None,
     seeds: int = 3,
     seed: int = 0,
+    unknown: float = 0.0,
     output: str = "runs/stream",
     **columns: typing.Any,
 ) -> _report.Result:
@@ -62,6 +63,8 @@ def train_stream(
             they take. Defaults to `None`: 600, in `minutes`.
         seeds: Integer, trainings of the best network. Defaults to 3.
         seed: Integer, the first seed. Defaults to 0.
+        unknown: Float, the share of the validation that is not answered, as
+            two classes are too close. Defaults to 0.0.
         output: Folder to write to. Defaults to `"runs/stream"`.
         **columns: Those of `read`, such as `channels` and `label`.
 
@@ -71,12 +74,16 @@ def train_stream(
     Raises:
         ValueError: Nothing fits into the flash, or what `read` raises.
     """
+    if not 0 <= unknown < 1:
+        raise ValueError(
+            f"`unknown` must be a share below 1. Received: unknown={unknown}"
+        )
     data = recordings_of(data, columns)
     parts = parts_of(data, True, join)
     folder = pathlib.Path(output)
     with Store(output, data, join, window) as store:
         _report.draw_data(data, folder / "data.png")
-        stream = _Stream(parts, window, device)
+        stream = _Stream(parts, window, device, unknown)
         count, networks = updates or UPDATES, _stream_networks.networks(layer)
         search = Search(
             stream.candidates(networks, flash),
@@ -104,14 +111,19 @@ class Follower:
     def answers(self):
         """Without and with evidence, to the test of each seed."""
         evidence = 0, self.evidence
-        return [_scores.followed(y, *evidence) for y in self.tested]
+        return [_scores.followed(y, *evidence)[0] for y in self.tested]
+
+    def lead(self, unknown):
+        """What leaves this share of the validation without an answer."""
+        _, (leads,) = _scores.followed(self.validated, self.evidence)
+        return float(np.quantile(leads, unknown)) if unknown else 0.0
 
 
 class _Stream:
     """Parts of a log, and what is made of them."""
 
-    def __init__(self, parts, window, device):
-        self.parts, self.device = parts, device
+    def __init__(self, parts, window, device, unknown):
+        self.parts, self.device, self.unknown = parts, device, unknown
         self.y = [np.concatenate(part.y) for part in parts]
         self.windows = _stream_networks.Windows(parts, window)
         self.counts = _headers.Counts.fitted([*parts[0].x, *parts[1].x])
@@ -186,13 +198,15 @@ class _Stream:
 
     def validated(self, outputs, evidence=0):
         """The accuracy on the validation; no output that is not finite."""
-        (answers,) = _scores.followed(outputs, evidence)
+        (answers,), _ = _scores.followed(outputs, evidence)
         is_right = (answers == self.y[1]) & np.isfinite(outputs).all(axis=1)
         return np.mean(is_right)
 
     def _write(self, follower, folder):
         follower.write(folder)
-        _headers.finish(folder, self.parts[0], self.counts, follower.evidence)
+        lead = follower.lead(self.unknown)
+        learned = self.parts[0], self.counts
+        _headers.finish(folder, *learned, follower.evidence, lead)
 
     def _header(self, follower):
         """A row of the table, and answers to the test where it can be run."""
@@ -237,6 +251,7 @@ class _Stream:
         run = "not run, without a C compiler"
         if "accuracy" in row:
             run = f"compiled and run: {row['accuracy']:.4f} on the test"
+        known = answers >= 0
         result = _report.Result(
             pd.DataFrame(rows, dtype=object),  # integers stay
             search.table(),
@@ -248,6 +263,8 @@ class _Stream:
                 f"rin.h is the {chosen.name}, {run}.",
                 "The answer changes when the sum of another class's outputs "
                 f"has gained {chosen.evidence}.",
+                f"Unknown is {np.mean(~known):.1%} of the test; of the others "
+                f"{np.mean(self.y[2][known] == answers[known]):.4f} are right.",
                 f"Its cost is that of {self.device}.",
             ],
             str(folder),

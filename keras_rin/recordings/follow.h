@@ -5,6 +5,10 @@ sums stay within 32 bits. */
 #define ${name}_EVIDENCE ((int32_t)($evidence / ${name}_output_scale < 1e9 \
     ? $evidence / ${name}_output_scale : 1e9))
 
+/* What the largest sum has to lead by; else the answer is -1, unknown. */
+#define ${name}_LEAD ((int32_t)($lead / ${name}_output_scale < 1e9 \
+    ? $lead / ${name}_output_scale : 1e9))
+
 /* Sums of the outputs: one for each stream, of zeros at first. */
 typedef struct {
     int32_t sum[${name}_outputs];
@@ -26,6 +30,9 @@ static inline int ${name}_follow(${name}_follower *follower, const int32_t y[])
         if (sum[i] > sum[largest])
             largest = i;
     }
+    for (int i = 0; i < ${name}_outputs; i++)
+        if (i != largest && sum[i] > sum[largest] - ${name}_LEAD)
+            return -1;
     return largest;
 }
 #endif

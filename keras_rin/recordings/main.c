@@ -14,7 +14,7 @@ On a device, x comes from the sensor, in the counts of count().
 #include "$name.h"
 
 #ifndef PRINT
-#define PRINT(answer) puts(classes[answer])
+#define PRINT(answer) puts(answer < 0 ? "unknown" : classes[answer])
 #endif
 #define SEPARATOR $separator
 #define DECIMAL $decimal
@@ -122,7 +122,8 @@ int main(int arguments, char **argument)
         if (cells != columns)
             fail("another number of cells than in the header", "");
         ${name}_step(&state, x, y);
-        PRINT(${name}_follow(&follower, y));
+        const int answer = ${name}_follow(&follower, y);
+        PRINT(answer);
     }
     return 0;
 }
