@@ -131,8 +131,13 @@ def write_regression(regression, window, folder):
 def finish(folder, data, counts, evidence, lead=0.0):
     """Adds the follower to `rin.h`, and `main.c`, which reads such tables."""
     path = pathlib.Path(folder, f"{NAME}.h")
-    text = _template("follow.h", evidence=float(evidence), lead=lead)
-    path.write_text(path.read_text() + text)
+    text = path.read_text()
+    (scale,) = map(float, re.findall(r"_output_scale (\S+)", text))
+    evidence, lead = (  # so that sums have 32 bits
+        min(int(value / scale), 10**9) for value in (evidence, lead)
+    )
+    follower = _template("follow.h", evidence=evidence, lead=lead)
+    path.write_text(text + follower)
     program = _template(
         "main.c",
         separator=f"'{data.text[0]}'".replace("\t", "\\t"),

@@ -1,13 +1,9 @@
 
 #ifndef ${name}_EVIDENCE
-/* What the sum of another class has to gain for a change of the answer; y and
-sums stay within 32 bits. */
-#define ${name}_EVIDENCE ((int32_t)($evidence / ${name}_output_scale < 1e9 \
-    ? $evidence / ${name}_output_scale : 1e9))
-
-/* What the largest sum has to lead by; else the answer is -1, unknown. */
-#define ${name}_LEAD ((int32_t)($lead / ${name}_output_scale < 1e9 \
-    ? $lead / ${name}_output_scale : 1e9))
+/* What the sum of another class has to gain for a change of the answer, and
+what the largest has to lead by; else the answer is -1, unknown. */
+#define ${name}_EVIDENCE $evidence
+#define ${name}_LEAD $lead
 
 /* Sums of the outputs: one for each stream, of zeros at first. */
 typedef struct {
