@@ -153,10 +153,15 @@ def test_the_answer_ends_the_likeliest_path():
 def test_the_most_evidence_is_chosen_that_costs_little():
     y = np.repeat([0, 1], 4000)
     outputs = np.where(np.eye(2)[y] == 1, 1.0, 0.0)
-    assert _scores.choose_evidence(outputs, y) == 32  # 63 rows cost 0.0079
+    rule = _scores.choose_rule(outputs, y)
+    assert rule == (32, 0, 1 - 32 / 8000)  # 64 rows would cost 0.008
     outputs[::7] = 1.5 * (1 - outputs[::7])
-    assert _scores.choose_evidence(outputs, y) in (8, 16, 32)
+    outputs += 0.1 * np.random.default_rng(0).normal(size=outputs.shape)
+    rule = _scores.choose_rule(outputs, y, unknown=0.1)
+    assert rule.evidence in (8, 16, 32) and rule.accuracy > 0.99
     assert np.mean(outputs.argmax(axis=1) == y) < 0.9
+    leads = _scores.followed(outputs, rule.evidence)[1]
+    assert np.mean(leads < rule.lead) == pytest.approx(0.1, abs=0.02)
 
 
 def features(x, window):
@@ -197,7 +202,7 @@ def test_the_regression_in_integers_is_that_of_numpy(
     lead = ordered[widest : widest + 2].mean()
     expected[leads < lead] = -1
     _headers.write_regression(model, window, tmp_path)
-    _headers.finish(tmp_path, data, counts, evidence, lead)
+    _headers.finish(tmp_path, data, counts, (evidence, lead))
     np.testing.assert_array_equal(_headers.answers(tmp_path, data), expected)
     scaler, logistic = (step for _, step in model.steps)
     scores = (features(x, window) - scaler.mean_) / scaler.scale_

@@ -128,13 +128,13 @@ def write_regression(regression, window, folder):
     pathlib.Path(folder, f"{NAME}.h").write_text(text)
 
 
-def finish(folder, data, counts, evidence, lead=0.0):
+def finish(folder, data, counts, rule):
     """Adds the follower to `rin.h`, and `main.c`, which reads such tables."""
     path = pathlib.Path(folder, f"{NAME}.h")
     text = path.read_text()
     (scale,) = map(float, re.findall(r"_output_scale (\S+)", text))
     evidence, lead = (  # so that sums have 32 bits
-        min(int(value / scale), 10**9) for value in (evidence, lead)
+        min(int(value / scale), 10**9) for value in rule[:2]
     )
     follower = _template("follow.h", evidence=evidence, lead=lead)
     path.write_text(text + follower)

@@ -1,6 +1,6 @@
 """Scores of recordings and of streams, and the sentences that compare them."""
 
-import itertools
+import typing
 
 import numpy as np
 import pandas as pd
@@ -43,12 +43,21 @@ def followed(outputs, *evidence):
     return answers, leads
 
 
-def choose_evidence(outputs, y):
-    """The most whose accuracy is close to that of the best one."""
-    answers, _ = followed(outputs, *EVIDENCE)
+class Rule(typing.NamedTuple):
+    """How outputs become answers, as the validation chooses it."""
+
+    evidence: int
+    lead: float  # below which an answer is unknown
+    accuracy: float  # on the validation, of all answers
+
+
+def choose_rule(outputs, y, unknown=0.0):
+    """The most evidence whose accuracy is close to that of the best one."""
+    answers, leads = followed(outputs, *EVIDENCE)
     accuracies = np.mean(answers == y, axis=1)
-    is_close = accuracies >= accuracies.max() - COST
-    return max(itertools.compress(EVIDENCE, is_close))
+    place = np.flatnonzero(accuracies >= accuracies.max() - COST)[-1]
+    lead = float(np.quantile(leads[place], unknown)) if unknown else 0.0
+    return Rule(EVIDENCE[place], lead, accuracies[place])
 
 
 def stream_scores(answers, y, rate=None):

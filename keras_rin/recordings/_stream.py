@@ -102,21 +102,15 @@ class Follower:
     """What may follow the stream: its outputs, and how it is written in C."""
 
     name: str
-    validated: np.ndarray  # outputs `(rows, classes)`
-    tested: list  # outputs of each seed
-    evidence: int  # that a change of the answer needs
+    rule: _scores.Rule
+    tested: list  # outputs `(rows, classes)` of each seed
     write: typing.Callable  # writes `rin.h` into a folder
 
     @functools.cached_property
     def answers(self):
         """Without and with evidence, to the test of each seed."""
-        evidence = 0, self.evidence
+        evidence = 0, self.rule.evidence
         return [_scores.followed(y, *evidence)[0] for y in self.tested]
-
-    def lead(self, unknown):
-        """What leaves this share of the validation without an answer."""
-        _, (leads,) = _scores.followed(self.validated, self.evidence)
-        return float(np.quantile(leads, unknown)) if unknown else 0.0
 
 
 class _Stream:
@@ -172,9 +166,8 @@ class _Stream:
         self.loaded = search.loaded(finals[0])
         return Follower(
             best.candidate.name,
-            best.outputs,
+            self._rule(best.outputs),
             [training.outputs for training in finals],
-            _scores.choose_evidence(best.outputs, self.y[1]),
             functools.partial(self._write_network, self.loaded.layers),
         )
 
@@ -190,23 +183,22 @@ class _Stream:
         model, tested = _baselines.window_outputs(learned, test[0], size)
         return Follower(
             f"regression on {size} rows",
-            outputs[size],
+            self._rule(outputs[size]),
             [tested],
-            _scores.choose_evidence(outputs[size], self.y[1]),
             functools.partial(_headers.write_regression, model, size),
         )
 
-    def validated(self, outputs, evidence=0):
+    def _rule(self, outputs):
+        return _scores.choose_rule(outputs, self.y[1], self.unknown)
+
+    def validated(self, outputs):
         """The accuracy on the validation; no output that is not finite."""
-        (answers,), _ = _scores.followed(outputs, evidence)
-        is_right = (answers == self.y[1]) & np.isfinite(outputs).all(axis=1)
-        return np.mean(is_right)
+        is_right = outputs.argmax(axis=1) == self.y[1]
+        return np.mean(is_right & np.isfinite(outputs).all(axis=1))
 
     def _write(self, follower, folder):
         follower.write(folder)
-        lead = follower.lead(self.unknown)
-        learned = self.parts[0], self.counts
-        _headers.finish(folder, *learned, follower.evidence, lead)
+        _headers.finish(folder, self.parts[0], self.counts, follower.rule)
 
     def _header(self, follower):
         """A row of the table, and answers to the test where it can be run."""
@@ -230,7 +222,7 @@ class _Stream:
         followers = [self.network(search), self.regression()]
         chosen = max(
             followers[: 1 if layer else None],
-            key=lambda of: self.validated(of.validated, of.evidence),
+            key=lambda follower: follower.rule.accuracy,
         )
         headers = {
             follower.name: self._header(follower) for follower in followers
@@ -262,7 +254,7 @@ class _Stream:
             [
                 f"rin.h is the {chosen.name}, {run}.",
                 "The answer changes when the sum of another class's outputs "
-                f"has gained {chosen.evidence}.",
+                f"has gained {chosen.rule.evidence}.",
                 f"Unknown is {np.mean(~known):.1%} of the test; of the others "
                 f"{np.mean(self.y[2][known] == answers[known]):.4f} are right.",
                 f"Its cost is that of {self.device}.",
@@ -280,7 +272,7 @@ class _Stream:
         for follower in followers:
             for n, pair in enumerate(follower.answers, 1):
                 for evidence, answers in zip(
-                    (0, follower.evidence), pair, strict=True
+                    (0, follower.rule.evidence), pair, strict=True
                 ):
                     name = f"{follower.name}, training {n}, evidence {evidence}"
                     named[name] = answers
