@@ -35,6 +35,7 @@ from engine.verdicts import mean_of
 
 NETWORKS = inputs.NETWORKS[:4]
 COST = 0.005
+NEVER = watch.SEGMENT[1] * watch.RATE  # steps to settle, where it never does
 PARTS = "validation", "test", "scores"
 NUMBERS = {
     "hold": (1, 2, 4, 8, 16, 32),
@@ -189,8 +190,8 @@ def by_person(run, rule, score):
     values = []
     for place, number in enumerate(numbers):
         of = run["test"][rule or "hold"][str(number if rule else 1)][score]
-        of = np.reshape(np.array(of, float), (len(numbers), -1))
-        values.append(np.nanmean(of[place]))
+        of = [NEVER if value is None else value for value in of]
+        values.append(np.mean(np.reshape(of, (len(numbers), -1))[place]))
     return np.array(values)
 
 
