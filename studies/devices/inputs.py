@@ -68,6 +68,7 @@ FIELDS = "inputs", "layer", "units", "part"
 
 
 INPUTS = "x", "x, change, deviation"
+PARTS = "rates", "test", "header"
 
 
 def features_of(inputs, hz=watch.RATE):
@@ -84,12 +85,14 @@ def measure(
     test=TEST,
     hour=60,
     hz=watch.RATE,
-    parts=("rates", "test", "header"),
+    parts=PARTS,
     partial=None,
 ):
     runs = PartialRuns(partial, FIELDS)
     test = test[0], round(test[1] * hz / watch.RATE)
-    make = functools.partial(run, runs, people, seeds, updates, test, hour, hz)
+    make = functools.partial(
+        run, runs, people, seeds, updates, test, hour, hz=hz
+    )
     keys = [(*network, part) for network in networks for part in parts]
     completed = runs.complete(keys, make)
     results = {"runs": [run | {"trained": None} for run in completed]}
@@ -99,7 +102,17 @@ def measure(
 
 
 def run(
-    runs, people, seeds, updates, test, hour, hz, inputs, layer, units, part
+    runs,
+    people,
+    seeds,
+    updates,
+    test,
+    hour,
+    inputs,
+    layer,
+    units,
+    part,
+    hz=watch.RATE,
 ):
     network = inputs, layer, units
     if part == "header":
