@@ -1,5 +1,6 @@
 """What follows an endless stream: trained, tested, written in C, reported."""
 
+import itertools
 import json
 import pathlib
 import re
@@ -134,15 +135,34 @@ def test_scores_of_a_stream_are_counted_by_hand():
     assert scores["rows to follow"] == 15
 
 
-def test_a_hold_gives_an_answer_after_equal_ones():
-    answers = np.array([2, 0, 1, 1, 1, 0, 1, 1, 0, 0, 0])
-    expected = [2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0]
-    np.testing.assert_array_equal(_scores.held(answers, 3), expected)
-    np.testing.assert_array_equal(_scores.held(answers, 1), answers)
+def test_the_answer_ends_the_likeliest_path():
+    """Of all paths of classes, where each change costs the evidence."""
+    outputs = np.random.default_rng(0).normal(size=(7, 3))
+    answers, leads = _scores.followed(outputs, 0, 1, 2.5)
+    np.testing.assert_array_equal(answers[0], outputs.argmax(axis=1))
+    for cost, of_cost, lead in zip((0, 1, 2.5), answers, leads, strict=True):
+        for steps in range(1, 8):
+            paths = np.array([*itertools.product(range(3), repeat=steps)])
+            scores = outputs[np.arange(steps), paths].sum(axis=1)
+            scores -= cost * (np.diff(paths) != 0).sum(axis=1)
+            best = [scores[paths[:, -1] == n].max() for n in range(3)]
+            assert of_cost[steps - 1] == np.argmax(best)
+            first, second, _ = sorted(best, reverse=True)
+            assert lead[steps - 1] == pytest.approx(first - second)
+
+
+def test_the_most_evidence_is_chosen_that_costs_little():
     y = np.repeat([0, 1], 4000)
-    noisy = np.where(np.arange(8000) % 7 == 3, 1 - y, y)
-    assert _scores.choose_hold(noisy, y) == 4  # 8 are never equal
-    assert _scores.choose_hold(y, y) == 32  # 31 rows cost less than 0.005
+    outputs = np.where(np.eye(2)[y] == 1, 1.0, 0.0)
+    rule = _scores.choose_rule(outputs, y)
+    assert rule == (32, 0, 1 - 32 / 8000)  # 64 rows would cost 0.008
+    outputs[::7] = 1.5 * (1 - outputs[::7])
+    outputs += 0.1 * np.random.default_rng(0).normal(size=outputs.shape)
+    rule = _scores.choose_rule(outputs, y, unknown=0.1)
+    assert rule.evidence in (8, 16, 32) and rule.accuracy > 0.99
+    assert np.mean(outputs.argmax(axis=1) == y) < 0.9
+    leads = _scores.followed(outputs, rule.evidence)[1]
+    assert np.mean(leads < rule.lead) == pytest.approx(0.1, abs=0.02)
 
 
 def features(x, window):
@@ -164,8 +184,10 @@ def test_the_features_of_a_window_are_those_of_numpy():
 
 @needs_compiler
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("window", [2, 16])
-def test_the_regression_in_integers_is_that_of_numpy(window, classes, tmp_path):
+@pytest.mark.parametrize(("window", "evidence"), [(2, 8), (16, 0), (16, 128)])
+def test_the_regression_in_integers_is_that_of_numpy(
+    window, evidence, classes, tmp_path
+):
     rng = np.random.default_rng(0)
     y = np.repeat(rng.integers(0, classes, 40), 50)
     x = np.round(
@@ -174,9 +196,14 @@ def test_the_regression_in_integers_is_that_of_numpy(window, classes, tmp_path):
     names = ['a"b', "c??/d\u00e9", "e\\n"][:classes]
     data = recordings.Recordings([x], [y], names, ['a"', "b,c"], ["log"])
     counts = _headers.Counts.fitted([x])
-    model, expected = _baselines.window_answers([(x, y)], x, window)
+    model, logits = _baselines.window_outputs([(x, y)], x, window)
+    (expected,), (leads,) = _scores.followed(logits, evidence)
+    ordered = np.sort(leads)[100:400]
+    widest = np.diff(ordered).argmax()  # integers are rounded
+    lead = ordered[widest : widest + 2].mean()
+    expected[leads < lead] = -1
     _headers.write_regression(model, window, tmp_path)
-    _headers.finish(tmp_path, data, counts, 1)
+    _headers.finish(tmp_path, data, counts, (evidence, lead))
     np.testing.assert_array_equal(_headers.answers(tmp_path, data), expected)
     header = Header(tmp_path / "rin.h")  # whose states it copies
     answers = header.predict(counts.of([x])[None]).argmax(axis=-1)
@@ -185,13 +212,15 @@ def test_the_regression_in_integers_is_that_of_numpy(window, classes, tmp_path):
     scores = (features(x, window) - scaler.mean_) / scaler.scale_
     scores = scores @ logistic.coef_.T + logistic.intercept_
     direct = scores.argmax(axis=1) if classes > 2 else scores[:, 0] > 0
-    assert np.mean(direct == expected) > 0.999
+    assert np.mean(direct == logits.argmax(axis=1)) > 0.999
     options = ["-Wall", "-Wextra", "-Werror", "-std=gnu99", "-o", "main"]
+    options += ["-fsanitize=undefined", "-fno-sanitize-recover"]
     command = ["gcc", *options, "main.c", "-lm"]
     subprocess.run(command, check=True, cwd=tmp_path)
     frame = pd.DataFrame(x, columns=data.channels)
     frame.to_csv(tmp_path / "log.csv", index=False)
     printed = subprocess.check_output(["./main", "log.csv"], cwd=tmp_path)
+    names.append("unknown")
     assert printed.decode().splitlines() == [names[n] for n in expected]
     for line, problem in (
         ('1,"2"\n\n3,\n', "line 5: .*b,c"),
@@ -236,13 +265,14 @@ def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
     frame.to_csv("log.csv", **text)
     said = SAID | {"separator": ";", "decimal": ","}
     options = {"window": 32, "updates": 3, "seeds": 1, "layer": layer}
-    result = recordings.train_stream("log.csv", **options, **said)
+    result = recordings.train_stream("log.csv", unknown=0.3, **options, **said)
     test = frame[frame["person"].isin(result.recalls["class or group"])]
     test.to_csv("test.csv", **text)
     folder = pathlib.Path("runs/stream")
     command = ["gcc", folder / "main.c", "-o", "main", "-lm"]
     subprocess.run(command, check=True)
-    printed = subprocess.check_output(["./main", "test.csv"]).decode().split()
+    printed = subprocess.check_output(["./main", "test.csv"]).decode()
+    printed = np.array(printed.split())
     right = np.mean(printed == test["activity"])
     name = re.match("rin.h is the (.*), compiled and run", result.lines[0])[1]
     assert not layer or "RIN(3) with features" in name
@@ -257,6 +287,11 @@ def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
     truth = result.table.set_index("name").loc["the truth"]
     changes = np.sum(np.diff(test["activity"] == "fast") != 0) * 180_000
     assert truth["changes an hour"] == pytest.approx(changes / (len(test) - 1))
+    known = printed != "unknown"
+    right = np.mean((printed == test["activity"])[known])
+    assert 0.1 < np.mean(~known) < 0.6
+    assert f"{np.mean(~known):.1%} of the test" in result.lines[2]
+    assert f"{right:.4f} are right" in result.lines[2]
     report = (folder / "report.md").read_text()
     results = json.loads((folder / "results.json").read_text())
     assert result.verdict in report and results["verdict"] == result.verdict
@@ -265,7 +300,7 @@ def test_main_reads_the_log_with_the_printed_accuracy(small, layer, tmp_path):
     x = test[["ax", "ay"]].to_numpy()[None]
     answers = model.predict(x, verbose=0)[0].argmax(-1)
     first = result.table[
-        result.table["name"].str.contains("training 1, hold 1")
+        result.table["name"].str.contains("training 1, evidence 0")
     ]
     of_model = np.mean(np.array(["fast", "slow"])[answers] == test["activity"])
     assert first["accuracy"].iloc[0] == pytest.approx(of_model)
@@ -285,6 +320,8 @@ def test_no_network_fits(small):
         pytest.skip("flash is measured with arm-none-eabi-gcc")
     with pytest.raises(ValueError, match="10 bytes of flash: --flash="):
         recordings.train_stream(log(), flash=10, **SAID)
+    with pytest.raises(ValueError, match="Received: unknown=1"):
+        recordings.train_stream(log(), unknown=1, **SAID)
 
 
 @pytest.mark.parametrize("offset, deviation", [(1.7e9, 30), (48.137154, 2e-6)])
@@ -463,7 +500,7 @@ def test_corrected_labels_are_another_job(small):
         )
         answers = np.array(["fast", "slow"])[answers[0].argmax(-1)]
         row = result.table[
-            result.table["name"].str.contains("GRU.*training 1, hold 1")
+            result.table["name"].str.contains("GRU.*training 1, evidence 0")
         ]
         accuracies.append(row["accuracy"].iloc[0])
         assert accuracies[-1] == pytest.approx(

@@ -97,12 +97,15 @@ def window_features(x, window, every=1):
         yield features[-first % every :: every]
 
 
-def window_answers(learned, tested, window):
-    """A regression on windows of parts `(x, y)`, and what it answers."""
+def window_outputs(learned, tested, window):
+    """A regression on windows of parts `(x, y)`, and its logits."""
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     x, y = map(np.concatenate, zip(*learned, strict=True))
     every = max(1, len(y) // LEARNED)
     features = np.concatenate([*window_features(x, window, every)])
     model.fit(features, y[::every])
-    answers = map(model.predict, window_features(tested, window))
-    return model, np.concatenate([*answers])
+    blocks = map(model.decision_function, window_features(tested, window))
+    logits = np.concatenate([*blocks])
+    if logits.ndim == 1:  # of two classes, the second one's
+        logits = np.stack([0 * logits, logits], axis=1)
+    return model, logits

@@ -43,6 +43,7 @@ COMMANDS = {
             "seeds": (3, "Trainings of the best network for the test."),
             "window": (128, "Rows of a window; two are joined to train on."),
             "flash": (4096, "Bytes of flash of the device."),
+            "unknown": (0.0, "Share of the validation to leave unanswered."),
             "output": ("runs/stream", "Folder to write to."),
         },
     ),

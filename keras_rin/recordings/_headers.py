@@ -129,10 +129,16 @@ def write_regression(regression, window, folder):
     pathlib.Path(folder, f"{NAME}.h").write_text(text)
 
 
-def finish(folder, data, counts, hold):
-    """Adds the hold to `rin.h`, and `main.c`, which reads tables as told."""
+def finish(folder, data, counts, rule):
+    """Adds the follower to `rin.h`, and `main.c`, which reads such tables."""
     path = pathlib.Path(folder, f"{NAME}.h")
-    path.write_text(path.read_text() + _template("hold.h", hold=hold))
+    text = path.read_text()
+    (scale,) = map(float, re.findall(r"_output_scale (\S+)", text))
+    evidence, lead = (  # so that sums have 32 bits
+        min(int(value / scale), 10**9) for value in rule[:2]
+    )
+    follower = _template("follow.h", evidence=evidence, lead=lead)
+    path.write_text(text + follower)
     program = _template(
         "main.c",
         separator=f"'{data.text[0]}'".replace("\t", "\\t"),
@@ -152,7 +158,7 @@ def cost(folder, device):
 
 
 def answers(folder, data):
-    """The number of the class that `main.c` prints for each row."""
+    """The number of the class that `main.c` prints for each row, or -1."""
     x, _ = data.rows()
     compiler = next(filter(shutil.which, COMPILERS))
     separator, decimal = data.text

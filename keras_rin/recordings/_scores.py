@@ -1,12 +1,14 @@
 """Scores of recordings and of streams, and the sentences that compare them."""
 
+import typing
+
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 SETTLED = 20  # right answers in a row
-HOLDS = 1, 2, 4, 8, 16, 32
-COST = 0.005  # of accuracy on the validation, that a longer hold may take
+EVIDENCE = 0, 1, 2, 4, 8, 16, 32, 64, 128  # in the units of logits
+COST = 0.005  # of accuracy on the validation, that more evidence may take
 
 
 def score(outputs, data):
@@ -22,21 +24,40 @@ def score(outputs, data):
     return 1 - residuals**2 / (data.y.var() or 1.0)
 
 
-def held(answers, count):
-    """The answers, each given after `count` equal ones in a row."""
-    firsts = np.flatnonzero(np.diff(answers, prepend=np.inf))
-    lengths = np.diff(np.append(firsts, len(answers)))
-    places = np.zeros(len(answers), int)
-    given = (firsts + count - 1)[lengths >= count]
-    places[given] = given
-    return np.asarray(answers)[np.maximum.accumulate(places)]
+def followed(outputs, *evidence):
+    """Answers `(evidence, rows)`, each the class with the largest sum s.
+
+    s = max(s, max(s) - evidence) + y of the outputs y `(rows, classes)`: a
+    change of the answer needs that evidence. With 0 it is the largest output.
+    Also by how much the largest sum leads.
+    """
+    least = -np.reshape(evidence, (-1, 1))
+    sums = np.zeros((len(evidence), outputs.shape[1]))
+    answers = np.empty((len(evidence), len(outputs)), int)
+    leads = np.empty(answers.shape)
+    for row, y in enumerate(outputs):
+        sums = np.maximum(sums - sums.max(axis=1, keepdims=True), least) + y
+        answers[:, row] = sums.argmax(axis=1)
+        second, first = np.partition(sums, -2, axis=1)[:, -2:].T
+        leads[:, row] = first - second
+    return answers, leads
 
 
-def choose_hold(answers, y):
-    """The longest hold whose accuracy is close to that of the best one."""
-    accuracies = {n: np.mean(held(answers, n) == y) for n in HOLDS}
-    least = max(accuracies.values()) - COST
-    return max(n for n in HOLDS if accuracies[n] >= least)
+class Rule(typing.NamedTuple):
+    """How outputs become answers, as the validation chooses it."""
+
+    evidence: int
+    lead: float  # below which an answer is unknown
+    accuracy: float  # on the validation, of all answers
+
+
+def choose_rule(outputs, y, unknown=0.0):
+    """The most evidence whose accuracy is close to that of the best one."""
+    answers, leads = followed(outputs, *EVIDENCE)
+    accuracies = np.mean(answers == y, axis=1)
+    place = np.flatnonzero(accuracies >= accuracies.max() - COST)[-1]
+    lead = float(np.quantile(leads[place], unknown)) if unknown else 0.0
+    return Rule(EVIDENCE[place], lead, accuracies[place])
 
 
 def stream_scores(answers, y, rate=None):

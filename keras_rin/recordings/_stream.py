@@ -1,5 +1,6 @@
 """What follows an endless stream, from a log with a label in each row."""
 
+import dataclasses
 import functools
 import pathlib
 import tempfile
@@ -35,6 +36,7 @@ def train_stream(
     updates: int | None = None,
     seeds: int = 3,
     seed: int = 0,
+    unknown: float = 0.0,
     output: str = "runs/stream",
     **columns: typing.Any,
 ) -> _report.Result:
@@ -61,6 +63,8 @@ def train_stream(
             they take. Defaults to `None`: 600, in `minutes`.
         seeds: Integer, trainings of the best network. Defaults to 3.
         seed: Integer, the first seed. Defaults to 0.
+        unknown: Float, the share of the validation that is not answered, as
+            two classes are too close. Defaults to 0.0.
         output: Folder to write to. Defaults to `"runs/stream"`.
         **columns: Those of `read`, such as `channels` and `label`.
 
@@ -70,17 +74,21 @@ def train_stream(
     Raises:
         ValueError: Nothing fits into the flash, or what `read` raises.
     """
+    if not 0 <= unknown < 1:
+        raise ValueError(
+            f"`unknown` must be a share below 1. Received: unknown={unknown}"
+        )
     data = recordings_of(data, columns)
     parts = parts_of(data, True, join)
     folder = pathlib.Path(output)
     with Store(output, data, join, window) as store:
         _report.draw_data(data, folder / "data.png")
-        stream = _Stream(parts, window, device)
+        stream = _Stream(parts, window, device, unknown)
         count, networks = updates or UPDATES, _stream_networks.networks(layer)
         search = Search(
             stream.candidates(networks, flash),
             store,
-            lambda answers: np.mean(answers == stream.y[1]),
+            stream.validated,
             range(seed, seed + seeds),
             (count, LONGER * count),
             None if updates else 60 * minutes * TRAINING,
@@ -89,25 +97,27 @@ def train_stream(
         return stream.result(search, layer, folder)
 
 
-class Follower(typing.NamedTuple):
-    """What may follow the stream: its answers, and how it is written in C."""
+@dataclasses.dataclass
+class Follower:
+    """What may follow the stream: its outputs, and how it is written in C."""
 
     name: str
-    validated: np.ndarray  # answers without hold
-    tested: list  # answers of each seed
-    hold: int
+    rule: _scores.Rule
+    tested: list  # outputs `(rows, classes)` of each seed
     write: typing.Callable  # writes `rin.h` into a folder
 
-    def held(self):
-        """Answers to the test of each seed."""
-        return [_scores.held(answers, self.hold) for answers in self.tested]
+    @functools.cached_property
+    def answers(self):
+        """Without and with evidence, to the test of each seed."""
+        evidence = 0, self.rule.evidence
+        return [_scores.followed(y, *evidence)[0] for y in self.tested]
 
 
 class _Stream:
     """Parts of a log, and what is made of them."""
 
-    def __init__(self, parts, window, device):
-        self.parts, self.device = parts, device
+    def __init__(self, parts, window, device, unknown):
+        self.parts, self.device, self.unknown = parts, device, unknown
         self.y = [np.concatenate(part.y) for part in parts]
         self.windows = _stream_networks.Windows(parts, window)
         self.counts = _headers.Counts.fitted([*parts[0].x, *parts[1].x])
@@ -156,40 +166,39 @@ class _Stream:
         self.loaded = search.loaded(finals[0])
         return Follower(
             best.candidate.name,
-            best.outputs,
+            self._rule(best.outputs),
             [training.outputs for training in finals],
-            _scores.choose_hold(best.outputs, self.y[1]),
             functools.partial(self._write_network, self.loaded.layers),
         )
 
     def regression(self):
         """The regression with the window that the validation chooses."""
         train, validation, test = zip(self.x, self.y, strict=True)
-        answers = {
-            size: _baselines.window_answers([train], validation[0], size)[1]
+        outputs = {
+            size: _baselines.window_outputs([train], validation[0], size)[1]
             for size in self.sizes
         }
-        size = max(
-            answers, key=lambda size: np.mean(answers[size] == self.y[1])
-        )
+        size = max(outputs, key=lambda size: self.validated(outputs[size]))
         learned = [train, validation]
-        model, tested = _baselines.window_answers(learned, test[0], size)
+        model, tested = _baselines.window_outputs(learned, test[0], size)
         return Follower(
             f"regression on {size} rows",
-            answers[size],
+            self._rule(outputs[size]),
             [tested],
-            _scores.choose_hold(answers[size], self.y[1]),
             functools.partial(_headers.write_regression, model, size),
         )
 
-    def _validated(self, follower):
-        """The accuracy of held answers on the validation."""
-        answers = _scores.held(follower.validated, follower.hold)
-        return np.mean(answers == self.y[1])
+    def _rule(self, outputs):
+        return _scores.choose_rule(outputs, self.y[1], self.unknown)
+
+    def validated(self, outputs):
+        """The accuracy on the validation; no output that is not finite."""
+        is_right = outputs.argmax(axis=1) == self.y[1]
+        return np.mean(is_right & np.isfinite(outputs).all(axis=1))
 
     def _write(self, follower, folder):
         follower.write(folder)
-        _headers.finish(folder, self.parts[0], self.counts, follower.hold)
+        _headers.finish(folder, self.parts[0], self.counts, follower.rule)
 
     def _header(self, follower):
         """A row of the table, and answers to the test where it can be run."""
@@ -211,7 +220,10 @@ class _Stream:
     def result(self, search, layer, folder):
         """What was found, and its folder."""
         followers = [self.network(search), self.regression()]
-        chosen = followers[0] if layer else max(followers, key=self._validated)
+        chosen = max(
+            followers[: 1 if layer else None],
+            key=lambda follower: follower.rule.accuracy,
+        )
         headers = {
             follower.name: self._header(follower) for follower in followers
         }
@@ -220,17 +232,18 @@ class _Stream:
         test = self.parts[2]
         scores = {
             follower.name: [
-                _scores.unit_scores(held, test) for held in follower.held()
+                _scores.unit_scores(last, test) for _, last in follower.answers
             ]
             for follower in followers
         }
         units = "stretches" if test.groups is None else "groups"
         compared = *scores, scores, units, search.missing()
-        answers = chosen.held()[0].astype(int) if answers is None else answers
+        answers = chosen.answers[0][1] if answers is None else answers
         rows = [*self._rows(followers), *(row for row, _ in headers.values())]
         run = "not run, without a C compiler"
         if "accuracy" in row:
             run = f"compiled and run: {row['accuracy']:.4f} on the test"
+        known = answers >= 0
         result = _report.Result(
             pd.DataFrame(rows, dtype=object),  # integers stay
             search.table(),
@@ -240,7 +253,10 @@ class _Stream:
             _scores.recalls(answers, test),
             [
                 f"rin.h is the {chosen.name}, {run}.",
-                f"An answer is given after {chosen.hold} equal ones.",
+                "The answer changes when the sum of another class's outputs "
+                f"has gained {chosen.rule.evidence}.",
+                f"Unknown is {np.mean(~known):.1%} of the test; of the others "
+                f"{np.mean(self.y[2][known] == answers[known]):.4f} are right.",
                 f"Its cost is that of {self.device}.",
             ],
             str(folder),
@@ -254,10 +270,12 @@ class _Stream:
         most = np.bincount(np.concatenate(self.y[:2])).argmax()
         named = {"the truth": y, "most frequent class": np.full(len(y), most)}
         for follower in followers:
-            for n, answers in enumerate(follower.tested):
-                for hold in (1, follower.hold):
-                    name = f"{follower.name}, training {n + 1}, hold {hold}"
-                    named[name] = _scores.held(answers, hold)
+            for n, pair in enumerate(follower.answers, 1):
+                for evidence, answers in zip(
+                    (0, follower.rule.evidence), pair, strict=True
+                ):
+                    name = f"{follower.name}, training {n}, evidence {evidence}"
+                    named[name] = answers
         return [
             {"name": name} | _scores.stream_scores(answers, y, rate)
             for name, answers in named.items()

@@ -128,7 +128,7 @@ class Network(_training.Network):
         return self.windows.draw(self.x, end, rng)
 
     def outputs(self, is_final):
-        """The number of the class in each row of validation or test, or NaN."""
+        """Those `(rows, classes)` for validation or test."""
         rows = self.x[slice(*self.windows.ends[int(is_final) :][:2])]
         self.chunk.set_weights(self.model.get_weights())
         padded = np.pad(rows, ((0, -len(rows) % CHUNK), (0, 0)))
@@ -136,5 +136,4 @@ class Network(_training.Network):
         for x in padded.reshape(-1, 1, CHUNK, rows.shape[1]):
             y, state = map(np.asarray, self.chunk.predict_on_batch([x, state]))
             outputs.append(y[0])
-        y = np.concatenate(outputs)[: len(rows)]
-        return np.where(np.isfinite(y).all(axis=1), y.argmax(axis=1), np.nan)
+        return np.concatenate(outputs)[: len(rows)]

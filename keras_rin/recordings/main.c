@@ -14,7 +14,7 @@ On a device, x comes from the sensor, in the counts of count().
 #include "$name.h"
 
 #ifndef PRINT
-#define PRINT(answer) puts(classes[answer])
+#define PRINT(answer) puts(answer < 0 ? "unknown" : classes[answer])
 #endif
 #define SEPARATOR $separator
 #define DECIMAL $decimal
@@ -107,7 +107,7 @@ int main(int arguments, char **argument)
         if (column[i] < 0)
             fail("no column ", channels[i]);
     static ${name}_state state;
-    static ${name}_held held;
+    static ${name}_follower follower;
     static int16_t x[${name}_inputs];
     static int32_t y[${name}_outputs];
     ${name}_reset(&state);
@@ -122,11 +122,8 @@ int main(int arguments, char **argument)
         if (cells != columns)
             fail("another number of cells than in the header", "");
         ${name}_step(&state, x, y);
-        int largest = 0;
-        for (int i = 1; i < ${name}_outputs; i++)
-            if (y[i] > y[largest])
-                largest = i;
-        PRINT(${name}_hold(&held, largest));
+        const int answer = ${name}_follow(&follower, y);
+        PRINT(answer);
     }
     return 0;
 }

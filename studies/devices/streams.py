@@ -221,7 +221,7 @@ def train_layer(layer, size, cases, updates, test):
     return {"units": units} | train(make, cases, updates, test)
 
 
-def train(make, cases, updates, test, transform=None):
+def train(make, cases, updates, test, transform=None, hz=watch.RATE):
     """What is measured of models, each a case of (rate, people, test, seed).
 
     They read what `transform` makes of x.
@@ -232,7 +232,7 @@ def train(make, cases, updates, test, transform=None):
     rates, people, left_out, seeds = zip(*cases, strict=True)
     weights = initial_weights({"": make}, [("", seed) for seed in seeds])
     rows, counts = zip(*map(watch.rows_of, people), strict=True)
-    scales = {group: watch.scale(group, transform) for group in set(people)}
+    scales = {group: watch.scale(group, transform, hz) for group in set(people)}
     mean, deviation = map(np.stack, zip(*map(scales.get, people), strict=True))
     settings = {
         "rate": np.array(rates, "float32"),
@@ -245,7 +245,7 @@ def train(make, cases, updates, test, transform=None):
     weights, losses = many.train(
         weights,
         settings,
-        watch.batches(BATCH, transform),
+        watch.batches(BATCH, transform, hz),
         updates,
         together=True,
     )
@@ -256,24 +256,38 @@ def train(make, cases, updates, test, transform=None):
     )
     scores = []
     for n, of_test in enumerate(left_out):
-        x, y = watch.streams(of_test, *test)
+        x, y = watch.streams(of_test, *test, rate=hz)
         x = x if transform is None else transform(x)
         x = (x - mean[n]) / deviation[n]
-        right = np.asarray(answer([weight[n] for weight in weights], x)) == y
-        settle = watch.steps_to_settle(right, y)
-        scores.append(
-            (right.mean(), np.median(settle), np.isinf(settle).mean())
-        )
-    names = "accuracies", "settle", "never"
-    for name, values in zip(names, zip(*scores, strict=True), strict=True):
-        results[name] = [
-            round(float(v), 5) if np.isfinite(v) else None for v in values
-        ]
+        answers = np.asarray(answer([weight[n] for weight in weights], x))
+        scores.append(scores_of(answers, y, hz))
+    for name in scores[0]:
+        results[name] = [rounded(of_case[name]) for of_case in scores]
     results["trained"] = [
         [np.ravel(weight[n]).tolist() for weight in weights]
         for n in range(len(cases))
     ]
     return results
+
+
+def scores_of(answers, y, hz=watch.RATE):
+    """What is measured of answers `(streams, steps)`."""
+    right = answers == y
+    settle = watch.steps_to_settle(right, y, hz)
+    changes = np.diff(answers, axis=1) != 0
+    return {
+        "accuracies": right.mean(),
+        "settle": np.median(settle),
+        "never": np.isinf(settle).mean(),
+        "changes": 3600 * hz * changes.mean(),  # an hour
+        "recalls": [right[y == of_class].mean() for of_class in np.unique(y)],
+    }
+
+
+def rounded(value):
+    if isinstance(value, list):
+        return [*map(rounded, value)]
+    return round(float(value), 5) if np.isfinite(value) else None
 
 
 def rows_of(results, part):

@@ -24,7 +24,14 @@ PACKAGES = {"archive/classifiers": "numba"}
 PACKAGES |= dict.fromkeys(
     [
         f"devices/{part}"
-        for part in ("streams", "inputs", "integers", "windows")
+        for part in (
+            "streams",
+            "inputs",
+            "integers",
+            "windows",
+            "smoothing",
+            "bits",
+        )
     ],
     "seglearn",
 )

@@ -36,7 +36,9 @@ int main(void)
     print('\n');
     STOP
 #else
-    ${name}_step(&state, x, y);
+    do /* more than the first step, whose state is known to be 0 */
+        ${name}_step(&state, x, y);
+    while (sink);
 #endif
     sink = y[0] > 0;
 #endif

@@ -36,7 +36,9 @@ ${functions}
 /* Sets the hidden states to 0, as before the first step of a sequence. */
 static inline void ${name}_reset(${name}_state *state)
 {
-${reset}
+    unsigned char *byte = (unsigned char *)state;
+    for (unsigned i = 0; i < sizeof *state; i++)
+        byte[i] = 0;
 }
 
 /* Reads one time step x, updates the hidden states and writes y. */

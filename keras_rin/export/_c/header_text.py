@@ -17,7 +17,6 @@ def write_header(
     The parts are texts: `x` and `y` say what these are, `notes` more, and C
     stands `before` and `after` the step.
     """
-    program.use("zero")
     text = c_template("header.c").substitute(
         name=program.prefix,
         private=program.private,
@@ -39,10 +38,6 @@ def write_header(
         ),
         constants="\n\n".join(program.constants),
         functions="".join(program.functions.values()),
-        reset="\n".join(
-            f"    {program.private}_zero(state->{name}, {size});"
-            for name, size in program.states
-        ),
         memory="\n".join(
             f"    {c_type} {name}[{size}]; /* working memory */"
             for c_type, name, size in program.memory

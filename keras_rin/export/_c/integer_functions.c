@@ -37,12 +37,6 @@ static inline int16_t $int16(int32_t z)
     return (int16_t)(z < -32768 ? -32768 : z > 32767 ? 32767 : z);
 }
 
-static inline void $zero(int16_t h[], int n)
-{
-    for (int i = 0; i < n; i++)
-        h[i] = 0;
-}
-
 static inline void $set(const int32_t values[], int32_t z[], int n)
 {
     for (int i = 0; i < n; i++)
@@ -80,20 +74,20 @@ loses nothing. */
 static inline void $move(const int16_t x[], int shift, int16_t states[],
         int16_t y[], int n)
 {
-    for (int i = 0; i < n; i++) {
-        int16_t *last = states + i, *mean = last + n, *rest = mean + n;
+    const int has_begun = states[3 * n];
+    for (int i = 0; i < n; i++, states++, y++) {
         const int32_t now = x[i];
-        if (!states[3 * n])
-            *last = *mean = (int16_t)now;
-        const int32_t sum = *rest + now - *mean, m = *mean + (sum >> shift);
-        *rest = (int16_t)(sum & (((int32_t)1 << shift) - 1));
-        y[i] = (int16_t)now;
-        y[i + n] = $size(now - *last);
-        y[i + 2 * n] = $size(now - m);
-        *last = (int16_t)now;
-        *mean = (int16_t)m;
+        if (!has_begun)
+            states[0] = states[n] = (int16_t)now;
+        const int32_t sum = states[2 * n] + now - states[n];
+        const int32_t m = states[n] + (sum >> shift);
+        states[2 * n] = (int16_t)(sum & (((int32_t)1 << shift) - 1));
+        y[n] = $size(now - states[0]);
+        y[2 * n] = $size(now - m);
+        y[0] = states[0] = (int16_t)now;
+        states[n] = (int16_t)m;
     }
-    states[3 * n] = 1;
+    states[2 * n] = 1;
 }
 
 static inline int32_t $relu_at(int32_t x)
@@ -248,10 +242,10 @@ static inline void $reset_sums(const int32_t reset[], const int32_t sums[],
 so that it has 8 bits more. */
 static inline int32_t $gated(int32_t x, int32_t d)
 {
-    if (x >= -227130)
-        return $sigmoid_at(x) * d;
-    const int32_t s = $sigmoid_at(x + 181704), square = (s * s) >> 15;
-    return ((s + square + ((s * square) >> 15)) * d) >> 8;
+    const int is_small = x < -227130;
+    const int32_t s = $sigmoid_at(is_small ? x + 181704 : x);
+    const int32_t square = (s * s) >> 15;
+    return is_small ? ((s + square + ((s * square) >> 15)) * d) >> 8 : s * d;
 }
 
 /* The state of a GRU or a minimal GRU: h += sigmoid(gate) (candidate - h), with
