@@ -74,8 +74,12 @@ def deep_transition():
 
 def min_gru():
     options = {"gate_bias": -1, "dropout": 0.1, "return_sequences": True}
+    options["kernel_initializer"] = initializers.OneUnitInput(0.5, unit=1)
+    chain = initializers.Chain(0.5, circular=True)
+    aligned = initializers.AlignedInput(chain, gain=2.0)
     cell = keras.layers.RNN(layers.MinGRUCell(3, "tanh"))
-    return sequential(SEQUENCE, layers.MinGRU(4, **options), cell)
+    rin = layers.RIN(4, return_sequences=True, kernel_initializer=aligned)
+    return sequential(SEQUENCE, layers.MinGRU(4, **options), rin, cell)
 
 
 def residual_rnn():

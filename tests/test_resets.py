@@ -143,3 +143,8 @@ def test_a_saved_model_computes_resets(name, tmp_path):
     assert_exported_serves(
         keras.Model(x, y), shape, format="tf_saved_model", folder=tmp_path
     )
+
+
+def test_stream_features_take_no_resets():
+    with pytest.raises(ValueError, match="call it on each sequence"):
+        layers.StreamFeatures()(np.ones((3, TIME, 2)), resets=RESETS)

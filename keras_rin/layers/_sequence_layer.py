@@ -144,13 +144,15 @@ class CellLayer(SequenceLayer):
                 )
         if initial_state is not None:
             states = keras.tree.flatten(initial_state)
-            if len(states) != 1:
+            sizes = keras.tree.flatten(self.state_size)
+            if len(states) != len(sizes):
                 raise ValueError(
-                    "`initial_state` must be one tensor, or a list of one. "
-                    f"Received: {len(states)} tensors"
+                    f"`initial_state` must be a list of {len(sizes)}, or the "
+                    f"only tensor. Received: {len(states)} tensors"
                 )
-            shape = ops.shape(states[0])
-            _arguments.check_shape("initial_state", shape, (batch, self.units))
+            for state, size in zip(states, sizes, strict=True):
+                shape = ops.shape(state)
+                _arguments.check_shape("initial_state", shape, (batch, size))
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
         # With resets, `mask` is a pair of both.

@@ -98,7 +98,7 @@ class StreamFeatures(CellLayer):
         states.
 
     Raises:
-        ValueError: If `window` is less than 1.
+        ValueError: If `window` is less than 1, or if there are `resets`.
 
     Example:
 
@@ -143,6 +143,11 @@ class StreamFeatures(CellLayer):
         return (y, *states) if self.return_state else y
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
+        if isinstance(mask, tuple):
+            raise ValueError(
+                f"{self.name} takes no `resets`: call it on each sequence, "
+                "before they are joined."
+            )
         # All steps at once; with a mask the loop of Keras.
         if mask is not None:
             return super().inner_loop(sequences, initial_state, mask, training)
