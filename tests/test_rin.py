@@ -130,8 +130,8 @@ UNROLLED = {"unroll": True, "zero_output_for_mask": True, "name": "mine"}
             ({}, (2, 5, 3), state(*shape), "`initial_state` must have the")
             for shape in [(3,), (2, 4), (1, 3)]
         ],
-        ({}, (2, 5, 3), two_states(False), "one tensor.*: 2 tensors"),
-        ({}, (2, 5, 3), two_states(True), "one tensor.*: 2 tensors"),
+        ({}, (2, 5, 3), two_states(False), "list of 1,.*: 2 tensors"),
+        ({}, (2, 5, 3), two_states(True), "list of 1,.*: 2 tensors"),
         (UNROLLED, (2, 5, 3), ones(2, 5), "mine.*only with `unroll=False`"),
     ],
 )
