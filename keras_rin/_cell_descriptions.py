@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +90,22 @@ def _row(cell_class):
     is_registered = ">" in name
     is_of_keras = getattr(keras.layers, name, None) is cell_class
     return DESCRIPTIONS.get(name) if is_registered or is_of_keras else None
+
+
+def biases_of(bias, row, apart):
+    """The bias of the gates, and that for h of a gate that is kept apart."""
+    if bias is None or bias.ndim == 1:
+        return bias, None
+    for_x, for_h = bias.reshape(2, len(row.gates), -1)
+    is_apart = np.array([gate in (apart or ()) for gate in row.gates])
+    return np.ravel(for_x + ~is_apart[:, None] * for_h), for_h[is_apart].ravel()
+
+
+def columns_of(matrix, row, gates):
+    """Those of some gates, or all."""
+    parts = np.split(matrix, len(row.gates), axis=1) if gates else [matrix]
+    indices = map(row.gates.index, gates) if gates else [0]
+    return np.concatenate([parts[n] for n in indices], axis=1)
 
 
 def transition(writer: Any, cell: Any) -> None:

@@ -6,6 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rin._cell_descriptions import biases_of
+from keras_rin._cell_descriptions import columns_of
+
 UPDATES: dict[str, Callable] = {
     "copy": lambda to, source: source,
     "add": lambda to, terms: to + terms,
@@ -13,22 +16,6 @@ UPDATES: dict[str, Callable] = {
     "multiply": lambda to, factors: to * factors,
     "interpolate": lambda to, gate, other: gate * to + (1 - gate) * other,
 }
-
-
-def biases_of(bias, row, apart):
-    """The bias of the gates, and that for h of a gate that is kept apart."""
-    if bias is None or bias.ndim == 1:
-        return bias, None
-    for_x, for_h = bias.reshape(2, len(row.gates), -1)
-    is_apart = np.array([gate in (apart or ()) for gate in row.gates])
-    return np.ravel(for_x + ~is_apart[:, None] * for_h), for_h[is_apart].ravel()
-
-
-def columns_of(matrix, row, gates):
-    """Those of some gates, or all."""
-    parts = np.split(matrix, len(row.gates), axis=1) if gates else [matrix]
-    indices = map(row.gates.index, gates) if gates else [0]
-    return np.concatenate([parts[n] for n in indices], axis=1)
 
 
 class NumpyStep:

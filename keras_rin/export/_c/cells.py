@@ -2,9 +2,9 @@
 
 import keras
 
+from keras_rin._cell_descriptions import biases_of
+from keras_rin._cell_descriptions import columns_of
 from keras_rin._cell_descriptions import description_of
-from keras_rin.cells._numpy_step import biases_of
-from keras_rin.cells._numpy_step import columns_of
 from keras_rin.export._c.layers import Operation
 from keras_rin.export._c.layers import activation_of
 from keras_rin.export._c.layers import check_axes

@@ -23,9 +23,9 @@ from keras_rin.export._step.checks import check_call
 from keras_rin.export._step.checks import check_model
 from keras_rin.export._step.checks import check_states
 from keras_rin.export._step.checks import is_graph
+from keras_rin.export._step.checks import steps_at_once
 from keras_rin.export._step.stepwise import is_causal
 from keras_rin.export._step.stepwise import tensors_of
-from keras_rin.export._step.streaming_step import steps_at_once
 
 STATEFUL = Cell, Convolution, Features
 

@@ -5,7 +5,7 @@ import typing
 import keras
 import numpy as np
 
-from keras_rin.export._step.streaming_step import steps_at_once
+from keras_rin.export._step.checks import steps_at_once
 
 LARGE_SHARE = 0.1  # of the range of outputs: here rounding becomes an error
 

@@ -10,9 +10,9 @@ import copy
 import keras
 import numpy as np
 
+from keras_rin._cell_descriptions import biases_of
+from keras_rin._cell_descriptions import columns_of
 from keras_rin.cells._numpy_step import NumpyStep
-from keras_rin.cells._numpy_step import biases_of
-from keras_rin.cells._numpy_step import columns_of
 from keras_rin.diagnostics import state_trajectories
 from keras_rin.export._c import layers
 from keras_rin.export._c.integer_sums import GATES

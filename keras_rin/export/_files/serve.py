@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_rin._layer_walk.functional_calls import record_calls
 from keras_rin._layer_walk.layers import layers_within
-from keras_rin.export._step.streaming_step import steps_at_once
+from keras_rin.export._step.checks import steps_at_once
 
 # Sequences, and steps of each, where the model has no sizes of its own.
 SIZES = ((2, 3), (3, 5))

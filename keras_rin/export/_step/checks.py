@@ -5,6 +5,8 @@ import numpy as np
 from keras import ops
 
 from keras_rin._cell_descriptions import description_of
+from keras_rin._layer_walk.functional_calls import record_calls
+from keras_rin.export._step.stepwise import is_causal
 from keras_rin.export._step.stepwise import is_stepwise
 from keras_rin.export._step.stepwise import refuse
 from keras_rin.export._step.stepwise import tensors_of
@@ -27,6 +29,23 @@ def calls_its_cell_alone(layer):
     row = description_of(layer.cell)
     name = keras.saving.get_registered_name(type(layer))
     return row is not None and row.layer == name
+
+
+def steps_at_once(model):
+    """How many steps of its input a model takes for a step of its states.
+
+    Strides of convolutions one above another multiply.
+    """
+    inputs, calls, _ = record_calls(model)
+    steps = {id(inputs[0]): 1}  # of the sequences
+    for layer, args, _, outputs in calls:
+        of_inputs = [steps[id(x)] for x in tensors_of(args) if id(x) in steps]
+        if of_inputs and getattr(layer, "return_sequences", True):
+            is_model = isinstance(layer, keras.Model) and is_graph(layer)
+            strides = steps_at_once(layer) if is_model else 1
+            strides = layer.strides[0] if is_causal(layer) else strides
+            steps |= dict.fromkeys(map(id, outputs), max(of_inputs) * strides)
+    return max(steps.values())
 
 
 def check_model(model):

@@ -13,6 +13,7 @@ from keras_rin.export._step.checks import check_call
 from keras_rin.export._step.checks import check_model
 from keras_rin.export._step.checks import check_states
 from keras_rin.export._step.checks import is_graph
+from keras_rin.export._step.checks import steps_at_once
 from keras_rin.export._step.stepwise import is_causal
 from keras_rin.export._step.stepwise import refuse
 from keras_rin.export._step.stepwise import tensors_of
@@ -83,23 +84,6 @@ def streaming_step(
     return keras.Model(
         {"x": x, **states}, {"y": y, **new_states}, name=f"{model.name}_step"
     )
-
-
-def steps_at_once(model):
-    """How many steps of its input a model takes for a step of its states.
-
-    Strides of convolutions one above another multiply.
-    """
-    inputs, calls, _ = record_calls(model)
-    steps = {id(inputs[0]): 1}  # of the sequences
-    for layer, args, _, outputs in calls:
-        of_inputs = [steps[id(x)] for x in tensors_of(args) if id(x) in steps]
-        if of_inputs and getattr(layer, "return_sequences", True):
-            is_model = isinstance(layer, keras.Model) and is_graph(layer)
-            strides = steps_at_once(layer) if is_model else 1
-            strides = layer.strides[0] if is_causal(layer) else strides
-            steps |= dict.fromkeys(map(id, outputs), max(of_inputs) * strides)
-    return max(steps.values())
 
 
 def _has_states(layer):
