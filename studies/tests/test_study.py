@@ -64,7 +64,7 @@ def test_runs_of_what_is_another_now_are_none_of_the_protocol(
         text = text.replace("[claims", NARROW + "[claims", 1)
     elif what == "layer":
         gains = ChainIdentity.__init__
-        monkeypatch.setattr(gains, "__defaults__", (0.8, 0.1))
+        monkeypatch.setattr(gains, "__defaults__", (0.8, 0.1, False))
     else:
         monkeypatch.setitem(protocols.HYPERPARAMETERS, "clip", "none")
     models.config.cache_clear()
