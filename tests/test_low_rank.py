@@ -83,7 +83,7 @@ def newton(left, right, drive, starts):
     "units, rank", first_of([(512, 2), (128, 1), (1_024, 3)])
 )
 def test_hundreds_of_units_have_the_points_of_many_searches(units, rank):
-    """Of each memory two states, and what lies between them."""
+    """Each point that Newton reaches is one of them."""
     rng = np.random.default_rng(units)
     right = rng.normal(size=(units, rank))
     left = 2.6 * right + 0.3 * rng.normal(size=(units, rank))
@@ -96,7 +96,7 @@ def test_hundreds_of_units_have_the_points_of_many_searches(units, rank):
     expected = newton(left, right, drive, starts)
     points = fixed_points(rate_network(left, right, drive), complete=True)
     overlaps = np.maximum(points.states, 0) @ left / units
-    assert len(expected) >= rank
+    assert len(expected) > 1
     for k in expected:
         assert np.abs(overlaps - k).max(axis=1).min() < 1e-6
     arguments = overlaps @ right.T + drive
