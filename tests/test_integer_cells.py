@@ -110,10 +110,10 @@ class Simulation:
                 self.values(z, int(count))[:] = weights
             elif function == "add_product":
                 name, _, source, columns, z, rows = arguments
-                read = self.values(source, int(columns))
+                x = self.values(source, int(columns))
                 name = name.partition("private_")[2]
                 z = self.values(z, int(rows))
-                z[:] = within(32, z + product(self.weights, name, read))
+                z[:] = within(32, z + product(self.weights, name, x))
             elif function == "advance":
                 phase = self.values(arguments[0], 1)
                 phase[:] = (phase + int(arguments[1])) & int(arguments[2])
@@ -129,9 +129,9 @@ class Simulation:
                 h[:] = np.clip(z, -(2**15), 2**15 - 1)
             else:
                 *sources, z, count = arguments
-                read = [self.values(text, int(count)) for text in sources]
+                terms = [self.values(text, int(count)) for text in sources]
                 z = self.values(z, int(count))
-                z[:] = within(32, FUNCTIONS[function](z, *read))
+                z[:] = within(32, FUNCTIONS[function](z, *terms))
 
     def outputs(self, x, size):
         y = []
@@ -148,7 +148,7 @@ def own(cell, **changes):
     keras.saving.register_keras_serializable(package="tests")(kind)
     cell = kind.from_config(cell.get_config())
     step = row.step
-    row = dataclasses.replace(row, layer=None, step=lambda *of: step(*of))
+    row = dataclasses.replace(row, layer=None, step=lambda *both: step(*both))
     describe(cell, row)
     return keras.layers.RNN(cell, return_sequences=True)
 

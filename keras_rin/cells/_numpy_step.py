@@ -22,8 +22,8 @@ class NumpyStep:
     """A writer that computes the new states of inputs and of states.
 
     Gates and scratch lie side by side, as in C. `largest` is how large what an
-    operation reads or writes becomes, `used` the names and
-    attributes of activations.
+    operation reads or writes becomes, `used` the names and attributes of
+    activations.
     """
 
     def __init__(self, cell, row, x, states):

@@ -116,7 +116,7 @@ def of_4_bits(matrix, has_any_scale):
         part * scale * np.clip(np.round(matrix / (part * scale)), -8, 7)
         for part in (1, 0.5)
     ]
-    errors = [((of - matrix) ** 2).sum(axis=1) for of in options]
+    errors = [((option - matrix) ** 2).sum(axis=1) for option in options]
     return np.where((errors[1] < errors[0])[:, None], *options[::-1])
 
 
@@ -208,8 +208,8 @@ def difference_rows(results):
         if network in runs:
             values = by_person(*runs[network], form)
             minus = [
-                values - by_person(*runs[of], "floats")
-                for of in (network, *others)
+                values - by_person(*runs[compared], "floats")
+                for compared in (network, *others)
             ]
             texts = [mean_of(values, "+.4f", "+.4f") for values in minus]
             yield [*network[1:], form, *texts]

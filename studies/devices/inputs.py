@@ -175,7 +175,9 @@ def regression(people, test):
         )
         for person in people
     }
-    return {person: of["accuracies"] for person, of in of_people.items()}
+    return {
+        person: scores["accuracies"] for person, scores in of_people.items()
+    }
 
 
 def validated(inputs, layer, units, rates, people, updates, test, hz):
@@ -206,9 +208,9 @@ def build(inputs, layer, units):
     """The model of inputs, normalized."""
     recurrent = streams.recurrent(layer, units)
     channels = watch.FEATURES * (1 if inputs == INPUTS[0] else 3)
-    read = keras.Input((None, channels))
+    sequences = keras.Input((None, channels))
     return keras.Sequential(
-        [read, recurrent, keras.layers.Dense(watch.CLASSES)]
+        [sequences, recurrent, keras.layers.Dense(watch.CLASSES)]
     )
 
 
@@ -311,7 +313,7 @@ def tables(results):
     header += ["instructions, M0+", "cycles, AVR", "accuracy"]
     header += ["last minute minus first", "minus the regression"]
     tested = [run | {"hz": results["hz"]} for run in rows(results)]
-    found = {
+    by_caption = {
         "Streams of each person, whom training has not seen (means over "
         "people and seeds, medians of the delay)": record.table(
             ACCURACY, tested, words=2
@@ -326,11 +328,11 @@ def tables(results):
         ),
     }
     if rows(results, "header"):
-        found[
+        by_caption[
             "Headers in integers, over an hour of each person (mean and 95 % t "
             "interval over the people), and the regression on their streams"
         ] = record.markdown(header, header_rows(results), words=2)
-    return found
+    return by_caption
 
 
 TESTED = {"parts": ("test",), "seeds": 1}

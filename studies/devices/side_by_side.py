@@ -97,8 +97,8 @@ def measure(
 
 def network(runs, people, seeds, updates, test, hour, *key):
     """A run of `inputs`, but that the larger network has given rates."""
-    read, layer, units, part = key
-    smaller = read, layer, SMALLER[layer], part
+    told, layer, units, part = key
+    smaller = told, layer, SMALLER[layer], part
     if part == "rates" and units > SMALLER[layer]:
         return {name: runs[smaller][name] for name in ("rates", "folds")}
     return inputs.run(runs, people, seeds, updates, test, hour, *key)
@@ -128,15 +128,14 @@ def chosen(name, person, test):
     if name == REGRESSION:
         classifier = windows.CLASSIFIERS["logistic regression"]()
         return fitted(classifier, others), write_regression
-    left_out = others[person % 3 :: 3]
+    left_out = inputs.validation_of(person)
     trained = watch.others((person, *left_out))
     x, y = watch.streams(left_out, 2, test[1])
-    read = [counted(windows.features(stream, WINDOW)) for stream in x]
+    features = np.concatenate(
+        [counted(windows.features(stream, WINDOW)) for stream in x]
+    )
     accuracies = [
-        np.mean(
-            fitted(forest(*shape), trained).predict(np.concatenate(read))
-            == y.ravel()
-        )
+        np.mean(fitted(forest(*shape), trained).predict(features) == y.ravel())
         for shape in FORESTS[name]
     ]
     shape = FORESTS[name][int(np.argmax(accuracies))]

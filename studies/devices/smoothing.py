@@ -67,8 +67,10 @@ def run(runs, people, seeds, updates, test, name, layer, units, part):
     network = name, layer, units
     if part == "scores":
         parts = {
-            of: scores(runs[*network, of], network, people, of, seeds, test)
-            for of in ("validation", "test")
+            tested: scores(
+                runs[*network, tested], network, people, tested, seeds, test
+            )
+            for tested in ("validation", "test")
         }
         return {"weights": runs[*network, "test"]["weights"]} | parts
     return trained(*network, people, part, seeds, updates, test)
@@ -98,7 +100,7 @@ def cases_of(people, part, seeds):
 
 def scores(tested, network, people, part, seeds, test):
     """{rule: {number: {score: values of the networks}}}."""
-    found = {
+    values = {
         rule: {number: {name: [] for name in SCORES} for number in numbers}
         for rule, numbers in NUMBERS.items()
     }
@@ -114,8 +116,8 @@ def scores(tested, network, people, part, seeds, test):
                 of_answers = streams.scores_of(answers, y)
                 for score in SCORES:
                     value = streams.rounded(of_answers[score])
-                    found[rule][number][score].append(value)
-    return found
+                    values[rule][number][score].append(value)
+    return values
 
 
 def jitted(name, layer, units):
@@ -189,9 +191,9 @@ def by_person(run, rule, score):
     numbers = chosen(run, rule or "hold")
     values = []
     for place, number in enumerate(numbers):
-        of = run["test"][rule or "hold"][str(number if rule else 1)][score]
-        of = [NEVER if value is None else value for value in of]
-        values.append(np.mean(np.reshape(of, (len(numbers), -1))[place]))
+        of_runs = run["test"][rule or "hold"][str(number if rule else 1)][score]
+        of_runs = [NEVER if value is None else value for value in of_runs]
+        values.append(np.mean(np.reshape(of_runs, (len(numbers), -1))[place]))
     return np.array(values)
 
 

@@ -135,9 +135,9 @@ def pairs_of(variants, test):
 
 def of_results(study, claims, program, results):
     """The claims of a program, whose `finding` makes parts of its results."""
-    made = []
+    of_program = []
     for statement, values in claims.items():
         parts = getattr(program, values.pop("finding"))(results)
         parts = [parts] if isinstance(parts, verdicts.Part) else parts
-        made.append(Claim(statement, study, parts=parts, **values))
-    return made
+        of_program.append(Claim(statement, study, parts=parts, **values))
+    return of_program

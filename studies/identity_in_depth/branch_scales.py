@@ -97,11 +97,11 @@ def tables(results):
     for names, runs in groups(results["runs"], "kernel", "scale").items():
         best = [int(np.argmin(medians(run))) for run in runs]
         lowest = [run_loss(run, i) for run, i in zip(runs, best, strict=True)]
-        kept = run_loss(runs[-1], best[0])
+        with_first_rate = run_loss(runs[-1], best[0])
         at_edge = {0, len(rates) - 1}
         cells = [f"{rates[i]:.2g}" + "*" * (i in at_edge) for i in best]
         rows.append([*names, *cells, f"{exponent(rates, runs):.2f}"])
-        losses.append([*names, *lowest, kept])
+        losses.append([*names, *lowest, with_first_rate])
     depths = [str(run["depth"]) for run in runs]
     header = ["standard deviation", "scale", *depths]
     last = f"{depths[-1]}, best rate of {depths[0]}"

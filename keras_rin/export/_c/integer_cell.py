@@ -45,7 +45,9 @@ class IntegerStep(NumpyStep):
         self.program, self.operation, self.signal = program, operation, signal
         self.codes, self.bits, self.ranges = codes, bits, dry.largest
         self.activated = {
-            to for to, of in dry.used if _activation(operation, of) in GATES
+            name
+            for name, attribute in dry.used
+            if _activation(operation, attribute) in GATES
         }
         self.exponents: dict[str, int] = {}
         self.bounds: dict[str, float] = {}
